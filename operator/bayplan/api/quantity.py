@@ -1,0 +1,149 @@
+"""Resource quantities, read as the API server reads them, exact and bounded whatever the text holds."""
+
+import re
+from functools import lru_cache
+
+from bayplan.api.objects import Quantity
+
+MAX_AMOUNT: int = (2**63 - 1) // 128
+"""The largest amount of a resource: 100 times it, and sums of a hundred of it, still fit in an int64."""
+
+TOO_MUCH: int = MAX_AMOUNT + 1
+"""Stands for every request above MAX_AMOUNT: no node has that much."""
+
+_NANO = 10**9
+_NANO_BOUND = TOO_MUCH * _NANO * 10
+_NANO_BOUND_DIGITS = len(str(_NANO_BOUND))
+_MICRO = 10**6
+
+_CACHED_LENGTH = 64
+_INT64_DIGITS = 19
+_INT64_MAX = 2**63 - 1
+# 2**60 divides 10**60, so with 60 kept decimals no cut digit can carry a product with 2**60 over a whole number.
+_KEPT_DECIMALS = 60
+
+# Go's strings.TrimSpace; str.strip() would also take the separators 0x1c to 0x1f.
+_BLANKS = " \t\n\v\f\r\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+_BLANKS += "\u2028\u2029\u202f\u205f\u3000"
+
+# Possessive quantifiers: a megabyte of digits is scanned once, never backtracked over.
+_GRAMMAR = re.compile(r"([+-]?+)([0-9]*+)(\.[0-9]*+)?+([eEinumkKMGTP]*+)([+-]?+)([0-9]*+)")
+
+_DECIMAL_EXPONENTS = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY_EXPONENTS = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+
+
+class QuantityError(ValueError):
+    """A text that is no quantity; the message shows it, escaped and cut."""
+
+
+def nano(quantity: Quantity) -> int:
+    """The exact amount in units of 10**-9, for sums that must be rounded once, at the end.
+
+    Finer amounts are rounded up to one unit, as the API server stores them. Negative amounts count as 0. Amounts too
+    large for any node stop at a bound, so no giant integer ever exists; time is linear in the length of the text.
+
+    Raises:
+        QuantityError: The text is no quantity.
+    """
+    if type(quantity) is str:
+        return _nano_of_short_text(quantity) if len(quantity) <= _CACHED_LENGTH else _nano_of_text(quantity)
+    if quantity is None:
+        return 0
+    if type(quantity) is int:
+        return min(max(quantity, 0) * _NANO, _NANO_BOUND) if quantity < TOO_MUCH else _NANO_BOUND
+    if type(quantity) is float:
+        return _nano_of_text(repr(quantity))
+    raise QuantityError(f"not a quantity: {_shown(repr(quantity))}")
+
+
+def milli_of_nano(amount: int) -> int:
+    """A sum of `nano` amounts in thousandths, rounded up, at most TOO_MUCH."""
+    return min(-(-amount // _MICRO), TOO_MUCH)
+
+
+def value_of_nano(amount: int) -> int:
+    """A sum of `nano` amounts in whole units, rounded up, at most TOO_MUCH."""
+    return min(-(-amount // _NANO), TOO_MUCH)
+
+
+def milli_value(quantity: Quantity) -> int:
+    """The amount in thousandths, rounded up, in 0..TOO_MUCH.
+
+    Raises:
+        QuantityError: The text is no quantity.
+    """
+    return milli_of_nano(nano(quantity))
+
+
+def value(quantity: Quantity) -> int:
+    """The amount in whole units, rounded up, in 0..TOO_MUCH.
+
+    Raises:
+        QuantityError: The text is no quantity.
+    """
+    return value_of_nano(nano(quantity))
+
+
+def format_quantity(resource: str, amount: int) -> str:
+    """An amount for people: milli-CPU as "1500m" or "2", bytes in the largest unit that is exact, others plain."""
+    if amount >= TOO_MUCH:
+        return f"{format_quantity(resource, MAX_AMOUNT)} or more"
+    if resource == "cpu":
+        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+    if amount and (resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")):
+        for suffix, exponent in reversed(_BINARY_EXPONENTS.items()):
+            if amount % 2**exponent == 0:
+                return f"{amount >> exponent}{suffix}"
+    return str(amount)
+
+
+@lru_cache(maxsize=16384)
+def _nano_of_short_text(text: str) -> int:
+    return _nano_of_text(text)
+
+
+def _nano_of_text(text: str) -> int:
+    match = _GRAMMAR.fullmatch(text.strip(_BLANKS))
+    if match is None or not match[0]:
+        raise QuantityError(f"not a quantity: {_shown(repr(text[: _CACHED_LENGTH + 1]))}")
+    sign, whole, point, letters, exponent_sign, exponent_digits = match.groups()
+    binary, decimal = 0, 0
+    if not exponent_sign and not exponent_digits and letters in _DECIMAL_EXPONENTS:
+        decimal = _DECIMAL_EXPONENTS[letters]
+    elif not exponent_sign and not exponent_digits and letters in _BINARY_EXPONENTS:
+        binary = _BINARY_EXPONENTS[letters]
+    else:
+        significant = exponent_digits.lstrip("0")
+        if letters not in ("e", "E") or not exponent_digits or len(significant) > _INT64_DIGITS:
+            raise QuantityError(f"not a quantity: {_shown(repr(text[: _CACHED_LENGTH + 1]))}")
+        decimal = int(exponent_sign + exponent_digits[-_INT64_DIGITS:])
+        if not -_INT64_MAX - 1 <= decimal <= _INT64_MAX:
+            raise QuantityError(f"not a quantity: {_shown(repr(text[: _CACHED_LENGTH + 1]))}")
+    decimals = point[1:] if point else ""
+    digits = (whole + decimals).lstrip("0")
+    if not digits or sign == "-":
+        return 0
+    return _scaled(digits, decimal + 9 - len(decimals), binary)
+
+
+def _scaled(digits: str, decimal: int, binary: int) -> int:
+    """`digits` (no leading zero) times 10**decimal times 2**binary, rounded up and bounded."""
+    magnitude = len(digits) + decimal
+    if magnitude > _NANO_BOUND_DIGITS:
+        return _NANO_BOUND
+    if magnitude < -_KEPT_DECIMALS:
+        return 1
+    kept = magnitude + _KEPT_DECIMALS
+    if len(digits) > kept:
+        lost = digits[kept:].strip("0")
+        digits, decimal = digits[:kept] or "0", -_KEPT_DECIMALS
+    else:
+        lost = ""
+    amount = (int(digits) + bool(lost)) << binary
+    amount = amount * 10**decimal if decimal >= 0 else -(-amount // 10**-decimal)
+    return min(amount, _NANO_BOUND)
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= _CACHED_LENGTH else f"{text[:_CACHED_LENGTH]}..."
