@@ -141,7 +141,7 @@ def make_container(
     host_ports: Sequence[HostPort] = (),
     restart_policy: str | None = None,
 ) -> Container:
-    """A container; host ports are numbers or (ip, protocol, port); `restart_policy="Always"` makes a sidecar."""
+    """A container; host ports are numbers or (ip, protocol, port); restart policy Always makes a sidecar."""
     wanted = dict(requests or {}) | _given(cpu=cpu, memory=memory)
     return Container(
         name=name,
@@ -167,7 +167,7 @@ def make_node(
     uid: str | None = None,
     resource_version: str = "1",
 ) -> Node:
-    """A node; `allocatable` adds to, or overrides, cpu, memory and pods (None leaves one out); images by size."""
+    """A node; `allocatable` adds to or overrides the rest, None leaves one out; `images` gives sizes."""
     amounts = _given(cpu=cpu, memory=memory, pods=pods) | dict(allocatable or {})
     return Node(
         metadata=ObjectMeta(
@@ -190,7 +190,7 @@ def make_node(
 
 
 def make_term(*expressions: str, fields: Iterable[str] = ()) -> NodeSelectorTerm:
-    """A node selector term from texts: `make_term("zone In a,b", "gpu Exists", fields=["metadata.name In n1"])`."""
+    """A node selector term: `make_term("zone In a,b", "gpu Exists", fields=["metadata.name In n1"])`."""
     return NodeSelectorTerm(
         match_expressions=[_node_requirement(e) for e in expressions] or None,
         match_fields=[_node_requirement(f) for f in fields] or None,

@@ -19,7 +19,7 @@ _MICRO = 10**6
 _CACHED_LENGTH = 64
 _INT64_DIGITS = 19
 _INT64_MAX = 2**63 - 1
-# 2**60 divides 10**60, so with 60 kept decimals no cut digit can carry a product with 2**60 over a whole number.
+# 2**60 divides 10**60: with 60 decimals kept, no cut digit carries a product with 2**60 over a whole number.
 _KEPT_DECIMALS = 60
 
 # Go's strings.TrimSpace; str.strip() would also take the separators 0x1c to 0x1f.
@@ -40,8 +40,9 @@ class QuantityError(ValueError):
 def nano(quantity: Quantity) -> int:
     """The exact amount in units of 10**-9, for sums that must be rounded once, at the end.
 
-    Finer amounts are rounded up to one unit, as the API server stores them. Negative amounts count as 0. Amounts too
-    large for any node stop at a bound, so no giant integer ever exists; time is linear in the length of the text.
+    Finer amounts are rounded up to one unit, as the API server stores them. Negative amounts count as 0.
+    Amounts too large for any node stop at a bound, so no giant integer ever exists, and time is linear in the
+    length of the text.
 
     Raises:
         QuantityError: The text is no quantity.
@@ -59,12 +60,14 @@ def nano(quantity: Quantity) -> int:
 
 def milli_of_nano(amount: int) -> int:
     """A sum of `nano` amounts in thousandths, rounded up, at most TOO_MUCH."""
-    return min(-(-amount // _MICRO), TOO_MUCH)
+    rounded = -(-amount // _MICRO)
+    return rounded if rounded < TOO_MUCH else TOO_MUCH  # noqa: FURB136 - a call of min() costs as much as the rest
 
 
 def value_of_nano(amount: int) -> int:
     """A sum of `nano` amounts in whole units, rounded up, at most TOO_MUCH."""
-    return min(-(-amount // _NANO), TOO_MUCH)
+    rounded = -(-amount // _NANO)
+    return rounded if rounded < TOO_MUCH else TOO_MUCH  # noqa: FURB136 - a call of min() costs as much as the rest
 
 
 def milli_value(quantity: Quantity) -> int:
@@ -86,7 +89,7 @@ def value(quantity: Quantity) -> int:
 
 
 def format_quantity(resource: str, amount: int) -> str:
-    """An amount for people: milli-CPU as "1500m" or "2", bytes in the largest unit that is exact, others plain."""
+    """An amount for people: milli-CPU as "1500m" or "2", bytes in the largest exact unit, others plain."""
     if amount >= TOO_MUCH:
         return f"{format_quantity(resource, MAX_AMOUNT)} or more"
     if resource == "cpu":
@@ -141,7 +144,7 @@ def _scaled(digits: str, decimal: int, binary: int) -> int:
     else:
         lost = ""
     amount = (int(digits) + bool(lost)) << binary
-    amount = amount * 10**decimal if decimal >= 0 else -(-amount // 10**-decimal)
+    amount = amount * int(10**decimal) if decimal >= 0 else -(-amount // int(10**-decimal))
     return min(amount, _NANO_BOUND)
 
 

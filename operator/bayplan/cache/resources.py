@@ -36,10 +36,10 @@ class PodRequests:
 
     Attributes:
         amounts: True requests by tracked resource name; names asked for in zero amount are left out.
-        non_zero_cpu: What a placed pod adds to the node's non-zero CPU: 100m for each container that names none.
-        non_zero_memory: Likewise, 200Mi for each container that names no memory.
-        scoring_cpu: What an incoming pod adds in NodeResourcesFit scoring: defaults per container, and pod-level
-            requests left out, as kube-scheduler 1.36 does.
+        non_zero_cpu: What a placed pod adds to the node's non-zero CPU: 100m per container that names none.
+        non_zero_memory: Likewise, 200Mi per container that names no memory.
+        scoring_cpu: What an incoming pod adds in NodeResourcesFit scoring: with the defaults per container,
+            without pod-level requests, as kube-scheduler 1.36 has it.
         scoring_memory: Likewise for memory.
         scoring_amounts: `amounts` as NodeResourcesFit scoring sees them, without pod-level requests.
     """
@@ -74,8 +74,8 @@ def pod_requests(pod: Pod) -> PodRequests:
 def placed_requests(pod: Pod) -> PodRequests:
     """What the pod takes on its node: as `pod_requests`, but never less than an in-place resize has actuated.
 
-    A container counts with the largest of spec, actuated and allocated requests; after an infeasible resize the spec
-    does not count (component-helpers resource/helpers.go, determineEffectiveRequests).
+    A container counts with the largest of spec, actuated and allocated requests; after an infeasible resize
+    the spec does not count (component-helpers resource/helpers.go, determineEffectiveRequests).
 
     Raises:
         QuantityError: A quantity cannot be read; the message names its field.
@@ -105,9 +105,10 @@ def placed_requests(pod: Pod) -> PodRequests:
 
 
 def node_allocatable(node: Node) -> dict[str, int]:
-    """What a node offers, by tracked resource name: milli-CPU, whole units, and `pods`; none above MAX_AMOUNT.
+    """What a node offers, by tracked resource name: milli-CPU, else whole units; none above MAX_AMOUNT.
 
-    Negative amounts count as 0. Names that are not tracked are left out, as is everything but status.allocatable.
+    Comes from status.allocatable alone, `pods` included. Negative amounts count as 0; untracked names are
+    left out.
 
     Raises:
         QuantityError: A quantity cannot be read; the message names its field.
@@ -122,9 +123,10 @@ def node_allocatable(node: Node) -> dict[str, int]:
 
 @lru_cache(maxsize=4096)
 def is_scalar(name: str) -> bool:
-    """Whether the resource is counted by its own name: extended, hugepages, kubernetes.io/ or attachable-volumes.
+    """Whether a resource beyond cpu, memory and ephemeral-storage is tracked, under its own name.
 
-    Source: pkg/scheduler/util/utils.go, IsScalarResourceName.
+    Extended, hugepages-*, kubernetes.io/* and attachable-volumes-* ones are (pkg/scheduler/util/utils.go,
+    IsScalarResourceName).
     """
     return (
         name.startswith((_HUGEPAGES, "attachable-volumes-")) or _NATIVE_NAMESPACE in name or is_extended(name)
@@ -135,8 +137,8 @@ def is_scalar(name: str) -> bool:
 def is_extended(name: str) -> bool:
     """Whether the resource is an extended one, such as example.com/gpu.
 
-    Source: pkg/apis/core/v1/helper/helpers.go, IsExtendedResourceName: a qualified name outside kubernetes.io that
-    also makes a valid quota name.
+    Source: pkg/apis/core/v1/helper/helpers.go, IsExtendedResourceName: a qualified name outside kubernetes.io
+    that also makes a valid quota name.
     """
     prefix, slash, rest = name.partition("/")
     quota_prefix = _QUOTA_PREFIX + prefix
@@ -218,13 +220,16 @@ def _pod_requests(
     containers: Sequence[_Nanos], inits: Sequence[tuple[_Nanos, bool]], pod_level: _Nanos, overhead: _Nanos
 ) -> PodRequests:
     total = _total(containers, inits)
-    true = _plus(total | pod_level, overhead)
+    true = _plus(total | pod_level if pod_level else total, overhead)
     scoring = _plus(_with_defaults(containers, inits, _DEFAULTS, total), overhead)
     non_zero = scoring
     if pod_level:
         missing = {name: amount for name, amount in _DEFAULTS.items() if name not in true}
         non_zero = _plus(_with_defaults(containers, inits, missing, total) | pod_level, overhead)
     amounts = _amounts(true)
+    if scoring is true and non_zero is true:
+        cpu, memory = amounts.get(CPU, 0), amounts.get(MEMORY, 0)
+        return PodRequests(amounts, cpu, memory, cpu, memory, amounts)
     return PodRequests(
         amounts,
         milli_of_nano(non_zero.get(CPU, 0)),
@@ -239,13 +244,13 @@ def _with_defaults(
     containers: Sequence[_Nanos], inits: Sequence[tuple[_Nanos, bool]], defaults: _Nanos, total: _Nanos
 ) -> _Nanos:
     """The total when each container that leaves out a name of `defaults` asks for the default."""
-    if all(defaults.keys() <= c.keys() for c in containers) and not inits:
+    if not inits and len(containers) == 1 and defaults.keys() <= containers[0].keys():
         return total
     return _total([defaults | c for c in containers], [(defaults | c, sidecar) for c, sidecar in inits])
 
 
 def _total(containers: Sequence[_Nanos], inits: Sequence[tuple[_Nanos, bool]]) -> _Nanos:
-    """The peak of what runs at once: all containers and sidecars, or an init container with the sidecars before it."""
+    """The peak of what runs at once: containers and sidecars, or an init container and earlier sidecars."""
     if len(containers) == 1 and not inits:
         return containers[0]
     running: _Nanos = {}
