@@ -1,0 +1,130 @@
+"""What the scheduling loop tells whoever watches it, and what it shows about its state when asked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+AttemptResult = Literal["scheduled", "unschedulable", "error"]
+"""How one attempt to schedule a pod ended, in kube-scheduler's words."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSizes:
+    """How much the cluster cache holds; `assumed_pods` have a node that no watch event has confirmed yet."""
+
+    nodes: int
+    pods: int
+    assumed_pods: int
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationSummary:
+    """How full the cluster is, for the packing metrics.
+
+    A node is in use when it holds at least one pod. Amounts are by resource name, in milli-CPU for cpu and
+    in the resource's own unit (bytes, counts) for the rest; `requested` is the sum over all placed pods.
+    """
+
+    nodes: int
+    nodes_in_use: int
+    requested: Mapping[str, int]
+    allocatable_in_use: Mapping[str, int]
+    allocatable: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchState:
+    """How fresh one watch is: seconds since its last event or bookmark, and how often it listed again."""
+
+    last_event_age_seconds: float
+    relists: int
+
+
+class SchedulerObserver(Protocol):
+    """The calls the engine makes as it works; the engine relies on each being cheap and never raising.
+
+    All calls come from the event loop's thread. Durations are in seconds. Label values are names from the
+    configuration or constants of the code, never text a user can choose: their number is bounded.
+    """
+
+    def attempt(self, profile: str, result: AttemptResult, seconds: float) -> None:
+        """One attempt ended; `seconds` covers the cycle, and binding when it got that far."""
+
+    def algorithm(self, seconds: float) -> None:
+        """Filtering and scoring of one pod ended, whatever the outcome."""
+
+    def bound(self, attempts: int, sli_seconds: float) -> None:
+        """A pod was bound at its n-th attempt, `sli_seconds` after its first one (gated time left out)."""
+
+    def extension_point(self, point: str, status: str, profile: str, seconds: float) -> None:
+        """All plugins of one extension point ran; `status` is the framework's status code (Success, ...)."""
+
+    def plugin_evaluated(self, plugin: str, point: str, profile: str) -> None:
+        """A plugin ran at PreFilter, Filter, PreScore or Score and did not skip."""
+
+    def incoming(self, queue: str, event: str) -> None:
+        """A pod entered a queue (active, backoff, unschedulable); `event` is the cluster event's label."""
+
+    def unschedulable(self, plugin: str, profile: str, delta: int) -> None:
+        """The number of pods that wait because `plugin` rejected them changed by `delta`."""
+
+    def event_handled(self, event: str, seconds: float) -> None:
+        """One watch event was taken into cache and queue."""
+
+    def flushed(self) -> None:
+        """A pod was bound only after the periodic flush of the unschedulable pods, not woken by an event."""
+
+    def bind_ambiguous(self) -> None:
+        """The answer to a binding was lost: the server may or may not have acted."""
+
+    def rest_request(self, method: str, code: str, host: str, seconds: float) -> None:
+        """A request to the API server ended; `code` is the HTTP status, or `<error>` without an answer."""
+
+    def throttled(self, method: str, host: str, seconds: float) -> None:
+        """A request waited this long for the client's own rate limit."""
+
+    def undecodable(self, kind: str) -> None:
+        """An object of this kind could not be decoded and was left out."""
+
+
+class NoObserver:
+    """An observer that looks away: for simulations and tests that measure nothing."""
+
+    def attempt(self, profile: str, result: AttemptResult, seconds: float) -> None:
+        """See `SchedulerObserver.attempt`."""
+
+    def algorithm(self, seconds: float) -> None:
+        """See `SchedulerObserver.algorithm`."""
+
+    def bound(self, attempts: int, sli_seconds: float) -> None:
+        """See `SchedulerObserver.bound`."""
+
+    def extension_point(self, point: str, status: str, profile: str, seconds: float) -> None:
+        """See `SchedulerObserver.extension_point`."""
+
+    def plugin_evaluated(self, plugin: str, point: str, profile: str) -> None:
+        """See `SchedulerObserver.plugin_evaluated`."""
+
+    def incoming(self, queue: str, event: str) -> None:
+        """See `SchedulerObserver.incoming`."""
+
+    def unschedulable(self, plugin: str, profile: str, delta: int) -> None:
+        """See `SchedulerObserver.unschedulable`."""
+
+    def event_handled(self, event: str, seconds: float) -> None:
+        """See `SchedulerObserver.event_handled`."""
+
+    def flushed(self) -> None:
+        """See `SchedulerObserver.flushed`."""
+
+    def bind_ambiguous(self) -> None:
+        """See `SchedulerObserver.bind_ambiguous`."""
+
+    def rest_request(self, method: str, code: str, host: str, seconds: float) -> None:
+        """See `SchedulerObserver.rest_request`."""
+
+    def throttled(self, method: str, host: str, seconds: float) -> None:
+        """See `SchedulerObserver.throttled`."""
+
+    def undecodable(self, kind: str) -> None:
+        """See `SchedulerObserver.undecodable`."""
