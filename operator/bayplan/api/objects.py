@@ -1,0 +1,329 @@
+"""Kubernetes objects as they come over the wire, cut to the fields bayplan reads.
+
+Decoding drops what is not listed here (annotations, environment, managed fields), so secrets and bulk never stay in
+memory. Every field has the API's zero value as its default: a sparse object decodes. Structs are immutable: caches
+share them freely.
+"""
+
+from typing import Any
+
+import msgspec
+
+Quantity = str | int | float | None
+
+
+class Struct(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """A wire object: frozen, outside the garbage collector's walks, camelCase on the wire."""
+
+
+class OwnerReference(Struct):
+    """Who owns an object; `controller` marks the one that manages it."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class ObjectMeta(Struct):
+    """The identity, labels and lifecycle stamps of an object."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] | None = None
+    owner_references: list[OwnerReference] | None = None
+
+
+class LabelSelectorRequirement(Struct):
+    """One expression of a label selector."""
+
+    key: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+
+class LabelSelector(Struct):
+    """A metav1.LabelSelector: labels and expressions, all of which must match."""
+
+    match_labels: dict[str, str] | None = None
+    match_expressions: list[LabelSelectorRequirement] | None = None
+
+
+class NodeSelectorRequirement(Struct):
+    """One expression of a node selector term; Gt and Lt compare integers."""
+
+    key: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+
+class NodeSelectorTerm(Struct):
+    """Expressions and fields that must all match; an empty term matches nothing."""
+
+    match_expressions: list[NodeSelectorRequirement] | None = None
+    match_fields: list[NodeSelectorRequirement] | None = None
+
+
+class NodeSelector(Struct):
+    """Terms of which one must match."""
+
+    node_selector_terms: list[NodeSelectorTerm] | None = None
+
+
+class PreferredSchedulingTerm(Struct):
+    """A weighted wish for nodes matching `preference`."""
+
+    weight: int = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+class NodeAffinity(Struct):
+    """What the pod requires and prefers of a node's labels and fields."""
+
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: list[PreferredSchedulingTerm] | None = None
+
+
+class PodAffinityTerm(Struct):
+    """Pods that must, or must not, share the pod's `topology_key` domain."""
+
+    label_selector: LabelSelector | None = None
+    namespaces: list[str] | None = None
+    namespace_selector: LabelSelector | None = None
+    topology_key: str = ""
+    match_label_keys: list[str] | None = None
+    mismatch_label_keys: list[str] | None = None
+
+
+class WeightedPodAffinityTerm(Struct):
+    """A weighted wish about other pods."""
+
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
+class PodAffinity(Struct):
+    """What the pod requires and prefers of pods nearby (also the shape of podAntiAffinity)."""
+
+    required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] | None = None
+    preferred_during_scheduling_ignored_during_execution: list[WeightedPodAffinityTerm] | None = None
+
+
+class Affinity(Struct):
+    """The pod's affinity rules."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class Toleration(Struct):
+    """A taint the pod puts up with; an empty key (with Exists) or effect matches all."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class ContainerPort(Struct):
+    """A port of a container; `host_port` 0 means none on the host."""
+
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    protocol: str = ""
+
+
+class ResourceRequirements(Struct):
+    """Requests and limits by resource name, as quantities."""
+
+    requests: dict[str, Quantity] | None = None
+    limits: dict[str, Quantity] | None = None
+
+
+class Container(Struct):
+    """A container or init container; `restart_policy` Always makes an init container a sidecar."""
+
+    name: str = ""
+    image: str = ""
+    ports: list[ContainerPort] | None = None
+    resources: ResourceRequirements | None = None
+    restart_policy: str | None = None
+
+
+class PodSchedulingGate(Struct):
+    """A gate that keeps the pod out of the queue until it is removed."""
+
+    name: str = ""
+
+
+class TopologySpreadConstraint(Struct):
+    """How evenly matching pods must spread over `topology_key` domains."""
+
+    max_skew: int = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: list[str] | None = None
+
+
+class PersistentVolumeClaimSource(Struct):
+    """A volume that names a claim."""
+
+    claim_name: str = ""
+
+
+class ImageVolumeSource(Struct):
+    """A volume made of an image."""
+
+    reference: str = ""
+
+
+class Volume(Struct):
+    """A volume of the pod, cut to the kinds that bind a pod to nodes; the others decode as neither."""
+
+    name: str = ""
+    persistent_volume_claim: PersistentVolumeClaimSource | None = None
+    ephemeral: dict[str, Any] | None = None
+    image: ImageVolumeSource | None = None
+    gce_persistent_disk: dict[str, Any] | None = msgspec.field(default=None, name="gcePersistentDisk")
+    aws_elastic_block_store: dict[str, Any] | None = msgspec.field(default=None, name="awsElasticBlockStore")
+    rbd: dict[str, Any] | None = None
+    iscsi: dict[str, Any] | None = None
+    csi: dict[str, Any] | None = None
+
+
+class PodResourceClaim(Struct):
+    """A claim on devices (dynamic resource allocation)."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodSpec(Struct):
+    """What the pod asks for."""
+
+    node_name: str = ""
+    scheduler_name: str = ""
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] | None = None
+    containers: list[Container] = []
+    init_containers: list[Container] | None = None
+    overhead: dict[str, Quantity] | None = None
+    resources: ResourceRequirements | None = None
+    scheduling_gates: list[PodSchedulingGate] | None = None
+    topology_spread_constraints: list[TopologySpreadConstraint] | None = None
+    volumes: list[Volume] | None = None
+    resource_claims: list[PodResourceClaim] | None = None
+    termination_grace_period_seconds: int | None = None
+
+
+class PodCondition(Struct):
+    """One condition of a pod; times are RFC 3339 strings, kept as they came."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+    observed_generation: int | None = None
+
+
+class ContainerStatus(Struct):
+    """What the kubelet actuated for a container, for in-place resize."""
+
+    name: str = ""
+    resources: ResourceRequirements | None = None
+    allocated_resources: dict[str, Quantity] | None = None
+
+
+class PodStatus(Struct):
+    """What is known of the pod's life."""
+
+    phase: str = ""
+    conditions: list[PodCondition] | None = None
+    nominated_node_name: str = ""
+    start_time: str | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+    resources: ResourceRequirements | None = None
+    allocated_resources: dict[str, Quantity] | None = None
+
+
+class Pod(Struct):
+    """A v1 Pod."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class Taint(Struct):
+    """A node's repulsion of pods that do not tolerate it."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class ContainerImage(Struct):
+    """An image a node already holds, under all its names."""
+
+    names: list[str] | None = None
+    size_bytes: int = 0
+
+
+class NodeCondition(Struct):
+    """One condition of a node."""
+
+    type: str = ""
+    status: str = ""
+
+
+class NodeSpec(Struct):
+    """What the administrator says of a node."""
+
+    unschedulable: bool = False
+    taints: list[Taint] | None = None
+
+
+class NodeStatus(Struct):
+    """What the kubelet says of a node."""
+
+    allocatable: dict[str, Quantity] | None = None
+    capacity: dict[str, Quantity] | None = None
+    conditions: list[NodeCondition] | None = None
+    images: list[ContainerImage] | None = None
+
+
+class Node(Struct):
+    """A v1 Node."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class PriorityClass(Struct):
+    """A scheduling.k8s.io/v1 PriorityClass; read only for objects that come from files."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str | None = None

@@ -1,0 +1,157 @@
+"""The scheduler's view of the cluster: nodes, the pods on them, and the pods it assumes are there already."""
+
+from dataclasses import dataclass
+
+from bayplan.api.objects import Node, Pod
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+
+_FINISHED = frozenset({"Succeeded", "Failed"})
+
+
+def is_finished(pod: Pod) -> bool:
+    """Whether the pod has ended and takes nothing on its node any more."""
+    return pod.status.phase in _FINISHED
+
+
+@dataclass(slots=True)
+class _Placement:
+    pod: PodInfo
+    row: int
+    assumed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSizes:
+    """How much the cache holds, for metrics."""
+
+    nodes: int
+    pods: int
+    assumed_pods: int
+
+
+class Cache:
+    """Counts every pod on a node exactly once, from the moment it is assumed until it is gone.
+
+        assume_pod          set_pod (the watch shows it bound)
+    Initial ------> Assumed ------> Added --- remove_pod ---> gone
+       ^               |
+       +- forget_pod --+     (set_pod and remove_pod also take pods bound by others)
+
+    The scheduling loop assumes and forgets; event handlers set and remove. Everything is keyed by UID: a pod that was
+    deleted and created again under its name is another pod. Calls are idempotent: a repeated event changes nothing.
+    """
+
+    def __init__(self) -> None:
+        self.nodes = NodeTable()
+        self._placements: dict[str, _Placement] = {}
+        self._assumed = 0
+
+    def set_node(self, node: Node) -> None:
+        """Take in a new or changed node.
+
+        Raises:
+            QuantityError: the node's allocatable cannot be read; the cache keeps what it had.
+        """
+        self.nodes.set_node(node)
+
+    def remove_node(self, name: str) -> None:
+        """Forget a node; pods still on it are remembered in case it comes back."""
+        row = self.nodes.row(name)
+        if row is not None and self.nodes.exists[row]:
+            self.nodes.drop_node(name)
+
+    def has_node(self, name: str) -> bool:
+        """Whether a node of that name exists now; asked right before a bind, as the API server does not check."""
+        row = self.nodes.row(name)
+        return row is not None and bool(self.nodes.exists[row])
+
+    def assume_pod(self, pod: PodInfo, node_name: str) -> None:
+        """Count the pod on its node before the API confirms; the next cycle relies on this, `forget_pod` undoes it."""
+        if pod.uid in self._placements:
+            raise ValueError(f"pod {pod.key} is already on a node")
+        row = self.nodes.add_pod(pod, node_name)
+        self._placements[pod.uid] = _Placement(pod, row, assumed=True)
+        self._assumed += 1
+
+    def forget_pod(self, uid: str) -> None:
+        """Undo an assumption whose bind definitely failed; a confirmed pod stays."""
+        placement = self._placements.get(uid)
+        if placement is not None and placement.assumed:
+            self._drop(uid, placement)
+
+    def set_pod(self, pod: PodInfo) -> None:
+        """Take in a pod that has a node: confirm an assumption, add it or update it; the watch is right where they differ.
+
+        Raises:
+            QuantityError: its requests cannot be read; an earlier version of it stays counted.
+        """
+        placed = pod.placed
+        held = self._placements.get(pod.uid)
+        if is_finished(pod.pod):
+            if held is not None:
+                self._drop(pod.uid, held)
+            return
+        if held is not None:
+            if self.nodes.names[held.row] == pod.pod.spec.node_name and held.pod.placed == placed:
+                # What the node gives up is the same: swap the object, leave the columns and their readers alone.
+                self._confirm(held)
+                if held.pod.pod.metadata.labels != pod.pod.metadata.labels:
+                    self.nodes.usage_changed.append(held.row)
+                held.pod = pod
+                self.nodes.pods[held.row][pod.uid] = pod
+                return
+            self._drop(pod.uid, held)
+        row = self.nodes.add_pod(pod, pod.pod.spec.node_name)
+        self._placements[pod.uid] = _Placement(pod, row, assumed=False)
+
+    def remove_pod(self, uid: str) -> None:
+        """Forget a pod that is gone, assumed or not."""
+        placement = self._placements.get(uid)
+        if placement is not None:
+            self._drop(uid, placement)
+
+    def is_assumed(self, uid: str) -> bool:
+        """Whether the pod is counted on the scheduler's word only."""
+        placement = self._placements.get(uid)
+        return placement is not None and placement.assumed
+
+    def node_of(self, uid: str) -> str | None:
+        """The node the pod is counted on, assumed or confirmed."""
+        placement = self._placements.get(uid)
+        return None if placement is None else self.nodes.names[placement.row]
+
+    def pod(self, uid: str) -> PodInfo | None:
+        """The pod as last seen, if it is counted on a node."""
+        placement = self._placements.get(uid)
+        return None if placement is None else placement.pod
+
+    def sizes(self) -> CacheSizes:
+        """How many nodes and pods are held."""
+        return CacheSizes(len(self.nodes), len(self._placements), self._assumed)
+
+    def validate(self) -> None:
+        """Assert that the incremental columns equal what the pods add up to; tests call it after each step."""
+        table = self.nodes
+        by_row: dict[int, dict[str, PodInfo]] = {}
+        for uid, placement in self._placements.items():
+            by_row.setdefault(placement.row, {})[uid] = placement.pod
+        assert self._assumed == sum(p.assumed for p in self._placements.values())
+        assert table.node_count == int(table.exists.sum())
+        for row in range(table.capacity):
+            pods = by_row.get(row, {})
+            assert table.pods[row] == pods, f"row {row} holds other pods"
+            assert table.pod_count[row] == len(pods)
+            for name, column in table.requested.items():
+                total = sum(pod.placed.amounts.get(name, 0) for pod in pods.values())
+                assert column[row] == total or total > 2**56, f"row {row} {name}: {column[row]} != {total}"
+
+    def _confirm(self, placement: _Placement) -> None:
+        if placement.assumed:
+            placement.assumed = False
+            self._assumed -= 1
+
+    def _drop(self, uid: str, placement: _Placement) -> None:
+        self._confirm(placement)
+        self.nodes.remove_pod(placement.pod, placement.row)
+        del self._placements[uid]

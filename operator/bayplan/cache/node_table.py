@@ -1,0 +1,189 @@
+"""The columnar node table that a scheduling cycle reads: one row a node, one numpy column a quantity."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.api.objects import Node
+from bayplan.api.quantity import TOO_MUCH
+from bayplan.cache.change_log import ChangeLog
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.resources import PODS, node_allocatable
+
+Column = NDArray[np.int64]
+"""One amount per row, `(capacity,) int64`: milli-CPU, bytes or counts."""
+
+_FIRST_CAPACITY = 64
+# Above this many times one amount a sum could leave int64; such rows are summed exactly and clamped instead.
+_HUGE = 2**48
+
+
+class NodeTable:
+    """Nodes and what their pods take, as columns that change in place.
+
+    Filters and scores read the columns for many rows at once; the cache is the only writer. A row is a node's for as
+    long as the node or any of its pods exists. `exists` is False on free rows and on rows whose node object is gone
+    (or has not come yet) while its pods are still known: no cycle may choose those.
+
+    `objects_changed` and `usage_changed` log the rows whose node object or whose pods changed. `layout` grows when
+    the columns were reallocated: whoever keeps arrays of `capacity` must then start over.
+    """
+
+    def __init__(self) -> None:
+        self.capacity = _FIRST_CAPACITY
+        self.layout = 0
+        self.names: list[str] = [""] * self.capacity
+        self.nodes: list[Node | None] = [None] * self.capacity
+        self.pods: list[dict[str, PodInfo]] = [{} for _ in range(self.capacity)]
+        self.exists: NDArray[np.bool_] = np.zeros(self.capacity, dtype=np.bool_)
+        self.allocatable: dict[str, Column] = {}
+        self.requested: dict[str, Column] = {}
+        self.non_zero_cpu: Column = self._column()
+        self.non_zero_memory: Column = self._column()
+        self.pod_count: Column = self._column()
+        self.allowed_pods: Column = self._column()
+        self.objects_changed = ChangeLog()
+        self.usage_changed = ChangeLog()
+        self.node_count = 0
+        self._row_of: dict[str, int] = {}
+        self._free = list(range(self.capacity - 1, -1, -1))
+        self._huge_rows: set[int] = set()
+
+    def __len__(self) -> int:
+        return self.node_count
+
+    def row(self, name: str) -> int | None:
+        """The row of the node called `name`, whether its object is known or only its pods."""
+        return self._row_of.get(name)
+
+    def rows(self) -> NDArray[np.intp]:
+        """The rows of existing nodes, in the order kept by the table, `(nodes,) intp`."""
+        return np.flatnonzero(self.exists)
+
+    def set_node(self, node: Node) -> int:
+        """Write a new or changed node object into its row and return the row.
+
+        Raises:
+            QuantityError: an allocatable amount is not a quantity; nothing was changed.
+        """
+        allocatable = node_allocatable(node)
+        row = self._claim(node.metadata.name)
+        for name, column in self.allocatable.items():
+            if name not in allocatable:
+                column[row] = 0
+        for name, amount in allocatable.items():
+            self._amounts(self.allocatable, name)[row] = amount
+        self.allowed_pods[row] = allocatable.get(PODS, 0)
+        if not self.exists[row]:
+            self.exists[row] = True
+            self.node_count += 1
+        self.nodes[row] = node
+        self.objects_changed.append(row)
+        self.usage_changed.append(row)
+        return row
+
+    def drop_node(self, name: str) -> None:
+        """Forget a node object; its row stays while pods are on it."""
+        row = self._row_of[name]
+        self.nodes[row] = None
+        self.exists[row] = False
+        self.node_count -= 1
+        for column in self.allocatable.values():
+            column[row] = 0
+        self.allowed_pods[row] = 0
+        self.objects_changed.append(row)
+        self.usage_changed.append(row)
+        self._release(row)
+
+    def add_pod(self, pod: PodInfo, node_name: str) -> int:
+        """Count `pod` on its node, known or not, and return the row."""
+        row = self._row_of.get(node_name)
+        if row is None:
+            row = self._claim(node_name)
+        self.pods[row][pod.uid] = pod
+        self._count(pod, row, 1)
+        return row
+
+    def remove_pod(self, pod: PodInfo, row: int) -> None:
+        """Take back what `add_pod` counted for this very `pod`."""
+        del self.pods[row][pod.uid]
+        self._count(pod, row, -1)
+        if self.nodes[row] is None:
+            self._release(row)
+
+    def requested_column(self, name: str) -> Column | None:
+        """What pods take of a resource, or None where no pod ever asked for it."""
+        return self.requested.get(name)
+
+    def _count(self, pod: PodInfo, row: int, sign: int) -> None:
+        requests = pod.placed
+        self.pod_count[row] += sign
+        huge = row in self._huge_rows or any(amount > _HUGE for amount in requests.amounts.values())
+        if huge:
+            self._recount(row)
+        else:
+            requested = self.requested
+            for name, amount in requests.amounts.items():
+                column = requested.get(name)
+                if column is None:
+                    column = self._amounts(requested, name)
+                column[row] += sign * amount
+            self.non_zero_cpu[row] += sign * requests.non_zero_cpu
+            self.non_zero_memory[row] += sign * requests.non_zero_memory
+        self.usage_changed.append(row)
+
+    def _recount(self, row: int) -> None:
+        """Sum a row from its pods with Python's integers and clamp, so that absurd requests cannot wrap int64."""
+        pods = list(self.pods[row].values())
+        totals: dict[str, int] = dict.fromkeys(self.requested, 0)
+        for pod in pods:
+            for name, amount in pod.placed.amounts.items():
+                totals[name] = totals.get(name, 0) + amount
+        for name, total in totals.items():
+            self._amounts(self.requested, name)[row] = min(total, TOO_MUCH)
+        self.non_zero_cpu[row] = min(sum(pod.placed.non_zero_cpu for pod in pods), TOO_MUCH)
+        self.non_zero_memory[row] = min(sum(pod.placed.non_zero_memory for pod in pods), TOO_MUCH)
+        if any(amount > _HUGE for pod in pods for amount in pod.placed.amounts.values()):
+            self._huge_rows.add(row)
+        else:
+            self._huge_rows.discard(row)
+
+    def _amounts(self, columns: dict[str, Column], name: str) -> Column:
+        column = columns.get(name)
+        if column is None:
+            column = columns[name] = self._column()
+        return column
+
+    def _column(self) -> Column:
+        return np.zeros(self.capacity, dtype=np.int64)
+
+    def _claim(self, name: str) -> int:
+        row = self._row_of.get(name)
+        if row is None:
+            if not self._free:
+                self._grow()
+            row = self._free.pop()
+            self._row_of[name] = row
+            self.names[row] = name
+        return row
+
+    def _release(self, row: int) -> None:
+        if self.nodes[row] is None and not self.pods[row]:
+            del self._row_of[self.names[row]]
+            self.names[row] = ""
+            self._free.append(row)
+
+    def _grow(self) -> None:
+        old, self.capacity = self.capacity, self.capacity * 2
+        added = self.capacity - old
+        for columns in (self.allocatable, self.requested):
+            for name, column in columns.items():
+                columns[name] = np.concatenate([column, np.zeros(added, dtype=np.int64)])
+        for attribute in ("non_zero_cpu", "non_zero_memory", "pod_count", "allowed_pods"):
+            column = getattr(self, attribute)
+            setattr(self, attribute, np.concatenate([column, np.zeros(added, dtype=np.int64)]))
+        self.exists = np.concatenate([self.exists, np.zeros(added, dtype=np.bool_)])
+        self.names.extend([""] * added)
+        self.nodes.extend([None] * added)
+        self.pods.extend({} for _ in range(added))
+        self._free = list(range(self.capacity - 1, old - 1, -1))
+        self.layout += 1

@@ -1,0 +1,42 @@
+"""A pod with everything a scheduling cycle asks of it worked out once."""
+
+from bayplan.api.objects import Pod
+from bayplan.cache.resources import PodRequests, placed_requests, pod_requests
+
+
+class PodInfo:
+    """A pod and what scheduling derives from it, computed once per object version and shared by queue, cache and cycle.
+
+    `key` is "namespace/name", for people and logs; identity is `uid` (a recreated pod is another pod).
+    """
+
+    __slots__ = ("_placed", "_requests", "key", "name", "namespace", "pod", "priority", "signatures", "uid")
+
+    def __init__(self, pod: Pod) -> None:
+        meta = pod.metadata
+        self.pod = pod
+        self.name = meta.name
+        self.namespace = meta.namespace
+        self.uid = meta.uid
+        self.key = f"{meta.namespace}/{meta.name}"
+        self.priority = pod.spec.priority or 0
+        self.signatures: dict[int, object] = {}
+        self._requests: PodRequests | None = None
+        self._placed: PodRequests | None = None
+
+    @property
+    def requests(self) -> PodRequests:
+        """What an incoming pod asks for: from its spec alone."""
+        if self._requests is None:
+            self._requests = pod_requests(self.pod)
+        return self._requests
+
+    @property
+    def placed(self) -> PodRequests:
+        """What the pod takes on its node: as `requests`, and the status of an in-place resize."""
+        if self._placed is None:
+            self._placed = placed_requests(self.pod) if self.pod.status.container_statuses else self.requests
+        return self._placed
+
+    def __repr__(self) -> str:
+        return f"PodInfo({self.key!r})"

@@ -1,0 +1,219 @@
+"""The filter half of an evaluation: which rows a pod shape may use, who rejected the others, and why."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.cache.change_log import Rows
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.interface import CycleState, FilterPlugin, PreFilterPlugin, Reads, Rejections
+from bayplan.framework.row_follower import RowFollower
+from bayplan.framework.runtime import Framework
+from bayplan.framework.status import Code, Diagnosis, Status
+
+_PASSED = -1
+"""In `rejected_by`: no filter rejected the row."""
+
+
+class Filtering:
+    """Keeps, per row, the code of every filter that applies, and from those the feasible set.
+
+    As in kube-scheduler a node's verdict is its first failing filter's, in profile order; here all filters are asked,
+    which costs nothing when answers are kept, and the order only decides who is named.
+    """
+
+    def __init__(self, framework: Framework, nodes: NodeTable, state: CycleState) -> None:
+        self._framework = framework
+        self._nodes = nodes
+        self._state = state
+        self._follower = RowFollower(nodes)
+        self._filters: list[FilterPlugin] = []
+        self._codes: NDArray[np.int8] = np.zeros((0, 0), dtype=np.int8)
+        self._narrowed_to: frozenset[str] | None = None
+        self._narrowed_by: list[str] = []
+        self._allowed: NDArray[np.bool_] | None = None
+        self.feasible: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+        self.rejection: Status | None = None
+        """Set when a PreFilter plugin rejected the pod as a whole; then no row is feasible."""
+        self._spread = True
+        self._diagnosis: Diagnosis | None = None
+
+    def refresh(self, pod: PodInfo) -> None:
+        """Bring the feasible set up to date with the node table."""
+        change = self._follower.follow()
+        everything = change.everything
+        if everything or self._asks_every_cycle:
+            everything |= self._pre_filter(pod)
+            self._diagnosis = None
+        if everything:
+            self._start_over()
+            rows = node_rows = self._nodes.rows()
+        else:
+            rows, node_rows = change.usage, change.objects
+            if len(rows):
+                self._diagnosis = None
+                self.feasible[rows] = False
+                rows = rows[self._nodes.exists[rows]]
+                node_rows = node_rows[self._nodes.exists[node_rows]]
+        if self.rejection is not None:
+            return
+        if self._allowed is not None and len(node_rows):
+            self._narrow(self._allowed, node_rows)
+        touched = self._ask(pod, rows, node_rows)
+        if len(touched):
+            passed = ~self._codes[:, touched].any(axis=0)
+            if self._allowed is not None:
+                passed &= self._allowed[touched]
+            self.feasible[touched] = passed
+
+    def take_spread(self) -> bool:
+        """Whether, since the last call, rows may have changed that no log names; the answer is forgotten."""
+        spread, self._spread = self._spread, False
+        return spread
+
+    def feasible_count(self) -> int:
+        """How many nodes passed."""
+        return int(np.count_nonzero(self.feasible))
+
+    def candidates(self) -> Rows:
+        """The rows a search visits: all existing nodes, or those a PreFilter narrowed it to."""
+        rows = self._nodes.rows()
+        return rows if self._allowed is None else rows[self._allowed[rows]]
+
+    def rejected_by(self, rows: Rows) -> NDArray[np.intp]:
+        """For each row the index of the first filter that rejects it, or -1, `(rows,) intp`."""
+        if not len(self._filters):
+            return np.full(len(rows), _PASSED, dtype=np.intp)
+        failing = self._codes[:, rows] != 0
+        return np.where(failing.any(axis=0), failing.argmax(axis=0), _PASSED)
+
+    def filter_at(self, index: int) -> FilterPlugin:
+        """The filter that `rejected_by` calls `index`."""
+        return self._filters[index]
+
+    def narrowed_out(self, rows: Rows) -> NDArray[np.bool_]:
+        """Which rows a PreFilter left out of the search, `(rows,) bool`."""
+        return np.zeros(len(rows), dtype=np.bool_) if self._allowed is None else ~self._allowed[rows]
+
+    @property
+    def narrowed_plugins(self) -> str:
+        """The PreFilter plugins that narrowed the search, as one name or several."""
+        return " ".join(sorted(self._narrowed_by))
+
+    @property
+    def narrowed_reason(self) -> str:
+        """What nodes left out by PreFilter plugins are told."""
+        return f"node(s) didn't satisfy plugin(s) [{self.narrowed_plugins}]"
+
+    def reasons_of(self, pod: PodInfo, index: int, rows: Rows) -> list[tuple[str, NDArray[np.bool_]]]:
+        """The reasons of the filter `index` for rows it rejected, and for which of them each holds."""
+        return [
+            (reason.text, reason.holds) for reason in self._filters[index].reasons(self._state, pod, self._nodes, rows)
+        ]
+
+    def rejections(self) -> Rejections:
+        """The codes of all existing nodes, for PostFilter plugins."""
+        rows = self._nodes.rows()
+        if self.rejection is not None:
+            return Rejections(rows, np.full(len(rows), self.rejection.code, dtype=np.int8))
+        first = self.rejected_by(rows)
+        codes = np.where(first == _PASSED, 0, self._codes[first, rows]).astype(np.int8)
+        codes[self.narrowed_out(rows)] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        return Rejections(rows, codes)
+
+    def diagnose(self, pod: PodInfo) -> Diagnosis:
+        """Why no node fits; worked out once until something changes."""
+        if self._diagnosis is None:
+            self._diagnosis = self._diagnose(pod)
+        return self._diagnosis
+
+    def _diagnose(self, pod: PodInfo) -> Diagnosis:
+        count = len(self._nodes)
+        if self.rejection is not None:
+            plugins = frozenset(self.rejection.plugin.split()) if self.rejection.plugin else frozenset()
+            return Diagnosis(count, rejector_plugins=plugins, pre_filter_message=self.rejection.message)
+        rows = self._nodes.rows()
+        reasons: dict[str, int] = {}
+        plugins: set[str] = set()
+        out = self.narrowed_out(rows)
+        if out.any():
+            reasons[self.narrowed_reason] = int(np.count_nonzero(out))
+            plugins.update(self._narrowed_by)
+            rows = rows[~out]
+        first = self.rejected_by(rows)
+        for index in np.unique(first[first != _PASSED]).tolist():
+            plugins.add(self._filters[index].name)
+            for text, holds in self.reasons_of(pod, index, rows[first == index]):
+                if held := int(np.count_nonzero(holds)):
+                    reasons[text] = reasons.get(text, 0) + held
+        return Diagnosis(count, reasons=reasons, rejector_plugins=frozenset(plugins))
+
+    @property
+    def _asks_every_cycle(self) -> bool:
+        return any(_reads(plugin) is Reads.CLUSTER for plugin in self._framework.pre_filters)
+
+    def _pre_filter(self, pod: PodInfo) -> bool:
+        """Ask the PreFilter plugins: they may reject the pod, narrow the search, or switch their filter off.
+
+        True if what they say differs from last time, so that every row must be asked again.
+        """
+        before = (self.rejection, self._narrowed_to, self._filters)
+        self.rejection, self._narrowed_to, self._narrowed_by = None, None, []
+        skipped: set[str] = set()
+        for plugin in self._framework.pre_filters:
+            result = plugin.pre_filter(self._state, pod, self._nodes)
+            status = result.status
+            if status.code is Code.SKIP:
+                skipped.add(plugin.name)
+            elif status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                self.rejection = Status(status.code, status.reasons, plugin.name)
+                break
+            elif not status.ok:
+                self.rejection = self.rejection or Status(status.code, status.reasons, plugin.name)
+            if result.node_names is not None:
+                self._narrowed_by.append(plugin.name)
+                known = self._narrowed_to
+                self._narrowed_to = result.node_names if known is None else known & result.node_names
+                if not self._narrowed_to:
+                    self.rejection = self._nothing_left()
+                    break
+        self._filters = [plugin for plugin in self._framework.filters if plugin.name not in skipped]
+        return before != (self.rejection, self._narrowed_to, self._filters)
+
+    def _nothing_left(self) -> Status:
+        names = sorted(self._narrowed_by)
+        text = (
+            f"node(s) didn't satisfy plugin {names[0]}"
+            if len(names) == 1
+            else f"node(s) didn't satisfy plugin(s) [{' '.join(names)}] simultaneously"
+        )
+        return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (text,), " ".join(names))
+
+    def _start_over(self) -> None:
+        capacity = self._nodes.capacity
+        self._codes = np.zeros((len(self._filters), capacity), dtype=np.int8)
+        self.feasible = np.zeros(capacity, dtype=np.bool_)
+        self._allowed = None if self._narrowed_to is None else np.zeros(capacity, dtype=np.bool_)
+        self._spread = True
+
+    def _narrow(self, allowed: NDArray[np.bool_], rows: Rows) -> None:
+        assert self._narrowed_to is not None
+        names, wanted = self._nodes.names, self._narrowed_to
+        allowed[rows] = [names[row] in wanted for row in rows.tolist()]
+
+    def _ask(self, pod: PodInfo, rows: Rows, node_rows: Rows) -> Rows:
+        """Have each filter look again at the rows its answer may have changed for; returns the rows looked at."""
+        touched = rows
+        for index, plugin in enumerate(self._filters):
+            if plugin.reads is Reads.CLUSTER or (plugin.reads is Reads.NODES and len(node_rows)):
+                asked = touched = self._nodes.rows()
+                self._spread = True
+            else:
+                asked = node_rows if plugin.reads is Reads.NODE else rows
+            if len(asked):
+                self._codes[index, asked] = plugin.filter(self._state, pod, self._nodes, asked)
+        return touched
+
+
+def _reads(plugin: PreFilterPlugin) -> Reads:
+    return getattr(plugin, "reads", Reads.NODE)

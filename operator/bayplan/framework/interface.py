@@ -1,0 +1,270 @@
+"""The extension points of a scheduling cycle, answered for many nodes at once.
+
+A plugin is a class with a `name` and the methods of the extension points it extends, spelled as kube-scheduler spells
+them. A filter answers a code per row and a score an integer per row; both are asked about any set of rows, so that the
+same code serves a first look at all nodes and an update of the few that changed. Plugins are pure: no clock, no I/O,
+nothing kept between calls but what derives from the node table.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.cache.change_log import Rows
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.status import Codes, Reason, Status
+from bayplan.queue.cluster_event import EventRegistration
+
+Scores = NDArray[np.int64]
+"""One score per row asked about, `(rows,) int64`."""
+
+MAX_NODE_SCORE = 100
+
+CycleState = dict[str, Any]
+"""What plugins remember within one pod's evaluation, by plugin name."""
+
+
+class Reads(IntEnum):
+    """What the answer for a row depends on besides the pod: says when it must be asked for again."""
+
+    NODE = 0
+    """The row's node object."""
+    USAGE = 1
+    """The row's node object and the pods on it."""
+    NODES = 2
+    """All node objects."""
+    CLUSTER = 3
+    """Anything: nodes and pods anywhere; asked again in every cycle."""
+
+
+class Normalize(IntEnum):
+    """How raw scores become 0..100 (upstream: plugins/helper/normalize_score.go)."""
+
+    NONE = 0
+    """They are 0..100 already."""
+    DEFAULT = 1
+    """`100 * score / max` over the feasible nodes."""
+    REVERSE = 2
+    """`100 - 100 * score / max`; all 100 when the maximum is 0."""
+    CUSTOM = 3
+    """The plugin's own `normalize_score`."""
+
+
+class Plugin(Protocol):
+    """Anything a profile can enable."""
+
+    name: ClassVar[str]
+
+
+@runtime_checkable
+class SignPlugin(Plugin, Protocol):
+    """Says what of a pod its answers depend on, so that pods of equal shape share them."""
+
+    def sign_pod(self, pod: PodInfo) -> Hashable:
+        """Everything of the pod this plugin looks at, hashable; None makes the pod share nothing."""
+        ...
+
+
+@runtime_checkable
+class EnqueueExtensions(Plugin, Protocol):
+    """Says which cluster events may make pods it rejected schedulable."""
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """The events, each with an optional queueing hint."""
+        ...
+
+
+@runtime_checkable
+class PreEnqueuePlugin(Plugin, Protocol):
+    """Keeps pods out of the active queue."""
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """SUCCESS to let the pod in, otherwise a reason to hold it."""
+        ...
+
+
+@runtime_checkable
+class QueueSortPlugin(Plugin, Protocol):
+    """Orders the active queue."""
+
+    def sort_key(self, pod: PodInfo, timestamp: float) -> tuple[Any, ...]:
+        """Pods with smaller keys are popped first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PreFilterResult:
+    """The outcome of a PreFilter; `node_names` narrows the search to those nodes when not None."""
+
+    status: Status
+    node_names: frozenset[str] | None = None
+
+
+@runtime_checkable
+class PreFilterPlugin(Plugin, Protocol):
+    """Looks at the pod once before nodes are filtered; its SKIP switches its own filter off."""
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+        """Reject the pod as a whole, narrow the search, skip, or prepare `state`."""
+        ...
+
+
+@runtime_checkable
+class FilterPlugin(Plugin, Protocol):
+    """Rules out nodes that cannot run the pod."""
+
+    reads: ClassVar[Reads]
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
+        """A code per row: SUCCESS, UNSCHEDULABLE or UNSCHEDULABLE_AND_UNRESOLVABLE."""
+        ...
+
+    def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
+        """Why it rejects these rows; asked only of rows it rejected, and only when somebody wants to know."""
+        ...
+
+
+@runtime_checkable
+class PostFilterPlugin(Plugin, Protocol):
+    """May make room when no node fits."""
+
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable, rejections: "Rejections"
+    ) -> "PostFilterResult":
+        """Nominate a node and name victims, or say why not."""
+        ...
+
+
+@runtime_checkable
+class PreScorePlugin(Plugin, Protocol):
+    """Looks at the pod and the feasible nodes once before scoring; its SKIP leaves its score out of the sum."""
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
+        """SUCCESS or SKIP."""
+        ...
+
+
+@runtime_checkable
+class ScorePlugin(Plugin, Protocol):
+    """Ranks feasible nodes."""
+
+    reads: ClassVar[Reads]
+    normalize: ClassVar[Normalize]
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
+        """A raw score per row, larger is better unless reversed; also asked about rows that are not feasible."""
+        ...
+
+
+@runtime_checkable
+class NormalizeScorePlugin(Plugin, Protocol):
+    """A score plugin with `Normalize.CUSTOM`."""
+
+    def normalize_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows, scores: Scores) -> Scores:
+        """The final 0..100 scores of all feasible `rows`."""
+        ...
+
+
+@runtime_checkable
+class ReservePlugin(Plugin, Protocol):
+    """Keeps state in step with an assumed pod."""
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Take what the pod needs on the node."""
+        ...
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Give it back."""
+        ...
+
+
+@runtime_checkable
+class PermitPlugin(Plugin, Protocol):
+    """May stop an assumed pod before it is bound."""
+
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """SUCCESS, or a rejection."""
+        ...
+
+
+@runtime_checkable
+class PreBindPlugin(Plugin, Protocol):
+    """Names what must be written before the bind."""
+
+    def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Sequence[Any]:
+        """Effects to perform first, in order."""
+        ...
+
+
+@runtime_checkable
+class BindPlugin(Plugin, Protocol):
+    """Names the write that binds the pod."""
+
+    def bind(self, pod: PodInfo, node_name: str) -> "Binding":
+        """The binding to post."""
+        ...
+
+
+@runtime_checkable
+class PostBindPlugin(Plugin, Protocol):
+    """Hears of pods that were bound."""
+
+    def post_bind(self, pod: PodInfo, node_name: str) -> None:
+        """The bind was confirmed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A pod, by name and UID, and the node it is to run on."""
+
+    namespace: str
+    name: str
+    uid: str
+    node_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rejections:
+    """What the filters said when no node fitted: the existing `rows` and their `codes`."""
+
+    rows: Rows
+    codes: Codes
+
+
+@dataclass(frozen=True, slots=True)
+class PostFilterResult:
+    """A nomination with its victims, or a message why there is none."""
+
+    status: Status
+    nominated_node_name: str | None = None
+    victims: tuple[PodInfo, ...] = ()
+
+
+EXTENSION_POINTS: dict[str, type] = {
+    "pre_enqueue": PreEnqueuePlugin,
+    "queue_sort": QueueSortPlugin,
+    "pre_filter": PreFilterPlugin,
+    "filter": FilterPlugin,
+    "post_filter": PostFilterPlugin,
+    "pre_score": PreScorePlugin,
+    "score": ScorePlugin,
+    "reserve": ReservePlugin,
+    "permit": PermitPlugin,
+    "pre_bind": PreBindPlugin,
+    "bind": BindPlugin,
+    "post_bind": PostBindPlugin,
+}
+"""Extension points by their configuration key in snake case, in the order a cycle runs them."""
+
+_METHODS: dict[str, str] = {"queue_sort": "sort_key"}
+
+
+def extends(plugin: type | Plugin, point: str) -> bool:
+    """Whether a plugin (class or instance) has the method of an extension point."""
+    return callable(getattr(plugin, _METHODS.get(point, point), None))

@@ -1,0 +1,53 @@
+"""Follows a node table's change logs, so that a reader knows which rows to look at again."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayplan.cache.change_log import Rows
+from bayplan.cache.node_table import NodeTable
+
+_NO_ROWS: Rows = np.empty(0, dtype=np.intp)
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """What changed since a reader last looked.
+
+    `usage` are rows whose pods or node object changed, `objects` those of them whose node object did; both are empty
+    when `everything` must be read anew.
+    """
+
+    everything: bool
+    usage: Rows
+    objects: Rows
+
+
+_EVERYTHING = RowChange(everything=True, usage=_NO_ROWS, objects=_NO_ROWS)
+
+
+class RowFollower:
+    """One reader's place in a node table's logs; its first look is at everything."""
+
+    __slots__ = ("_layout", "_nodes", "_objects_at", "_usage_at")
+
+    def __init__(self, nodes: NodeTable) -> None:
+        self._nodes = nodes
+        self._layout = -1
+        self._objects_at = 0
+        self._usage_at = 0
+
+    def follow(self) -> RowChange:
+        """What changed since the last call."""
+        nodes = self._nodes
+        objects_at, usage_at, layout = self._objects_at, self._usage_at, self._layout
+        self._objects_at = nodes.objects_changed.position
+        self._usage_at = nodes.usage_changed.position
+        self._layout = nodes.layout
+        if layout != nodes.layout:
+            return _EVERYTHING
+        usage = nodes.usage_changed.since(usage_at) if usage_at != self._usage_at else _NO_ROWS
+        objects = nodes.objects_changed.since(objects_at) if objects_at != self._objects_at else _NO_ROWS
+        if usage is None or objects is None:
+            return _EVERYTHING
+        return RowChange(everything=False, usage=usage, objects=objects)

@@ -1,0 +1,100 @@
+"""One profile's plugins, in the order and with the weights its configuration gives them."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bayplan.cache.pod_info import PodInfo
+from bayplan.config.types import Profile
+from bayplan.framework.interface import (
+    BindPlugin,
+    EnqueueExtensions,
+    FilterPlugin,
+    PermitPlugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    ScorePlugin,
+)
+from bayplan.framework.status import SUCCESS, Status
+from bayplan.queue.cluster_event import EventRegistration
+
+_UNSHARED = object()
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedScore:
+    """A score plugin and what its normalised score is multiplied by."""
+
+    plugin: ScorePlugin
+    weight: int
+
+
+class Framework:
+    """Runs the extension points of one profile; built once from the configuration, shared by all its pods."""
+
+    def __init__(self, profile: Profile, points: Mapping[str, Sequence[tuple[Any, int]]]) -> None:
+        def at(point: str) -> list[Any]:
+            return [plugin for plugin, _ in points.get(point, ())]
+
+        self.profile_name = profile.scheduler_name
+        self.percentage_of_nodes_to_score = profile.percentage_of_nodes_to_score
+        self.pre_enqueue: Sequence[PreEnqueuePlugin] = at("pre_enqueue")
+        self.queue_sort: QueueSortPlugin = at("queue_sort")[0]
+        self.pre_filters: Sequence[PreFilterPlugin] = at("pre_filter")
+        self.filters: Sequence[FilterPlugin] = at("filter")
+        self.post_filters: Sequence[PostFilterPlugin] = at("post_filter")
+        self.pre_scores: Sequence[PreScorePlugin] = at("pre_score")
+        self.scores: Sequence[WeightedScore] = [
+            WeightedScore(plugin, weight or 1) for plugin, weight in points.get("score", ())
+        ]
+        self.reserves: Sequence[ReservePlugin] = at("reserve")
+        self.permits: Sequence[PermitPlugin] = at("permit")
+        self.pre_binds: Sequence[PreBindPlugin] = at("pre_bind")
+        self.binds: Sequence[BindPlugin] = at("bind")
+        self.post_binds: Sequence[PostBindPlugin] = at("post_bind")
+        self.plugins: dict[str, Any] = {plugin.name: plugin for entries in points.values() for plugin, _ in entries}
+        # Only what filters and scores look at makes pods alike.
+        deciding = [*self.pre_filters, *self.filters, *self.pre_scores, *(entry.plugin for entry in self.scores)]
+        unique = {plugin.name: plugin for plugin in deciding}
+        self._signers = tuple(getattr(plugin, "sign_pod", None) for plugin in unique.values())
+
+    def run_pre_enqueue(self, pod: PodInfo) -> Status:
+        """The first rejection of the PreEnqueue plugins, or SUCCESS."""
+        for plugin in self.pre_enqueue:
+            status = plugin.pre_enqueue(pod)
+            if not status.ok:
+                return Status(status.code, status.reasons, plugin.name)
+        return SUCCESS
+
+    def signature(self, pod: PodInfo) -> Hashable:
+        """Equal for pods that every filter and score treats alike; None if the pod is like no other.
+
+        Kept on the pod, so retries of a pod do not work it out again.
+        """
+        known = pod.signatures.get(id(self), _UNSHARED)
+        if known is not _UNSHARED:
+            return known  # type: ignore[return-value]  # only hashables are stored below
+        parts: list[Hashable] = []
+        for sign in self._signers:
+            part = sign(pod) if sign is not None else None
+            if part is None:
+                pod.signatures[id(self)] = None
+                return None
+            parts.append(part)
+        signature = tuple(parts)
+        pod.signatures[id(self)] = signature
+        return signature
+
+    def registrations(self) -> dict[str, Sequence[EventRegistration]]:
+        """Which cluster events each plugin wants its rejected pods to be woken by."""
+        return {
+            name: plugin.events_to_register()
+            for name, plugin in self.plugins.items()
+            if isinstance(plugin, EnqueueExtensions)
+        }

@@ -1,0 +1,130 @@
+"""NodeResourcesFit: does the pod fit what the node has left, and how well does it pack."""
+
+from collections.abc import Hashable, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from bayplan.api.objects import Node
+from bayplan.api.quantity import MAX_AMOUNT
+from bayplan.cache.change_log import Rows
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended, is_scalar, node_allocatable
+from bayplan.config.types import NodeResourcesFitArgs
+from bayplan.framework.interface import CycleState, Normalize, PreFilterResult, Reads, Scores
+from bayplan.framework.status import SUCCESS, Code, Codes, Reason
+from bayplan.plugins.resource_scoring import Usage, scorer
+from bayplan.queue.cluster_event import (
+    ASSIGNED_POD_DELETE,
+    ASSIGNED_POD_SCALE_DOWN,
+    NODE_ADD,
+    NODE_ALLOCATABLE,
+    NODE_TAINT,
+    EventRegistration,
+    QueueingHint,
+)
+
+_FIRST = {CPU: 0, MEMORY: 1, EPHEMERAL_STORAGE: 2}
+
+
+class NodeResourcesFit:
+    """Filters by requests against allocatable, scores by the configured strategy (upstream: plugins/noderesources/fit.go)."""
+
+    name: ClassVar[str] = "NodeResourcesFit"
+    reads: ClassVar[Reads] = Reads.USAGE
+    normalize: ClassVar[Normalize] = Normalize.NONE
+
+    def __init__(self, args: NodeResourcesFitArgs) -> None:
+        self._ignored = frozenset(args.ignored_resources)
+        self._ignored_groups = frozenset(args.ignored_resource_groups)
+        strategy = args.scoring_strategy
+        self._resources = tuple(strategy.resources)
+        self._score = scorer(strategy)
+
+    def sign_pod(self, pod: PodInfo) -> Hashable:
+        requests = pod.requests
+        return (tuple(sorted(requests.amounts.items())), requests.scoring_cpu, requests.scoring_memory)
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+        state[self.name] = self._needed(pod)
+        return PreFilterResult(SUCCESS)
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
+        full = nodes.pod_count[rows] >= nodes.allowed_pods[rows]
+        codes = full.astype(np.int8)
+        for name, amount in state.get(self.name) or self._needed(pod):
+            column = nodes.allocatable.get(name)
+            if column is None:
+                codes[:] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+                continue
+            allocatable = column[rows]
+            taken = nodes.requested_column(name)
+            short = amount > (allocatable if taken is None else allocatable - taken[rows])
+            # One request larger than the whole node makes the node hopeless, and preemption with it.
+            np.maximum(codes, short.astype(np.int8) + (short & (amount > allocatable)), out=codes)
+        return codes
+
+    def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
+        reasons = [Reason("Too many pods", nodes.pod_count[rows] >= nodes.allowed_pods[rows])]
+        for name, amount in state.get(self.name) or self._needed(pod):
+            column, taken = nodes.allocatable.get(name), nodes.requested_column(name)
+            free = np.zeros(len(rows), dtype=np.int64) if column is None else column[rows]
+            if taken is not None:
+                free = free - taken[rows]
+            reasons.append(Reason(f"Insufficient {name}", amount > free))
+        return reasons
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
+        usages: list[Usage | None] = []
+        requests = pod.requests
+        for resource in self._resources:
+            name = resource.name
+            if name == CPU:
+                taken, wanted = nodes.non_zero_cpu, requests.scoring_cpu
+            elif name == MEMORY:
+                taken, wanted = nodes.non_zero_memory, requests.scoring_memory
+            else:
+                taken, wanted = nodes.requested_column(name), requests.amounts.get(name, 0)
+                if wanted == 0 and is_scalar(name):
+                    usages.append(None)
+                    continue
+            column = nodes.allocatable.get(name) if name != PODS else None
+            if column is None:
+                usages.append(None)
+                continue
+            allocatable = column[rows]
+            wanted = min(wanted, MAX_AMOUNT)
+            usages.append((taken[rows] + wanted if taken is not None else np.full(len(rows), wanted), allocatable))
+        return self._score(usages, len(rows))
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        return (
+            EventRegistration(ASSIGNED_POD_DELETE),
+            EventRegistration(ASSIGNED_POD_SCALE_DOWN),
+            EventRegistration(NODE_ADD, self._node_may_fit),
+            EventRegistration(NODE_ALLOCATABLE, self._node_may_fit),
+            EventRegistration(NODE_TAINT),
+        )
+
+    def _needed(self, pod: PodInfo) -> list[tuple[str, int]]:
+        """The requests to check, in the order their reasons are listed."""
+        return [
+            (name, amount)
+            for name, amount in sorted(pod.requests.amounts.items(), key=lambda item: (_FIRST.get(item[0], 3), item[0]))
+            if not (is_extended(name) and (name in self._ignored or name.split("/", 1)[0] in self._ignored_groups))
+        ]
+
+    def _node_may_fit(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
+        """Whether the node, were it empty, would hold the pod and, on an update, has more of something it asks for."""
+        if not isinstance(new, Node):
+            return QueueingHint.QUEUE
+        has = node_allocatable(new)
+        needed = self._needed(pod)
+        if has.get(PODS, 0) < 1 or any(amount > has.get(name, 0) for name, amount in needed):
+            return QueueingHint.SKIP
+        if not isinstance(old, Node):
+            return QueueingHint.QUEUE
+        had = node_allocatable(old)
+        grew = any(has.get(name, 0) > had.get(name, 0) for name, _ in needed) or has.get(PODS, 0) > had.get(PODS, 0)
+        return QueueingHint.QUEUE if grew else QueueingHint.SKIP

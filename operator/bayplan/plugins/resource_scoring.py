@@ -1,0 +1,93 @@
+"""The arithmetic of NodeResourcesFit's strategies on whole columns, in kube-scheduler's integers."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.config.types import ScoringStrategy, ScoringStrategyType, UtilizationShapePoint
+from bayplan.framework.interface import MAX_NODE_SCORE, Scores
+
+_Amounts = NDArray[np.int64]
+
+Usage = tuple[_Amounts, _Amounts]
+"""What would be taken of a resource with the pod on the node, and what the node has: two `(rows,) int64`."""
+
+Scorer = Callable[[Sequence[Usage | None], int], Scores]
+"""Scores `rows` nodes from one usage per configured resource; None leaves a resource out for every node."""
+
+_SHAPE_SCALE = 10
+"""Shape scores are given as 0..10 and used as 0..100."""
+
+
+def scorer(strategy: ScoringStrategy) -> Scorer:
+    """The function that scores by `strategy`, with its weights and shape bound in."""
+    weights = tuple(resource.weight for resource in strategy.resources)
+    if strategy.type is ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO:
+        table = shape_table(strategy.shape)
+        return lambda usages, rows: _requested_to_capacity_ratio(usages, weights, table, rows)
+    least = strategy.type is ScoringStrategyType.LEAST_ALLOCATED
+    return lambda usages, rows: _allocated(usages, weights, least, rows)
+
+
+def shape_table(shape: Sequence[UtilizationShapePoint]) -> NDArray[np.int64]:
+    """The score of every utilization 0..100 percent, `(101,) int64`, linear between points.
+
+    Integer slopes truncate toward zero as Go's do, so a falling shape is not off by one (upstream:
+    plugins/helper/shape_score.go).
+    """
+    points = [(point.utilization, point.score * _SHAPE_SCALE) for point in shape]
+    return np.array([_broken_linear(points, percent) for percent in range(101)], dtype=np.int64)
+
+
+def _broken_linear(points: Sequence[tuple[int, int]], percent: int) -> int:
+    for i, (utilization, score) in enumerate(points):
+        if percent <= utilization:
+            if i == 0:
+                return score
+            before, from_score = points[i - 1]
+            rise = (score - from_score) * (percent - before)
+            run = utilization - before
+            return from_score + (rise // run if rise >= 0 else -(-rise // run))
+    return points[-1][1]
+
+
+def _allocated(usages: Sequence[Usage | None], weights: Sequence[int], least: bool, rows: int) -> Scores:
+    """LeastAllocated and MostAllocated (upstream: least_allocated.go, most_allocated.go)."""
+    total = np.zeros(rows, dtype=np.int64)
+    weight_sum = np.zeros(rows, dtype=np.int64)
+    for usage, weight in zip(usages, weights, strict=True):
+        if usage is None:
+            continue
+        taken, allocatable = usage
+        counted = allocatable > 0
+        divisor = np.maximum(allocatable, 1)
+        if least:
+            score = np.maximum(allocatable - taken, 0) * MAX_NODE_SCORE // divisor
+        else:
+            score = np.minimum(taken, allocatable) * MAX_NODE_SCORE // divisor
+        total += score * weight
+        weight_sum += counted * weight
+    return total // np.maximum(weight_sum, 1)
+
+
+def _requested_to_capacity_ratio(
+    usages: Sequence[Usage | None], weights: Sequence[int], table: NDArray[np.int64], rows: int
+) -> Scores:
+    """RequestedToCapacityRatio: a resource that scores 0 does not count, and the mean rounds half up (upstream:
+    requested_to_capacity_ratio.go).
+    """
+    total = np.zeros(rows, dtype=np.int64)
+    weight_sum = np.zeros(rows, dtype=np.int64)
+    for usage, weight in zip(usages, weights, strict=True):
+        if usage is None:
+            continue
+        taken, allocatable = usage
+        percent = np.minimum(taken, allocatable) * MAX_NODE_SCORE // np.maximum(allocatable, 1)
+        score = table[percent]
+        counted = (score > 0) & (allocatable > 0)
+        total += score * counted * weight
+        weight_sum += counted * weight
+    # round(total / weight_sum) of non-negative integers, without floats.
+    divisor = np.maximum(weight_sum, 1)
+    return (2 * total + divisor) // (2 * divisor)

@@ -1,0 +1,69 @@
+"""What a cycle saw of every node, recorded only when somebody asked for an explanation."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bayplan.cache.change_log import Rows
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.evaluation import Evaluation
+
+
+@dataclass(slots=True)
+class NodeTrace:
+    """One node's verdict: who rejected it and why, or its scores after normalisation and weight."""
+
+    rejected_by: str | None = None
+    reasons: list[str] = field(default_factory=list)
+    scores: dict[str, int] = field(default_factory=dict)
+    score: int = 0
+
+
+Trace = dict[str, NodeTrace]
+"""Verdicts by node name."""
+
+
+def trace_attempt(nodes: NodeTable, evaluation: Evaluation, pod: PodInfo, sampled: Rows | None) -> Trace:
+    """Every node's verdict on `pod` as `evaluation` holds it; `sampled` limits the scored nodes to those rows.
+
+    As in kube-scheduler's log there are no scores when a single node was feasible: nothing was scored then.
+    """
+    filtering = evaluation.filtering
+    trace: Trace = {nodes.names[row]: NodeTrace() for row in nodes.rows().tolist()}
+    if filtering.rejection is not None:
+        for verdict in trace.values():
+            verdict.rejected_by = filtering.rejection.plugin
+            verdict.reasons = list(filtering.rejection.reasons)
+        return trace
+    _trace_rejections(nodes, evaluation, pod, trace)
+    feasible = np.flatnonzero(evaluation.feasible) if sampled is None else sampled
+    if sampled is not None:
+        kept = {nodes.names[row] for row in feasible.tolist()}
+        trace = {name: verdict for name, verdict in trace.items() if verdict.rejected_by or name in kept}
+    if len(feasible) > 1:
+        for plugin, scores in evaluation.scores(pod, feasible).items():
+            for row, score in zip(feasible.tolist(), scores.tolist(), strict=True):
+                verdict = trace[nodes.names[row]]
+                verdict.scores[plugin] = score
+                verdict.score += score
+    return trace
+
+
+def _trace_rejections(nodes: NodeTable, evaluation: Evaluation, pod: PodInfo, trace: Trace) -> None:
+    filtering = evaluation.filtering
+    rows = nodes.rows()
+    out = filtering.narrowed_out(rows)
+    for row in rows[out].tolist():
+        verdict = trace[nodes.names[row]]
+        verdict.rejected_by, verdict.reasons = filtering.narrowed_plugins, [filtering.narrowed_reason]
+    rows = rows[~out]
+    first = filtering.rejected_by(rows)
+    for index in np.unique(first[first >= 0]).tolist():
+        rejected = rows[first == index]
+        plugin = filtering.filter_at(index).name
+        for row in rejected.tolist():
+            trace[nodes.names[row]].rejected_by = plugin
+        for text, holds in filtering.reasons_of(pod, index, rejected):
+            for row in rejected[holds].tolist():
+                trace[nodes.names[row]].reasons.append(text)
