@@ -81,7 +81,7 @@ class Cache:
             self._drop(uid, placement)
 
     def set_pod(self, pod: PodInfo) -> None:
-        """Take in a pod that has a node: confirm an assumption, add it or update it; the watch is right where they differ.
+        """Take in a pod that has a node: confirm an assumption, add or update it; the watch is right where they differ.
 
         Raises:
             QuantityError: its requests cannot be read; an earlier version of it stays counted.

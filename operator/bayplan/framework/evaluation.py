@@ -84,8 +84,8 @@ class Evaluation:
         self.totals(pod)
         result: dict[str, Scores] = {}
         for entry in self._active:
-            raw = entry.raw[rows]
-            result[entry.name] = entry.weight * entry.normalised(self._state, pod, self._nodes, rows, raw, _peak(raw))
+            peak = int(entry.raw[rows].max(initial=0))
+            result[entry.name] = entry.weight * entry.normalised(self._state, pod, self._nodes, rows, peak)
         return result
 
     @property
@@ -112,13 +112,8 @@ class Evaluation:
     def _sum(self, pod: PodInfo, rows: Rows) -> Scores:
         total = np.zeros(len(rows), dtype=np.int64)
         for entry in self._active:
-            raw = entry.raw[rows]
-            total += entry.weight * entry.normalised(self._state, pod, self._nodes, rows, raw, entry.peak)
+            total += entry.weight * entry.normalised(self._state, pod, self._nodes, rows, entry.peak)
         return total
-
-
-def _peak(raw: Scores) -> int:
-    return int(raw.max(initial=0))
 
 
 class _RawScore:
@@ -158,11 +153,9 @@ class _RawScore:
         moved, self.peak = peak != self.peak, peak
         return moved
 
-    def normalised(
-        self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows, raw: Scores, peak: int
-    ) -> Scores:
+    def normalised(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows, peak: int) -> Scores:
         """The 0..100 scores of `rows` (upstream: plugins/helper/normalize_score.go)."""
-        normalize = self.plugin.normalize
+        normalize, raw = self.plugin.normalize, self.raw[rows]
         if normalize is Normalize.NONE:
             return raw
         if normalize is Normalize.CUSTOM:

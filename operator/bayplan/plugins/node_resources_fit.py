@@ -29,7 +29,7 @@ _FIRST = {CPU: 0, MEMORY: 1, EPHEMERAL_STORAGE: 2}
 
 
 class NodeResourcesFit:
-    """Filters by requests against allocatable, scores by the configured strategy (upstream: plugins/noderesources/fit.go)."""
+    """Filters by requests against allocatable, scores by the strategy (upstream: plugins/noderesources/fit.go)."""
 
     name: ClassVar[str] = "NodeResourcesFit"
     reads: ClassVar[Reads] = Reads.USAGE

@@ -74,8 +74,9 @@ def _allocated(usages: Sequence[Usage | None], weights: Sequence[int], least: bo
 def _requested_to_capacity_ratio(
     usages: Sequence[Usage | None], weights: Sequence[int], table: NDArray[np.int64], rows: int
 ) -> Scores:
-    """RequestedToCapacityRatio: a resource that scores 0 does not count, and the mean rounds half up (upstream:
-    requested_to_capacity_ratio.go).
+    """RequestedToCapacityRatio: a resource that scores 0 does not count, and the mean rounds half up.
+
+    Upstream: requested_to_capacity_ratio.go.
     """
     total = np.zeros(rows, dtype=np.int64)
     weight_sum = np.zeros(rows, dtype=np.int64)
