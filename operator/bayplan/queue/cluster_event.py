@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum, IntFlag
+from enum import Enum, IntFlag, StrEnum
 from typing import Any
 
 
 class ActionType(IntFlag):
-    """What happened to an object; a registration may name several (upstream: staging kube-scheduler/framework/events.go)."""
+    """What happened to an object; a registration may name several (upstream: kube-scheduler framework/types.go)."""
 
     ADD = 1
     DELETE = 2
@@ -23,7 +23,7 @@ class ActionType(IntFlag):
     UPDATE = 2048 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 512 | 1024
 
 
-class EventResource(str, Enum):
+class EventResource(StrEnum):
     """The kind of object an event is about; a pod is told apart by whether a node has it."""
 
     ASSIGNED_POD = "AssignedPod"
@@ -34,17 +34,24 @@ class EventResource(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
-    """One kind of event; `label` is its name in metrics and logs (kube-scheduler's: NodeAdd, AssignedPodDelete, ...)."""
+    """One kind of event; `label` is kube-scheduler's name for it in metrics and logs."""
 
     resource: EventResource
     action: ActionType
     label: str
 
     def matches(self, registered: "ClusterEvent") -> bool:
-        """Whether a plugin that registered `registered` wants to hear of this event."""
-        if registered.resource is EventResource.WILDCARD or self.resource is EventResource.WILDCARD:
+        """Whether a plugin that registered `registered` wants to hear of this event.
+
+        The event must be as specific as the registration or more: a plain UPDATE does not reach a plugin that
+        asked for label changes only, because an update that changed labels arrives as one (upstream:
+        framework/types.go).
+        """
+        if self.resource is EventResource.WILDCARD:
             return True
-        return registered.resource is self.resource and bool(registered.action & self.action)
+        if registered.resource not in (self.resource, EventResource.WILDCARD):
+            return False
+        return self.action & registered.action == self.action
 
 
 class QueueingHint(Enum):
@@ -55,7 +62,7 @@ class QueueingHint(Enum):
 
 
 QueueingHintFn = Callable[[Any, Any, Any], QueueingHint]
-"""`(pod: PodInfo, old: object | None, new: object | None)`: the rejected pod, and the object before and after the event."""
+"""`(pod: PodInfo, old: object | None, new: object | None)`: the rejected pod; the object before and after."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +81,27 @@ NODE_TAINT = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAINT, "Nod
 NODE_CONDITION = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_CONDITION, "NodeUpdateNodeCondition")
 ASSIGNED_POD_ADD = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD, "AssignedPodAdd")
 ASSIGNED_POD_UPDATE = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_LABEL, "AssignedPodUpdatePodLabel")
-ASSIGNED_POD_SCALE_DOWN = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_SCALE_DOWN, "AssignedPodUpdatePodScaleDown")
+ASSIGNED_POD_SCALE_DOWN = ClusterEvent(
+    EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_SCALE_DOWN, "AssignedPodUpdatePodScaleDown"
+)
 ASSIGNED_POD_DELETE = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE, "AssignedPodDelete")
 UNSCHEDULABLE_POD_ADD = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD, "UnschedulablePodAdd")
 UNSCHEDULABLE_POD_UPDATE = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE, "UnschedulablePodUpdate")
-UNSCHEDULABLE_POD_GATES = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, "UnschedulablePodUpdatePodSchedulingGatesEliminated")
-UNSCHEDULABLE_POD_TOLERATION = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_TOLERATION, "UnschedulablePodUpdatePodToleration")
-UNSCHEDULABLE_TIMEOUT = ClusterEvent(EventResource.WILDCARD, ActionType.UPDATE | ActionType.ADD | ActionType.DELETE, "UnschedulableTimeout")
+UNSCHEDULABLE_POD_LABEL = ClusterEvent(
+    EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_LABEL, "UnschedulablePodUpdatePodLabel"
+)
+UNSCHEDULABLE_POD_SCALE_DOWN = ClusterEvent(
+    EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_SCALE_DOWN, "UnschedulablePodUpdatePodScaleDown"
+)
+UNSCHEDULABLE_POD_GATES = ClusterEvent(
+    EventResource.UNSCHEDULABLE_POD,
+    ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
+    "UnschedulablePodUpdatePodSchedulingGatesEliminated",
+)
+UNSCHEDULABLE_POD_TOLERATION = ClusterEvent(
+    EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_TOLERATION, "UnschedulablePodUpdatePodToleration"
+)
+UNSCHEDULABLE_TIMEOUT = ClusterEvent(
+    EventResource.WILDCARD, ActionType.UPDATE | ActionType.ADD | ActionType.DELETE, "UnschedulableTimeout"
+)
 WILDCARD = ClusterEvent(EventResource.WILDCARD, ActionType.UPDATE | ActionType.ADD | ActionType.DELETE, "ForceActivate")

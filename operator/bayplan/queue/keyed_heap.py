@@ -1,0 +1,84 @@
+"""A heap of pods from which any pod can leave."""
+
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
+from itertools import count
+from typing import Any
+
+from bayplan.queue.queued_pod import QueuedPodInfo
+
+SortKey = tuple[Any, ...]
+_Entry = tuple[SortKey, int, int, QueuedPodInfo]
+
+_COMPACT_ABOVE = 64
+
+
+class KeyedHeap:
+    """Pods by sort key, then by `sequence`, so that pods of equal keys keep the order in which they came.
+
+    A pod that leaves from the middle only loses its claim on its entry; the entry itself goes when it
+    surfaces, or when dead entries outnumber live ones. Push, pop and discard are O(log n) amortised.
+    """
+
+    __slots__ = ("_heap", "_live", "_versions")
+
+    def __init__(self) -> None:
+        self._heap: list[_Entry] = []
+        self._live: dict[str, _Entry] = {}
+        self._versions = count()
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def __iter__(self) -> Iterator[QueuedPodInfo]:
+        """The pods, in no particular order."""
+        return (entry[3] for entry in self._live.values())
+
+    def push(self, queued: QueuedPodInfo, key: SortKey) -> None:
+        """Puts the pod in, or moves it to its new place when its key changed."""
+        uid = queued.uid
+        known = self._live.get(uid)
+        if known is not None and known[0] == key and known[1] == queued.sequence:
+            return
+        # The version keeps the comparison from ever reaching the pod itself.
+        entry = (key, queued.sequence, next(self._versions), queued)
+        self._live[uid] = entry
+        heappush(self._heap, entry)
+        self._compact()
+
+    def discard(self, uid: str) -> None:
+        """Takes the pod out, wherever it stands."""
+        if self._live.pop(uid, None) is not None:
+            self._compact()
+
+    def peek(self) -> QueuedPodInfo | None:
+        """The first pod, which stays."""
+        heap = self._heap
+        while heap:
+            entry = heap[0]
+            if self._live.get(entry[3].uid) is entry:
+                return entry[3]
+            heappop(heap)
+        return None
+
+    def pop(self) -> QueuedPodInfo | None:
+        """The first pod, which leaves."""
+        first = self.peek()
+        if first is not None:
+            heappop(self._heap)
+            del self._live[first.uid]
+        return first
+
+    def _compact(self) -> None:
+        if len(self._heap) > _COMPACT_ABOVE and len(self._heap) > 2 * len(self._live):
+            self._heap = list(self._live.values())
+            heapify(self._heap)
+
+    def validate(self) -> None:
+        """Asserts that the heap is a heap and that every pod in it has exactly one live entry."""
+        heap = self._heap
+        assert all(heap[(i - 1) // 2][:3] < heap[i][:3] for i in range(1, len(heap))), "heap order broken"
+        live = [entry for entry in heap if self._live.get(entry[3].uid) is entry]
+        assert len(live) == len(self._live), "an entry is missing from the heap"
+        assert all(uid == entry[3].uid for uid, entry in self._live.items()), "a pod under another uid"
+        assert len(heap) <= max(_COMPACT_ABOVE, 2 * len(live) + 1), "dead entries pile up"

@@ -1,0 +1,76 @@
+"""Pods that wait for an event: rejected by plugins, or held back by a gate."""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from bayplan.queue.queued_pod import Place, QueuedPodInfo
+
+
+class UnschedulablePods:
+    """Waiting pods by the plugins that may wake them: an event costs nothing for pods it cannot concern.
+
+    A pod's `rejector_plugins` must not change while it is in here. Ungated pods stand in order of their
+    timestamp, because each enters at the moment its timestamp is set.
+    """
+
+    __slots__ = ("_by_plugin", "_gated", "_rejected")
+
+    def __init__(self) -> None:
+        self._rejected: OrderedDict[str, QueuedPodInfo] = OrderedDict()
+        self._gated: dict[str, QueuedPodInfo] = {}
+        self._by_plugin: dict[tuple[str, str], dict[str, QueuedPodInfo]] = {}
+
+    @property
+    def rejected_count(self) -> int:
+        """Pods that no gate holds."""
+        return len(self._rejected)
+
+    @property
+    def gated_count(self) -> int:
+        """Pods that a gate holds."""
+        return len(self._gated)
+
+    def add(self, queued: QueuedPodInfo) -> None:
+        """Takes in a pod whose `place` is GATED or UNSCHEDULABLE."""
+        uid = queued.uid
+        (self._gated if queued.place is Place.GATED else self._rejected)[uid] = queued
+        for plugin in queued.rejector_plugins:
+            self._by_plugin.setdefault((queued.profile, plugin), {})[uid] = queued
+
+    def remove(self, queued: QueuedPodInfo) -> None:
+        """Lets the pod go."""
+        uid = queued.uid
+        (self._gated if queued.place is Place.GATED else self._rejected).pop(uid)
+        for plugin in queued.rejector_plugins:
+            bucket = self._by_plugin[queued.profile, plugin]
+            del bucket[uid]
+            if not bucket:
+                del self._by_plugin[queued.profile, plugin]
+
+    def oldest(self) -> QueuedPodInfo | None:
+        """The ungated pod that waits longest."""
+        return next(iter(self._rejected.values()), None)
+
+    def rejected(self) -> list[QueuedPodInfo]:
+        """All ungated pods."""
+        return list(self._rejected.values())
+
+    def waiting_for(self, profile: str, plugins: Iterable[str]) -> list[QueuedPodInfo]:
+        """The profile's pods, gated ones too, that any of these plugins may wake; each once."""
+        buckets = [bucket for plugin in plugins if (bucket := self._by_plugin.get((profile, plugin)))]
+        if len(buckets) == 1:
+            return list(buckets[0].values())
+        return list({uid: queued for bucket in buckets for uid, queued in bucket.items()}.values())
+
+    def validate(self) -> None:
+        """Asserts that the index says what the pods say, and that the order is one of time."""
+        indexed = {(key, uid) for key, bucket in self._by_plugin.items() for uid in bucket}
+        pods = [*self._rejected.values(), *self._gated.values()]
+        expected = {((pod.profile, plugin), pod.uid) for pod in pods for plugin in pod.rejector_plugins}
+        assert indexed == expected, "the plugin index and the pods disagree"
+        assert all(self._by_plugin.values()), "an empty index bucket is kept"
+        assert all(pod.rejector_plugins for pod in pods), "a pod waits that no plugin can wake"
+        assert all(pod.place is Place.UNSCHEDULABLE for pod in self._rejected.values())
+        assert all(pod.place is Place.GATED and pod.gating_plugin for pod in self._gated.values())
+        stamps = [pod.timestamp for pod in self._rejected.values()]
+        assert stamps == sorted(stamps), "unschedulable pods out of order"

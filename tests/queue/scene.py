@@ -1,0 +1,134 @@
+"""A queue on a clock that tests move by hand, with plugins whose hints are easy to foretell."""
+
+from collections import Counter
+from typing import Any
+
+from bayplan.cache.pod_info import PodInfo
+from bayplan.queue.cluster_event import (
+    ASSIGNED_POD_DELETE,
+    NODE_ADD,
+    NODE_TAINT,
+    UNSCHEDULABLE_POD_GATES,
+    UNSCHEDULABLE_POD_TOLERATION,
+    EventRegistration,
+    QueueingHint,
+)
+from bayplan.queue.queued_pod import Place, QueuedPodInfo
+from bayplan.queue.queueing_hints import GateRejection, QueueProfile
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from tests.builders import make_pod
+
+FIT = frozenset({"Fit"})
+COLOUR = frozenset({"Colour"})
+
+
+class Clock:
+    """Seconds that pass only when told to."""
+
+    def __init__(self, now: float = 100.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+    def step(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class Tally:
+    """An observer that remembers everything."""
+
+    def __init__(self) -> None:
+        self.moves: list[tuple[str, str]] = []
+        self.rejected: Counter[tuple[str, str]] = Counter()
+
+    def incoming(self, queue: str, event: str) -> None:
+        self.moves.append((queue, event))
+
+    def unschedulable(self, plugin: str, profile: str, delta: int) -> None:
+        self.rejected[plugin, profile] += delta
+
+    def current(self) -> dict[tuple[str, str], int]:
+        return {key: number for key, number in self.rejected.items() if number}
+
+
+def wants_colour(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+    """Colour's hint: the object that came is a set of colours, and the pod's is among them."""
+    colour = (pod.pod.metadata.labels or {}).get("colour")
+    return QueueingHint.QUEUE if colour in new else QueueingHint.SKIP
+
+
+def scheduling_gates(pod: PodInfo) -> GateRejection | None:
+    """PreEnqueue: pods with gates wait."""
+    gates = pod.pod.spec.scheduling_gates
+    return GateRejection("SchedulingGates", f"waiting for {len(gates)} gates") if gates else None
+
+
+def make_profile(**changes: Any) -> QueueProfile:
+    """Fit wakes by any pod deletion or taint change, Colour by a node of its colour, and nobody by node conditions."""
+    registrations = {
+        "Fit": [EventRegistration(ASSIGNED_POD_DELETE), EventRegistration(NODE_TAINT)],
+        "Colour": [
+            EventRegistration(NODE_ADD, wants_colour),
+            EventRegistration(UNSCHEDULABLE_POD_TOLERATION),
+        ],
+        "SchedulingGates": [EventRegistration(UNSCHEDULABLE_POD_GATES)],
+        **changes.pop("registrations", {}),
+    }
+    return QueueProfile(pre_enqueue=changes.pop("pre_enqueue", scheduling_gates), registrations=registrations)
+
+
+class Scene:
+    """A queue with its clock and observer; every call goes through `validate`."""
+
+    def __init__(self, *, profile: QueueProfile | None = None, **settings: Any) -> None:
+        self.clock = Clock()
+        self.tally = Tally()
+        profiles = {"bayplan": profile or make_profile(), "other": make_profile()}
+        self.queue = SchedulingQueue(clock=self.clock, profiles=profiles, observer=self.tally, **settings)
+
+    def add(self, name: str, **fields: Any) -> PodInfo:
+        pod = info(name, **fields)
+        self.queue.add(pod)
+        self.queue.validate()
+        return pod
+
+    def pop(self) -> QueuedPodInfo:
+        queued = self.queue.pop()
+        self.queue.validate()
+        assert queued is not None, "nothing to pop"
+        return queued
+
+    def fail(self, queued: QueuedPodInfo, rejectors: frozenset[str] = FIT, **how: Any) -> None:
+        how.setdefault("error", False)
+        self.queue.add_unschedulable(queued, rejector_plugins=rejectors, **how)
+        self.queue.validate()
+
+    def reject(self, name: str, rejectors: frozenset[str] = FIT, **fields: Any) -> PodInfo:
+        """Adds a pod and lets it fail once; the queue must be empty of active pods."""
+        pod = self.add(name, **fields)
+        queued = self.pop()
+        assert queued.pod_info is pod
+        self.fail(queued, rejectors)
+        return pod
+
+    def place(self, name: str) -> Place | None:
+        """Where the pod of that name (and uid) is; None when it is in no queue."""
+        queued = self.queue.get(name)
+        return queued.place if queued is not None else None
+
+    def drain(self) -> list[str]:
+        """Pops all there is, as names."""
+        names = []
+        while (queued := self.queue.pop()) is not None:
+            names.append(queued.pod_info.name)
+            self.queue.done(queued.uid)
+        self.queue.validate()
+        return names
+
+
+def info(name: str, *, colour: str | None = None, version: str = "1", **fields: Any) -> PodInfo:
+    """A pod whose uid is its name unless said otherwise."""
+    fields.setdefault("uid", name)
+    labels = {"colour": colour} if colour else None
+    return PodInfo(make_pod(name, labels=labels, resource_version=version, **fields))

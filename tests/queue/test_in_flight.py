@@ -1,0 +1,75 @@
+from bayplan.queue.cluster_event import NODE_ADD
+from bayplan.queue.in_flight import InFlightPods
+from bayplan.queue.queued_pod import QueuedPodInfo
+from bayplan.queue.queueing_hints import Happening
+from tests.queue.scene import info
+
+
+def start(pods, name):
+    pods.start(QueuedPodInfo(info(name), timestamp=0.0, sequence=0))
+
+
+def happen(pods, what, target=None):
+    pods.record(Happening(NODE_ADD, None, what, target))
+    pods.validate()
+
+
+def missed(pods, name):
+    return [event.new for event in pods.missed(pods.get(name))]
+
+
+def test_a_pod_misses_what_happened_since_its_pop():
+    pods = InFlightPods()
+    start(pods, "a")
+    happen(pods, 1)
+    start(pods, "b")
+    happen(pods, 2)
+    assert missed(pods, "a") == [1, 2]
+    assert missed(pods, "b") == [2]
+
+
+def test_an_event_with_a_target_concerns_nobody_else():
+    pods = InFlightPods()
+    start(pods, "a")
+    start(pods, "b")
+    happen(pods, 1, target="b")
+    assert missed(pods, "a") == []
+    assert missed(pods, "b") == [1]
+
+
+def test_events_are_kept_only_while_a_pod_in_flight_needs_them():
+    pods = InFlightPods()
+    happen(pods, "nobody in flight")
+    assert pods.event_count == 0
+    start(pods, "a")
+    happen(pods, 1)
+    start(pods, "b")
+    happen(pods, 2)
+    pods.done("a")
+    pods.validate()
+    assert pods.event_count == 1
+    assert missed(pods, "b") == [2]
+    pods.done("b")
+    pods.validate()
+    assert pods.event_count == 0
+
+
+def test_a_younger_pod_that_ends_leaves_the_events_of_the_older():
+    pods = InFlightPods()
+    start(pods, "a")
+    happen(pods, 1)
+    start(pods, "b")
+    happen(pods, 2)
+    pods.done("b")
+    pods.done("unknown")
+    pods.validate()
+    assert missed(pods, "a") == [1, 2]
+
+
+def test_counting_goes_on_after_everything_was_dropped():
+    pods = InFlightPods()
+    for round_ in range(3):
+        start(pods, "a")
+        happen(pods, round_)
+        assert missed(pods, "a") == [round_]
+        pods.done("a")

@@ -1,0 +1,78 @@
+import pytest
+
+from bayplan.queue.nominator import Nominator
+from tests.queue.scene import info
+
+
+def names(nominator, node):
+    return [pod.name for pod in nominator.nominated_pods_for_node(node)]
+
+
+def test_nominated_pods_come_in_order_of_nomination():
+    nominator = Nominator()
+    nominator.add(info("b"), "n1")
+    nominator.add(info("a"), "n1")
+    nominator.add(info("c"), "n2")
+    assert names(nominator, "n1") == ["b", "a"]
+    assert names(nominator, "n3") == []
+    assert nominator.nominated_node("c") == "n2"
+
+
+def test_a_second_nomination_replaces_the_first():
+    nominator = Nominator()
+    nominator.add(info("a"), "n1")
+    nominator.add(info("a"), "n2")
+    assert names(nominator, "n1") == []
+    assert names(nominator, "n2") == ["a"]
+
+
+def test_a_deleted_pod_is_nominated_nowhere():
+    nominator = Nominator()
+    nominator.add(info("a"), "n1")
+    nominator.delete("a")
+    nominator.delete("a")
+    assert names(nominator, "n1") == []
+    assert nominator.nominated_node("a") is None
+
+
+def test_an_update_that_knows_no_nomination_keeps_ours():
+    nominator = Nominator()
+    old, new = info("a"), info("a", version="2")
+    nominator.add(old, "n1")
+    nominator.add(info("b"), "n1")
+    nominator.update(old, new)
+    assert nominator.nominated_pods_for_node("n1")[0] is new
+    assert names(nominator, "n1") == ["a", "b"]
+
+
+def test_an_update_follows_the_status():
+    nominator = Nominator()
+    nominator.add(info("a"), "n1")
+    nominator.update(info("a"), info("a", nominated="n2"))
+    assert names(nominator, "n2") == ["a"]
+    assert names(nominator, "n1") == []
+
+
+def test_an_update_that_clears_the_status_ends_the_nomination():
+    nominator = Nominator()
+    nominator.add(info("a"), "n1")
+    nominator.update(info("a", nominated="n1"), info("a"))
+    assert names(nominator, "n1") == []
+
+
+def test_an_update_of_an_unknown_pod_without_nomination_changes_nothing():
+    nominator = Nominator()
+    nominator.update(info("a"), info("a"))
+    assert nominator.nominated_node("a") is None
+
+
+def test_the_caller_may_keep_and_change_the_list():
+    nominator = Nominator()
+    nominator.add(info("a"), "n1")
+    nominator.nominated_pods_for_node("n1").clear()
+    assert names(nominator, "n1") == ["a"]
+
+
+def test_a_nomination_names_a_node():
+    with pytest.raises(ValueError, match="default/a"):
+        Nominator().add(info("a"), "")
