@@ -1,0 +1,287 @@
+"""Requests to the API server: the writes of the hot path and the few cold reads."""
+
+import asyncio
+import logging
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from urllib.parse import quote, urlsplit
+
+import msgspec
+from pyreqwest.client import Client, ClientBuilder
+from pyreqwest.exceptions import DetailedPyreqwestError, PyreqwestError
+from pyreqwest.proxy import ProxyBuilder
+
+from bayplan import __version__
+from bayplan.api.credentials import Credentials
+from bayplan.api.errors import AmbiguousError, CredentialsError, UnreachableError
+from bayplan.api.rate_limit import TokenBucket
+
+logger = logging.getLogger(__name__)
+
+USER_AGENT = f"bayplan/{__version__}"
+CONNECT_TIMEOUT_SECONDS = 5.0
+# client-go gives up after ten answers of 429 (rest/with_retry.go); a wait longer than this is the caller's to
+# plan.
+MAX_THROTTLED_TRIES = 10
+MAX_RETRY_AFTER_SECONDS = 30.0
+
+
+class ApiResponse(msgspec.Struct, frozen=True, gc=False):
+    """An answer, whatever its status; `retry_after` is in seconds when the server gave one."""
+
+    status: int
+    body: bytes
+    retry_after: float | None = None
+
+
+class _Status(msgspec.Struct):
+    reason: str = ""
+    message: str = ""
+
+
+_status_decoder = msgspec.json.Decoder(_Status)
+
+
+def decode_status(body: bytes) -> tuple[str, str]:
+    """Return (reason, message) of an API Status; of anything else, ("", the start of the body).
+
+    Relied on for Events and logs; never raises.
+    """
+    try:
+        status = _status_decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return "", body[:200].decode("utf-8", errors="replace").strip()
+    return status.reason, status.message
+
+
+def path_segment(name: str) -> str:
+    """Return `name` quoted as exactly one path segment of a URL.
+
+    Names of nodes come from users by way of spec.nodeName and can hold anything.
+
+    Raises:
+        ValueError: for "", "." and ".." (which URL normalisation would swallow) and for text that is not
+        Unicode.
+    """
+    if name in {"", ".", ".."}:
+        raise ValueError(f"{name!r} cannot be the name of an object")
+    return quote(name, safe="")
+
+
+class ApiClient:
+    """Sends requests with current credentials at a bounded rate, and says what is known when no answer came.
+
+    Relied on by the dispatcher and the elector. HTTP/2 over verified TLS, one pool, no redirects. The network
+    part runs outside the interpreter's lock. Callbacks: `on_request(method, code, seconds)` for each try,
+    code "<error>" when there was no answer; `on_throttle(method, seconds)` when the rate limit made a request
+    wait.
+    """
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        *,
+        qps: float,
+        burst: int,
+        user_agent: str = USER_AGENT,
+        on_request: Callable[[str, str, float], None] | None = None,
+        on_throttle: Callable[[str, float], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._credentials = credentials
+        self._bucket = TokenBucket(qps=qps, burst=burst, clock=clock, sleep=sleep)
+        self._user_agent = user_agent
+        self._on_request = on_request
+        self._on_throttle = on_throttle
+        self._clock = clock
+        self._sleep = sleep
+        self._client: Client | None = None
+        self._retired: Client | None = None
+        self._generation = -1
+        self._origin = credentials.server
+        self._token: str | None = None
+        self._authorization = ""
+        self._building = asyncio.Lock()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        timeout_seconds: float = 10.0,
+    ) -> ApiResponse:
+        """Send one request and return the answer, whatever its status.
+
+        A 401 gets a new token and one more try; a 429 with Retry-After was not acted on and is tried again
+        when it says, a bounded number of times. `timeout_seconds` bounds each try, connecting and body
+        included. `path` is absolute, its names quoted by `path_segment`, and may hold a query.
+
+        Raises:
+            AmbiguousError: the request may have reached the server and the answer is lost.
+            UnreachableError: nothing was sent.
+        """
+        waited = await self._bucket.wait()
+        if waited > 0.0 and self._on_throttle is not None:
+            self._on_throttle(method, waited)
+        renewed = False
+        throttled = 0
+        while True:
+            try:
+                token = await self._credentials.token()
+                client = await self._current_client()
+            except CredentialsError as error:
+                raise UnreachableError(str(error)) from error
+            response = await self._send(
+                client,
+                token,
+                method,
+                path,
+                body=body,
+                content_type=content_type,
+                timeout_seconds=timeout_seconds,
+            )
+            if response.status == 401 and not renewed:
+                renewed = True
+                self._credentials.invalidate(token)
+                continue
+            if response.status == 429 and response.retry_after is not None:
+                throttled += 1
+                if throttled < MAX_THROTTLED_TRIES and response.retry_after <= MAX_RETRY_AFTER_SECONDS:
+                    await self._sleep(response.retry_after)
+                    continue
+            return response
+
+    async def close(self) -> None:
+        """Close all connections; a request still in flight ends as AmbiguousError."""
+        for client in (self._client, self._retired):
+            if client is not None:
+                await client.close()
+        self._client = self._retired = None
+        self._generation = -1
+
+    async def _send(
+        self,
+        client: Client,
+        token: str | None,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None,
+        content_type: str,
+        timeout_seconds: float,
+    ) -> ApiResponse:
+        request = client.request(method, self._origin + path).timeout(timedelta(seconds=timeout_seconds))
+        if token is not None:
+            if token is not self._token:
+                self._token, self._authorization = token, f"Bearer {token}"
+            request.header("authorization", self._authorization, is_sensitive=True)
+        if body is not None:
+            request.header("content-type", content_type).body_bytes(body)
+        started = self._clock()
+        code = "<error>"
+        try:
+            answer = await request.build().send()
+            status = answer.status
+            content = bytes(await answer.bytes())
+            code = str(status)
+        except PyreqwestError as error:
+            raise self._failure(error, method, path) from error
+        finally:
+            if self._on_request is not None:
+                self._on_request(method, code, self._clock() - started)
+        if status < 400:
+            return ApiResponse(status, content)
+        return ApiResponse(status, content, parse_retry_after(answer.get_header("retry-after")))
+
+    def _failure(self, error: PyreqwestError, method: str, path: str) -> AmbiguousError | UnreachableError:
+        causes = (error.details.get("causes") or []) if isinstance(error, DetailedPyreqwestError) else []
+        messages = [cause["message"] for cause in causes]
+        reason = f"{method} {path}: {error.message}" + (f": {messages[-1]}" if messages else "")
+        # The exception's class does not tell: a connection that is cut after the request also is a
+        # ConnectError.
+        if "client error (Connect)" in messages:
+            if self._credentials.tls_server_name:
+                self._generation = -1  # The address was looked up when the client was built: look again.
+            return UnreachableError(reason)
+        return AmbiguousError(reason)
+
+    async def _current_client(self) -> Client:
+        if self._client is not None and self._generation == self._credentials.generation:
+            return self._client
+        async with self._building:
+            generation = self._credentials.generation
+            if self._client is None or self._generation != generation:
+                client = await self._build()
+                if self._retired is not None:
+                    await self._retired.close()
+                # Requests in flight end on the connections they have.
+                self._retired, self._client, self._generation = self._client, client, generation
+            return self._client
+
+    async def _build(self) -> Client:
+        credentials = self._credentials
+        builder = (
+            ClientBuilder()
+            .user_agent(self._user_agent)
+            .default_headers({"accept": "application/json"})
+            .http2(True)
+            .http2_keep_alive_interval(timedelta(seconds=30))
+            .http2_keep_alive_timeout(timedelta(seconds=15))
+            .http2_keep_alive_while_idle(True)
+            .tcp_keepalive(timedelta(seconds=30))
+            .connect_timeout(timedelta(seconds=CONNECT_TIMEOUT_SECONDS))
+            .min_tls_version("TLSv1.2")
+            .follow_redirects(False)
+            .gzip(False)
+            .brotli(False)
+            .zstd(False)
+            .deflate(False)
+            .no_proxy()
+        )
+        if credentials.insecure:
+            builder = builder.danger_accept_invalid_certs(True)
+        if credentials.ca_pem is not None:
+            builder = builder.add_root_certificate_pem(credentials.ca_pem)
+        if credentials.identity_pem is not None:
+            builder = builder.identity_pem(credentials.identity_pem)
+        if credentials.proxy is not None:
+            builder = builder.proxy(ProxyBuilder.all(credentials.proxy))
+        if credentials.tls_server_name:
+            builder = await self._with_server_name(builder, credentials.tls_server_name)
+        try:
+            return builder.build()
+        except (PyreqwestError, ValueError) as error:
+            raise CredentialsError(f"{credentials.server}: the TLS settings are not usable") from error
+
+    async def _with_server_name(self, builder: ClientBuilder, name: str) -> ClientBuilder:
+        """Make the URL carry the certificate's name, and that name resolve to the server's address."""
+        parts = urlsplit(self._credentials.server)
+        port = parts.port or 443
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise UnreachableError(f"{self._credentials.server}: {error.strerror}") from error
+        self._origin = f"{parts.scheme}://{name}:{port}{parts.path}"
+        return builder.resolve(name, str(found[0][4][0]), port)
+
+
+def parse_retry_after(value: str | None) -> float | None:
+    """Return the seconds of a Retry-After header, or None; API servers send no dates there."""
+    return float(value) if value is not None and value.isascii() and value.isdigit() else None
+
+
+__all__ = [
+    "AmbiguousError",
+    "ApiClient",
+    "ApiResponse",
+    "UnreachableError",
+    "decode_status",
+    "parse_retry_after",
+    "path_segment",
+]

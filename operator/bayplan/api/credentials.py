@@ -1,0 +1,271 @@
+"""Who bayplan is to the API server, and how it knows that it talks to the right one."""
+
+import asyncio
+import logging
+import math
+import os
+import ssl
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from bayplan.api.errors import CredentialsError
+from bayplan.api.kubeconfig import Entry, PemSource, read_context
+from bayplan.api.proxy import proxy_from_environment
+from bayplan.api.token_source import StaticToken, TokenFile, TokenSource, token_source, verifying_context
+
+logger = logging.getLogger(__name__)
+
+SERVICE_ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+FILE_CHECK_SECONDS = 60.0
+RETRY_SECONDS = 10.0
+
+
+class Credentials:
+    """A server's address, the trust in it, and a token that is always current.
+
+    Relied on by every connection to the API server. Everything is read at construction, so that a broken file
+    is an error at start; later changes of files are picked up within a minute, and a change that cannot be
+    read keeps what worked. `generation` grows when anything but the token changed: sessions built on an older
+    one are to be rebuilt. Secrets never show in its repr or in its messages.
+    """
+
+    def __init__(
+        self,
+        *,
+        server: str,
+        source: TokenSource | None = None,
+        ca: PemSource | None = None,
+        certificate: PemSource | None = None,
+        key: PemSource | None = None,
+        tls_server_name: str = "",
+        insecure: bool = False,
+        proxy: str | None = None,
+        namespace: str = "default",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.server = _checked_url(server, "server", ("http", "https")).rstrip("/")
+        self.proxy = _checked_url(proxy, "proxy", ("http", "https")) if proxy else None
+        self.tls_server_name = tls_server_name
+        self.insecure = insecure
+        self.namespace = namespace
+        self.generation = 0
+        if (certificate is None) != (key is None):
+            raise CredentialsError("client-certificate and client-key: one is given without the other")
+        if self.proxy and tls_server_name:
+            raise CredentialsError("proxy-url and tls-server-name: not supported together")
+        self._source: TokenSource = source or StaticToken(None)
+        self._files = (ca, certificate, key)
+        self._ca: bytes | None = None
+        self._file_identity: bytes | None = None
+        self._signatures: list[tuple[int, int, int]] = []
+        self._issued_identity: bytes | None = None
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._token: str | None = None
+        self._rejected = False
+        self._failure: CredentialsError | None = None
+        self._token_due = self._files_due = self._next_check = self._issued_at = -math.inf
+        self._read_files()
+
+    def __repr__(self) -> str:
+        return f"Credentials(server={self.server!r}, generation={self.generation})"
+
+    @property
+    def ca_pem(self) -> bytes | None:
+        """The certificates to trust, PEM; None means the system's."""
+        return self._ca
+
+    @property
+    def identity_pem(self) -> bytes | None:
+        """The client certificate and its key in one PEM, or None."""
+        return self._issued_identity or self._file_identity
+
+    def ssl_context(self) -> ssl.SSLContext:
+        """Return the TLS context of this generation, checked for changed files first; for aiohttp."""
+        self._reload_files()
+        return self._context
+
+    async def token(self) -> str | None:
+        """Return the bearer token to use now, or None when the identity is a certificate or nobody.
+
+        Raises:
+            CredentialsError: there has never been a token, and none can be had now.
+        """
+        if self._clock() < self._next_check:
+            return self._token
+        if self._lock.locked() and self._token is not None and not self._rejected:
+            return self._token
+        async with self._lock:
+            now = self._clock()
+            if now >= self._files_due:
+                self._reload_files()
+                self._files_due = now + FILE_CHECK_SECONDS
+            if now >= self._token_due:
+                await self._renew_token()
+            self._next_check = min(self._token_due, self._files_due)
+        if self._token is None and self._failure is not None:
+            raise self._failure
+        return self._token
+
+    def invalidate(self, token: str | None = None) -> None:
+        """Have another token fetched at once: the server answered 401 to `token`, unless that is old news."""
+        if token is not None and token != self._token:
+            return
+        self._rejected = True
+        self._token_due = min(self._token_due, self._issued_at + self._source.min_interval)
+        self._next_check = -math.inf
+
+    async def _renew_token(self) -> None:
+        try:
+            issued = await self._source.issue()
+            identity_changed = issued.identity != self._issued_identity
+            if identity_changed:
+                self._context = self._build_context(self._ca, issued.identity or self._file_identity)
+        except CredentialsError as error:
+            self._failure = error
+            self._token_due = self._clock() + RETRY_SECONDS
+            logger.warning("token not renewed, the last one stays in use reason=%s", error)
+            return
+        if identity_changed:
+            self._issued_identity = issued.identity
+            self.generation += 1
+        self._token, self._failure, self._rejected = issued.token, None, False
+        self._issued_at = self._clock()
+        self._token_due = self._issued_at + max(issued.lifetime, self._source.min_interval)
+
+    def _reload_files(self) -> None:
+        if self._signatures == [source.signature() if source else (0, 0, 0) for source in self._files]:
+            return
+        try:
+            changed = self._read_files()
+        except CredentialsError as error:
+            logger.warning("certificates not reloaded, the last ones stay in use reason=%s", error)
+            return
+        if changed:
+            self.generation += 1
+            logger.info("certificates reloaded generation=%d", self.generation)
+
+    def _read_files(self) -> bool:
+        signatures = [source.signature() if source else (0, 0, 0) for source in self._files]
+        ca, certificate, key = (source.read() if source else None for source in self._files)
+        identity = certificate + b"\n" + key + b"\n" if certificate is not None and key is not None else None
+        context = self._build_context(ca, self._issued_identity or identity)
+        changed = bool(self._signatures) and (ca, identity) != (self._ca, self._file_identity)
+        self._ca, self._file_identity, self._context = ca, identity, context
+        self._signatures = signatures
+        return changed
+
+    def _build_context(self, ca: bytes | None, identity: bytes | None) -> ssl.SSLContext:
+        context = verifying_context(ca, self._files[0].label if self._files[0] else "certificate-authority")
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if self.insecure:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if identity is not None:
+            _load_identity(context, identity)
+        return context
+
+
+def load_credentials(
+    kubeconfig: Path | None,
+    context: str | None = None,
+    *,
+    environment: Mapping[str, str] = os.environ,
+    service_account_folder: Path = SERVICE_ACCOUNT_FOLDER,
+) -> Credentials:
+    """Find the API server and a way to log in; used once, at start.
+
+    The first that is given: `kubeconfig`, $KUBECONFIG (a colon list, merged), the pod's service account
+    (unless a context is asked for), ~/.kube/config.
+
+    Raises:
+        CredentialsError: with the file and field that is missing or malformed.
+    """
+    if kubeconfig is not None:
+        return _from_kubeconfig([kubeconfig], context, environment)
+    listed = [Path(part).expanduser() for part in environment.get("KUBECONFIG", "").split(os.pathsep) if part]
+    if listed:
+        return _from_kubeconfig(listed, context, environment)
+    if environment.get("KUBERNETES_SERVICE_HOST") and context is None:
+        return _in_cluster(environment, service_account_folder)
+    return _from_kubeconfig([Path("~/.kube/config").expanduser()], context, environment)
+
+
+def _in_cluster(environment: Mapping[str, str], folder: Path) -> Credentials:
+    host, port = environment["KUBERNETES_SERVICE_HOST"], environment.get("KUBERNETES_SERVICE_PORT") or "443"
+    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    source = TokenFile(folder / "token")
+    source.read()
+    try:
+        namespace = (folder / "namespace").read_text(encoding="utf-8").strip() or "default"
+    except (OSError, ValueError):
+        namespace = "default"
+    return Credentials(
+        server=server,
+        source=source,
+        ca=PemSource("service account CA", path=folder / "ca.crt"),
+        proxy=proxy_from_environment(server, environment),
+        namespace=namespace,
+    )
+
+
+def _from_kubeconfig(paths: list[Path], context: str | None, environment: Mapping[str, str]) -> Credentials:
+    chosen = read_context(paths, context)
+    cluster, user = chosen.cluster, chosen.user or Entry("user", Path(), {})
+    server = cluster.text("server")
+    if not server:
+        raise CredentialsError(f"{cluster.where}.server: required")
+    insecure = cluster.fields.get("insecure-skip-tls-verify") is True
+    source = token_source(chosen.user)
+    if isinstance(source, TokenFile):
+        source.read()
+    return Credentials(
+        server=_checked_url(server, f"{cluster.where}.server", ("http", "https")),
+        source=source,
+        ca=None if insecure else cluster.pem("certificate-authority"),
+        certificate=user.pem("client-certificate"),
+        key=user.pem("client-key"),
+        tls_server_name=cluster.text("tls-server-name"),
+        insecure=insecure,
+        proxy=cluster.text("proxy-url") or proxy_from_environment(server, environment),
+        namespace=chosen.namespace,
+    )
+
+
+def _checked_url(url: str, label: str, schemes: tuple[str, ...]) -> str:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in schemes and bool(parts.hostname) and (parts.port or 0) >= 0
+    except ValueError:
+        usable = False
+    if not usable or any(character <= " " for character in url):
+        # The URL itself may hold a password, so it is not quoted.
+        raise CredentialsError(f"{label}: expected a URL with {' or '.join(schemes)}")
+    return url
+
+
+def _load_identity(context: ssl.SSLContext, identity: bytes) -> None:
+    # The ssl module only reads files. One in memory keeps the key off the disk where the system has such
+    # files.
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("identity")
+        path = f"/proc/self/fd/{descriptor}"
+    else:
+        descriptor, path = tempfile.mkstemp()
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(identity)
+            file.flush()
+            # An encrypted key would make OpenSSL ask on the terminal; the empty answer makes it an error.
+            context.load_cert_chain(path, password=lambda: "")
+    except (ssl.SSLError, OSError) as error:
+        raise CredentialsError("client certificate and key: not a matching, unencrypted PEM pair") from error
+    finally:
+        if not path.startswith("/proc/"):
+            Path(path).unlink()
+
+
+__all__ = ["Credentials", "CredentialsError", "load_credentials"]

@@ -1,0 +1,155 @@
+"""kubeconfig files: found, merged as kubectl merges them, and cut down to one context."""
+
+import base64
+import binascii
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bayplan.api.errors import CredentialsError
+
+
+@dataclass(frozen=True, slots=True)
+class PemSource:
+    """PEM text given inline or as a file that may change; `label` names the field in messages."""
+
+    label: str
+    path: Path | None = None
+    data: bytes = b""
+
+    def read(self) -> bytes:
+        """Return the PEM bytes as they are now.
+
+        Raises:
+            CredentialsError: the file cannot be read.
+        """
+        if self.path is None:
+            return self.data
+        try:
+            return self.path.read_bytes()
+        except OSError as error:
+            raise CredentialsError(f"{self.label}: cannot read {self.path}: {error.strerror}") from error
+
+    def signature(self) -> tuple[int, int, int]:
+        """Return what changes when the file is written or swapped; zeros for inline data or a missing file."""
+        if self.path is None:
+            return (0, 0, 0)
+        try:
+            status = self.path.stat()
+        except OSError:
+            return (0, 0, 0)
+        return (status.st_mtime_ns, status.st_size, status.st_ino)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A named cluster, user or context, the file it came from, and where in it (for messages)."""
+
+    where: str
+    folder: Path
+    fields: dict[str, Any]
+
+    def text(self, key: str) -> str:
+        """Return the string field `key`, or "" when absent; raises CredentialsError for another type."""
+        value = self.fields.get(key)
+        if value is None:
+            return ""
+        if not isinstance(value, str):
+            raise CredentialsError(f"{self.where}.{key}: expected a string")
+        return value
+
+    def path(self, key: str) -> Path | None:
+        """Return the file named by `key`, relative names taken from the kubeconfig's own folder."""
+        value = self.text(key)
+        return self.folder / value if value else None
+
+    def pem(self, key: str) -> PemSource | None:
+        """Return the PEM of `key`-data (base64, wins) or of the file `key`, or None when neither is given."""
+        inline = self.text(f"{key}-data")
+        if inline:
+            try:
+                data = base64.b64decode(inline, validate=True)
+            except (binascii.Error, ValueError) as error:
+                raise CredentialsError(f"{self.where}.{key}-data: not base64") from error
+            return PemSource(f"{self.where}.{key}-data", data=data)
+        path = self.path(key)
+        return PemSource(f"{self.where}.{key}", path=path) if path else None
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One context of the merged kubeconfig: its cluster, its user (maybe none) and its namespace."""
+
+    name: str
+    cluster: Entry
+    user: Entry | None
+    namespace: str
+
+
+def read_context(paths: Iterable[Path], context: str | None) -> Context:
+    """Merge the kubeconfig files and pick `context`, or the current one.
+
+    Like kubectl: the first file to set a name or the current context wins, and missing files of a list are
+    skipped.
+
+    Raises:
+        CredentialsError: no file exists, one is malformed, or the context, cluster or user is missing.
+    """
+    wanted = list(paths)
+    present = [path for path in wanted if path.is_file()]
+    if not present:
+        raise CredentialsError(f"kubeconfig not found: {', '.join(str(path) for path in wanted)}")
+    documents = [(path, _read_document(path)) for path in present]
+    clusters, users, contexts = (_merge(documents, kind) for kind in ("clusters", "users", "contexts"))
+    name = context or next((str(found) for _, doc in documents if (found := doc.get("current-context"))), "")
+    if not name:
+        raise CredentialsError(f"{present[0]}: no current-context is set and none was asked for")
+    files = ", ".join(str(path) for path in present)
+    if name not in contexts:
+        raise CredentialsError(f"{files}: context {name!r} does not exist")
+    chosen = contexts[name]
+    cluster_name, user_name = chosen.text("cluster"), chosen.text("user")
+    if cluster_name not in clusters:
+        raise CredentialsError(f"{files}: context {name!r} names cluster {cluster_name!r}, which does not exist")
+    if user_name and user_name not in users:
+        raise CredentialsError(f"{files}: context {name!r} names user {user_name!r}, which does not exist")
+    return Context(name, clusters[cluster_name], users.get(user_name), chosen.text("namespace") or "default")
+
+
+def _read_document(path: Path) -> dict[str, Any]:
+    try:
+        document = yaml.safe_load(path.read_bytes())
+    except OSError as error:
+        raise CredentialsError(f"{path}: cannot be read: {error.strerror}") from error
+    except yaml.MarkedYAMLError as error:
+        # The parser's own text quotes the file, which holds secrets.
+        line = error.problem_mark.line + 1 if error.problem_mark else 0
+        raise CredentialsError(f"{path}: not valid YAML near line {line}") from None
+    except (yaml.YAMLError, ValueError, RecursionError):
+        raise CredentialsError(f"{path}: not valid YAML") from None
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise CredentialsError(f"{path}: not a kubeconfig: expected a mapping")
+    return document
+
+
+def _merge(documents: list[tuple[Path, dict[str, Any]]], kind: str) -> dict[str, Entry]:
+    merged: dict[str, Entry] = {}
+    field = kind.removesuffix("s")
+    for path, document in documents:
+        items = document.get(kind) or []
+        if not isinstance(items, list):
+            raise CredentialsError(f"{path}: {kind}: expected a list")
+        for index, item in enumerate(items):
+            where = f"{path}: {kind}[{index}]"
+            if not isinstance(item, dict) or not isinstance(item.get("name"), str):
+                raise CredentialsError(f"{where}: expected a mapping with a name")
+            fields = item.get(field) or {}
+            if not isinstance(fields, dict):
+                raise CredentialsError(f"{where}.{field}: expected a mapping")
+            merged.setdefault(item["name"], Entry(f"{where}.{field}", path.parent.absolute(), fields))
+    return merged

@@ -1,0 +1,111 @@
+"""What a reflector knows of one resource, and how each difference reaches the one who cares."""
+
+import logging
+from collections.abc import Callable, Collection
+from typing import Generic, Protocol, TypeVar
+
+from bayplan.api.objects import ObjectMeta
+
+logger = logging.getLogger(__name__)
+
+
+class KubernetesObject(Protocol):
+    """Anything with metadata."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """The object's identity."""
+
+
+T = TypeVar("T", bound=KubernetesObject)
+T_contra = TypeVar("T_contra", bound=KubernetesObject, contravariant=True)
+
+
+class Handler(Protocol[T_contra]):
+    """Hears of every change of one resource, in order, on the event loop's thread.
+
+    Calls are symmetric: `on_update` and `on_delete` pass the very object that the last `on_add` or `on_update` for that
+    name brought, so sums kept over objects stay exact. An exception is logged and does not stop the stream.
+    """
+
+    def on_add(self, obj: T_contra, /) -> None:
+        """Take an object not known before."""
+
+    def on_update(self, old: T_contra, new: T_contra, /) -> None:
+        """Replace `old` by `new`: same name and UID, another resource version."""
+
+    def on_delete(self, obj: T_contra, /) -> None:
+        """Drop an object that is gone, or no longer matches the selectors."""
+
+    def on_synced(self) -> None:
+        """Know that the first list is complete; called once."""
+
+
+class ObjectStore(Generic[T]):
+    """The last known version of each object by key, passing each change to the handler exactly once.
+
+    Relied on by `Reflector`. Keys are "namespace/name", or the name alone for cluster-scoped objects. Versions seen
+    before (same UID and resource version) are dropped. Another UID under a known name is a deletion and an addition.
+    """
+
+    def __init__(
+        self, handler: Handler[T], *, on_undecodable: Callable[[str, str], None], keep_undecodable: bool
+    ) -> None:
+        self.objects: dict[str, T] = {}
+        self._handler = handler
+        self._on_undecodable = on_undecodable
+        self._keep_undecodable = keep_undecodable
+        self._undecodable: dict[str, str] = {}
+
+    def put(self, key: str, obj: T) -> None:
+        """Take the current version of an object."""
+        old = self.objects.get(key)
+        if self._undecodable:
+            self._undecodable.pop(key, None)
+        if old is None:
+            self.objects[key] = obj
+            self._call(self._handler.on_add, key, obj)
+        elif old.metadata.uid != obj.metadata.uid:
+            self.remove(key)
+            self.objects[key] = obj
+            self._call(self._handler.on_add, key, obj)
+        elif old.metadata.resource_version != obj.metadata.resource_version:
+            self.objects[key] = obj
+            self._call(self._handler.on_update, key, old, obj)
+
+    def put_undecodable(self, key: str, uid: str, resource_version: str, error: str) -> None:
+        """Take note of a version that cannot be read; the object's last readable one is kept or dropped.
+
+        Kept, capacity it holds stays held (pods). Dropped, nothing is decided on outdated facts (nodes).
+        """
+        version = f"{uid}@{resource_version}"
+        if self._undecodable.get(key) != version:
+            self._undecodable[key] = version
+            self._call(self._on_undecodable, key, key, error)
+        old = self.objects.get(key)
+        if old is not None and (not self._keep_undecodable or old.metadata.uid != uid):
+            self._drop(key)
+
+    def remove(self, key: str, uid: str | None = None) -> None:
+        """Forget an object that is gone; with `uid`, only if it is that one and not a namesake."""
+        self._undecodable.pop(key, None)
+        old = self.objects.get(key)
+        if old is not None and (uid is None or old.metadata.uid == uid):
+            self._drop(key)
+
+    def keys_outside(self, present: Collection[str]) -> list[str]:
+        """Return the keys a complete list no longer holds."""
+        for key in [key for key in self._undecodable if key not in present]:
+            del self._undecodable[key]
+        return [key for key in self.objects if key not in present]
+
+    def _drop(self, key: str) -> None:
+        self._call(self._handler.on_delete, key, self.objects.pop(key))
+
+    @staticmethod
+    def _call(function: Callable[..., None], key: str, *arguments: object) -> None:
+        try:
+            function(*arguments)
+        except Exception:
+            # One object that breaks its owner must not blind the scheduler to all the others.
+            logger.exception("handler failed call=%s object=%r", function.__name__, key)

@@ -1,0 +1,155 @@
+"""List and watch requests for one resource: bytes in, pages and lines out."""
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+
+import aiohttp
+import msgspec
+
+from bayplan.api.client import USER_AGENT, decode_status, parse_retry_after
+from bayplan.api.credentials import Credentials
+
+# The largest object a server sends is some megabytes; a line without end is a broken or hostile peer.
+MAX_LINE_BYTES = 64 * 1024 * 1024
+READ_BUFFER_BYTES = 256 * 1024
+CONNECT_TIMEOUT_SECONDS = 10.0
+
+
+class AnswerError(Exception):
+    """The server answered, but not with what was asked; `status` is its HTTP or in-stream code."""
+
+    def __init__(self, status: int, reason: str, retry_after: float | None = None) -> None:
+        super().__init__(f"{status} {reason}")
+        self.status = status
+        self.retry_after = retry_after
+
+
+class BrokenStreamError(Exception):
+    """The bytes are not the API's: a malformed line or page."""
+
+
+class ListMeta(msgspec.Struct, rename="camel"):
+    """Where a list stands."""
+
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class ListPage(msgspec.Struct):
+    """A page of a list; the objects are still JSON."""
+
+    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
+    items: list[msgspec.Raw] | None = None
+
+
+_page_decoder = msgspec.json.Decoder(ListPage)
+
+
+@dataclass(slots=True)
+class LineSplitter:
+    """Cuts a stream of chunks into complete lines; what follows the last newline waits for more."""
+
+    _parts: list[bytes]
+    _size: int = 0
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Return the lines completed by `chunk`, without their newlines and without empty ones."""
+        head, newline, rest = chunk.partition(b"\n")
+        self._parts.append(head)
+        self._size += len(head)
+        if self._size > MAX_LINE_BYTES:
+            raise BrokenStreamError(f"a line of more than {MAX_LINE_BYTES} bytes")
+        if not newline:
+            return []
+        lines = [b"".join(self._parts), *rest.split(b"\n")]
+        tail = lines.pop()
+        self._parts, self._size = [tail], len(tail)
+        return [line for line in lines if line]
+
+
+class WatchSource:
+    """Fetches pages and watch lines of one path over one session that follows the credentials.
+
+    Relied on by `Reflector`. A 401 gets a new token and one more try. Nothing else is retried here.
+
+    Raises (all methods): AnswerError, BrokenStreamError, CredentialsError, aiohttp.ClientError, TimeoutError, OSError.
+    """
+
+    def __init__(self, credentials: Credentials, path: str, *, list_timeout: float, inactivity: float) -> None:
+        self._credentials = credentials
+        self._path = path
+        self._list_timeout = aiohttp.ClientTimeout(total=list_timeout, connect=CONNECT_TIMEOUT_SECONDS)
+        self._watch_timeout = aiohttp.ClientTimeout(connect=CONNECT_TIMEOUT_SECONDS, sock_read=inactivity)
+        self._session: aiohttp.ClientSession | None = None
+        self._generation = -1
+
+    async def page(self, query: Mapping[str, str]) -> ListPage:
+        """Return one page of the list."""
+        response = await self._get(query, self._list_timeout)
+        async with response:
+            body = await response.read()
+        try:
+            page = _page_decoder.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise BrokenStreamError(f"the list is not readable: {error}") from error
+        if not page.metadata.resource_version:
+            raise BrokenStreamError("the list has no resourceVersion")
+        return page
+
+    async def watch(self, query: Mapping[str, str]) -> AsyncGenerator[list[bytes], None]:
+        """Yield the complete lines of a watch as they come; first an empty batch once the stream is open."""
+        response = await self._get(query, self._watch_timeout)
+        try:
+            yield []
+            splitter = LineSplitter([])
+            while chunk := await response.content.readany():
+                if lines := splitter.feed(chunk):
+                    yield lines
+        finally:
+            response.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def _get(self, query: Mapping[str, str], limits: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+        for attempt in range(2):
+            token = await self._credentials.token()
+            session = await self._current_session()
+            response = await session.get(
+                self._credentials.server + self._path,
+                params=query,
+                headers={"Authorization": f"Bearer {token}"} if token is not None else None,
+                proxy=self._credentials.proxy,
+                server_hostname=self._credentials.tls_server_name or None,
+                timeout=limits,
+                allow_redirects=False,
+            )
+            if response.status == 200:
+                return response
+            async with response:
+                body = await response.content.read(READ_BUFFER_BYTES)
+            if response.status == 401:
+                self._credentials.invalidate(token)
+                if attempt == 0:
+                    continue
+            break
+        reason, message = decode_status(body)
+        retry_after = parse_retry_after(response.headers.get("Retry-After"))
+        raise AnswerError(response.status, f"{reason}: {message}", retry_after)
+
+    async def _current_session(self) -> aiohttp.ClientSession:
+        context = self._credentials.ssl_context()
+        if self._session is None or self._generation != self._credentials.generation:
+            await self.close()
+            self._generation = self._credentials.generation
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(ssl=context),
+                # On a cluster's network compression costs more time than it saves.
+                headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": USER_AGENT},
+                read_bufsize=READ_BUFFER_BYTES,
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        return self._session
