@@ -1,0 +1,1 @@
+"""End-to-end scenarios and benchmarks against a real control plane."""

@@ -1,0 +1,116 @@
+"""Fixtures of all end-to-end tests: one control plane, and bayplan running on it with its shipped rights."""
+
+import json
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from e2e.controlplane.bayplan_process import BayplanProcess
+from e2e.controlplane.build import BINARIES, binary, say_on_stderr
+from e2e.controlplane.installation import install_bayplan
+from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
+from e2e.controlplane.process import stop_all
+
+BAYPLAN_STOP_SECONDS = 10.0
+
+StartControlPlane = Callable[[ControlPlaneOptions], ControlPlane]
+
+
+class RunBayplan(Protocol):
+    """Starts `bayplan run`; `config` is a file or a document, without one bayplan's default is used."""
+
+    def __call__(
+        self,
+        config: Path | Mapping[str, Any] | None = None,
+        *,
+        kubeconfig: Path | None = None,
+        arguments: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+        wait_ready: bool = True,
+    ) -> BayplanProcess: ...
+
+
+@pytest.fixture(scope="session")
+def control_plane_binaries(request: pytest.FixtureRequest) -> None:
+    """Builds the control plane where it is not cached, with progress past pytest's capturing."""
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    assert capture is not None
+    with capture.global_and_fixture_disabled():
+        for name in BINARIES:
+            binary(name, say=say_on_stderr)
+
+
+@pytest.fixture(scope="session")
+def control_plane(control_plane_binaries: None) -> Iterator[ControlPlane]:
+    """Etcd and kube-apiserver with RBAC on, shared by the session; `namespace` keeps tests apart."""
+    with ControlPlane.start(ControlPlaneOptions()) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="module")
+def start_control_plane(control_plane_binaries: None) -> Iterator[StartControlPlane]:
+    """Starts control planes with other options; all end with the module."""
+    planes: list[ControlPlane] = []
+
+    def start(options: ControlPlaneOptions) -> ControlPlane:
+        planes.append(ControlPlane.start(options))
+        return planes[-1]
+
+    yield start
+    for plane in planes:
+        plane.stop()
+
+
+@pytest.fixture
+def namespace(control_plane: ControlPlane) -> Iterator[str]:
+    """A namespace no other test has used; afterwards the cluster has no nodes and no pods at all."""
+    name = f"test-{secrets.token_hex(4)}"
+    client = control_plane.client
+    client.create("namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    yield name
+    client.delete_all("nodes")
+    for used in {found["metadata"]["namespace"] for found in client.list("pods")}:
+        client.delete_all("pods", used)
+
+
+@pytest.fixture(scope="session")
+def bayplan_identity(control_plane: ControlPlane) -> Path:
+    """A kubeconfig of the service account and role in manifests/base, applied with kubectl."""
+    return install_bayplan(control_plane)
+
+
+@pytest.fixture
+def run_bayplan(bayplan_identity: Path, tmp_path: Path) -> Iterator[RunBayplan]:
+    """Starts bayplan processes that end with the test; their logs are in the test's folder."""
+    running: list[BayplanProcess] = []
+
+    def run(
+        config: Path | Mapping[str, Any] | None = None,
+        *,
+        kubeconfig: Path | None = None,
+        arguments: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+        wait_ready: bool = True,
+    ) -> BayplanProcess:
+        name = f"bayplan-{len(running)}"
+        if isinstance(config, Mapping):
+            document, config = config, tmp_path / f"{name}-config.yaml"
+            config.write_text(json.dumps(document))
+        process = BayplanProcess(
+            tmp_path,
+            config=config,
+            kubeconfig=kubeconfig or bayplan_identity,
+            arguments=arguments,
+            environment=environment,
+            name=name,
+        )
+        running.append(process)
+        if wait_ready:
+            process.wait_ready()
+        return process
+
+    yield run
+    stop_all(running, BAYPLAN_STOP_SECONDS)

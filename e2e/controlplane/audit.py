@@ -1,0 +1,56 @@
+"""Reads the API server's audit log: who wrote what, in the order it was answered."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+POLICY_FILE = Path(__file__).with_name("audit-policy.yaml")
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEvent:
+    """One answered request; `document` is the request's body where the policy keeps bodies, else empty."""
+
+    user: str
+    user_agent: str
+    verb: str
+    resource: str
+    namespace: str
+    name: str
+    code: int
+    uri: str
+    document: dict[str, Any]
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+def read_audit_log(path: Path) -> list[AuditEvent]:
+    """Returns all complete events; `resource` has the subresource after a slash (`pods/binding`)."""
+    if not path.exists():
+        return []
+    events: list[AuditEvent] = []
+    for line in path.read_bytes().splitlines(keepends=True):
+        if not line.endswith(b"\n"):
+            break  # still being written
+        entry = json.loads(line)
+        if entry["stage"] != "ResponseComplete":
+            continue
+        target = entry.get("objectRef", {})
+        parts = [target.get("resource", ""), target.get("subresource", "")]
+        events.append(
+            AuditEvent(
+                user=entry["user"]["username"],
+                user_agent=entry.get("userAgent", ""),
+                verb=entry["verb"],
+                resource="/".join(part for part in parts if part),
+                namespace=target.get("namespace", ""),
+                name=target.get("name", ""),
+                code=entry.get("responseStatus", {}).get("code", 0),
+                uri=entry["requestURI"],
+                document=entry.get("requestObject") or {},
+            )
+        )
+    return events

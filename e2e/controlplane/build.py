@@ -1,0 +1,216 @@
+"""Builds the control plane's binaries from go.mod and keeps them in a cache outside the checkout.
+
+Run as `python -m e2e.controlplane.build` from the root of the repository.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import platform
+import queue
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from e2e.controlplane.toolchain import Say, ToolchainError, find_go
+
+MODULE = Path(__file__).resolve().parent
+BINARIES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok")
+PROGRESS_SECONDS = 10.0
+
+_VERSION = "k8s.io/component-base/version"
+# Without these the server calls itself v0.0.0-master+$Format, which kubectl and other clients cannot parse.
+_STAMPS = {
+    "gitVersion": "v1.36.3",
+    "gitMajor": "1",
+    "gitMinor": "36",
+    "gitTreeState": "clean",
+    "gitCommit": "bayplan",
+    "buildDate": "1970-01-01T00:00:00Z",
+}
+_LDFLAGS = " ".join(["-s", "-w", *(f"-X {_VERSION}.{key}={value}" for key, value in _STAMPS.items())])
+BUILD_FLAGS = ("-trimpath", "-buildvcs=false", "-ldflags", _LDFLAGS)
+# No cgo: a machine without a C compiler builds the same binaries.
+BUILD_ENVIRONMENT = {"CGO_ENABLED": "0", "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOWORK": "off"}
+
+
+class BuildError(RuntimeError):
+    """The binaries could not be built; the message ends with the last lines of the build."""
+
+
+def cache_root() -> Path:
+    """Returns the folder all cached builds and toolchains live in."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "bayplan"
+
+
+def cache_key() -> str:
+    """Returns 16 hex digits that change with go.mod, go.sum, the build flags and the kind of machine."""
+    digest = hashlib.sha256()
+    for name in ("go.mod", "go.sum"):
+        digest.update((MODULE / name).read_bytes())
+    digest.update(repr((BUILD_FLAGS, sorted(BUILD_ENVIRONMENT.items()), platform.machine())).encode())
+    return digest.hexdigest()[:16]
+
+
+def build_directory() -> Path:
+    """Returns where the binaries of this go.mod are, built or not."""
+    return cache_root() / "controlplane" / cache_key()
+
+
+def binary(name: str, *, say: Say | None = None) -> Path:
+    """Returns the path of one of BINARIES, building all of them when it is needed.
+
+    A binary in the folder KUBEBUILDER_ASSETS names wins, if etcd and kube-apiserver are both there.
+
+    Raises:
+        BuildError: the build failed.
+        ToolchainError: there is no Go and none can be installed.
+    """
+    if name not in BINARIES:
+        raise ValueError(f"{name!r} is not one of {', '.join(BINARIES)}")
+    assets = os.environ.get("KUBEBUILDER_ASSETS")
+    if assets and all((Path(assets) / needed).is_file() for needed in ("etcd", "kube-apiserver")):
+        given = Path(assets) / name
+        if given.is_file():
+            return given
+    return build(say or say_on_stderr) / name
+
+
+def build(say: Say) -> Path:
+    """Builds the binaries unless they are cached, and returns their folder.
+
+    Two processes that want the same build never both do it: the second waits for the first.
+    """
+    target = build_directory()
+    if _is_complete(target):
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(target.with_suffix(".lock"), say):
+        if not _is_complete(target):
+            shutil.rmtree(target, ignore_errors=True)
+            _build_into(target, say)
+    return target
+
+
+def _is_complete(folder: Path) -> bool:
+    return all((folder / name).is_file() for name in BINARIES)
+
+
+def say_on_stderr(message: str) -> None:
+    """Writes a progress line to the process's real stderr, past any capturing."""
+    print(f"controlplane: {message}", file=sys.__stderr__, flush=True)
+
+
+@contextlib.contextmanager
+def _locked(path: Path, say: Say) -> Iterator[None]:
+    with path.open("w") as lock:
+        started = said = time.monotonic()
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() - said >= PROGRESS_SECONDS:
+                    said = time.monotonic()
+                    say(f"[{said - started:4.0f} s] waiting for another build to finish")
+                time.sleep(0.2)
+        yield
+
+
+def _build_into(target: Path, say: Say) -> None:
+    go = find_go(MODULE / "go.mod", cache_root() / "go", say)
+    scratch = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=target.parent))
+    try:
+        say(f"building {', '.join(BINARIES)} with {go} (4 to 12 minutes the first time)")
+        started = time.monotonic()
+        _go_build(go, scratch, say)
+        (scratch / "server").rename(scratch / "etcd")
+        missing = [name for name in BINARIES if not (scratch / name).is_file()]
+        if missing:
+            raise BuildError(f"the build made no {', '.join(missing)}")
+        scratch.chmod(0o755)
+        scratch.rename(target)
+        say(f"built in {time.monotonic() - started:.0f} s: {target}")
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _go_build(go: Path, scratch: Path, say: Say) -> None:
+    command = [str(go), "build", "-v", *BUILD_FLAGS, "-o", f"{scratch}/", "tool"]
+    environment = {**os.environ, **BUILD_ENVIRONMENT}
+    environment["PATH"] = f"{go.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    environment.pop("GOROOT", None)
+    with subprocess.Popen(
+        command,
+        cwd=MODULE,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        try:
+            tail = _report(process, say)
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode != 0:
+        raise BuildError(f"go build failed with exit code {process.returncode}:\n" + "\n".join(tail))
+
+
+def _report(process: subprocess.Popen[str], say: Say) -> list[str]:
+    """Says every PROGRESS_SECONDS how far the build is until its output ends; returns its last lines."""
+    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    output = process.stdout
+    assert output is not None
+
+    def read() -> None:
+        for line in output:
+            lines.put(line.rstrip())
+        lines.put(None)
+
+    reader = threading.Thread(target=read, name="go-build-output", daemon=True)
+    reader.start()
+    started = said = time.monotonic()
+    downloaded = compiled = 0
+    tail: list[str] = []
+    current = "resolving modules"
+    while True:
+        try:
+            line = lines.get(timeout=1.0)
+            if line is None:
+                break
+            tail = [*tail[-29:], line]
+            downloaded += line.startswith("go: downloading")
+            compiled += not line.startswith("go: ")
+            current = line
+        except queue.Empty:
+            pass
+        if time.monotonic() - said >= PROGRESS_SECONDS:
+            said = time.monotonic()
+            done = f"{downloaded} modules fetched, {compiled} packages compiled"
+            say(f"[{said - started:4.0f} s] {done}, last: {current}")
+    reader.join()
+    return tail
+
+
+def main() -> int:
+    """Builds what is missing and prints the folder; exit code 1 with one message when it fails."""
+    try:
+        folder = build(say_on_stderr)
+    except (BuildError, ToolchainError) as error:
+        say_on_stderr(str(error))
+        return 1
+    print(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+"""Plain GET requests to ports on this machine."""
+
+import http.client
+import ssl
+
+_TIMEOUT_SECONDS = 10.0
+
+
+def get_local(port: int, path: str, *, tls: bool = False) -> tuple[int, str]:
+    """Returns the status and text of a GET on 127.0.0.1; a self-signed certificate is fine.
+
+    Raises:
+        OSError, http.client.HTTPException: nobody answered.
+    """
+    connection: http.client.HTTPConnection
+    if tls:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=_TIMEOUT_SECONDS, context=context)
+    else:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_TIMEOUT_SECONDS)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.status, response.read().decode(errors="replace")
+    finally:
+        connection.close()
+
+
+def is_healthy(port: int, *, path: str = "/healthz", tls: bool = False) -> bool:
+    """Returns whether a GET is answered with 200."""
+    try:
+        return get_local(port, path, tls=tls)[0] == 200
+    except (OSError, http.client.HTTPException):
+        return False

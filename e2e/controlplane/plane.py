@@ -1,0 +1,300 @@
+"""Starts and stops one control plane on free loopback ports."""
+
+import json
+import os
+import shutil
+import ssl
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from e2e.controlplane import commands
+from e2e.controlplane.audit import POLICY_FILE, AuditEvent, read_audit_log
+from e2e.controlplane.build import binary
+from e2e.controlplane.client import ApiClient
+from e2e.controlplane.credentials import CertificateAuthority, write_kubeconfig, write_signing_key
+from e2e.controlplane.health import is_healthy
+from e2e.controlplane.process import Process, free_ports, stop_all
+from e2e.controlplane.service_account import ServiceAccountVolume, request_token
+from e2e.controlplane.waiting import wait_until
+
+START_SECONDS = 90.0
+STOP_SECONDS = 2.0  # kube-apiserver waits up to a minute for watches to end; nothing here is worth that
+_ADMIN_GROUP = "system:masters"
+_KUBE_SCHEDULER = "system:kube-scheduler"
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlaneOptions:
+    """What runs besides etcd and kube-apiserver, and how.
+
+    bench: no limits on requests in flight. audit: a log of what schedulers write, see `audit_events`.
+    Without kube-controller-manager nobody makes default service accounts or takes the not-ready taint off
+    new nodes, so the two admission plugins that count on it are off as well.
+    """
+
+    kube_controller_manager: bool = False
+    kwok: bool = False
+    bench: bool = False
+    audit: bool = False
+    disable_admission: tuple[str, ...] = ()
+
+    def disabled_admission(self) -> tuple[str, ...]:
+        """Returns all admission plugins that are off."""
+        alone = () if self.kube_controller_manager else ("ServiceAccount", "TaintNodesByCondition")
+        return tuple(dict.fromkeys((*alone, *self.disable_admission)))
+
+
+class ControlPlane:
+    """A running control plane with RBAC on; everything it keeps is in one temporary folder."""
+
+    def __init__(self, options: ControlPlaneOptions) -> None:
+        self.options = options
+        self.directory = Path(tempfile.mkdtemp(prefix="bayplan-controlplane-"))
+        self.ports = commands.Ports(*free_ports(5))
+        self.url = f"https://127.0.0.1:{self.ports.apiserver}"
+        self._authority = CertificateAuthority(self._folder("pki"))
+        self.ca_file = self._authority.certificate_file
+        self._signing_key = self.directory / "pki" / "service-account.key"
+        self._public_key = self.directory / "pki" / "service-account.pub"
+        write_signing_key(self._signing_key, self._public_key)
+        self._serving = self._authority.serving()
+        self.admin_kubeconfig = self._admin_named("test-admin")
+        self.client = ApiClient(self.url, self.tls("test-admin"))
+        self._processes: dict[str, Process] = {}
+        self.start_seconds = 0.0
+
+    @classmethod
+    def start(cls, options: ControlPlaneOptions | None = None) -> Self:
+        """Starts everything and returns once all parts are ready.
+
+        Raises:
+            BuildError, ToolchainError: the binaries are not there and cannot be built.
+            RuntimeError, TimeoutError: a part did not become ready; the message has the end of its log.
+        """
+        plane = cls(options or ControlPlaneOptions())
+        try:
+            plane._start()
+        except BaseException:
+            plane.stop()
+            raise
+        return plane
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Stops every process it started and removes its folder; safe to call twice."""
+        self.client.close()
+        stop_all(list(reversed(self._processes.values())), STOP_SECONDS)
+        self._processes.clear()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def process(self, name: str) -> Process:
+        """Returns a running part by the name of its binary."""
+        return self._processes[name]
+
+    def stop_apiserver(self) -> None:
+        """Kills kube-apiserver; etcd keeps the objects."""
+        process = self._processes.pop("kube-apiserver")
+        process.kill()
+        process.wait()
+        self.client.close()
+
+    def start_apiserver(self) -> None:
+        """Starts kube-apiserver on the same port, with the same keys, and waits until it is ready."""
+        files = commands.ApiServerFiles(
+            certificate=self._serving[0],
+            key=self._serving[1],
+            client_ca=self.ca_file,
+            service_account_key=self._signing_key,
+            service_account_public_key=self._public_key,
+            certificate_directory=self._folder("kube-apiserver"),
+        )
+        audit = (POLICY_FILE, self._audit_log) if self.options.audit else None
+        command = commands.kube_apiserver(
+            binary("kube-apiserver"),
+            files,
+            self.ports,
+            disable_admission=self.options.disabled_admission(),
+            unlimited=self.options.bench,
+            audit=audit,
+        )
+        self._launch("kube-apiserver", command)
+        self._wait_ready("kube-apiserver", self._apiserver_is_ready)
+
+    def restart_apiserver(self) -> None:
+        """Kills kube-apiserver and starts it again; watches break, objects stay."""
+        self.stop_apiserver()
+        self.start_apiserver()
+
+    def start_kube_scheduler(self, configuration: dict[str, Any], *, verbosity: int = 2) -> Process:
+        """Starts kube-scheduler with its own bootstrap role and waits until it is healthy.
+
+        `configuration` is a KubeSchedulerConfiguration; the kubeconfig is filled in, leader election is
+        off unless it says otherwise. Stop it through the returned process.
+        """
+        kubeconfig = self.kubeconfig_for(_KUBE_SCHEDULER)
+        document = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "leaderElection": {"leaderElect": False},
+            **configuration,
+            "clientConnection": {**configuration.get("clientConnection", {}), "kubeconfig": str(kubeconfig)},
+        }
+        directory = self._folder("kube-scheduler")
+        config = directory / "config.yaml"
+        config.write_text(json.dumps(document))
+        (port,) = free_ports(1)
+        command = commands.kube_scheduler(
+            binary("kube-scheduler"), kubeconfig, config, directory, port=port, verbosity=verbosity
+        )
+        process = self._launch("kube-scheduler", command)
+        self._wait_ready("kube-scheduler", lambda: is_healthy(port, tls=True))
+        return process
+
+    def kubeconfig_for(self, user: str, *, groups: Sequence[str] = (), token: str | None = None) -> Path:
+        """Writes a kubeconfig and returns it: with `token`, else with a client certificate for `user`.
+
+        RBAC decides what the user may do; a new user may do nothing.
+        """
+        entry: dict[str, object] = {"token": token}
+        if token is None:
+            certificate, key = self._authority.client(user, groups)
+            entry = {"client-certificate": str(certificate), "client-key": str(key)}
+        path = self._folder("kubeconfig") / user.replace(":", "-").replace("/", "-")
+        return write_kubeconfig(path, url=self.url, ca_file=self.ca_file, user=entry)
+
+    def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
+        """Writes a kubeconfig with a real token of an existing service account and returns it."""
+        token = request_token(self.client, namespace, name)
+        return self.kubeconfig_for(f"system:serviceaccount:{namespace}:{name}", token=token)
+
+    def in_cluster_dir(self, namespace: str, name: str) -> ServiceAccountVolume:
+        """Returns a new folder like the one a pod of this service account would see."""
+        directory = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self._folder("volumes")))
+        return ServiceAccountVolume(
+            directory,
+            self.client,
+            namespace=namespace,
+            name=name,
+            ca_file=self.ca_file,
+            port=self.ports.apiserver,
+        )
+
+    def kubectl(
+        self, *arguments: str | Path, kubeconfig: Path | None = None, stdin: str = "", check: bool = True
+    ) -> str:
+        """Runs kubectl, as the admin unless told otherwise, and returns its standard output.
+
+        Raises:
+            RuntimeError: it failed; the message has both streams. With `check=False` it never does.
+        """
+        command = [
+            binary("kubectl"),
+            f"--kubeconfig={kubeconfig or self.admin_kubeconfig}",
+            f"--cache-dir={self._folder('kubectl-cache')}",
+            *arguments,
+        ]
+        done = subprocess.run(
+            command,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={"PATH": os.environ.get("PATH", os.defpath), "HOME": str(self.directory)},
+        )
+        if check and done.returncode != 0:
+            shown = " ".join(map(str, arguments))
+            raise RuntimeError(f"kubectl {shown} exited with {done.returncode}:\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def audit_events(self) -> list[AuditEvent]:
+        """Returns what the audit log holds so far; needs the option `audit`."""
+        if not self.options.audit:
+            raise ValueError("this control plane was started without audit=True")
+        return read_audit_log(self._audit_log)
+
+    @property
+    def _audit_log(self) -> Path:
+        return self.directory / "audit.log"
+
+    def _start(self) -> None:
+        started = time.monotonic()
+        self._launch("etcd", commands.etcd(binary("etcd"), self.directory / "etcd", self.ports))
+        self._wait_ready("etcd", lambda: is_healthy(self.ports.etcd_client, tls=False, path="/health"))
+        self.start_apiserver()
+        if self.options.kube_controller_manager:
+            self._start_kube_controller_manager()
+        if self.options.kwok:
+            command = commands.kwok(binary("kwok"), self._admin_named("kwok"), self.ports)
+            self._launch("kwok", command)
+            self._wait_ready("kwok", lambda: is_healthy(self.ports.kwok, tls=False))
+        self.start_seconds = time.monotonic() - started
+
+    def _start_kube_controller_manager(self) -> None:
+        command = commands.kube_controller_manager(
+            binary("kube-controller-manager"),
+            self._admin_named("kube-controller-manager"),
+            self._folder("kube-controller-manager"),
+            self.ports,
+            service_account_key=self._signing_key,
+            ca_file=self.ca_file,
+        )
+        self._launch("kube-controller-manager", command)
+        port = self.ports.kube_controller_manager
+        self._wait_ready("kube-controller-manager", lambda: is_healthy(port, tls=True))
+
+    def _launch(self, name: str, command: Sequence[str | Path]) -> Process:
+        log_path = self._folder("logs") / f"{name}.log"
+        process = Process(name, command, log_path=log_path, directory=self.directory)
+        self._processes[name] = process
+        return process
+
+    def _wait_ready(self, name: str, check: Callable[[], bool]) -> None:
+        process = self._processes[name]
+
+        def ready_or_dead() -> bool:
+            if process.exit_code is not None:
+                raise RuntimeError(f"{name} exited with {process.exit_code}:\n{process.log_tail()}")
+            return check()
+
+        wait_until(
+            ready_or_dead,
+            f"{name} becoming ready",
+            timeout_seconds=START_SECONDS,
+            detail=lambda: f"\n{process.log_tail()}",
+        )
+
+    def _apiserver_is_ready(self) -> bool:
+        try:
+            return self.client.exchange("GET", "/readyz")[0] == 200
+        except (OSError, HTTPException):
+            return False
+
+    def _admin_named(self, user: str) -> Path:
+        return self.kubeconfig_for(user, groups=(_ADMIN_GROUP,))
+
+    def _folder(self, name: str) -> Path:
+        folder = self.directory / name
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def tls(self, user: str | None) -> ssl.SSLContext:
+        """Returns TLS settings that trust this API server, with the certificate of a `kubeconfig_for` user."""
+        context = ssl.create_default_context(cafile=str(self.ca_file))
+        if user is not None:
+            pki = self.directory / "pki"
+            context.load_cert_chain(pki / f"client-{user}.crt", pki / f"client-{user}.key")
+        return context

@@ -1,0 +1,149 @@
+"""Child processes that never outlive the test run, with logs in files and figures from /proc."""
+
+import contextlib
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+# Runs in the child: ask the kernel for SIGKILL when the parent dies in any way, then become the program.
+_EXEC = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+if os.getppid() != int(sys.argv[1]):
+    sys.exit("the parent is gone")
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
+_FIRST_PORT, _LAST_PORT = 20000, 32000  # below the range the kernel hands out to outgoing connections
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+def free_ports(count: int) -> list[int]:
+    """Returns distinct loopback TCP ports nobody listens on right now."""
+    with contextlib.ExitStack() as stack:
+        ports: list[int] = []
+        while len(ports) < count:
+            candidate = _FIRST_PORT + secrets.randbelow(_LAST_PORT - _FIRST_PORT)
+            probe = stack.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                probe.bind(("127.0.0.1", candidate))
+                ports.append(candidate)
+        return ports
+
+
+class Process:
+    """A running program in its own session, killed by the kernel when the thread that started it ends.
+
+    Start it from a thread that lives as long as the program should: the main thread, in tests.
+    Output of both streams goes to `log_path`, appended.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str | Path],
+        *,
+        log_path: Path,
+        environment: Mapping[str, str] | None = None,
+        directory: Path | None = None,
+    ) -> None:
+        self.name = name
+        self.log_path = log_path
+        with log_path.open("ab") as log:
+            self._child = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _EXEC, str(os.getpid()), *map(str, command)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=dict(environment) if environment is not None else None,
+                cwd=directory,
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code, negative for a signal, or None while the process runs."""
+        return self._child.poll()
+
+    def terminate(self) -> None:
+        """Sends SIGTERM."""
+        self._child.terminate()
+
+    def kill(self) -> None:
+        """Sends SIGKILL."""
+        self._child.kill()
+
+    def suspend(self) -> None:
+        """Sends SIGSTOP."""
+        self._child.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Sends SIGCONT."""
+        self._child.send_signal(signal.SIGCONT)
+
+    def wait(self, timeout_seconds: float = 30.0) -> int:
+        """Waits for the end and returns the exit code.
+
+        Raises:
+            TimeoutError: it still runs; the message ends with the last lines of the log.
+        """
+        try:
+            return self._child.wait(timeout_seconds)
+        except subprocess.TimeoutExpired:
+            message = f"{self.name} still runs after {timeout_seconds:g} s:\n{self.log_tail()}"
+            raise TimeoutError(message) from None
+
+    def stop(self, grace_seconds: float) -> int:
+        """Sends SIGTERM, after `grace_seconds` SIGKILL, and returns the exit code."""
+        self.terminate()
+        try:
+            return self._child.wait(grace_seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return self._child.wait()
+
+    def log(self) -> str:
+        """Returns everything the process wrote so far."""
+        return self.log_path.read_text(errors="replace")
+
+    def log_tail(self, lines: int = 30) -> str:
+        """Returns the last lines of the log."""
+        return "\n".join(self.log().splitlines()[-lines:])
+
+    def cpu_seconds(self) -> float:
+        """Returns the user and system CPU time the running process has used so far."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND
+
+    def rss_bytes(self) -> int:
+        """Returns the resident memory of the running process."""
+        return self._status_bytes("VmRSS")
+
+    def peak_rss_bytes(self) -> int:
+        """Returns the largest resident memory the running process ever had."""
+        return self._status_bytes("VmHWM")
+
+    def _status_bytes(self, key: str) -> int:
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith(f"{key}:"):
+                return int(line.split()[1]) * 1024
+        raise ProcessLookupError(f"{self.name} (pid {self.pid}) has ended")
+
+
+def stop_all(processes: Sequence[Process], grace_seconds: float) -> None:
+    """Sends SIGTERM to all, gives them `grace_seconds` together, then kills the rest."""
+    for process in processes:
+        process.resume()
+        process.terminate()
+    deadline = time.monotonic() + grace_seconds
+    for process in processes:
+        process.stop(max(0.0, deadline - time.monotonic()))

@@ -1,0 +1,214 @@
+"""manifests/base is what a real API server takes, and gives the scheduler its rights and no others."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from e2e.controlplane.client import ApiClient, ApiError, path_of
+from e2e.controlplane.installation import MANIFESTS, NAMESPACE, SERVICE_ACCOUNT
+from e2e.controlplane.objects import node, pod
+from e2e.controlplane.plane import ControlPlane
+from e2e.controlplane.service_account import request_token
+
+pytestmark = pytest.mark.controlplane
+
+Rule = tuple[str, str, str]
+
+SHIPPED_RIGHTS: set[Rule] = {
+    *(("", "pods", verb) for verb in ("get", "list", "watch")),
+    *(("", "nodes", verb) for verb in ("get", "list", "watch")),
+    ("", "pods/binding", "create"),
+    ("", "pods/status", "patch"),
+    *(("events.k8s.io", "events", verb) for verb in ("create", "patch")),
+}
+# What every authenticated user may do: ask about itself.
+_OWN_QUESTIONS = {"authorization.k8s.io", "authentication.k8s.io"}
+
+
+@pytest.fixture
+def scheduler_client(control_plane: ControlPlane, bayplan_identity: Path) -> Iterator[ApiClient]:
+    """A client with the token of the installed service account and no client certificate."""
+    token = request_token(control_plane.client, NAMESPACE, SERVICE_ACCOUNT)
+    client = ApiClient(control_plane.url, control_plane.tls(None), token=token)
+    yield client
+    client.close()
+
+
+def _installed(control_plane: ControlPlane, resource: str) -> dict[str, Any]:
+    return control_plane.client.get(resource, "bayplan", NAMESPACE)
+
+
+def _kustomize(control_plane: ControlPlane, folder: Path) -> dict[str, dict[str, Any]]:
+    documents = yaml.safe_load_all(control_plane.kubectl("kustomize", folder))
+    return {document["kind"]: document for document in documents}
+
+
+def test_applying_the_manifests_twice_changes_nothing(control_plane: ControlPlane, bayplan_identity: Path) -> None:
+    lines = control_plane.kubectl("apply", "-k", MANIFESTS).splitlines()
+    assert len(lines) == 6
+    assert all(line.endswith(" unchanged") for line in lines)
+
+
+def test_the_service_account_has_exactly_the_shipped_rights(scheduler_client: ApiClient) -> None:
+    review = scheduler_client.request(
+        "POST",
+        "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
+        {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectRulesReview",
+            "spec": {"namespace": "default"},
+        },
+    )
+    rules = review["status"]["resourceRules"]
+    assert not any("resourceNames" in rule for rule in rules)
+    rights = {
+        (group, resource, verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+        if group not in _OWN_QUESTIONS
+    }
+    assert rights == SHIPPED_RIGHTS
+
+
+def test_the_service_account_does_a_schedulers_work(
+    control_plane: ControlPlane, scheduler_client: ApiClient, namespace: str
+) -> None:
+    control_plane.client.create("nodes", node("n1"))
+    control_plane.client.create("pods", pod("waiting", namespace))
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "full"}
+    patched = scheduler_client.patch(
+        "pods",
+        "waiting",
+        {"status": {"conditions": [condition]}},
+        namespace=namespace,
+        subresource="status",
+        content_type="application/strategic-merge-patch+json",
+    )
+    assert patched["status"]["conditions"][0]["reason"] == "Unschedulable"
+    scheduler_client.bind(namespace, "waiting", "n1")
+    assert scheduler_client.get("pods", "waiting", namespace)["spec"]["nodeName"] == "n1"
+    event = scheduler_client.create(
+        "events",
+        {
+            "metadata": {"name": "waiting.1", "namespace": namespace},
+            "eventTime": "2026-01-01T00:00:00.000000Z",
+            "reportingController": "bayplan",
+            "reportingInstance": "bayplan-0",
+            "action": "Binding",
+            "reason": "Scheduled",
+            "type": "Normal",
+            "regarding": {"kind": "Pod", "name": "waiting", "namespace": namespace},
+        },
+    )
+    series = {"series": {"count": 2, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}}
+    repeated = scheduler_client.patch("events", event["metadata"]["name"], series, namespace=namespace)
+    assert repeated["series"]["count"] == 2
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("DELETE", "/api/v1/namespaces/{namespace}/pods/other", None),
+        ("PATCH", "/api/v1/namespaces/{namespace}/pods/other", {"metadata": {"labels": {"a": "b"}}}),
+        ("POST", "/api/v1/namespaces/{namespace}/pods/other/eviction", {"metadata": {"name": "other"}}),
+        ("GET", "/api/v1/namespaces/{namespace}/pods/other/log", None),
+        ("GET", "/api/v1/secrets", None),
+        ("GET", "/api/v1/configmaps", None),
+        ("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", None),
+        ("PATCH", "/api/v1/nodes/n1", {"spec": {"unschedulable": True}}),
+        ("POST", "/api/v1/namespaces/{namespace}/serviceaccounts/default/token", {"spec": {}}),
+        ("GET", "/metrics", None),
+    ],
+)
+def test_the_service_account_may_not(
+    scheduler_client: ApiClient, namespace: str, method: str, path: str, body: object
+) -> None:
+    content_type = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    with pytest.raises(ApiError) as refusal:
+        scheduler_client.request(method, path.format(namespace=namespace), body, content_type)
+    assert refusal.value.status == 403
+
+
+def test_the_pod_of_the_deployment_passes_the_restricted_pod_security_standard(
+    control_plane: ControlPlane, bayplan_identity: Path, namespace: str
+) -> None:
+    enforce = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}
+    control_plane.client.patch("namespaces", namespace, enforce)
+    template = _installed(control_plane, "deployments")["spec"]["template"]
+    document = {
+        "metadata": {"name": "bayplan", "namespace": namespace, **template["metadata"]},
+        "spec": template["spec"],
+    }
+    created = control_plane.client.create("pods", document)
+    assert created["spec"]["securityContext"]["runAsUser"] == 65532
+    document["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = True
+    document["metadata"]["name"] = "escalating"
+    with pytest.raises(ApiError, match="violates PodSecurity"):
+        control_plane.client.create("pods", document)
+
+
+def test_the_probes_the_service_and_the_configuration_meet_in_the_pod(
+    control_plane: ControlPlane, bayplan_identity: Path
+) -> None:
+    deployment = _installed(control_plane, "deployments")
+    template = deployment["spec"]["template"]
+    (container,) = template["spec"]["containers"]
+    (port,) = container["ports"]
+    (service_port,) = _installed(control_plane, "services")["spec"]["ports"]
+    assert (port["name"], port["containerPort"]) == ("http", 10259)
+    assert (service_port["name"], service_port["targetPort"]) == ("http", "http")
+    selector = _installed(control_plane, "services")["spec"]["selector"]
+    assert selector.items() <= template["metadata"]["labels"].items()
+    probes = {name: container[name]["httpGet"] for name in ("livenessProbe", "readinessProbe")}
+    assert {name: probe["port"] for name, probe in probes.items()} == dict.fromkeys(probes, "http")
+    assert [probe["path"] for probe in probes.values()] == ["/livez", "/readyz"]
+    volumes = {volume["name"]: volume for volume in template["spec"]["volumes"]}
+    config_map = control_plane.client.get("configmaps", volumes["config"]["configMap"]["name"], NAMESPACE)
+    assert config_map["data"]["config.yaml"] == (MANIFESTS / "config.yaml").read_text()
+    (mount,) = [mount for mount in container["volumeMounts"] if mount["name"] == "config"]
+    assert f"--config={mount['mountPath']}/config.yaml" in container["args"]
+    assert deployment["spec"]["strategy"] == {"type": "Recreate"}
+
+
+def test_an_overlay_moves_the_namespace_and_the_image(control_plane: ControlPlane, tmp_path: Path) -> None:
+    overlay = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "namespace": "batch",
+        "resources": [_relative(MANIFESTS, tmp_path)],
+        "images": [{"name": "bayplan", "newName": "registry.example/bayplan", "newTag": "9.9.9"}],
+    }
+    (tmp_path / "kustomization.yaml").write_text(json.dumps(overlay))
+    built = _kustomize(control_plane, tmp_path)
+    (subject,) = built["ClusterRoleBinding"]["subjects"]
+    assert subject["namespace"] == built["ServiceAccount"]["metadata"]["namespace"] == "batch"
+    (container,) = built["Deployment"]["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "registry.example/bayplan:9.9.9"
+
+
+def test_no_file_of_the_base_names_a_namespace_but_the_kustomization() -> None:
+    files = [path for path in MANIFESTS.glob("*.yaml") if path.name != "kustomization.yaml"]
+    assert len(files) == 5
+    assert not [path.name for path in files if "namespace:" in path.read_text()]
+
+
+def test_the_installed_objects_carry_the_standard_labels(control_plane: ControlPlane, bayplan_identity: Path) -> None:
+    client = control_plane.client
+    for path in (
+        path_of("serviceaccounts", "bayplan", namespace=NAMESPACE),
+        path_of("deployments", "bayplan", namespace=NAMESPACE),
+        path_of("services", "bayplan", namespace=NAMESPACE),
+        path_of("clusterroles", "bayplan"),
+        path_of("clusterrolebindings", "bayplan"),
+    ):
+        assert client.request("GET", path)["metadata"]["labels"]["app.kubernetes.io/name"] == "bayplan"
+
+
+def _relative(target: Path, folder: Path) -> str:
+    # kustomize takes no absolute paths.
+    return str(Path(*[".."] * (len(folder.resolve().parts) - 1), *target.resolve().parts[1:]))
