@@ -1,0 +1,194 @@
+"""The effective configuration back to KubeSchedulerConfiguration v1 YAML.
+
+Reading the text again gives an equal configuration, as long as the same plugins are known.
+"""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import fields as dataclass_fields
+from dataclasses import is_dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from bayplan.config.default_plugins import IMPLEMENTED_PLUGINS, default_plugins
+from bayplan.config.document import resolve_scalar
+from bayplan.config.durations import format_duration
+from bayplan.config.plugin_args import default_args
+from bayplan.config.types import (
+    API_VERSION,
+    DEFAULT_SCHEDULER_NAME,
+    KIND,
+    PLUGIN_SET_KEYS,
+    Extender,
+    ExtenderManagedResource,
+    ExtenderTLSConfig,
+    NodeResourcesFitArgs,
+    OpaqueArgs,
+    PluginArgs,
+    PluginEntry,
+    Plugins,
+    PluginSet,
+    Profile,
+    SchedulerConfiguration,
+    ScoringStrategy,
+    ScoringStrategyType,
+)
+
+_KEYS: Final[Mapping[str, str]] = {"enable_https": "enableHTTPS"}
+_REDACTED: Final = "REDACTED"
+_SPARSE: Final = (Extender, ExtenderTLSConfig, ExtenderManagedResource)
+"""Whose empty fields are left out, since most of them are empty."""
+
+
+def to_minimal_yaml(
+    configuration: SchedulerConfiguration, *, known_plugins: frozenset[str] = IMPLEMENTED_PLUGINS
+) -> str:
+    """Only what differs from the defaults; `bayplan config convert` prints it."""
+    return _dump(_Writer(known_plugins, full=False).configuration(configuration))
+
+
+def to_effective_yaml(configuration: SchedulerConfiguration) -> str:
+    """Every field; keys inside extenders' TLS blocks are hidden. `bayplan config show` prints it."""
+    return _dump(_Writer(frozenset(), full=True).configuration(configuration))
+
+
+class _Writer:
+    """Turns configurations into plain values in the order of the documentation."""
+
+    def __init__(self, known_plugins: frozenset[str], *, full: bool) -> None:
+        self._known = known_plugins
+        self._full = full
+
+    def configuration(self, configuration: SchedulerConfiguration) -> dict[str, Any]:
+        plain = self._changes(configuration, SchedulerConfiguration(), skip=("profiles",))
+        # The default of contention profiling is what profiling is.
+        if not self._full and not configuration.enable_profiling:
+            plain.pop("enableContentionProfiling", None)
+            if configuration.enable_contention_profiling:
+                plain["enableContentionProfiling"] = True
+        only = len(configuration.profiles) == 1
+        profiles = [self._profile(profile, only=only) for profile in configuration.profiles]
+        if profiles != [{}]:
+            extenders = {"extenders": plain.pop("extenders")} if "extenders" in plain else {}
+            plain |= {"profiles": profiles, **extenders}
+        return {"apiVersion": API_VERSION, "kind": KIND, **plain}
+
+    def _profile(self, profile: Profile, *, only: bool) -> dict[str, Any]:
+        plain: dict[str, Any] = {}
+        if self._full or not only or profile.scheduler_name != DEFAULT_SCHEDULER_NAME:
+            plain["schedulerName"] = profile.scheduler_name
+        if profile.percentage_of_nodes_to_score is not None:
+            plain["percentageOfNodesToScore"] = profile.percentage_of_nodes_to_score
+        if plugins := self._plugins(profile.plugins):
+            plain["plugins"] = plugins
+        if config := self._plugin_config(profile):
+            plain["pluginConfig"] = config
+        return plain
+
+    def _plugins(self, plugins: Plugins) -> dict[str, Any]:
+        defaults = Plugins() if self._full else default_plugins(self._known)
+        plain = {}
+        for attribute, key in PLUGIN_SET_KEYS.items():
+            own: PluginSet = getattr(plugins, attribute)
+            disabled = {entry.name for entry in own.disabled}
+            inherited = {entry for entry in getattr(defaults, attribute).enabled if not disabled & {entry.name, "*"}}
+            enabled = [_entry(entry) for entry in own.enabled if entry not in inherited]
+            block = {"enabled": enabled, "disabled": [_entry(entry) for entry in own.disabled]}
+            if block := {name: entries for name, entries in block.items() if entries}:
+                plain[key] = block
+        return plain
+
+    def _plugin_config(self, profile: Profile) -> list[dict[str, Any]]:
+        enabled = {entry.name for attribute in PLUGIN_SET_KEYS for entry in getattr(profile.plugins, attribute).enabled}
+        config = []
+        for name, args in sorted(profile.plugin_config.items()):
+            if not self._full and name in enabled and args == default_args(name):
+                continue
+            config.append({"name": name, "args": self._args(args)})
+        return config
+
+    def _args(self, args: PluginArgs) -> Any:  # noqa: ANN401 - a plain value
+        if isinstance(args, OpaqueArgs):
+            return dict(args.value)
+        if isinstance(args, NodeResourcesFitArgs):
+            plain = self._changes(args, NodeResourcesFitArgs(), skip=("scoring_strategy",))
+            if self._full or args.scoring_strategy != ScoringStrategy():
+                plain["scoringStrategy"] = self._strategy(args.scoring_strategy)
+            return plain
+        return self._changes(args, type(args)())
+
+    def _strategy(self, strategy: ScoringStrategy) -> dict[str, Any]:
+        plain: dict[str, Any] = {"type": str(strategy.type), "resources": self._value(strategy.resources)}
+        if strategy.type is ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO:
+            plain["requestedToCapacityRatio"] = {"shape": self._value(strategy.shape)}
+        return plain
+
+    def _changes(self, value: Any, default: Any, skip: tuple[str, ...] = ()) -> dict[str, Any]:  # noqa: ANN401
+        """The fields of a dataclass by key: all that are not None when writing in full, else those that differ."""
+        plain = {}
+        for each in dataclass_fields(value):
+            own, other = getattr(value, each.name), getattr(default, each.name)
+            if each.name in skip or own is None or (not self._full and own == other):
+                continue
+            nested = is_dataclass(own) and is_dataclass(other)
+            plain[_key(each.name)] = self._changes(own, other) if nested else self._value(own, value)
+        return plain
+
+    def _value(self, value: Any, owner: Any = None) -> Any:  # noqa: ANN401 - any value of a configuration
+        if isinstance(value, tuple):
+            return [self._value(each) for each in value]
+        if is_dataclass(value):
+            optional = isinstance(value, _SPARSE) and not self._full
+            return {
+                _key(each.name): self._value(own, value)
+                for each in dataclass_fields(value)
+                if (own := getattr(value, each.name)) is not None and (own or not optional)
+            }
+        if isinstance(value, bytes):
+            hidden = self._full and value and isinstance(owner, ExtenderTLSConfig)
+            return _REDACTED if hidden else base64.b64encode(value).decode()
+        if isinstance(value, msgspec.Struct):
+            return msgspec.to_builtins(value)
+        return _scalar(value)
+
+
+def _scalar(value: Any) -> Any:  # noqa: ANN401 - any value of a configuration
+    if isinstance(value, timedelta):
+        return format_duration(value)
+    if isinstance(value, StrEnum):
+        return str(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def _entry(entry: PluginEntry) -> dict[str, Any]:
+    return {"name": entry.name, "weight": entry.weight} if entry.weight else {"name": entry.name}
+
+
+def _key(name: str) -> str:
+    first, *rest = name.split("_")
+    return _KEYS.get(name) or first + "".join(part.capitalize() for part in rest)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes strings so that this package's reader, and kube-scheduler's, reads them as strings."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ANN401 - the overridden signature
+        return True
+
+
+def _represent_string(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    plain = isinstance(resolve_scalar(text), str) and text != "<<"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if plain else '"')
+
+
+_Dumper.add_representer(str, _represent_string)
+
+
+def _dump(plain: Mapping[str, Any]) -> str:
+    return yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)

@@ -1,0 +1,98 @@
+"""What is wrong with a configuration, in kube-scheduler's words (apimachinery: util/validation/field/errors.go)."""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+_MAX_LINES: Final = 100
+_MAX_VALUE_CHARACTERS: Final = 200
+_PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_\-]{1,64}")
+
+_NAMES: Final[dict[type, str]] = {dict: "object", list: "list", tuple: "list"}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One complaint."""
+
+    path: str
+    """The field, such as `profiles[0].schedulerName`; empty for the whole file."""
+    message: str
+    """What is wrong, such as `Required value`."""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+class ConfigurationError(ValueError):
+    """Raised with every complaint about a configuration at once; commands print it and exit with 2."""
+
+    def __init__(self, errors: Iterable[FieldError], *, file: str = "") -> None:
+        self.errors: tuple[FieldError, ...] = tuple(errors)
+        self.file = file
+        super().__init__(*self.errors)
+
+    def __str__(self) -> str:
+        prefix = f"{self.file}: " if self.file else ""
+        lines = [f"{prefix}{error}" for error in self.errors[:_MAX_LINES]]
+        if len(self.errors) > _MAX_LINES:
+            lines.append(f"{prefix}... and {len(self.errors) - _MAX_LINES} more errors")
+        return "\n".join(lines)
+
+
+def child(path: str, key: str) -> str:
+    """The path of a field of the object at `path`."""
+    if not _PLAIN_KEY.fullmatch(key):
+        return f"{path}[{quote(key)}]"
+    return f"{path}.{key}" if path else key
+
+
+def item(path: str, index: int) -> str:
+    """The path of an element of the list at `path`."""
+    return f"{path}[{index}]"
+
+
+def quote(text: str) -> str:
+    """`text` in double quotes, on one line, with nothing a terminal would act on, and not longer than is readable."""
+    if len(text) > _MAX_VALUE_CHARACTERS:
+        text = f"{text[:_MAX_VALUE_CHARACTERS]}..."
+    return json.dumps(text, ensure_ascii=not text.isprintable())
+
+
+def show_value(value: object) -> str:
+    """A value as errors show it; objects and lists only by kind, since they may hold key material."""
+    if isinstance(value, str):
+        return quote(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "null"
+    return _NAMES.get(type(value)) or str(value)
+
+
+def invalid(path: str, value: object, detail: str) -> FieldError:
+    """The value breaks a rule."""
+    return FieldError(path, f"Invalid value: {show_value(value)}: {detail}")
+
+
+def required(path: str, detail: str = "") -> FieldError:
+    """A value is missing."""
+    return FieldError(path, f"Required value: {detail}" if detail else "Required value")
+
+
+def duplicate(path: str, value: object) -> FieldError:
+    """The value was there before."""
+    return FieldError(path, f"Duplicate value: {show_value(value)}")
+
+
+def unsupported(path: str, value: object, supported: Sequence[str]) -> FieldError:
+    """The value is none of a fixed list."""
+    names = ", ".join(quote(name) for name in supported)
+    return FieldError(path, f"Unsupported value: {show_value(value)}: supported values: {names}")
+
+
+def forbidden(path: str, detail: str) -> FieldError:
+    """The field must not be given here."""
+    return FieldError(path, f"Forbidden: {detail}")

@@ -1,0 +1,69 @@
+"""Extenders: decoding and validation (staging kube-scheduler/config/v1/types.go, validation.go validateExtenders)."""
+
+from datetime import timedelta
+
+from bayplan.config.errors import FieldError, child, invalid, item
+from bayplan.config.fields import INT64, Fields, required_name
+from bayplan.config.label_names import validate_extended_resource_name
+from bayplan.config.types import Extender, ExtenderManagedResource, ExtenderTLSConfig
+
+
+def decode_extender(fields: Fields) -> Extender:
+    """One extender, as it stands."""
+
+    def resource(each: Fields) -> ExtenderManagedResource:
+        return ExtenderManagedResource(required_name(each), each.boolean("ignoredByScheduler") or False)
+
+    tls_config = None
+    if fields.has("tlsConfig"):
+        with fields.nested("tlsConfig") as block:
+            tls_config = _tls_config(block)
+    return Extender(
+        url_prefix=fields.string("urlPrefix") or "",
+        filter_verb=fields.string("filterVerb") or "",
+        preempt_verb=fields.string("preemptVerb") or "",
+        prioritize_verb=fields.string("prioritizeVerb") or "",
+        weight=fields.integer("weight", INT64) or 0,
+        bind_verb=fields.string("bindVerb") or "",
+        enable_https=fields.boolean("enableHTTPS") or False,
+        tls_config=tls_config,
+        http_timeout=fields.duration("httpTimeout") or timedelta(),
+        node_cache_capable=fields.boolean("nodeCacheCapable") or False,
+        managed_resources=fields.objects("managedResources", resource),
+        ignorable=fields.boolean("ignorable") or False,
+    )
+
+
+def validate_extenders(extenders: tuple[Extender, ...]) -> list[FieldError]:
+    """Scoring needs a weight, one extender binds, and a resource is managed once."""
+    errors = []
+    managed = set()
+    for index, extender in enumerate(extenders):
+        path = item("extenders", index)
+        if extender.prioritize_verb and extender.weight <= 0:
+            errors.append(invalid(child(path, "weight"), extender.weight, "must have a positive weight applied to it"))
+        for position, resource in enumerate(extender.managed_resources):
+            name_path = child(item(child(path, "managedResources"), position), "name")
+            if resource.name:
+                errors += validate_extended_resource_name(resource.name, name_path)
+            if resource.name in managed:
+                errors.append(invalid(name_path, resource.name, "duplicate extender managed resource name"))
+            managed.add(resource.name)
+    binders = sum(bool(extender.bind_verb) for extender in extenders)
+    if binders > 1:
+        found = f"found {binders} extenders implementing bind"
+        errors.append(invalid("extenders", found, "only one extender can implement bind"))
+    return errors
+
+
+def _tls_config(fields: Fields) -> ExtenderTLSConfig:
+    return ExtenderTLSConfig(
+        insecure=fields.boolean("insecure") or False,
+        server_name=fields.string("serverName") or "",
+        cert_file=fields.string("certFile") or "",
+        key_file=fields.string("keyFile") or "",
+        ca_file=fields.string("caFile") or "",
+        cert_data=fields.data("certData") or b"",
+        key_data=fields.data("keyData") or b"",
+        ca_data=fields.data("caData") or b"",
+    )

@@ -1,0 +1,188 @@
+"""Strict reading of decoded objects: fields are asked for by name and type, and what nobody asks for is an error."""
+
+import base64
+import binascii
+import difflib
+import math
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
+from typing import Any, Final, Self, TypeVar
+
+from bayplan.config.durations import parse_duration
+from bayplan.config.errors import FieldError, child, invalid, item, required
+
+_T = TypeVar("_T")
+
+INT32: Final = 32
+INT64: Final = 64
+
+
+class Fields:
+    """One object of the file. A missing or null field reads as None, one of a wrong type too, after noting the error.
+
+    Collects all errors in the list it is given; the caller ends with `finish`, or uses it as a context manager.
+    """
+
+    def __init__(self, value: object, path: str, errors: list[FieldError]) -> None:
+        self.path = path
+        self.errors = errors
+        self._asked: set[str] = set()
+        self._value: Mapping[str, Any] = {}
+        if isinstance(value, dict):
+            self._value = value
+        elif value is not None:
+            errors.append(invalid(path, value, "must be an object"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.finish()
+
+    def at(self, name: str) -> str:
+        """The path of the field `name`."""
+        return child(self.path, name)
+
+    def has(self, name: str) -> bool:
+        """Whether the field is there and not null."""
+        self._asked.add(name)
+        return self._value.get(name) is not None
+
+    def raw(self, name: str) -> Any:  # noqa: ANN401 - the caller checks the type
+        """The value as decoded, None when missing."""
+        self._asked.add(name)
+        return self._value.get(name)
+
+    def boolean(self, name: str) -> bool | None:
+        """A boolean."""
+        value = self.raw(name)
+        if value is None or isinstance(value, bool):
+            return value
+        self._wrong(name, value, "must be true or false")
+        return None
+
+    def integer(self, name: str, bits: int = INT32) -> int | None:
+        """An integer of `bits` bits; a float without a fraction is one too, as in kube-scheduler."""
+        value = self.raw(name)
+        if value is None:
+            return None
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool):
+            self._wrong(name, value, "must be an integer")
+            return None
+        if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+            self._wrong(name, value, f"does not fit into {bits} bits")
+            return None
+        return value
+
+    def number(self, name: str) -> float | None:
+        """A finite number."""
+        value = self.raw(name)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            self._wrong(name, value, "must be a number")
+            return None
+        if abs(value) > 1e38:
+            self._wrong(name, value, "does not fit into a 32-bit float")
+            return None
+        return float(value)
+
+    def string(self, name: str) -> str | None:
+        """A string."""
+        value = self.raw(name)
+        if value is None or isinstance(value, str):
+            return value
+        self._wrong(name, value, _not_a_string(value))
+        return None
+
+    def data(self, name: str) -> bytes | None:
+        """Bytes in base64; errors never show them."""
+        value = self.raw(name)
+        if value is None:
+            return None
+        try:
+            if isinstance(value, str):
+                return base64.b64decode(value, validate=True)
+        except (binascii.Error, ValueError):
+            pass
+        self.errors.append(FieldError(self.at(name), "Invalid value: must be base64"))
+        return None
+
+    def duration(self, name: str) -> timedelta | None:
+        """A duration such as `1m30s`."""
+        value = self.raw(name)
+        if value is None:
+            return None
+        duration = parse_duration(value) if isinstance(value, str) else None
+        if duration is None:
+            self._wrong(name, value, 'must be a duration such as "15s"')
+            return None
+        return duration
+
+    def strings(self, name: str) -> tuple[str, ...]:
+        """A list of strings; a null element is an empty one."""
+        result = []
+        for path, value in self._items(name):
+            if value is None or isinstance(value, str):
+                result.append(value or "")
+            else:
+                self.errors.append(invalid(path, value, _not_a_string(value)))
+        return tuple(result)
+
+    def string_map(self, name: str) -> dict[str, str] | None:
+        """An object whose values are strings."""
+        if not self.has(name):
+            return None
+        with self.nested(name) as fields:
+            return {key: fields.string(key) or "" for key in fields.keys()}  # noqa: SIM118 - not a mapping
+
+    def keys(self) -> list[str]:
+        """The names of the fields that are there."""
+        return list(self._value)
+
+    def nested(self, name: str) -> "Fields":
+        """An object; a missing one reads as empty."""
+        return Fields(self.raw(name), self.at(name), self.errors)
+
+    def objects(self, name: str, decode: Callable[["Fields"], _T]) -> tuple[_T, ...]:
+        """A list of objects, each decoded; a null element is an empty one."""
+        result = []
+        for path, value in self._items(name):
+            with Fields(value, path, self.errors) as fields:
+                result.append(decode(fields))
+        return tuple(result)
+
+    def finish(self) -> None:
+        """Note every field that was not asked for."""
+        for name in self._value:
+            if name not in self._asked:
+                close = difflib.get_close_matches(name[:64], self._asked, n=1)
+                hint = f', did you mean "{close[0]}"?' if close and len(self.errors) < 100 else ""
+                self.errors.append(FieldError(self.at(name), f"unknown field{hint}"))
+
+    def _items(self, name: str) -> Iterator[tuple[str, Any]]:
+        value = self.raw(name)
+        if isinstance(value, list):
+            for index, element in enumerate(value):
+                yield item(self.at(name), index), element
+        elif value is not None:
+            self._wrong(name, value, "must be a list")
+
+    def _wrong(self, name: str, value: object, detail: str) -> None:
+        self.errors.append(invalid(self.at(name), value, detail))
+
+
+def required_name(fields: Fields) -> str:
+    """The `name` of a list element; missing is an error."""
+    name = fields.string("name")
+    if not name and not (fields.has("name") and name is None):
+        fields.errors.append(required(fields.at("name")))
+    return name or ""
+
+
+def _not_a_string(value: object) -> str:
+    if isinstance(value, bool | int | float):
+        return "must be a string; put it in quotes"
+    return "must be a string"

@@ -1,0 +1,102 @@
+"""From a file to the effective configuration: the entry of this package."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from bayplan.config import v1alpha1
+from bayplan.config.default_plugins import IMPLEMENTED_PLUGINS
+from bayplan.config.document import read_document
+from bayplan.config.errors import ConfigurationError, FieldError, forbidden, invalid, required, show_value, unsupported
+from bayplan.config.fields import Fields
+from bayplan.config.policy import decode_policy
+from bayplan.config.profiles import Support, decode_profile
+from bayplan.config.types import (
+    API_VERSION,
+    DEFAULT_SCHEDULER_NAME,
+    KIND,
+    NodeResourcesFitArgs,
+    SchedulerConfiguration,
+    ScoringStrategy,
+    ScoringStrategyType,
+)
+from bayplan.config.v1 import decode_v1
+
+_BETA_VERSIONS: Final = tuple(f"kubescheduler.config.k8s.io/v1beta{number}" for number in (1, 2, 3))
+
+
+def load_configuration(
+    path: Path,
+    *,
+    scheduler_name: str | None = None,
+    known_plugins: frozenset[str] = IMPLEMENTED_PLUGINS,
+    extenders: bool = False,
+) -> SchedulerConfiguration:
+    """The effective configuration in the file: decoded strictly, defaulted, merged and validated.
+
+    Reads KubeSchedulerConfiguration v1, v1alpha1 and v1alpha2, and Policy v1, as YAML or JSON.
+
+    Args:
+        path: the file.
+        scheduler_name: renames the only profile.
+        known_plugins: plugins that may be enabled and configured; other names are errors.
+        extenders: whether the caller calls extenders; when not, listing some is an error.
+
+    Raises:
+        ConfigurationError: with everything that is wrong; its text has one line per error, each with the file's name.
+    """
+    errors: list[FieldError] = []
+    document = read_document(path, errors)
+    support = Support(known_plugins, extenders)
+    version, kind = document.get("apiVersion"), document.get("kind")
+    if (version, kind) == (API_VERSION, KIND):
+        configuration = decode_v1(document, support, errors)
+    elif kind == KIND and version in v1alpha1.API_VERSIONS:
+        configuration = v1alpha1.decode_v1alpha1(document, path.parent, support, errors)
+    elif (version, kind) == ("v1", "Policy"):
+        configuration = decode_policy(document, support, errors)
+    else:
+        raise ConfigurationError([*errors, *_wrong_kind(version, kind)], file=str(path))
+    if scheduler_name is not None:
+        configuration = rename_profile(configuration, scheduler_name, errors)
+    if errors:
+        raise ConfigurationError(errors, file=str(path))
+    return configuration
+
+
+def default_configuration(*, known_plugins: frozenset[str] = IMPLEMENTED_PLUGINS) -> SchedulerConfiguration:
+    """What bayplan does without a file: one profile `bayplan` that packs by cpu and memory."""
+    profile = decode_profile(Fields(None, "", []), Support(known_plugins), DEFAULT_SCHEDULER_NAME)
+    packing = NodeResourcesFitArgs(scoring_strategy=ScoringStrategy(ScoringStrategyType.MOST_ALLOCATED))
+    config = {**profile.plugin_config, "NodeResourcesFit": packing}
+    return SchedulerConfiguration(profiles=(replace(profile, plugin_config=config),))
+
+
+def rename_profile(
+    configuration: SchedulerConfiguration, name: str, errors: list[FieldError]
+) -> SchedulerConfiguration:
+    """The configuration with its only profile called `name`; several profiles are an error."""
+    if not name:
+        errors.append(required("--scheduler-name"))
+    if len(configuration.profiles) != 1:
+        count = len(configuration.profiles)
+        errors.append(forbidden("--scheduler-name", f"renames the only profile, but there are {count}"))
+        return configuration
+    return replace(configuration, profiles=(replace(configuration.profiles[0], scheduler_name=name),))
+
+
+def _wrong_kind(version: object, kind: object) -> list[FieldError]:
+    if kind == KIND and version in _BETA_VERSIONS:
+        detail = (
+            f"was removed from kube-scheduler; change it to {API_VERSION} and move resource scoring plugins to "
+            "the scoringStrategy of NodeResourcesFit"
+        )
+        return [invalid("apiVersion", version, detail)]
+    if kind is None or kind == "":
+        return [required("kind", f"{KIND} or Policy")]
+    if kind not in (KIND, "Policy"):
+        return [unsupported("kind", kind, [KIND, "Policy"])]
+    supported = [API_VERSION] if kind == KIND else ["v1"]
+    if version is None or version == "":
+        return [required("apiVersion", f"{supported[0]} for kind {show_value(kind)}")]
+    return [unsupported("apiVersion", version, supported)]

@@ -1,0 +1,268 @@
+"""Plugin arguments: decoding, defaults and validation (pkg/scheduler/apis/config/v1/defaults.go and validation/)."""
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Final
+
+from bayplan.api.objects import TopologySpreadConstraint
+from bayplan.config.affinity import decode_label_selector, decode_node_affinity
+from bayplan.config.errors import FieldError, child, duplicate, forbidden, invalid, item, required, unsupported
+from bayplan.config.fields import INT64, Fields
+from bayplan.config.label_names import validate_label_name
+from bayplan.config.types import (
+    DEFAULT_RESOURCES,
+    DefaultPreemptionArgs,
+    DynamicResourcesArgs,
+    InterPodAffinityArgs,
+    NodeAffinityArgs,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    PluginArgs,
+    PodTopologySpreadArgs,
+    PodTopologySpreadDefaulting,
+    ResourceSpec,
+    ScoringStrategy,
+    ScoringStrategyType,
+    UtilizationShapePoint,
+    VolumeBindingArgs,
+)
+
+_MAX_SCORE: Final = 10
+
+
+def default_args(plugin: str) -> PluginArgs | None:
+    """The arguments of a plugin that is given none; None for plugins that take none."""
+    return decode_args(plugin, Fields(None, "", [])) if plugin in _DECODERS else None
+
+
+def decode_args(plugin: str, fields: Fields) -> PluginArgs:
+    """The arguments of one of kube-scheduler's plugins; KeyError for plugins that take none."""
+    return _DECODERS[plugin](fields)
+
+
+def decode_shape(fields: Fields, name: str) -> tuple[UtilizationShapePoint, ...]:
+    """The points of a scoring function, as they stand."""
+
+    def point(each: Fields) -> UtilizationShapePoint:
+        return UtilizationShapePoint(each.integer("utilization") or 0, each.integer("score") or 0)
+
+    return fields.objects(name, point)
+
+
+def decode_resources(fields: Fields) -> tuple[ResourceSpec, ...]:
+    """The `resources` that count in a score: cpu and memory when none are given, weight 1 when it is 0 or not given."""
+
+    def resource(each: Fields) -> ResourceSpec:
+        return ResourceSpec(each.string("name") or "", each.integer("weight", INT64) or 1)
+
+    return fields.objects("resources", resource) or DEFAULT_RESOURCES
+
+
+def validate_resources(resources: tuple[ResourceSpec, ...], path: str) -> list[FieldError]:
+    """Weights must be 1..100; names may repeat."""
+    return [
+        invalid(
+            child(item(path, index), "weight"),
+            each.weight,
+            f"resource weight of {each.name} not in valid range (0, 100]",
+        )
+        for index, each in enumerate(resources)
+        if not 0 < each.weight <= 100
+    ]
+
+
+def validate_shape(shape: tuple[UtilizationShapePoint, ...], path: str) -> list[FieldError]:
+    """At least one point, utilization rising within 0..100, scores within 0..10."""
+    if not shape:
+        return [required(path, "at least one point must be specified")]
+    errors = []
+    for index in range(1, len(shape)):
+        if shape[index - 1].utilization >= shape[index].utilization:
+            where = child(item(path, index), "utilization")
+            errors.append(invalid(where, shape[index].utilization, "values must be sorted in increasing order"))
+            break
+    for index, point in enumerate(shape):
+        if not 0 <= point.utilization <= 100:
+            errors.append(
+                invalid(child(item(path, index), "utilization"), point.utilization, "not in valid range [0, 100]")
+            )
+        if not 0 <= point.score <= _MAX_SCORE:
+            errors.append(
+                invalid(child(item(path, index), "score"), point.score, f"not in valid range [0, {_MAX_SCORE}]")
+            )
+    return errors
+
+
+def _node_resources_fit(fields: Fields) -> NodeResourcesFitArgs:
+    ignored = fields.strings("ignoredResources")
+    for index, name in enumerate(ignored):
+        fields.errors += validate_label_name(name, item(fields.at("ignoredResources"), index))
+    groups = fields.strings("ignoredResourceGroups")
+    for index, group in enumerate(groups):
+        path = item(fields.at("ignoredResourceGroups"), index)
+        if "/" in group:
+            fields.errors.append(invalid(path, group, "resource group name can't contain '/'"))
+        fields.errors += validate_label_name(group, path)
+    strategy = ScoringStrategy()
+    if fields.has("scoringStrategy"):
+        with fields.nested("scoringStrategy") as block:
+            strategy = _scoring_strategy(block)
+    return NodeResourcesFitArgs(ignored, groups, strategy)
+
+
+def _scoring_strategy(fields: Fields) -> ScoringStrategy:
+    name = fields.string("type") or ""
+    supported = [each.value for each in ScoringStrategyType]
+    known = name in supported
+    if not known and isinstance(fields.raw("type") or "", str):
+        fields.errors.append(unsupported(fields.at("type"), name, supported))
+    resources = decode_resources(fields)
+    fields.errors += validate_resources(resources, fields.at("resources"))
+    ratio = "requestedToCapacityRatio"
+    given = fields.has(ratio)
+    with fields.nested(ratio) as block:
+        shape = decode_shape(block, "shape")
+    if name == ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO:
+        if given:
+            fields.errors += validate_shape(shape, block.at("shape"))
+        else:
+            fields.errors.append(required(fields.at(ratio), "must be specified when type is RequestedToCapacityRatio"))
+    elif given:
+        fields.errors.append(forbidden(fields.at(ratio), "must be nil when type is not RequestedToCapacityRatio"))
+    return ScoringStrategy(
+        ScoringStrategyType(name) if known else ScoringStrategyType.LEAST_ALLOCATED, resources, shape
+    )
+
+
+def _balanced_allocation(fields: Fields) -> NodeResourcesBalancedAllocationArgs:
+    resources = decode_resources(fields)
+    seen = set()
+    for index, resource in enumerate(resources):
+        path = item(fields.at("resources"), index)
+        if resource.name in seen:
+            fields.errors.append(duplicate(child(path, "name"), resource.name))
+        seen.add(resource.name)
+        if resource.weight != 1:
+            fields.errors.append(invalid(child(path, "weight"), resource.weight, "must be 1"))
+    return NodeResourcesBalancedAllocationArgs(resources)
+
+
+def _node_affinity(fields: Fields) -> NodeAffinityArgs:
+    if not fields.has("addedAffinity"):
+        return NodeAffinityArgs()
+    with fields.nested("addedAffinity") as block:
+        return NodeAffinityArgs(decode_node_affinity(block))
+
+
+def _inter_pod_affinity(fields: Fields) -> InterPodAffinityArgs:
+    weight = fields.integer("hardPodAffinityWeight")
+    if weight is not None and not 0 <= weight <= 100:
+        fields.errors.append(invalid(fields.at("hardPodAffinityWeight"), weight, "not in valid range [0, 100]"))
+    ignore = fields.boolean("ignorePreferredTermsOfExistingPods") or False
+    return InterPodAffinityArgs(1 if weight is None else weight, ignore)
+
+
+def _pod_topology_spread(fields: Fields) -> PodTopologySpreadArgs:
+    constraints = fields.objects("defaultConstraints", _spread_constraint)
+    seen = set()
+    for index, constraint in enumerate(constraints):
+        key = (constraint.topology_key, constraint.when_unsatisfiable)
+        if key in seen:
+            path = item(fields.at("defaultConstraints"), index)
+            fields.errors.append(duplicate(path, f"{{{key[0]}, {key[1]}}}"))
+        seen.add(key)
+    name = fields.string("defaultingType") or PodTopologySpreadDefaulting.SYSTEM
+    supported = [each.value for each in PodTopologySpreadDefaulting]
+    if name not in supported:
+        fields.errors.append(unsupported(fields.at("defaultingType"), name, supported))
+        return PodTopologySpreadArgs(constraints)
+    if name == PodTopologySpreadDefaulting.SYSTEM and constraints:
+        detail = "when .defaultConstraints are not empty"
+        fields.errors.append(invalid(fields.at("defaultingType"), str(name), detail))
+    return PodTopologySpreadArgs(constraints, PodTopologySpreadDefaulting(name))
+
+
+def _spread_constraint(fields: Fields) -> TopologySpreadConstraint:
+    constraint = TopologySpreadConstraint(
+        max_skew=fields.integer("maxSkew") or 0,
+        topology_key=fields.string("topologyKey") or "",
+        when_unsatisfiable=fields.string("whenUnsatisfiable") or "",
+        label_selector=decode_label_selector(fields, "labelSelector"),
+        min_domains=fields.integer("minDomains"),
+        node_affinity_policy=fields.string("nodeAffinityPolicy"),
+        node_taints_policy=fields.string("nodeTaintsPolicy"),
+        match_label_keys=list(fields.strings("matchLabelKeys")) or None,
+    )
+    if constraint.max_skew <= 0:
+        fields.errors.append(invalid(fields.at("maxSkew"), constraint.max_skew, "not in valid range (0, inf)"))
+    if constraint.topology_key:
+        fields.errors += validate_label_name(constraint.topology_key, fields.at("topologyKey"))
+    else:
+        fields.errors.append(required(fields.at("topologyKey"), "can not be empty"))
+    actions = ("DoNotSchedule", "ScheduleAnyway")
+    if not constraint.when_unsatisfiable:
+        fields.errors.append(required(fields.at("whenUnsatisfiable"), "can not be empty"))
+    elif constraint.when_unsatisfiable not in actions:
+        fields.errors.append(unsupported(fields.at("whenUnsatisfiable"), constraint.when_unsatisfiable, actions))
+    if constraint.label_selector is not None:
+        detail = "constraint must not define a selector, as they deduced for each pod"
+        fields.errors.append(forbidden(fields.at("labelSelector"), detail))
+    return constraint
+
+
+def _volume_binding(fields: Fields) -> VolumeBindingArgs:
+    seconds = fields.integer("bindTimeoutSeconds", INT64)
+    if seconds is not None and seconds < 0:
+        detail = "invalid BindTimeoutSeconds, should not be a negative value"
+        fields.errors.append(invalid(fields.at("bindTimeoutSeconds"), seconds, detail))
+    if fields.has("shape"):
+        detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
+        fields.errors.append(invalid(fields.at("shape"), fields.raw("shape"), detail))
+    return VolumeBindingArgs(600 if seconds is None else seconds)
+
+
+def _dynamic_resources(fields: Fields) -> DynamicResourcesArgs:
+    defaults = DynamicResourcesArgs()
+    filtering = fields.duration("filterTimeout")
+    if filtering is not None and filtering < timedelta():
+        fields.errors.append(
+            invalid(fields.at("filterTimeout"), fields.raw("filterTimeout"), "must be zero or positive")
+        )
+    binding = fields.duration("bindingTimeout")
+    if binding is not None and binding < timedelta(seconds=1):
+        fields.errors.append(
+            invalid(fields.at("bindingTimeout"), fields.raw("bindingTimeout"), "must be at least 1 second")
+        )
+    return DynamicResourcesArgs(
+        defaults.filter_timeout if filtering is None else filtering,
+        defaults.binding_timeout if binding is None else binding,
+    )
+
+
+def _default_preemption(fields: Fields) -> DefaultPreemptionArgs:
+    percentage, absolute = "minCandidateNodesPercentage", "minCandidateNodesAbsolute"
+    given_percentage, given_absolute = fields.integer(percentage), fields.integer(absolute)
+    args = DefaultPreemptionArgs(
+        10 if given_percentage is None else given_percentage,
+        100 if given_absolute is None else given_absolute,
+    )
+    if not 0 <= args.min_candidate_nodes_percentage <= 100:
+        fields.errors.append(invalid(fields.at(percentage), given_percentage, "not in valid range [0, 100]"))
+    if args.min_candidate_nodes_absolute < 0:
+        fields.errors.append(invalid(fields.at(absolute), given_absolute, "not in valid range [0, inf)"))
+    if args.min_candidate_nodes_percentage == 0 and args.min_candidate_nodes_absolute == 0:
+        fields.errors.append(invalid(fields.at(percentage), 0, f"cannot be zero at the same time as {absolute}"))
+        fields.errors.append(invalid(fields.at(absolute), 0, f"cannot be zero at the same time as {percentage}"))
+    return args
+
+
+_DECODERS: Final[Mapping[str, Callable[[Fields], PluginArgs]]] = {
+    "DefaultPreemption": _default_preemption,
+    "DynamicResources": _dynamic_resources,
+    "InterPodAffinity": _inter_pod_affinity,
+    "NodeAffinity": _node_affinity,
+    "NodeResourcesBalancedAllocation": _balanced_allocation,
+    "NodeResourcesFit": _node_resources_fit,
+    "PodTopologySpread": _pod_topology_spread,
+    "VolumeBinding": _volume_binding,
+}

@@ -1,0 +1,162 @@
+"""Merging plugin sets with the defaults and expanding `multiPoint`, as kube-scheduler does.
+
+Sources: pkg/scheduler/apis/config/v1/default_plugins.go (mergePluginSet) and
+pkg/scheduler/framework/runtime/framework.go (expandMultiPointPlugins, getValidScoreWeights).
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from bayplan.config.errors import ConfigurationError, FieldError, child, item, quote
+from bayplan.config.types import (
+    EXTENSION_POINTS,
+    PLUGIN_SET_KEYS,
+    PluginEntry,
+    Plugins,
+    PluginSet,
+    SchedulerConfiguration,
+)
+
+Extends = Callable[[str, str], bool]
+"""Whether a plugin, by name, extends a point, a key of `EXTENSION_POINTS`; LookupError when there is no such plugin."""
+
+_MAX_NODE_SCORE: Final = 100
+_MAX_TOTAL_SCORE: Final = 2**63 - 1
+
+
+def merge_plugins(defaults: Plugins, custom: Plugins) -> Plugins:
+    """Each set of `custom` merged into the same set of `defaults`."""
+    return Plugins(
+        **{name: merge_plugin_set(getattr(defaults, name), getattr(custom, name)) for name in PLUGIN_SET_KEYS}
+    )
+
+
+def merge_plugin_set(defaults: PluginSet, custom: PluginSet) -> PluginSet:
+    """Drop the disabled defaults, replace those listed again in place, append the rest of `custom`.
+
+    The result keeps who is disabled, and merging it again changes nothing.
+    """
+    disabled = tuple(PluginEntry(entry.name) for entry in (*custom.disabled, *defaults.disabled))
+    names = {entry.name for entry in disabled}
+    replacements = {entry.name: entry for entry in custom.enabled}
+    kept = () if "*" in names else tuple(entry for entry in defaults.enabled if entry.name not in names)
+    kept_names = {entry.name for entry in kept}
+    return PluginSet(
+        enabled=(
+            *(replacements.get(entry.name, entry) for entry in kept),
+            *(entry for entry in custom.enabled if entry.name not in kept_names),
+        ),
+        disabled=tuple(dict.fromkeys(disabled)),
+    )
+
+
+def expand_profiles(
+    configuration: SchedulerConfiguration, extends: Extends
+) -> dict[str, Mapping[str, tuple[PluginEntry, ...]]]:
+    """The expanded plugins of every profile by schedulerName; all errors of all profiles at once."""
+    expanded: dict[str, Mapping[str, tuple[PluginEntry, ...]]] = {}
+    errors: list[FieldError] = []
+    for index, profile in enumerate(configuration.profiles):
+        path = child(item("profiles", index), "plugins")
+        try:
+            points = expand_plugins(profile.plugins, extends, scheduler_name=profile.scheduler_name, path=path)
+        except ConfigurationError as error:
+            errors += error.errors
+        else:
+            expanded[profile.scheduler_name] = points
+    if errors:
+        raise ConfigurationError(errors)
+    return expanded
+
+
+def expand_plugins(
+    plugins: Plugins, extends: Extends, *, scheduler_name: str, path: str = "plugins"
+) -> dict[str, tuple[PluginEntry, ...]]:
+    """Which plugins run at each extension point, in order; entries of `score` carry their weight, at least 1.
+
+    First come plugins listed at the point that are in `multiPoint` too, in the point's order; then the rest of
+    `multiPoint`; then the rest of the point's. A point's `disabled` holds back `multiPoint` plugins.
+
+    Raises:
+        ConfigurationError: with kube-scheduler's start-up texts, all of them, at `path`.
+    """
+    errors: list[FieldError] = []
+    expanded = {}
+    for point, key in EXTENSION_POINTS.items():
+        try:
+            expanded[point] = _expand_point(getattr(plugins, point), plugins.multi_point, point, extends)
+        except ConfigurationError as error:
+            errors += [FieldError(child(path, key), complaint.message) for complaint in error.errors]
+    wanted = f"for profile with scheduler name {quote(scheduler_name)}"
+    # A point that failed has its own error already.
+    queue_sorts = len(expanded.get("queue_sort", "?"))
+    if queue_sorts != 1:
+        message = f"only one queue sort plugin required {wanted}, but got {queue_sorts}"
+        errors.append(FieldError(child(path, "queueSort"), message))
+    if not expanded.get("bind", "?"):
+        message = f"at least one bind plugin is needed {wanted}"
+        errors.append(FieldError(child(path, "bind"), message))
+    if not errors:
+        weights = _score_weights(plugins, extends)
+        expanded["score"] = tuple(PluginEntry(entry.name, weights[entry.name]) for entry in expanded["score"])
+        if _overflows(weights):
+            errors.append(
+                FieldError(child(path, "score"), "score plugins: total score of Score plugins could overflow")
+            )
+    if errors:
+        raise ConfigurationError(errors)
+    return expanded
+
+
+def _expand_point(own: PluginSet, multi_point: PluginSet, point: str, extends: Extends) -> tuple[PluginEntry, ...]:
+    kind = f"{EXTENSION_POINTS[point][0].upper()}{EXTENSION_POINTS[point][1:]}Plugin"
+    errors = []
+    listed: dict[str, PluginEntry] = {}
+    for entry in own.enabled:
+        if not _extends(extends, entry.name, point, kind):
+            errors.append(FieldError("", f'plugin "{entry.name}" does not extend {kind} plugin'))
+        if entry.name in listed:
+            errors.append(FieldError("", f'plugin "{entry.name}" already registered as "{kind}"'))
+        listed.setdefault(entry.name, entry)
+    disabled = {entry.name for entry in own.disabled}
+    overrides: set[str] = set()
+    expanded: dict[str, PluginEntry] = {}
+    for entry in () if "*" in disabled else multi_point.enabled:
+        if not _extends(extends, entry.name, point, kind) or entry.name in disabled:
+            continue
+        if entry.name in listed:
+            overrides.add(entry.name)
+        elif entry.name in expanded:
+            errors.append(FieldError("", f'plugin "{entry.name}" already registered as "{kind}"'))
+        else:
+            expanded[entry.name] = entry
+    if errors:
+        raise ConfigurationError(errors)
+    first = [entry for entry in listed.values() if entry.name in overrides]
+    last = [entry for entry in listed.values() if entry.name not in overrides]
+    return (*first, *expanded.values(), *last)
+
+
+def _extends(extends: Extends, name: str, point: str, kind: str) -> bool:
+    try:
+        return extends(name, point)
+    except LookupError:
+        raise ConfigurationError([FieldError("", f'{kind} "{name}" does not exist')]) from None
+
+
+def _score_weights(plugins: Plugins, extends: Extends) -> dict[str, int]:
+    weights: dict[str, int] = {}
+    for entry in (*plugins.score.enabled, *plugins.multi_point.enabled):
+        if extends(entry.name, "score"):
+            weights.setdefault(entry.name, entry.weight or 1)
+    return weights
+
+
+def _overflows(weights: Mapping[str, int]) -> bool:
+    # kube-scheduler subtracts in 64 bits, so a negative sum so far wraps around and fails whatever comes next.
+    total = 0
+    for weight in weights.values():
+        if total < 0 or weight * _MAX_NODE_SCORE > _MAX_TOTAL_SCORE - total:
+            return True
+        total += weight * _MAX_NODE_SCORE
+    return False

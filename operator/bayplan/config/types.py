@@ -1,0 +1,378 @@
+"""The effective configuration: what every other part of bayplan reads, after defaults, merging and validation.
+
+Field names are kube-scheduler's (kubescheduler.config.k8s.io/v1) in snake case. All values are immutable and compare by
+content. Durations are `timedelta`; counts are integers.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+from bayplan.api.objects import NodeAffinity, TopologySpreadConstraint
+
+API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
+KIND: Final = "KubeSchedulerConfiguration"
+
+DEFAULT_SCHEDULER_NAME: Final = "bayplan"
+"""The schedulerName of a single profile that names none; kube-scheduler would take `default-scheduler`."""
+
+
+class ScoringStrategyType(StrEnum):
+    """How NodeResourcesFit ranks nodes."""
+
+    LEAST_ALLOCATED = "LeastAllocated"
+    MOST_ALLOCATED = "MostAllocated"
+    REQUESTED_TO_CAPACITY_RATIO = "RequestedToCapacityRatio"
+
+
+class PodTopologySpreadDefaulting(StrEnum):
+    """Where the spread constraints of pods without any come from."""
+
+    SYSTEM = "System"
+    LIST = "List"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceSpec:
+    """A resource that counts in a score."""
+
+    name: str
+    """Its name on nodes and pods, such as `cpu` or `nvidia.com/gpu`."""
+    weight: int = 1
+    """Its share of the score, 1..100."""
+
+
+@dataclass(frozen=True, slots=True)
+class UtilizationShapePoint:
+    """A point of a scoring function; between points the function is a straight line."""
+
+    utilization: int
+    """Per cent of the node's allocatable, 0..100, increasing from point to point."""
+    score: int
+    """0..10."""
+
+
+DEFAULT_RESOURCES: Final = (ResourceSpec("cpu"), ResourceSpec("memory"))
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringStrategy:
+    """How NodeResourcesFit turns requests and allocatable into a score."""
+
+    type: ScoringStrategyType = ScoringStrategyType.LEAST_ALLOCATED
+    """Which function."""
+    resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
+    """What counts; never empty. A name listed twice counts twice, as in kube-scheduler."""
+    shape: tuple[UtilizationShapePoint, ...] = ()
+    """`requestedToCapacityRatio.shape`: at least one point for RequestedToCapacityRatio, none otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResourcesFitArgs:
+    """Arguments of NodeResourcesFit."""
+
+    ignored_resources: tuple[str, ...] = ()
+    """Extended resources the filter does not look at."""
+    ignored_resource_groups: tuple[str, ...] = ()
+    """Prefixes (the part before `/`) of extended resources the filter does not look at."""
+    scoring_strategy: ScoringStrategy = ScoringStrategy()
+    """How nodes are scored."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResourcesBalancedAllocationArgs:
+    """Arguments of NodeResourcesBalancedAllocation."""
+
+    resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
+    """What should be used in equal parts; each once, weight 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAffinityArgs:
+    """Arguments of NodeAffinity."""
+
+    added_affinity: NodeAffinity | None = None
+    """Affinity that every pod of the profile has besides its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class InterPodAffinityArgs:
+    """Arguments of InterPodAffinity."""
+
+    hard_pod_affinity_weight: int = 1
+    """Score of existing pods whose required affinity matches the pod, 0..100."""
+    ignore_preferred_terms_of_existing_pods: bool = False
+    """Whether preferred terms of existing pods are left out when the pod itself has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodTopologySpreadArgs:
+    """Arguments of PodTopologySpread."""
+
+    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    """Constraints of pods that have none, without selectors; only with `LIST`."""
+    defaulting_type: PodTopologySpreadDefaulting = PodTopologySpreadDefaulting.SYSTEM
+    """Where the constraints of pods without any come from."""
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeBindingArgs:
+    """Arguments of VolumeBinding."""
+
+    bind_timeout_seconds: int = 600
+    """How long volumes may take to be bound; 0 or more."""
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicResourcesArgs:
+    """Arguments of DynamicResources."""
+
+    filter_timeout: timedelta = timedelta(seconds=10)
+    """How long filtering one node may take; 0 is no limit."""
+    binding_timeout: timedelta = timedelta(seconds=600)
+    """How long devices may take to be ready; at least 1 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultPreemptionArgs:
+    """Arguments of DefaultPreemption; the larger of both numbers of nodes is searched."""
+
+    min_candidate_nodes_percentage: int = 10
+    """Per cent of the nodes that are searched for victims, 0..100."""
+    min_candidate_nodes_absolute: int = 100
+    """Number of nodes that are searched for victims, 0 or more; not both zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpaqueArgs:
+    """Arguments of a plugin from outside this project, as they stand in the file."""
+
+    value: Mapping[str, Any]
+    """The decoded `args` object."""
+
+
+PluginArgs = (
+    NodeResourcesFitArgs
+    | NodeResourcesBalancedAllocationArgs
+    | NodeAffinityArgs
+    | InterPodAffinityArgs
+    | PodTopologySpreadArgs
+    | VolumeBindingArgs
+    | DynamicResourcesArgs
+    | DefaultPreemptionArgs
+    | OpaqueArgs
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PluginEntry:
+    """A plugin in a list."""
+
+    name: str
+    """Its name; in `disabled` also `*` for all."""
+    weight: int = 0
+    """What its normalised score is multiplied by; 0 means not set, which counts as 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginSet:
+    """What one extension point adds and removes."""
+
+    enabled: tuple[PluginEntry, ...] = ()
+    """In the order they run."""
+    disabled: tuple[PluginEntry, ...] = ()
+    """Kept after merging: they also keep `multi_point` plugins out of this extension point."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plugins:
+    """The plugin sets of a profile, already merged with the default plugins."""
+
+    pre_enqueue: PluginSet = PluginSet()
+    """Keep pods out of the queue."""
+    queue_sort: PluginSet = PluginSet()
+    """Order the queue; exactly one, the same in all profiles."""
+    pre_filter: PluginSet = PluginSet()
+    """Look at the pod before filtering."""
+    filter: PluginSet = PluginSet()
+    """Rule out nodes."""
+    post_filter: PluginSet = PluginSet()
+    """Make room when no node is left."""
+    pre_score: PluginSet = PluginSet()
+    """Look at the feasible nodes before scoring."""
+    score: PluginSet = PluginSet()
+    """Rank feasible nodes; the only set whose weights matter besides `multi_point`."""
+    reserve: PluginSet = PluginSet()
+    """Keep state in step with assumed pods."""
+    permit: PluginSet = PluginSet()
+    """Stop an assumed pod before it is bound."""
+    pre_bind: PluginSet = PluginSet()
+    """Write what must be there before the bind."""
+    bind: PluginSet = PluginSet()
+    """Bind; at least one."""
+    post_bind: PluginSet = PluginSet()
+    """Learn of a bind."""
+    multi_point: PluginSet = PluginSet()
+    """Enabled at every extension point the plugin extends."""
+
+
+EXTENSION_POINTS: Final[Mapping[str, str]] = {
+    "pre_enqueue": "preEnqueue",
+    "queue_sort": "queueSort",
+    "pre_filter": "preFilter",
+    "filter": "filter",
+    "post_filter": "postFilter",
+    "pre_score": "preScore",
+    "score": "score",
+    "reserve": "reserve",
+    "permit": "permit",
+    "pre_bind": "preBind",
+    "bind": "bind",
+    "post_bind": "postBind",
+}
+"""The extension points, from attribute to key in the file; `multi_point` is none of them."""
+
+PLUGIN_SET_KEYS: Final[Mapping[str, str]] = {**EXTENSION_POINTS, "multi_point": "multiPoint"}
+"""All attributes of `Plugins`, from attribute to key in the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """How pods that name `scheduler_name` are scheduled."""
+
+    scheduler_name: str = DEFAULT_SCHEDULER_NAME
+    """What `spec.schedulerName` of its pods is."""
+    percentage_of_nodes_to_score: int | None = None
+    """0..100, overrides the global one; 0 is adaptive, None takes the global one."""
+    plugins: Plugins = Plugins()
+    """What runs."""
+    plugin_config: Mapping[str, PluginArgs] = field(default_factory=dict)
+    """Arguments by plugin name; every enabled plugin that takes arguments has an entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderTLSConfig:
+    """How to reach an extender over TLS. Key material never shows in `repr`."""
+
+    insecure: bool = False
+    """Whether the server's certificate goes unchecked."""
+    server_name: str = ""
+    """The name the server's certificate must have, when it is not the host's."""
+    cert_file: str = ""
+    """Client certificate, a path."""
+    key_file: str = ""
+    """Client key, a path."""
+    ca_file: str = ""
+    """Trusted roots, a path."""
+    cert_data: bytes = field(default=b"", repr=False)
+    """Client certificate, PEM; before `cert_file`."""
+    key_data: bytes = field(default=b"", repr=False)
+    """Client key, PEM; before `key_file`."""
+    ca_data: bytes = field(default=b"", repr=False)
+    """Trusted roots, PEM; before `ca_file`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderManagedResource:
+    """An extended resource an extender looks after."""
+
+    name: str
+    """Its name."""
+    ignored_by_scheduler: bool = False
+    """Whether NodeResourcesFit leaves it to the extender."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extender:
+    """An HTTP service that takes part in scheduling."""
+
+    url_prefix: str = ""
+    """Where it listens; verbs are appended after a `/`."""
+    filter_verb: str = ""
+    """Empty when it does not filter."""
+    preempt_verb: str = ""
+    """Empty when it does not take part in preemption."""
+    prioritize_verb: str = ""
+    """Empty when it does not score."""
+    weight: int = 0
+    """What its scores are multiplied by; positive when it scores."""
+    bind_verb: str = ""
+    """Empty when it does not bind; one extender at most."""
+    enable_https: bool = False
+    """Whether it is reached over TLS."""
+    tls_config: ExtenderTLSConfig | None = None
+    """How, when it is."""
+    http_timeout: timedelta = timedelta()
+    """How long a call may take; 0 means 5 s."""
+    node_cache_capable: bool = False
+    """Whether node names are enough for it."""
+    managed_resources: tuple[ExtenderManagedResource, ...] = ()
+    """It is asked only about pods that name one of these; none means about all."""
+    ignorable: bool = False
+    """Whether pods are scheduled without it when it fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderElection:
+    """Which replica is at work."""
+
+    leader_elect: bool | None = None
+    """What the file says; None when it says nothing, so that an explicit `true` can be told from the default `true`."""
+    lease_duration: timedelta = timedelta(seconds=15)
+    """How long others wait after the last renewal before they take over."""
+    renew_deadline: timedelta = timedelta(seconds=10)
+    """How long the leader tries to renew before it stops."""
+    retry_period: timedelta = timedelta(seconds=2)
+    """Time between tries."""
+    resource_lock: str = "leases"
+    """Always `leases`."""
+    resource_name: str = "bayplan"
+    """Name of the lease; kube-scheduler's default is its own lease, `kube-scheduler`."""
+    resource_namespace: str = "kube-system"
+    """Namespace of the lease."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConnection:
+    """How the API server is reached."""
+
+    kubeconfig: str = ""
+    """Path of a kubeconfig file; empty looks elsewhere."""
+    accept_content_types: str = ""
+    """Kept for the round trip; bayplan speaks JSON."""
+    content_type: str = "application/vnd.kubernetes.protobuf"
+    """Kept for the round trip; bayplan speaks JSON."""
+    qps: float = 50.0
+    """Requests a second in the long run; negative is no limit."""
+    burst: int = 100
+    """Requests that may be ahead of `qps`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerConfiguration:
+    """Everything a configuration file can say."""
+
+    parallelism: int = 16
+    """Kept for kube-scheduler's files: bayplan looks at all nodes at once. At least 1."""
+    leader_election: LeaderElection = LeaderElection()
+    """Which replica is at work."""
+    client_connection: ClientConnection = ClientConnection()
+    """How the API server is reached."""
+    enable_profiling: bool = True
+    """Whether profiles may be taken over HTTP."""
+    enable_contention_profiling: bool = True
+    """Kept for kube-scheduler's files; false by default when profiling is off."""
+    percentage_of_nodes_to_score: int | None = None
+    """0..100; 0 is adaptive as in kube-scheduler, None scores all nodes."""
+    pod_initial_backoff_seconds: int = 1
+    """Wait after a pod's first failed attempt."""
+    pod_max_backoff_seconds: int = 10
+    """Longest wait after a failed attempt."""
+    profiles: tuple[Profile, ...] = (Profile(),)
+    """At least one, with different names."""
+    extenders: tuple[Extender, ...] = ()
+    """In the order they are called."""
+    delay_cache_until_active: bool = False
+    """Whether caches fill only once the lease is won."""
