@@ -9,15 +9,6 @@ AttemptResult = Literal["scheduled", "unschedulable", "error"]
 
 
 @dataclass(frozen=True, slots=True)
-class CacheSizes:
-    """How much the cluster cache holds; `assumed_pods` have a node that no watch event has confirmed yet."""
-
-    nodes: int
-    pods: int
-    assumed_pods: int
-
-
-@dataclass(frozen=True, slots=True)
 class AllocationSummary:
     """How full the cluster is, for the packing metrics.
 

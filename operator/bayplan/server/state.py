@@ -8,7 +8,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from bayplan import __version__
-from bayplan.scheduler.observer import AllocationSummary, CacheSizes, WatchState
+from bayplan.cache.cache import CacheSizes
+from bayplan.scheduler.observer import AllocationSummary, WatchState
 
 QUEUES = ("active", "backoff", "unschedulable", "gated")
 NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")

@@ -1,0 +1,73 @@
+"""A cluster's state and a scheduler's day in small, for tests of what is exported."""
+
+from bayplan.cache.cache import CacheSizes
+from bayplan.scheduler.observer import AllocationSummary, SchedulerObserver, WatchState
+from bayplan.server.metrics import SchedulerMetrics
+from bayplan.server.state import StateSources
+
+GIB = 1024**3
+HOST = "10.0.0.1:6443"
+PROFILE = "bayplan"
+PLUGINS = {
+    "PreFilter": ("NodeAffinity", "NodePorts", "NodeResourcesFit"),
+    "Filter": ("NodeUnschedulable", "NodeName", "TaintToleration", "NodeResourcesFit"),
+    "PreScore": ("TaintToleration", "NodeResourcesFit"),
+    "Score": ("TaintToleration", "NodeResourcesFit", "ImageLocality"),
+}
+POINTS = ("PreFilter", "Filter", "PreScore", "Score", "Reserve", "Permit", "PreBind", "Bind", "PostBind")
+
+PACKED = AllocationSummary(
+    nodes=10,
+    nodes_in_use=4,
+    requested={"cpu": 12_000, "memory": 24 * GIB, "pods": 40},
+    allocatable_in_use={"cpu": 16_000, "memory": 64 * GIB, "pods": 440},
+    allocatable={"cpu": 40_000, "memory": 160 * GIB, "pods": 1100, "nvidia.com/gpu": 8},
+)
+
+
+def sources(*, allocation=PACKED, pending=None, watches=None) -> StateSources:
+    return StateSources(
+        pending=lambda: {"active": 3, "backoff": 2} if pending is None else pending,
+        cache=lambda: CacheSizes(nodes=10, pods=40, assumed_pods=1),
+        allocation=lambda: allocation,
+        watches=lambda: {"pods": WatchState(1.5, 0), "nodes": WatchState(30.0, 2)} if watches is None else watches,
+    )
+
+
+def metrics(**state) -> SchedulerMetrics:
+    return SchedulerMetrics(profiles=[PROFILE], sources=sources(**state))
+
+
+def observe_a_bound_pod(observer: SchedulerObserver, *, attempts: int = 1, host: str = HOST) -> None:
+    """Every call the engine makes for a pod from its arrival to its confirmed binding."""
+    observer.event_handled("UnschedulablePodAdd", 0.0002)
+    observer.incoming("active", "UnschedulablePodAdd")
+    for point in POINTS:
+        observer.extension_point(point, "Success", PROFILE, 0.0003)
+    for point, plugins in PLUGINS.items():
+        for plugin in plugins:
+            observer.plugin_evaluated(plugin, point, PROFILE)
+    observer.algorithm(0.0008)
+    observer.throttled("POST", host, 0.0)
+    observer.rest_request("POST", "201", host, 0.004)
+    observer.attempt(PROFILE, "scheduled", 0.006)
+    observer.bound(attempts, 0.02 * attempts)
+    observer.event_handled("AssignedPodAdd", 0.0001)
+
+
+def observe_a_rejected_pod(observer: SchedulerObserver) -> None:
+    observer.extension_point("Filter", "Unschedulable", PROFILE, 0.0003)
+    observer.algorithm(0.0004)
+    observer.attempt(PROFILE, "unschedulable", 0.001)
+    observer.unschedulable("NodeResourcesFit", PROFILE, 1)
+    observer.incoming("unschedulable", "ScheduleAttemptFailure")
+
+
+def observe_everything(observer: SchedulerObserver) -> None:
+    """Each call of the observer at least once."""
+    observe_a_bound_pod(observer)
+    observe_a_rejected_pod(observer)
+    observer.flushed()
+    observer.bind_ambiguous()
+    observer.undecodable("Pod")
+    observer.rest_request("GET", "<error>", HOST, 1.0)

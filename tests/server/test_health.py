@@ -1,0 +1,103 @@
+import asyncio
+import logging
+
+import pytest
+
+from bayplan.server.health import STALL_SECONDS, HealthChecks, LoopTicker
+
+
+def broken():
+    raise RuntimeError("secret detail")
+
+
+def test_a_new_process_is_alive_and_ready():
+    health = HealthChecks()
+    assert health.livez().healthy
+    assert health.readyz().text == "[+]ping ok\n[+]shutdown ok\nreadyz check passed\n"
+
+
+def test_readiness_waits_for_the_caches_and_says_so():
+    synced = []
+    health = HealthChecks()
+    health.add_readiness("sched-handler-sync", lambda: None if synced else "waiting for nodes")
+    assert health.readyz().text == (
+        "[+]ping ok\n[+]shutdown ok\n[-]sched-handler-sync failed: waiting for nodes\nreadyz check failed\n"
+    )
+    assert not health.readyz().healthy
+    synced.append(True)
+    assert health.readyz().healthy
+
+
+def test_a_process_that_shuts_down_is_alive_but_not_ready():
+    health = HealthChecks()
+    health.begin_shutdown()
+    assert health.livez().healthy
+    assert "[-]shutdown failed: process is shutting down" in health.readyz().text
+
+
+def test_liveness_does_not_ask_readiness_checks():
+    health = HealthChecks()
+    health.add_readiness("sched-handler-sync", broken)
+    assert health.livez().healthy
+    assert health.live_check("sched-handler-sync") is None
+
+
+def test_a_check_that_breaks_fails_without_showing_why(caplog):
+    health = HealthChecks()
+    health.add_readiness("caches", broken)
+    report = health.readyz()
+    assert not report.healthy
+    assert "[-]caches failed: reason withheld" in report.text
+    assert "secret" not in report.text
+    assert "health check broke check=caches" in caplog.text
+
+
+def test_an_excluded_check_does_not_count():
+    health = HealthChecks()
+    health.add_readiness("caches", lambda: "empty")
+    report = health.readyz(exclude=["caches"])
+    assert report.healthy
+    assert "[+]caches excluded: ok" in report.text
+
+
+def test_a_name_is_given_once():
+    health = HealthChecks()
+    with pytest.raises(ValueError, match="'ping' exists already"):
+        health.add_liveness("ping", lambda: None)
+
+
+def test_only_a_change_is_logged(caplog):
+    caplog.set_level(logging.INFO)
+    problem = ["empty"]
+    health = HealthChecks()
+    health.add_readiness("caches", lambda: problem[0])
+    for _ in range(3):
+        health.readyz()
+    problem[0] = None
+    health.readyz()
+    assert [record.getMessage() for record in caplog.records] == [
+        "health changed endpoint=readyz failing=caches",
+        "health changed endpoint=readyz failing=none",
+    ]
+
+
+def test_the_ticker_fails_only_after_the_stall_limit():
+    now = [100.0]
+    ticker = LoopTicker(clock=lambda: now[0])
+    now[0] += STALL_SECONDS
+    assert ticker.check() is None
+    now[0] += 1
+    assert ticker.check() == "event loop stalled for 21 s"
+
+
+async def test_a_running_ticker_recovers_the_check():
+    now = [100.0]
+    ticker = LoopTicker(clock=lambda: now[0])
+    now[0] += 60
+    assert ticker.check() is not None
+    task = asyncio.create_task(ticker.run())
+    await asyncio.sleep(0)
+    assert ticker.check() is None
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

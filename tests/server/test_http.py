@@ -1,0 +1,247 @@
+import asyncio
+import contextlib
+import logging
+
+import pytest
+from aiohttp import ClientSession
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
+from prometheus_client.parser import text_string_to_metric_families as plain_text
+from tests.server.samples import metrics, observe_everything
+
+import bayplan.server.http as http_module
+from bayplan.server.health import HealthChecks, LoopTicker
+from bayplan.server.http import HttpServer
+
+
+class Port:
+    """A running server, its health checks, and ways to talk to it."""
+
+    def __init__(self, port, health, now):
+        self.port = port
+        self.health = health
+        self.now = now
+
+    async def get(self, path, *, method="GET", headers=None):
+        async with (
+            ClientSession() as session,
+            session.request(method, f"http://127.0.0.1:{self.port}{path}", headers=headers) as response,
+        ):
+            return response, await response.text()
+
+    async def raw(self, request: bytes) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        try:
+            # The server may refuse and close before it has read all of it.
+            with contextlib.suppress(ConnectionError):
+                writer.write(request)
+                await writer.drain()
+            answer = b""
+            with contextlib.suppress(ConnectionError):
+                while chunk := await reader.read(65536):
+                    answer += chunk
+            return answer
+        finally:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+
+@contextlib.asynccontextmanager
+async def running(subject=None):
+    subject = subject or metrics()
+    health = HealthChecks()
+    now = [0.0]
+    server = HttpServer(subject.registry, health, LoopTicker(clock=lambda: now[0]))
+    port = await server.start("127.0.0.1", 0)
+    try:
+        yield Port(port, health, now)
+    finally:
+        await server.stop()
+
+
+@pytest.fixture
+async def port():
+    async with running() as server:
+        yield server
+
+
+async def test_metrics_are_served_as_plain_text_by_default():
+    subject = metrics()
+    observe_everything(subject)
+    async with running(subject) as port:
+        response, text = await port.get("/metrics")
+    assert response.status == 200
+    assert response.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert "scheduler_schedule_attempts" in {family.name for family in plain_text(text)}
+
+
+async def test_metrics_are_served_as_openmetrics_on_request():
+    subject = metrics()
+    observe_everything(subject)
+    accept = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
+    async with running(subject) as port:
+        response, text = await port.get("/metrics", headers={"Accept": accept})
+    assert response.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
+    assert "scheduler_schedule_attempts" in {family.name for family in openmetrics(text)}
+
+
+@pytest.mark.parametrize(
+    "accept", ["", "*/*", "application/openmetrics-text; version=x.y", "text/plain; version=\x80", ";,;"]
+)
+async def test_no_accept_header_breaks_the_metrics(port, accept):
+    response, _ = await port.get("/metrics", headers={"Accept": accept})
+    assert response.status == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/livez", "/readyz", "/healthz", "/livez/ping", "/readyz/ping", "/healthz/event-loop"]
+)
+async def test_a_healthy_process_answers_ok(port, path):
+    response, text = await port.get(path)
+    assert (response.status, text.strip()) == (200, "ok")
+
+
+async def test_verbose_lists_the_checks(port):
+    _, text = await port.get("/livez?verbose")
+    assert text == "[+]ping ok\n[+]event-loop ok\nlivez check passed\n"
+
+
+async def test_readiness_fails_with_the_failing_check_named(port):
+    port.health.add_readiness("sched-handler-sync", lambda: "waiting for nodes")
+    response, text = await port.get("/readyz")
+    assert response.status == 500
+    assert "[-]sched-handler-sync failed: waiting for nodes" in text
+    response, text = await port.get("/readyz/sched-handler-sync")
+    assert (response.status, text) == (500, "internal server error: waiting for nodes\n")
+    assert (await port.get("/readyz?exclude=sched-handler-sync"))[0].status == 200
+    assert (await port.get("/livez"))[0].status == 200
+
+
+async def test_liveness_fails_when_the_loop_has_not_ticked(port):
+    port.now[0] = 60.0
+    response, text = await port.get("/livez")
+    assert response.status == 500
+    assert "[-]event-loop failed: event loop stalled for 60 s" in text
+    assert (await port.get("/readyz"))[0].status == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/debug/pprof/",
+        "/metrics/",
+        "/metrics/..%2f..%2fetc/passwd",
+        "/readyz/nothing",
+        "/readyz/a/b",
+        "/%00",
+        "//metrics",
+    ],
+)
+async def test_any_other_path_is_not_found(port, path):
+    answer = await port.raw(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+    assert answer.startswith(b"HTTP/1.1 404 ")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "PATCH"])
+async def test_any_other_method_is_not_allowed(port, method):
+    response, _ = await port.get("/metrics", method=method)
+    assert response.status == 405
+    assert response.headers["Allow"] == "GET,HEAD"
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/readyz", "/nothing"])
+async def test_every_answer_carries_the_security_headers(port, path):
+    response, _ = await port.get(path)
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+    assert response.headers["Cache-Control"] == "no-store"
+    assert response.headers["Content-Security-Policy"] == "default-src 'none'"
+    assert response.headers["Server"] == "bayplan"
+
+
+HOSTILE = {
+    "a header of one megabyte": b"GET /livez HTTP/1.1\r\nHost: x\r\nX-Big: " + b"a" * 1_000_000 + b"\r\n\r\n",
+    "a thousand headers": b"GET /livez HTTP/1.1\r\nHost: x\r\n" + b"X-Many: 1\r\n" * 1000 + b"\r\n",
+    "a huge query": b"GET /livez?exclude=" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+    "no HTTP at all": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+    "a bad version": b"GET /livez HTTP/9.9.9\r\nHost: x\r\n\r\n",
+    "a header with a null byte": b"GET /livez HTTP/1.1\r\nHost: x\r\nX: a\x00b\r\n\r\n",
+    "two lengths": b"GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+    "length and chunks": b"GET /livez HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+async def test_a_hostile_request_gets_a_bare_4xx_and_no_log_noise(port, case, caplog):
+    caplog.set_level(logging.INFO)
+    answer = await port.raw(HOSTILE[case])
+    assert answer.split()[1].startswith(b"4"), answer[:200]
+    assert b"Traceback" not in answer
+    assert b"aiohttp" not in answer.lower()
+    assert b"Server: bayplan" in answer
+    assert b"\r\n\r\nBad Request\n" in answer
+    assert caplog.records == []
+    assert (await port.get("/livez"))[0].status == 200
+
+
+async def test_a_strange_host_header_changes_nothing(port):
+    request = b"GET /livez HTTP/1.1\r\nHost: <script>\r\nConnection: close\r\n\r\n"
+    assert (await port.raw(request)).endswith(b"\r\n\r\nok")
+
+
+async def test_a_request_that_never_ends_is_cut_off(monkeypatch):
+    monkeypatch.setattr(http_module, "IDLE_SECONDS", 0.2)
+    async with running() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port.port)
+        writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+        for _ in range(50):
+            with contextlib.suppress(ConnectionError):
+                writer.write(b"a")
+                await writer.drain()
+            if reader.at_eof():
+                break
+            await asyncio.sleep(0.05)
+        assert reader.at_eof()
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def test_connections_beyond_the_limit_are_closed_and_the_place_comes_back(monkeypatch):
+    monkeypatch.setattr(http_module, "MAX_CONNECTIONS", 2)
+    async with running() as port:
+        held = [await asyncio.open_connection("127.0.0.1", port.port) for _ in range(2)]
+        await asyncio.sleep(0.05)
+        assert await port.raw(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n") == b""
+        for _, writer in held:
+            writer.close()
+            await writer.wait_closed()
+        await asyncio.sleep(0.05)
+        assert (await port.get("/livez"))[0].status == 200
+
+
+async def test_a_defect_behind_metrics_is_logged_and_not_shown(caplog):
+    subject = metrics(pending="not a mapping")
+    async with running(subject) as port:
+        response, text = await port.get("/metrics")
+        assert (await port.get("/livez"))[0].status == 200
+    assert (response.status, text) == (500, "Internal Server Error\n")
+    assert "request failed method=GET path='/metrics'" in caplog.text
+
+
+async def test_a_port_in_use_is_an_error_and_leaves_nothing_behind(port):
+    second = HttpServer(metrics().registry, HealthChecks())
+    with pytest.raises(OSError, match="address already in use"):
+        await second.start("127.0.0.1", port.port)
+    await second.stop()
+
+
+async def test_stopping_closes_the_port_and_idle_connections():
+    async with running() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port.port)
+        await asyncio.sleep(0.05)
+    assert await reader.read() == b""
+    writer.close()
+    await writer.wait_closed()
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", port.port)
