@@ -3,6 +3,8 @@
 from collections import Counter
 from typing import Any
 
+from tests.builders import make_pod
+
 from bayplan.cache.pod_info import PodInfo
 from bayplan.queue.cluster_event import (
     ASSIGNED_POD_DELETE,
@@ -16,7 +18,6 @@ from bayplan.queue.cluster_event import (
 from bayplan.queue.queued_pod import Place, QueuedPodInfo
 from bayplan.queue.queueing_hints import GateRejection, QueueProfile
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from tests.builders import make_pod
 
 FIT = frozenset({"Fit"})
 COLOUR = frozenset({"Colour"})

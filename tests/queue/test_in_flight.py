@@ -1,8 +1,9 @@
-from bayplan.queue.cluster_event import NODE_ADD
+from tests.queue.scene import info
+
+from bayplan.queue.cluster_event import NODE_ADD, WILDCARD
 from bayplan.queue.in_flight import InFlightPods
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.queue.queueing_hints import Happening
-from tests.queue.scene import info
 
 
 def start(pods, name):
@@ -10,7 +11,7 @@ def start(pods, name):
 
 
 def happen(pods, what, target=None):
-    pods.record(Happening(NODE_ADD, None, what, target))
+    pods.record(Happening(NODE_ADD, None, what, {"bayplan": {"Plugin": (None,)}}, target))
     pods.validate()
 
 
@@ -73,3 +74,11 @@ def test_counting_goes_on_after_everything_was_dropped():
         happen(pods, round_)
         assert missed(pods, "a") == [round_]
         pods.done("a")
+
+
+def test_an_event_without_audience_is_not_kept_but_a_wildcard_is():
+    pods = InFlightPods()
+    start(pods, "a")
+    pods.record(Happening(NODE_ADD, None, "nobody cares", {}))
+    pods.record(Happening(WILDCARD, None, "everybody", {}))
+    assert missed(pods, "a") == ["everybody"]

@@ -1,9 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.queue.scene import info
 
 from bayplan.queue.keyed_heap import KeyedHeap
 from bayplan.queue.queued_pod import QueuedPodInfo
-from tests.queue.scene import info
 
 
 def queued(name, sequence=0):

@@ -1,7 +1,7 @@
 import pytest
+from tests.queue.scene import info
 
 from bayplan.queue.nominator import Nominator
-from tests.queue.scene import info
 
 
 def names(nominator, node):

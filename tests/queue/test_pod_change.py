@@ -1,5 +1,6 @@
-from bayplan.queue.pod_change import unschedulable_pod_changes
 from tests.queue.scene import info
+
+from bayplan.queue.pod_change import unschedulable_pod_changes
 
 
 def labels(old, new):

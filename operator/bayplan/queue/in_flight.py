@@ -61,8 +61,8 @@ class InFlightPods:
         self._pods[queued.uid] = InFlightPod(queued, self._dropped + len(self._events))
 
     def record(self, event: Happening) -> None:
-        """Keeps the event for the pods in flight."""
-        if self._pods:
+        """Keeps the event for the pods in flight, unless nobody wants to hear of it."""
+        if self._pods and (event.audience or event.wildcard):
             self._events.append(event)
 
     def missed(self, pod: InFlightPod) -> Iterator[Happening]:

@@ -1,13 +1,13 @@
 """A pod on its way through the scheduling queue, with what the queue remembers of its attempts."""
 
-from enum import Enum
+from enum import StrEnum
 
 from bayplan.cache.pod_info import PodInfo
 
 NO_PLUGINS: frozenset[str] = frozenset()
 
 
-class Place(Enum):
+class Place(StrEnum):
     """Where a queued pod is: always in exactly one place."""
 
     ACTIVE = "active"

@@ -39,16 +39,6 @@ class QueueProfile:
     registrations: Mapping[str, Sequence[EventRegistration]]
 
 
-@dataclass(frozen=True, slots=True)
-class Happening:
-    """An event with the object before and after it; with a `target` it concerns the pod of that uid only."""
-
-    event: ClusterEvent
-    old: object | None
-    new: object | None
-    target: str | None = None
-
-
 class Requeue(Enum):
     """What an event does to a pod that waits for one."""
 
@@ -58,26 +48,49 @@ class Requeue(Enum):
 
 
 _Hints = tuple[QueueingHintFn | None, ...]
+Audience = Mapping[str, Mapping[str, _Hints]]
+"""By profile, the plugins that registered for an event, with their hints; profiles without any are left out."""
 
 
-class QueueingHints:
-    """Asks the plugins that rejected a pod, and only those, whether an event is worth another attempt."""
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """An event, the object before and after it, and who wants to hear of it.
 
-    __slots__ = ("_interest", "_profiles")
+    With a `target` it concerns the pod of that uid only. A wildcard concerns every pod, whatever rejected it.
+    """
+
+    event: ClusterEvent
+    old: object | None
+    new: object | None
+    audience: Audience
+    target: str | None = None
+
+    @property
+    def wildcard(self) -> bool:
+        """Whether no plugin is asked."""
+        return self.event.resource is EventResource.WILDCARD
+
+
+class Audiences:
+    """Knows who registered for what; each kind of event is looked up once."""
+
+    __slots__ = ("_known", "_profiles")
 
     def __init__(self, profiles: Mapping[str, QueueProfile]) -> None:
         self._profiles = profiles
-        self._interest: dict[ClusterEvent, dict[str, dict[str, _Hints]]] = {}
+        self._known: dict[ClusterEvent, Audience] = {}
 
-    def interest(self, event: ClusterEvent) -> Mapping[str, Mapping[str, _Hints]]:
-        """By profile, the plugins that registered for the event, with their hints; only those that did."""
-        known = self._interest.get(event)
-        if known is None:
-            known = self._interest[event] = self._collect(event)
-        return known
+    def happening(
+        self, event: ClusterEvent, old: object | None, new: object | None, target: str | None = None
+    ) -> Happening:
+        """The event with its audience."""
+        audience = self._known.get(event)
+        if audience is None:
+            audience = self._known[event] = self._collect(event)
+        return Happening(event, old, new, audience, target)
 
-    def _collect(self, event: ClusterEvent) -> dict[str, dict[str, _Hints]]:
-        interest: dict[str, dict[str, _Hints]] = {}
+    def _collect(self, event: ClusterEvent) -> Audience:
+        audience: dict[str, dict[str, _Hints]] = {}
         for name, profile in self._profiles.items():
             plugins = {
                 plugin: hints
@@ -85,50 +98,45 @@ class QueueingHints:
                 if (hints := tuple(wish.hint for wish in registrations if event.matches(wish.event)))
             }
             if plugins:
-                interest[name] = plugins
-        return interest
+                audience[name] = plugins
+        return audience
 
-    def judge(self, queued: QueuedPodInfo, happening: Happening, failures: Counter[str]) -> Requeue:
-        """Whether, and how, the event brings the pod back.
 
-        A hint that raises counts as a yes: a pod tried in vain costs little, a pod forgotten is lost. The
-        first failure of each plugin in `failures`, which the caller keeps for one event, is logged with its
-        traceback.
-        """
-        if happening.event.resource is EventResource.WILDCARD:
-            return Requeue.AFTER_BACKOFF
-        verdict = Requeue.SKIP
-        for plugin, hints in self.interest(happening.event).get(queued.profile, {}).items():
-            if plugin not in queued.rejector_plugins:
-                continue
-            if not any(self._says_queue(plugin, hint, queued, happening, failures) for hint in hints):
-                continue
-            if plugin in queued.pending_plugins:
-                return Requeue.IMMEDIATELY
-            verdict = Requeue.AFTER_BACKOFF
-            if not queued.pending_plugins:
-                return verdict
-        return verdict
+def judge(queued: QueuedPodInfo, happening: Happening, failures: Counter[str]) -> Requeue:
+    """Whether, and how, the event brings the pod back: the plugins that rejected it, and only those, are asked.
 
-    @staticmethod
-    def _says_queue(
-        plugin: str,
-        hint: QueueingHintFn | None,
-        queued: QueuedPodInfo,
-        happening: Happening,
-        failures: Counter[str],
-    ) -> bool:
-        if hint is None:
-            return True
-        try:
-            return hint(queued.pod_info, happening.old, happening.new) is not QueueingHint.SKIP
-        except Exception:
-            failures[plugin] += 1
-            if failures[plugin] == 1:
-                logger.exception(
-                    "queueing hint failed, pod is tried again plugin=%s event=%s pod=%s",
-                    plugin,
-                    happening.event.label,
-                    queued.pod_info.key,
-                )
-            return True
+    A hint that raises counts as a yes: a pod tried in vain costs little, a pod forgotten is lost. The first failure
+    of each plugin in `failures`, which the caller keeps for one event, is logged with its traceback.
+    """
+    if happening.wildcard:
+        return Requeue.AFTER_BACKOFF
+    verdict = Requeue.SKIP
+    for plugin, hints in happening.audience.get(queued.profile, {}).items():
+        if plugin not in queued.rejector_plugins or not _says_queue(plugin, hints, queued, happening, failures):
+            continue
+        if plugin in queued.pending_plugins:
+            return Requeue.IMMEDIATELY
+        verdict = Requeue.AFTER_BACKOFF
+        if not queued.pending_plugins:
+            break
+    return verdict
+
+
+def _says_queue(
+    plugin: str, hints: _Hints, queued: QueuedPodInfo, happening: Happening, failures: Counter[str]
+) -> bool:
+    try:
+        for hint in hints:
+            if hint is None or hint(queued.pod_info, happening.old, happening.new) is not QueueingHint.SKIP:
+                return True
+    except Exception:
+        failures[plugin] += 1
+        if failures[plugin] == 1:
+            logger.exception(
+                "queueing hint failed, pod is tried again plugin=%s event=%s pod=%s",
+                plugin,
+                happening.event.label,
+                queued.pod_info.key,
+            )
+        return True
+    return False

@@ -12,7 +12,6 @@ from bayplan.queue.cluster_event import (
     UNSCHEDULABLE_TIMEOUT,
     WILDCARD,
     ClusterEvent,
-    EventResource,
 )
 from bayplan.queue.in_flight import InFlightPod, InFlightPods
 from bayplan.queue.keyed_heap import SortKey
@@ -20,7 +19,7 @@ from bayplan.queue.observer import NoObserver, QueueObserver
 from bayplan.queue.places import Places
 from bayplan.queue.pod_change import unschedulable_pod_changes
 from bayplan.queue.queued_pod import NO_PLUGINS, Place, QueuedPodInfo
-from bayplan.queue.queueing_hints import GateRejection, Happening, QueueingHints, QueueProfile, Requeue
+from bayplan.queue.queueing_hints import Audiences, GateRejection, QueueProfile, Requeue, judge
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +63,7 @@ class SchedulingQueue:
         self._initial_backoff = initial_backoff_seconds
         self._max_backoff = max_backoff_seconds
         self._max_in_unschedulable = max_in_unschedulable_seconds
-        self._hints = QueueingHints(profiles)
+        self._audiences = Audiences(profiles)
         self._sequence = count()
         self._places = Places(clock=clock, sort_key=sort_key, observer=observer)
         self._in_flight = InFlightPods()
@@ -110,8 +109,7 @@ class SchedulingQueue:
             return
         flying.latest = new
         for event in unschedulable_pod_changes(old, new):
-            if self._hints.interest(event):
-                self._in_flight.record(Happening(event, old, new, target=new.uid))
+            self._in_flight.record(self._audiences.happening(event, old, new, target=new.uid))
 
     def _wake_updated(self, queued: QueuedPodInfo, old: PodInfo) -> None:
         new = queued.pod_info
@@ -122,7 +120,7 @@ class SchedulingQueue:
             return
         failures: Counter[str] = Counter()
         for event in events:
-            verdict = self._hints.judge(queued, Happening(event, old, new), failures)
+            verdict = judge(queued, self._audiences.happening(event, old, new), failures)
             if verdict is not Requeue.SKIP:
                 self._requeue(queued, verdict, event.label)
                 return
@@ -209,7 +207,7 @@ class SchedulingQueue:
         failures: Counter[str] = Counter()
         best = Requeue.SKIP
         for missed in self._in_flight.missed(flying):
-            verdict = self._hints.judge(queued, missed, failures)
+            verdict = judge(queued, missed, failures)
             if verdict is Requeue.SKIP:
                 continue
             best = verdict
@@ -226,22 +224,18 @@ class SchedulingQueue:
         moves only by an event its gating plugin registered for. A wildcard event moves every pod that is not
         gated.
         """
-        happening = Happening(event, old, new)
-        if event.resource is EventResource.WILDCARD:
-            self._in_flight.record(happening)
+        happening = self._audiences.happening(event, old, new)
+        self._in_flight.record(happening)
+        if happening.wildcard:
             for queued in self._places.waiting.rejected():
                 self._requeue(queued, Requeue.AFTER_BACKOFF, event.label)
             return
-        interest = self._hints.interest(event)
-        if not interest:
-            return
-        self._in_flight.record(happening)
         failures: Counter[str] = Counter()
-        for profile, plugins in interest.items():
+        for profile, plugins in happening.audience.items():
             for queued in self._places.waiting.waiting_for(profile, plugins):
                 if queued.gating_plugin is not None and queued.gating_plugin not in plugins:
                     continue
-                verdict = self._hints.judge(queued, happening, failures)
+                verdict = judge(queued, happening, failures)
                 if verdict is not Requeue.SKIP:
                     self._requeue(queued, verdict, event.label)
 
@@ -251,7 +245,7 @@ class SchedulingQueue:
             queued = self._places.pods.get(uid)
             if queued is None:
                 if self._in_flight.get(uid) is not None:
-                    self._in_flight.record(Happening(WILDCARD, None, None, target=uid))
+                    self._in_flight.record(self._audiences.happening(WILDCARD, None, None, target=uid))
             elif queued.place in (Place.BACKOFF, Place.ERROR_BACKOFF):
                 self._places.enter(queued, Place.ACTIVE, WILDCARD.label)
             elif queued.place is not Place.ACTIVE:

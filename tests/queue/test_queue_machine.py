@@ -1,0 +1,242 @@
+"""The queue against a model that does everything the slow and obvious way."""
+
+from dataclasses import dataclass, field
+from math import floor
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
+from tests.queue.scene import COLOUR, FIT, Scene, info
+
+from bayplan.cache.pod_info import PodInfo
+from bayplan.queue.cluster_event import (
+    ASSIGNED_POD_DELETE,
+    NODE_ADD,
+    NODE_CONDITION,
+    NODE_TAINT,
+    WILDCARD,
+    ClusterEvent,
+)
+from bayplan.queue.queued_pod import Place, QueuedPodInfo
+
+COLOURS = ("red", "blue")
+REJECTORS = st.sampled_from([FIT, COLOUR, FIT | COLOUR, frozenset({"Deaf"})])
+
+
+@dataclass
+class Expected:
+    """What the model knows of a living pod."""
+
+    pod: PodInfo
+    version: int = 1
+    rejectors: frozenset[str] = frozenset()
+    missed: list[tuple[ClusterEvent, frozenset[str]]] = field(default_factory=list)
+
+    @property
+    def colour(self) -> str | None:
+        return (self.pod.pod.metadata.labels or {}).get("colour")
+
+    def helped_by(self, event: ClusterEvent, colours: frozenset[str]) -> bool:
+        """What the plugins of the scene say, written down a second time."""
+        if event is WILDCARD:
+            return True
+        if event in (ASSIGNED_POD_DELETE, NODE_TAINT):
+            return "Fit" in self.rejectors
+        return event is NODE_ADD and "Colour" in self.rejectors and self.colour in colours
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """Random lives of pods; after each step the queue validates itself and agrees with the model."""
+
+    known = Bundle("known")
+    popped = Bundle("popped")
+
+    def __init__(self):
+        super().__init__()
+        self.scene = Scene(max_in_unschedulable_seconds=30.0)
+        self.queue = self.scene.queue
+        self.alive: dict[str, Expected] = {}
+        self.flying: dict[str, Expected] = {}
+        self.gone: set[str] = set()
+        self.names = 0
+
+    def places(self, *places: Place) -> dict[str, QueuedPodInfo]:
+        found = {uid: self.queue.get(uid) for uid in self.alive}
+        return {uid: queued for uid, queued in found.items() if queued is not None and queued.place in places}
+
+    # Pods.
+
+    @rule(
+        target=known,
+        priority=st.integers(-1, 1),
+        colour=st.sampled_from(COLOURS),
+        gates=st.sampled_from([[], [], ["g"]]),
+    )
+    def add(self, priority, colour, gates):
+        self.names += 1
+        pod = info(f"p{self.names}", priority=priority, colour=colour, gates=gates)
+        self.queue.add(pod)
+        self.alive[pod.uid] = Expected(pod)
+        return pod.uid
+
+    @rule(uid=known)
+    def add_again(self, uid):
+        if uid in self.alive:
+            self.queue.add(self.alive[uid].pod)
+
+    @rule(uid=known, colour=st.sampled_from(COLOURS), open_gates=st.booleans())
+    def update(self, uid, colour, open_gates):
+        if uid not in self.alive:
+            return
+        expected = self.alive[uid]
+        place = self.scene.place(uid)
+        expected.version += 1
+        gates = [] if open_gates else [gate.name for gate in expected.pod.pod.spec.scheduling_gates or ()]
+        expected.pod = info(
+            uid, colour=colour, gates=gates, priority=expected.pod.priority, version=str(expected.version)
+        )
+        self.queue.update(None, expected.pod)
+        if place is Place.GATED:
+            assert self.scene.place(uid) is (Place.GATED if gates else Place.ACTIVE)
+        else:
+            assert self.scene.place(uid) is place
+
+    @rule(uid=consumes(known))
+    def delete(self, uid):
+        self.queue.delete(uid)
+        self.alive.pop(uid, None)
+        self.gone.add(uid)
+
+    # Attempts.
+
+    @rule(target=popped)
+    def pop(self):
+        active = self.places(Place.ACTIVE)
+        backoff = self.places(Place.BACKOFF)
+        candidates = active or backoff
+        queued = self.queue.pop()
+        if queued is None:
+            assert not candidates
+            return None
+        assert queued.uid not in self.gone, "a deleted pod popped"
+        assert not queued.pod_info.pod.spec.scheduling_gates, "a gated pod popped"
+        assert queued.pod_info is self.alive[queued.uid].pod, "an outdated object popped"
+
+        def turn(pod: QueuedPodInfo) -> tuple[float, ...]:
+            expiry = () if active else (pod.backoff_expiration,)
+            return (*expiry, -pod.pod_info.priority, pod.timestamp, pod.sequence)
+
+        assert queued is min(candidates.values(), key=turn)
+        expected = self.flying[queued.uid] = self.alive[queued.uid]
+        expected.missed = []
+        return queued
+
+    @rule(queued=consumes(popped), rejectors=REJECTORS)
+    def reject(self, queued, rejectors):
+        if queued is None:
+            return
+        self.queue.add_unschedulable(queued, rejector_plugins=rejectors, error=False)
+        expected = self.flying.pop(queued.uid)
+        if queued.uid in self.gone:
+            assert self.queue.get(queued.uid) is None
+            return
+        expected.rejectors = rejectors
+        helped = any(expected.helped_by(event, colours) for event, colours in expected.missed)
+        assert self.scene.place(queued.uid) is (Place.BACKOFF if helped else Place.UNSCHEDULABLE)
+
+    @rule(queued=consumes(popped))
+    def break_off(self, queued):
+        if queued is None:
+            return
+        self.queue.add_unschedulable(queued, rejector_plugins=frozenset(), error=True)
+        del self.flying[queued.uid]
+        assert self.scene.place(queued.uid) is (None if queued.uid in self.gone else Place.ERROR_BACKOFF)
+
+    @rule(queued=consumes(popped))
+    def bind(self, queued):
+        if queued is None:
+            return
+        self.queue.done(queued.uid)
+        del self.flying[queued.uid]
+        self.alive.pop(queued.uid, None)
+        self.gone.add(queued.uid)
+
+    # The world.
+
+    @rule(
+        event=st.sampled_from([ASSIGNED_POD_DELETE, NODE_TAINT, NODE_ADD, NODE_CONDITION, WILDCARD]),
+        colours=st.frozensets(st.sampled_from(COLOURS)),
+    )
+    def event(self, event, colours):
+        waiting = self.places(Place.UNSCHEDULABLE)
+        gated = self.places(Place.GATED)
+        self.queue.move_all(event, None, colours)
+        for uid, queued in waiting.items():
+            helped = self.alive[uid].helped_by(event, colours)
+            assert (queued.place is not Place.UNSCHEDULABLE) == helped
+        assert self.places(Place.GATED).keys() == gated.keys()
+        for expected in self.flying.values():
+            expected.missed.append((event, colours))
+
+    @rule(uid=known)
+    def activate(self, uid):
+        place = self.scene.place(uid)
+        self.queue.activate([uid])
+        if uid in self.flying:
+            self.flying[uid].missed.append((WILDCARD, frozenset()))
+        elif place is not None and place is not Place.GATED:
+            assert self.scene.place(uid) is Place.ACTIVE
+
+    @rule(seconds=st.sampled_from([0.25, 0.5, 1.0, 3.7, 40.0]))
+    def time_passes(self, seconds):
+        self.scene.clock.step(seconds)
+        self.flush()
+
+    @precondition(lambda self: self.queue.next_deadline() is not None)
+    @rule()
+    def wait_for_the_deadline(self):
+        deadline = self.queue.next_deadline()
+        before = self.places(Place.BACKOFF, Place.ERROR_BACKOFF, Place.UNSCHEDULABLE).keys()
+        self.scene.clock.now = max(self.scene.clock.now, deadline)
+        self.flush()
+        after = self.places(Place.BACKOFF, Place.ERROR_BACKOFF, Place.UNSCHEDULABLE).keys()
+        assert after < before, "the deadline passed and nothing happened"
+
+    def flush(self):
+        now = self.scene.clock.now
+        self.queue.flush(now)
+        for queued in self.places(Place.BACKOFF, Place.ERROR_BACKOFF).values():
+            assert queued.backoff_expiration >= floor(now)
+        for queued in self.places(Place.UNSCHEDULABLE).values():
+            assert now < queued.timestamp + 30.0
+        deadline = self.queue.next_deadline()
+        assert deadline is None or deadline > now
+
+    # What always holds.
+
+    @invariant()
+    def the_queue_is_consistent(self):
+        self.queue.validate()
+
+    @invariant()
+    def no_pod_is_lost_and_none_is_there_twice(self):
+        assert self.queue.uids() == self.alive.keys()
+        in_flight = sum(uid in self.alive for uid in self.flying)
+        assert sum(self.queue.pending().values()) + in_flight == len(self.alive)
+
+    @invariant()
+    def the_observer_counts_what_is_there(self):
+        expected: dict[tuple[str, str], int] = {}
+        for queued in self.places(*Place).values():
+            for plugin in queued.rejector_plugins:
+                expected[plugin, "bayplan"] = expected.get((plugin, "bayplan"), 0) + 1
+        assert self.scene.tally.current() == expected
+
+    @invariant()
+    def events_are_kept_only_for_pods_in_flight(self):
+        if not self.flying:
+            assert self.queue._in_flight.event_count == 0
+
+
+QueueMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=60, deadline=None)
+TestQueueMachine = QueueMachine.TestCase
