@@ -113,13 +113,15 @@ class ApiClient:
         *,
         body: bytes | None = None,
         content_type: str = "application/json",
+        accept: str | None = None,
         timeout_seconds: float = 10.0,
     ) -> ApiResponse:
         """Send one request and return the answer, whatever its status.
 
         A 401 gets a new token and one more try; a 429 with Retry-After was not acted on and is tried again
         when it says, a bounded number of times. `timeout_seconds` bounds each try, connecting and body
-        included. `path` is absolute, its names quoted by `path_segment`, and may hold a query.
+        included. `path` is absolute, its names quoted by `path_segment`, and may hold a query. `accept` asks for
+        another representation than plain JSON.
 
         Raises:
             AmbiguousError: the request may have reached the server and the answer is lost.
@@ -143,6 +145,7 @@ class ApiClient:
                 path,
                 body=body,
                 content_type=content_type,
+                accept=accept,
                 timeout_seconds=timeout_seconds,
             )
             if response.status == 401 and not renewed:
@@ -173,6 +176,7 @@ class ApiClient:
         *,
         body: bytes | None,
         content_type: str,
+        accept: str | None,
         timeout_seconds: float,
     ) -> ApiResponse:
         request = client.request(method, self._origin + path).timeout(timedelta(seconds=timeout_seconds))
@@ -180,6 +184,8 @@ class ApiClient:
             if token is not self._token:
                 self._token, self._authorization = token, f"Bearer {token}"
             request.header("authorization", self._authorization, is_sensitive=True)
+        if accept is not None:
+            request.header("accept", accept)
         if body is not None:
             request.header("content-type", content_type).body_bytes(body)
         started = self._clock()

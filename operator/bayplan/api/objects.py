@@ -16,7 +16,7 @@ class Struct(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_default
     """A wire object: frozen, outside the garbage collector's walks, camelCase on the wire."""
 
 
-class OwnerReference(Struct):
+class OwnerReference(Struct, frozen=True):
     """Who owns an object; `controller` marks the one that manages it."""
 
     api_version: str = ""
@@ -26,7 +26,7 @@ class OwnerReference(Struct):
     controller: bool | None = None
 
 
-class ObjectMeta(Struct):
+class ObjectMeta(Struct, frozen=True):
     """The identity, labels and lifecycle stamps of an object."""
 
     name: str = ""
@@ -40,7 +40,7 @@ class ObjectMeta(Struct):
     owner_references: list[OwnerReference] | None = None
 
 
-class LabelSelectorRequirement(Struct):
+class LabelSelectorRequirement(Struct, frozen=True):
     """One expression of a label selector."""
 
     key: str = ""
@@ -48,14 +48,14 @@ class LabelSelectorRequirement(Struct):
     values: list[str] | None = None
 
 
-class LabelSelector(Struct):
+class LabelSelector(Struct, frozen=True):
     """A metav1.LabelSelector: labels and expressions, all of which must match."""
 
     match_labels: dict[str, str] | None = None
     match_expressions: list[LabelSelectorRequirement] | None = None
 
 
-class NodeSelectorRequirement(Struct):
+class NodeSelectorRequirement(Struct, frozen=True):
     """One expression of a node selector term; Gt and Lt compare integers."""
 
     key: str = ""
@@ -63,34 +63,34 @@ class NodeSelectorRequirement(Struct):
     values: list[str] | None = None
 
 
-class NodeSelectorTerm(Struct):
+class NodeSelectorTerm(Struct, frozen=True):
     """Expressions and fields that must all match; an empty term matches nothing."""
 
     match_expressions: list[NodeSelectorRequirement] | None = None
     match_fields: list[NodeSelectorRequirement] | None = None
 
 
-class NodeSelector(Struct):
+class NodeSelector(Struct, frozen=True):
     """Terms of which one must match."""
 
     node_selector_terms: list[NodeSelectorTerm] | None = None
 
 
-class PreferredSchedulingTerm(Struct):
+class PreferredSchedulingTerm(Struct, frozen=True):
     """A weighted wish for nodes matching `preference`."""
 
     weight: int = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
-class NodeAffinity(Struct):
+class NodeAffinity(Struct, frozen=True):
     """What the pod requires and prefers of a node's labels and fields."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: list[PreferredSchedulingTerm] | None = None
 
 
-class PodAffinityTerm(Struct):
+class PodAffinityTerm(Struct, frozen=True):
     """Pods that must, or must not, share the pod's `topology_key` domain."""
 
     label_selector: LabelSelector | None = None
@@ -101,21 +101,21 @@ class PodAffinityTerm(Struct):
     mismatch_label_keys: list[str] | None = None
 
 
-class WeightedPodAffinityTerm(Struct):
+class WeightedPodAffinityTerm(Struct, frozen=True):
     """A weighted wish about other pods."""
 
     weight: int = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
-class PodAffinity(Struct):
+class PodAffinity(Struct, frozen=True):
     """What the pod requires and prefers of pods nearby (also the shape of podAntiAffinity)."""
 
     required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] | None = None
     preferred_during_scheduling_ignored_during_execution: list[WeightedPodAffinityTerm] | None = None
 
 
-class Affinity(Struct):
+class Affinity(Struct, frozen=True):
     """The pod's affinity rules."""
 
     node_affinity: NodeAffinity | None = None
@@ -123,7 +123,7 @@ class Affinity(Struct):
     pod_anti_affinity: PodAffinity | None = None
 
 
-class Toleration(Struct):
+class Toleration(Struct, frozen=True):
     """A taint the pod puts up with; an empty key (with Exists) or effect matches all."""
 
     key: str = ""
@@ -133,7 +133,7 @@ class Toleration(Struct):
     toleration_seconds: int | None = None
 
 
-class ContainerPort(Struct):
+class ContainerPort(Struct, frozen=True):
     """A port of a container; `host_port` 0 means none on the host."""
 
     container_port: int = 0
@@ -142,14 +142,14 @@ class ContainerPort(Struct):
     protocol: str = ""
 
 
-class ResourceRequirements(Struct):
+class ResourceRequirements(Struct, frozen=True):
     """Requests and limits by resource name, as quantities."""
 
     requests: dict[str, Quantity] | None = None
     limits: dict[str, Quantity] | None = None
 
 
-class Container(Struct):
+class Container(Struct, frozen=True):
     """A container or init container; `restart_policy` Always makes an init container a sidecar."""
 
     name: str = ""
@@ -159,13 +159,13 @@ class Container(Struct):
     restart_policy: str | None = None
 
 
-class PodSchedulingGate(Struct):
+class PodSchedulingGate(Struct, frozen=True):
     """A gate that keeps the pod out of the queue until it is removed."""
 
     name: str = ""
 
 
-class TopologySpreadConstraint(Struct):
+class TopologySpreadConstraint(Struct, frozen=True):
     """How evenly matching pods must spread over `topology_key` domains."""
 
     max_skew: int = 0
@@ -178,19 +178,19 @@ class TopologySpreadConstraint(Struct):
     match_label_keys: list[str] | None = None
 
 
-class PersistentVolumeClaimSource(Struct):
+class PersistentVolumeClaimSource(Struct, frozen=True):
     """A volume that names a claim."""
 
     claim_name: str = ""
 
 
-class ImageVolumeSource(Struct):
+class ImageVolumeSource(Struct, frozen=True):
     """A volume made of an image."""
 
     reference: str = ""
 
 
-class Volume(Struct):
+class Volume(Struct, frozen=True):
     """A volume of the pod, cut to the kinds that bind a pod to nodes; the others decode as neither."""
 
     name: str = ""
@@ -204,7 +204,7 @@ class Volume(Struct):
     csi: dict[str, Any] | None = None
 
 
-class PodResourceClaim(Struct):
+class PodResourceClaim(Struct, frozen=True):
     """A claim on devices (dynamic resource allocation)."""
 
     name: str = ""
@@ -212,7 +212,7 @@ class PodResourceClaim(Struct):
     resource_claim_template_name: str | None = None
 
 
-class PodSpec(Struct):
+class PodSpec(Struct, frozen=True):
     """What the pod asks for."""
 
     node_name: str = ""
@@ -234,7 +234,7 @@ class PodSpec(Struct):
     termination_grace_period_seconds: int | None = None
 
 
-class PodCondition(Struct):
+class PodCondition(Struct, frozen=True):
     """One condition of a pod; times are RFC 3339 strings, kept as they came."""
 
     type: str = ""
@@ -245,7 +245,7 @@ class PodCondition(Struct):
     observed_generation: int | None = None
 
 
-class ContainerStatus(Struct):
+class ContainerStatus(Struct, frozen=True):
     """What the kubelet actuated for a container, for in-place resize."""
 
     name: str = ""
@@ -253,7 +253,7 @@ class ContainerStatus(Struct):
     allocated_resources: dict[str, Quantity] | None = None
 
 
-class PodStatus(Struct):
+class PodStatus(Struct, frozen=True):
     """What is known of the pod's life."""
 
     phase: str = ""
@@ -266,7 +266,7 @@ class PodStatus(Struct):
     allocated_resources: dict[str, Quantity] | None = None
 
 
-class Pod(Struct):
+class Pod(Struct, frozen=True):
     """A v1 Pod."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -274,7 +274,7 @@ class Pod(Struct):
     status: PodStatus = PodStatus()
 
 
-class Taint(Struct):
+class Taint(Struct, frozen=True):
     """A node's repulsion of pods that do not tolerate it."""
 
     key: str = ""
@@ -282,28 +282,28 @@ class Taint(Struct):
     effect: str = ""
 
 
-class ContainerImage(Struct):
+class ContainerImage(Struct, frozen=True):
     """An image a node already holds, under all its names."""
 
     names: list[str] | None = None
     size_bytes: int = 0
 
 
-class NodeCondition(Struct):
+class NodeCondition(Struct, frozen=True):
     """One condition of a node."""
 
     type: str = ""
     status: str = ""
 
 
-class NodeSpec(Struct):
+class NodeSpec(Struct, frozen=True):
     """What the administrator says of a node."""
 
     unschedulable: bool = False
     taints: list[Taint] | None = None
 
 
-class NodeStatus(Struct):
+class NodeStatus(Struct, frozen=True):
     """What the kubelet says of a node."""
 
     allocatable: dict[str, Quantity] | None = None
@@ -312,7 +312,7 @@ class NodeStatus(Struct):
     images: list[ContainerImage] | None = None
 
 
-class Node(Struct):
+class Node(Struct, frozen=True):
     """A v1 Node."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -320,7 +320,7 @@ class Node(Struct):
     status: NodeStatus = NodeStatus()
 
 
-class PriorityClass(Struct):
+class PriorityClass(Struct, frozen=True):
     """A scheduling.k8s.io/v1 PriorityClass; read only for objects that come from files."""
 
     metadata: ObjectMeta = ObjectMeta()

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.row_follower import RowFollower
 from bayplan.framework.filtering import Filtering
 from bayplan.framework.interface import (
     MAX_NODE_SCORE,
@@ -15,7 +16,6 @@ from bayplan.framework.interface import (
     Reads,
     Scores,
 )
-from bayplan.framework.row_follower import RowFollower
 from bayplan.framework.runtime import Framework, WeightedScore
 from bayplan.framework.status import Code
 

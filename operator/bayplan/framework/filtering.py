@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.row_follower import RowFollower
 from bayplan.framework.interface import CycleState, FilterPlugin, PreFilterPlugin, Reads, Rejections
-from bayplan.framework.row_follower import RowFollower
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Diagnosis, Status
 
@@ -130,8 +130,8 @@ class Filtering:
     def _diagnose(self, pod: PodInfo) -> Diagnosis:
         count = len(self._nodes)
         if self.rejection is not None:
-            plugins = frozenset(self.rejection.plugin.split()) if self.rejection.plugin else frozenset()
-            return Diagnosis(count, rejector_plugins=plugins, pre_filter_message=self.rejection.message)
+            rejectors = frozenset(self.rejection.plugin.split())
+            return Diagnosis(count, rejector_plugins=rejectors, pre_filter_message=self.rejection.message)
         rows = self._nodes.rows()
         reasons: dict[str, int] = {}
         plugins: set[str] = set()
@@ -158,7 +158,9 @@ class Filtering:
         True if what they say differs from last time, so that every row must be asked again.
         """
         before = (self.rejection, self._narrowed_to, self._filters)
-        self.rejection, self._narrowed_to, self._narrowed_by = None, None, []
+        self.rejection = None
+        self._narrowed_to = None
+        self._narrowed_by = []
         skipped: set[str] = set()
         for plugin in self._framework.pre_filters:
             result = plugin.pre_filter(self._state, pod, self._nodes)
@@ -166,13 +168,13 @@ class Filtering:
             if status.code is Code.SKIP:
                 skipped.add(plugin.name)
             elif status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                self.rejection = Status(status.code, status.reasons, plugin.name)
+                self.rejection = Status(status.code, status.reasons, status.plugin or plugin.name)
                 break
             elif not status.ok:
-                self.rejection = self.rejection or Status(status.code, status.reasons, plugin.name)
+                self.rejection = self.rejection or Status(status.code, status.reasons, status.plugin or plugin.name)
             if result.node_names is not None:
                 self._narrowed_by.append(plugin.name)
-                known = self._narrowed_to
+                known: frozenset[str] | None = self._narrowed_to
                 self._narrowed_to = result.node_names if known is None else known & result.node_names
                 if not self._narrowed_to:
                     self.rejection = self._nothing_left()

@@ -79,7 +79,7 @@ class Framework:
         """
         known = pod.signatures.get(id(self), _UNSHARED)
         if known is not _UNSHARED:
-            return known  # type: ignore[return-value]  # only hashables are stored below
+            return known
         parts: list[Hashable] = []
         for sign in self._signers:
             part = sign(pod) if sign is not None else None

@@ -86,7 +86,3 @@ class Diagnosis:
 
 
 NO_NODES = "no nodes available to schedule pods"
-
-
-class CycleError(Exception):
-    """A scheduling cycle that could not decide; the pod is retried after the error back-off."""

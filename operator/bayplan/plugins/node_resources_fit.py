@@ -8,7 +8,7 @@ import numpy as np
 from bayplan.api.objects import Node
 from bayplan.api.quantity import MAX_AMOUNT
 from bayplan.cache.change_log import Rows
-from bayplan.cache.node_table import NodeTable
+from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended, is_scalar, node_allocatable
 from bayplan.config.types import NodeResourcesFitArgs
@@ -80,6 +80,7 @@ class NodeResourcesFit:
         requests = pod.requests
         for resource in self._resources:
             name = resource.name
+            taken: Column | None
             if name == CPU:
                 taken, wanted = nodes.non_zero_cpu, requests.scoring_cpu
             elif name == MEMORY:

@@ -68,7 +68,8 @@ def _allocated(usages: Sequence[Usage | None], weights: Sequence[int], least: bo
             score = np.minimum(taken, allocatable) * MAX_NODE_SCORE // divisor
         total += score * weight
         weight_sum += counted * weight
-    return total // np.maximum(weight_sum, 1)
+    mean: Scores = total // np.maximum(weight_sum, 1)
+    return mean
 
 
 def _requested_to_capacity_ratio(
@@ -91,4 +92,5 @@ def _requested_to_capacity_ratio(
         weight_sum += counted * weight
     # round(total / weight_sum) of non-negative integers, without floats.
     divisor = np.maximum(weight_sum, 1)
-    return (2 * total + divisor) // (2 * divisor)
+    rounded: Scores = (2 * total + divisor) // (2 * divisor)
+    return rounded

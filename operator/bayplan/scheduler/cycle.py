@@ -1,8 +1,9 @@
 """The pure scheduling cycle: a pod and the node table in, a placement or the reasons against one out."""
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from time import perf_counter
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from bayplan.framework.evaluation import Evaluation
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Diagnosis
 from bayplan.scheduler.trace import Trace, trace_attempt
+
+ExtensionPointObserver = Callable[[str, str, str, float], None]
+"""Told `(extension_point, status, profile, seconds)`; measuring is all the clock is for, no decision reads it."""
 
 _MIN_FEASIBLE_NODES_TO_FIND = 100
 _MIN_PERCENTAGE = 5
@@ -52,8 +56,9 @@ class SchedulingCycle:
     known shape cost what changed since, not what exists.
     """
 
-    def __init__(self, nodes: NodeTable) -> None:
+    def __init__(self, nodes: NodeTable, *, observe: ExtensionPointObserver | None = None) -> None:
         self._nodes = nodes
+        self._observe = observe
         self._evaluations: OrderedDict[tuple[int, Hashable], Evaluation] = OrderedDict()
         self._next_start = 0
 
@@ -63,10 +68,12 @@ class SchedulingCycle:
         Among nodes with the same best total the one first in the table wins, which for equal nodes is the one that
         was added first.
         """
+        started = perf_counter()
         evaluation = self._evaluation(pod, framework)
         evaluation.refresh(pod)
         sampled = self._sample(evaluation, framework)
         feasible_count = evaluation.filtering.feasible_count() if sampled is None else len(sampled)
+        filtered = self._report("Filter", feasible_count > 0, framework, started)
         if feasible_count == 0:
             return self._fit_error(pod, framework, evaluation, explain=explain)
         score: int | None = None
@@ -80,8 +87,17 @@ class SchedulingCycle:
             totals = _total(evaluation, pod, sampled)
             best = int(totals.argmax())
             row, score = int(sampled[best]), int(totals[best])
+        if score is not None:
+            self._report("Score", True, framework, filtered)
         trace = trace_attempt(self._nodes, evaluation, pod, sampled) if explain else None
         return Placement(self._nodes.names[row], score, feasible_count, trace)
+
+    def _report(self, point: str, ok: bool, framework: Framework, started: float) -> float:
+        """Tell how long an extension point took for all nodes; returns the time now."""
+        now = perf_counter()
+        if self._observe is not None:
+            self._observe(point, "Success" if ok else "Unschedulable", framework.profile_name, now - started)
+        return now
 
     def _fit_error(self, pod: PodInfo, framework: Framework, evaluation: Evaluation, *, explain: bool) -> FitError:
         diagnosis = evaluation.filtering.diagnose(pod)

@@ -51,3 +51,22 @@ class RowFollower:
         if usage is None or objects is None:
             return _EVERYTHING
         return RowChange(everything=False, usage=usage, objects=objects)
+
+
+class ObjectFollower:
+    """One reader's place in the log of node objects alone; for readers that pods do not concern."""
+
+    __slots__ = ("_at", "_layout", "_nodes")
+
+    def __init__(self, nodes: NodeTable) -> None:
+        self._nodes = nodes
+        self._layout = -1
+        self._at = 0
+
+    def follow(self) -> Rows | None:
+        """The rows whose node object changed since the last call; None when all must be read anew, as at first."""
+        nodes, at, layout = self._nodes, self._at, self._layout
+        self._at, self._layout = nodes.objects_changed.position, nodes.layout
+        if layout != nodes.layout:
+            return None
+        return nodes.objects_changed.since(at) if at != self._at else _NO_ROWS

@@ -1,0 +1,88 @@
+"""`bayplan run`: the scheduler against a cluster."""
+
+import asyncio
+import logging
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bayplan.config.errors import ConfigurationError
+from bayplan.config.load import default_configuration, load_configuration
+from bayplan.config.types import SchedulerConfiguration
+
+logger = logging.getLogger(__name__)
+
+_LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
+
+
+def run(  # noqa: PLR0917  typer turns each parameter into a flag
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", help="KubeSchedulerConfiguration or legacy Policy; without it one profile, MostAllocated."
+        ),
+    ] = None,
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(
+            "--kubeconfig",
+            help="How to reach the cluster; otherwise $KUBECONFIG, the pod's own account, ~/.kube/config.",
+        ),
+    ] = None,
+    context: Annotated[str | None, typer.Option("--context", help="The kubeconfig context to use.")] = None,
+    scheduler_name: Annotated[
+        str | None, typer.Option("--scheduler-name", help="Rename the only profile: pods ask for it by this name.")
+    ] = None,
+    bind_address: Annotated[
+        str, typer.Option("--bind-address", help="Address that serves /metrics, /livez and /readyz.")
+    ] = "0.0.0.0",  # noqa: S104  probes and scrapes come from outside the pod
+    http_port: Annotated[
+        int, typer.Option("--http-port", min=0, max=65535, help="Its port; 0 picks a free one.")
+    ] = 10259,
+    verbosity: Annotated[int, typer.Option("--verbosity", "-v", min=0, max=2, help="0 warnings, 1 info, 2 debug.")] = 1,
+) -> None:
+    """Schedule the pods that name one of our profiles, until SIGTERM."""
+    logging.basicConfig(
+        level=_LEVELS[verbosity], stream=sys.stderr, format="%(asctime)s %(levelname).1s %(name)s %(message)s"
+    )
+    # Imported here so that the other commands do not pay for kopf and the API client.
+    from bayplan.api.credentials import load_credentials  # noqa: PLC0415
+    from bayplan.api.errors import CredentialsError  # noqa: PLC0415
+    from bayplan.controller.app import App, ServeOptions  # noqa: PLC0415
+
+    try:
+        configuration = (
+            default_configuration(scheduler_name=scheduler_name)
+            if config is None
+            else load_configuration(config, scheduler_name=scheduler_name)
+        )
+    except ConfigurationError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from None
+    _warn(configuration)
+
+    async def serve() -> int:
+        file = kubeconfig or (
+            Path(configuration.client_connection.kubeconfig) if configuration.client_connection.kubeconfig else None
+        )
+        credentials = load_credentials(file, context)
+        return await App(configuration, credentials, ServeOptions(bind_address, http_port)).run()
+
+    try:
+        raise typer.Exit(asyncio.run(serve()))
+    except CredentialsError as error:
+        typer.echo(f"bayplan: {error}", err=True)
+        raise typer.Exit(2) from None
+    except OSError as error:
+        typer.echo(f"bayplan: {bind_address}:{http_port}: {error.strerror or error}", err=True)
+        raise typer.Exit(1) from None
+
+
+def _warn(configuration: SchedulerConfiguration) -> None:
+    """Say what the configuration asks for that this version does not do."""
+    if configuration.leader_election.leader_elect:
+        logger.warning("leaderElection.leaderElect is not implemented yet: run one replica only")
+    if configuration.extenders:
+        logger.warning("extenders are not implemented yet and are not called")

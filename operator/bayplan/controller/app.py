@@ -1,0 +1,293 @@
+"""The running scheduler: every part made once, wired together, started in order and stopped in order."""
+
+import asyncio
+import gc
+import logging
+import signal
+import socket
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from bayplan import __version__
+from bayplan.api.client import ApiClient
+from bayplan.api.credentials import Credentials
+from bayplan.api.objects import Node, Pod
+from bayplan.api.reflector import Reflector
+from bayplan.cache.cache import Cache
+from bayplan.cache.pod_info import PodInfo
+from bayplan.config.types import SchedulerConfiguration
+from bayplan.controller.handover import Handover
+from bayplan.controller.intake import Access, PendingPod, build_registry, field_selector, operator_settings
+from bayplan.controller.operator_thread import OperatorThread
+from bayplan.controller.resync import IntakeResync
+from bayplan.framework.runtime import Framework
+from bayplan.plugins.registry import build_frameworks
+from bayplan.queue.queueing_hints import GateRejection, QueueProfile
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.scheduler.allocation import allocation_summary
+from bayplan.scheduler.binder import Binder
+from bayplan.scheduler.cycle import SchedulingCycle
+from bayplan.scheduler.dispatcher import Dispatcher
+from bayplan.scheduler.event_handlers import AssignedPodEvents, NodeEvents, PendingPodEvents
+from bayplan.scheduler.event_recorder import EventRecorder
+from bayplan.scheduler.observer import WatchState
+from bayplan.scheduler.scheduler import Scheduler
+from bayplan.server.health import HealthChecks
+from bayplan.server.http import HttpServer
+from bayplan.server.metrics import SchedulerMetrics
+from bayplan.server.state import StateSources
+
+logger = logging.getLogger(__name__)
+
+_ASSIGNED = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+_RESYNC_SECONDS = 60.0
+_DRAIN_BINDS_SECONDS = 15.0
+_DRAIN_CALLS_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """Where metrics and health are served; port 0 picks a free one."""
+
+    bind_address: str
+    http_port: int
+
+
+class App:
+    """One scheduler process, from its configuration to its exit code."""
+
+    def __init__(self, configuration: SchedulerConfiguration, credentials: Credentials, options: ServeOptions) -> None:
+        self._credentials = credentials
+        self._options = options
+        self._stop = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._failed: BaseException | None = None
+        names = frozenset(profile.scheduler_name for profile in configuration.profiles)
+
+        self.cache = Cache()
+        frameworks = build_frameworks(configuration, self.cache.nodes)
+        self.metrics = SchedulerMetrics(
+            profiles=sorted(names),
+            sources=StateSources(
+                pending=self._pending_counts,
+                cache=self.cache.sizes,
+                allocation=lambda: allocation_summary(self.cache.nodes),
+                watches=self._watch_states,
+            ),
+        )
+        self.queue = SchedulingQueue(
+            clock=time.monotonic,
+            profiles=queue_profiles(frameworks),
+            initial_backoff_seconds=configuration.pod_initial_backoff_seconds,
+            max_backoff_seconds=configuration.pod_max_backoff_seconds,
+            sort_key=next(iter(frameworks.values())).queue_sort.sort_key,
+            observer=self.metrics,
+        )
+        connection = configuration.client_connection
+        self._client = self._make_client(connection.qps, connection.burst)
+        # Events have a rate limit of their own, as in kube-scheduler, so that they never hold up a bind.
+        self._events_client = self._make_client(connection.qps, connection.burst)
+        self._dispatcher = Dispatcher(self._client, self._events_client)
+        recorder = EventRecorder(
+            emit=self._dispatcher.send, now=lambda: datetime.now(UTC), hostname=socket.gethostname()
+        )
+        binder = Binder(
+            self._client,
+            node_exists=self.cache.has_node,
+            confirmed=lambda uid: not self.cache.is_assumed(uid),
+            on_ambiguous=self.metrics.bind_ambiguous,
+        )
+        self.scheduler = Scheduler(
+            cache=self.cache,
+            queue=self.queue,
+            cycle=SchedulingCycle(self.cache.nodes, observe=self.metrics.extension_point),
+            frameworks=frameworks,
+            dispatcher=self._dispatcher,
+            binder=binder,
+            recorder=recorder,
+            observer=self.metrics,
+        )
+        self._pending = PendingPodEvents(
+            self.cache, self.queue, self.scheduler.wake, self.metrics, profiles=names, on_gone=recorder.forget
+        )
+        wake = self.scheduler.wake
+        self._nodes = Reflector(
+            credentials,
+            "/api/v1/nodes",
+            Node,
+            handler=NodeEvents(self.cache, self.queue, wake, self.metrics),
+            keep_undecodable=False,
+            on_undecodable=self._undecodable("Node"),
+        )
+        self._pods = Reflector(
+            credentials,
+            "/api/v1/pods",
+            Pod,
+            handler=AssignedPodEvents(self.cache, self.queue, wake, self.metrics, on_gone=recorder.forget),
+            field_selector=_ASSIGNED,
+            on_undecodable=self._undecodable("Pod"),
+        )
+        self._resync = IntakeResync(
+            self._client,
+            field_selector(names),
+            queued=self.queue.uids,
+            known=lambda uid: self.queue.get(uid) is not None or self.cache.node_of(uid) is not None,
+            gone=self._pending.gone,
+            changed=self._pending.changed,
+            ours=lambda pod: pod.spec.scheduler_name in names,
+        )
+        handover: Handover[PendingPod] = Handover(self._take)
+        access = Access(credentials.server, self._open_session)
+        self._operator = OperatorThread(lambda: build_registry(access, handover.put), lambda: operator_settings(names))
+        self._loop = asyncio.get_running_loop()
+        self._last_token: str | None = None
+        self._health = HealthChecks()
+        self._health.add_readiness("nodes-synced", lambda: None if self._nodes.synced else "nodes are not listed yet")
+        self._health.add_readiness("pods-synced", lambda: None if self._pods.synced else "pods are not listed yet")
+        self._health.add_readiness("intake", lambda: None if self._operator.ready else "kopf has not started")
+        self._server = HttpServer(self.metrics.registry, self._health)
+
+    async def run(self) -> int:
+        """Schedule until told to stop; 0 after a signal, 1 if a part that must not end did."""
+        loop = asyncio.get_running_loop()
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(signum, self._stop.set)
+        await self._server.start(self._options.bind_address, self._options.http_port)
+        self._dispatcher.start()
+        self._spawn("nodes", self._nodes.run())
+        self._spawn("pods", self._pods.run())
+        try:
+            if await self._synced():
+                logger.info("caches synced nodes=%d pods=%d", len(self.cache.nodes), self.cache.sizes().pods)
+                # What was listed stays: keep the collector from walking it at every full collection.
+                gc.collect()
+                gc.freeze()
+                self._operator.start()
+                self._spawn("scheduler", self.scheduler.run())
+                self._spawn("resync", self._resync.run(_RESYNC_SECONDS))
+                await self._stop.wait()
+        finally:
+            await self._shut_down()
+        if self._failed is not None:
+            logger.critical("ending because a part failed error=%r", self._failed)
+            return 1
+        return 0
+
+    async def _synced(self) -> bool:
+        """Wait for both caches; False if told to stop first."""
+        while not (self._nodes.synced and self._pods.synced):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.02):
+                    await self._stop.wait()
+            if self._stop.is_set():
+                return False
+        return True
+
+    async def _shut_down(self) -> None:
+        """Stop deciding, let binds under way finish, then end everything else."""
+        self._health.begin_shutdown()
+        self._operator.stop()
+        self.scheduler.stop()
+        await self._dispatcher.drain(binds_seconds=_DRAIN_BINDS_SECONDS, calls_seconds=_DRAIN_CALLS_SECONDS)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._client.close()
+        await self._events_client.close()
+        await self._server.stop()
+
+    def _spawn(self, name: str, work: Awaitable[None]) -> None:
+        """Run a part that must not end; if it does, the process ends with it rather than go on half alive."""
+
+        async def guarded() -> None:
+            try:
+                await work
+            except Exception as error:  # noqa: BLE001  reported by run, which exits with it
+                self._failed = self._failed or error
+            else:
+                if not self._stop.is_set():
+                    self._failed = RuntimeError(f"{name} ended")
+            self._stop.set()
+
+        self._tasks.append(asyncio.create_task(guarded(), name=name))
+
+    def _take(self, told: PendingPod) -> None:
+        """One message of the intake, on the scheduler's loop."""
+        if told.pod is not None:
+            self._pending.changed(told.pod)
+            return
+        if told.error:
+            logger.warning("pod left out pod=%r error=%s", told.key, told.error)
+            self.metrics.undecodable("Pod")
+        self._pending.gone(told.uid)
+
+    async def _open_session(self) -> aiohttp.ClientSession:
+        """A session for kopf, made on kopf's loop, with a token asked for on ours.
+
+        kopf logs in again when a session was refused, so a second call means the token of the first is no good.
+        """
+        wanted = asyncio.run_coroutine_threadsafe(self._token(), self._loop)
+        token = await asyncio.wrap_future(wanted)
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=self._credentials.ssl_context()),
+            headers={"User-Agent": f"bayplan/{__version__} kopf"}
+            | ({"Authorization": f"Bearer {token}"} if token else {}),
+            proxy=self._credentials.proxy,
+        )
+
+    async def _token(self) -> str | None:
+        if self._last_token is not None:
+            self._credentials.invalidate(self._last_token)
+        self._last_token = await self._credentials.token()
+        return self._last_token
+
+    def _make_client(self, qps: float, burst: int) -> ApiClient:
+        host = urlsplit(self._credentials.server).netloc
+
+        def on_request(method: str, code: str, seconds: float) -> None:
+            self.metrics.rest_request(method, code, host, seconds)
+
+        def on_throttle(method: str, seconds: float) -> None:
+            self.metrics.throttled(method, host, seconds)
+
+        return ApiClient(self._credentials, qps=qps, burst=burst, on_request=on_request, on_throttle=on_throttle)
+
+    def _undecodable(self, kind: str) -> Callable[[str, str], None]:
+        def report(key: str, error: str) -> None:
+            logger.warning("object cannot be read kind=%s name=%r error=%s", kind, key, error)
+            self.metrics.undecodable(kind)
+
+        return report
+
+    def _pending_counts(self) -> dict[str, int]:
+        return self.queue.pending()
+
+    def _watch_states(self) -> dict[str, WatchState]:
+        now = time.monotonic()
+        return {
+            name: WatchState(reflector.last_event_age(now), reflector.relists_total)
+            for name, reflector in (("nodes", self._nodes), ("pods", self._pods))
+        }
+
+
+def queue_profiles(frameworks: Mapping[str, Framework]) -> dict[str, QueueProfile]:
+    """What the queue asks of each profile: what gates a pod, and which events wake it."""
+
+    def gate(framework: Framework, pod: PodInfo) -> GateRejection | None:
+        status = framework.run_pre_enqueue(pod)
+        return None if status.ok else GateRejection(status.plugin, status.message)
+
+    return {
+        name: QueueProfile(
+            pre_enqueue=partial(gate, framework),
+            registrations=framework.registrations(),
+        )
+        for name, framework in frameworks.items()
+    }

@@ -1,0 +1,147 @@
+"""The kopf handlers: unscheduled pods in, nothing out."""
+
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import kopf
+import msgspec
+
+from bayplan.api.objects import Pod
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_SCHEDULER = "default-scheduler"
+_NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPod:
+    """What the intake tells: a pod as it is now, or, with `pod` None, that the one with `uid` is no longer pending.
+
+    `error` says why a pod could not be read; then only `key` and `uid` are known.
+    """
+
+    uid: str
+    key: str
+    pod: Pod | None
+    error: str = ""
+
+
+Deliver = Callable[[PendingPod], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What kopf needs to talk to the API server: where, and how to open a session on kopf's own loop."""
+
+    server: str
+    open_session: Callable[[], Awaitable[aiohttp.ClientSession]]
+
+
+def field_selector(scheduler_names: Collection[str]) -> str:
+    """The server-side selector for the unscheduled pods of these schedulers.
+
+    Field selectors have no "or", so several profiles share one watch of all that is not default-scheduler's, and the
+    pods of strangers are dropped on arrival.
+    """
+    if len(scheduler_names) == 1:
+        (name,) = scheduler_names
+        ours = f"spec.schedulerName={_escaped(name)},"
+    else:
+        ours = "" if DEFAULT_SCHEDULER in scheduler_names else f"spec.schedulerName!={DEFAULT_SCHEDULER},"
+    return f"{ours}spec.nodeName=,{_NOT_FINISHED}"
+
+
+def _escaped(value: str) -> str:
+    """A value as field selectors want it (upstream: apimachinery fields.EscapeValue)."""
+    return value.replace("\\", "\\\\").replace(",", "\\,").replace("=", "\\=")
+
+
+def build_registry(access: Access, deliver: Deliver) -> kopf.OperatorRegistry:
+    """The operator's handlers: a login, and one that spies on pods.
+
+    Only `on.event` may be used on pods: every other kind of kopf handler writes annotations or finalizers on them. The
+    group is named because a bare "pods" makes kopf fail when any aggregated API is down.
+    """
+    registry = kopf.OperatorRegistry()
+
+    @kopf.on.login(registry=registry, id="bayplan")
+    async def login(**_: object) -> kopf.AiohttpSession:
+        return kopf.AiohttpSession(server=access.server, aiohttp_session=await access.open_session())
+
+    @kopf.on.event("", "v1", "pods", registry=registry, id="intake")
+    async def pod_event(event: kopf.RawEvent, **_: object) -> None:
+        deliver(read_event(event))
+
+    return registry
+
+
+def read_event(event: kopf.RawEvent) -> PendingPod:
+    """What a watch event says of a pod; never raises, since kopf would only log it and the pod be lost."""
+    body: Any = event["object"]
+    metadata = body.get("metadata") or {}
+    uid, key = str(metadata.get("uid", "")), f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+    if event["type"] == "DELETED":
+        return PendingPod(uid, key, None)
+    try:
+        return PendingPod(uid, key, msgspec.convert(body, Pod))
+    except (msgspec.ValidationError, RecursionError) as error:
+        return PendingPod(uid, key, None, error=str(error))
+
+
+def operator_settings(scheduler_names: Collection[str]) -> kopf.OperatorSettings:
+    """Set kopf up to watch and do nothing else: it keeps no state on objects, posts no events, looks for no CRDs."""
+    settings = kopf.OperatorSettings()
+    settings.watching.field_selectors["", "v1", "pods"] = field_selector(scheduler_names)
+    settings.watching.chunk_size = 500
+    settings.watching.server_timeout = 270
+    settings.persistence.diffbase_storage = NothingStored()
+    settings.persistence.progress_storage = NoProgress()
+    settings.posting.enabled = False
+    settings.scanning.disabled = True
+    settings.queueing.worker_limit = None
+    # A worker idles this long for its pod's next event; the default of 5 s keeps thousands of tasks around.
+    settings.queueing.idle_timeout = 1.0
+    settings.networking.error_backoffs = (0.5, 1, 2, 4, 8, 15)
+    # kopf would SIGKILL the whole process; ending it is the run command's business.
+    settings.process.ultimate_exiting_timeout = None
+    return settings
+
+
+class NothingStored(kopf.DiffBaseStorage):
+    """Remembers no last-handled state: there are no change handlers, and building it costs most of an event."""
+
+    def build(self, *, body: kopf.Body, extra_fields: Iterable[kopf.FieldSpec] | None = None) -> kopf.BodyEssence:
+        """The part of a body to compare: nothing."""
+        return kopf.BodyEssence({})
+
+    def fetch(self, *, body: kopf.Body) -> kopf.BodyEssence | None:
+        """The state handled last: none."""
+        return None
+
+    def store(self, *, body: kopf.Body, patch: kopf.Patch, essence: kopf.BodyEssence) -> None:
+        """Write nothing on the object."""
+
+
+class NoProgress(kopf.ProgressStorage):
+    """Remembers no handler's progress: spying handlers have none, and objects must stay untouched."""
+
+    def fetch(self, *, key: kopf.HandlerId, body: kopf.Body) -> kopf.ProgressRecord | None:
+        """A handler's progress: none."""
+        return None
+
+    def store(self, *, key: kopf.HandlerId, record: kopf.ProgressRecord, body: kopf.Body, patch: kopf.Patch) -> None:
+        """Write nothing on the object."""
+
+    def purge(self, *, key: kopf.HandlerId, body: kopf.Body, patch: kopf.Patch) -> None:
+        """Nothing is there to be removed."""
+
+    def touch(self, *, body: kopf.Body, patch: kopf.Patch, value: str | None) -> None:
+        """Leave the object alone."""
+
+    def clear(self, *, essence: kopf.BodyEssence) -> kopf.BodyEssence:
+        """The essence holds nothing of ours."""
+        return essence

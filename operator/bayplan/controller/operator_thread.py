@@ -1,0 +1,85 @@
+"""Runs the kopf operator in a thread of its own, and starts it again whenever it ends."""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+import kopf
+
+logger = logging.getLogger(__name__)
+
+_FIRST_PAUSE_SECONDS = 1.0
+_MAX_PAUSE_SECONDS = 30.0
+_STEADY_SECONDS = 60.0
+
+
+class OperatorThread:
+    """Keeps a kopf operator running until stopped.
+
+    kopf ends its operator on many faults that pass (a broken line, a 5xx that lasts, a token not renewed yet), and on
+    ending it cancels every task that was born on its loop meanwhile. In its own thread and loop it can do both without
+    touching watches, cache, queue and binds. After each start kopf lists all pods anew, so nothing is missed; what
+    vanished meanwhile is the resync's to find.
+    """
+
+    def __init__(
+        self, registry: Callable[[], kopf.OperatorRegistry], settings: Callable[[], kopf.OperatorSettings]
+    ) -> None:
+        self._registry = registry
+        self._settings = settings
+        self._stop = threading.Event()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
+        self.restarts = 0
+
+    def start(self) -> None:
+        """Start the thread."""
+        for name in ("kopf", "kopf.objects", "kopf.activities"):
+            logging.getLogger(name).setLevel(logging.ERROR)
+        self._thread.start()
+
+    @property
+    def ready(self) -> bool:
+        """Whether an operator is up and has logged in."""
+        return self._ready.is_set()
+
+    def stop(self) -> None:
+        """Tell the operator to end; `join` waits for it."""
+        self._stop.set()
+
+    async def join(self, seconds: float) -> bool:
+        """Wait for the thread's end without blocking the loop; False if it takes longer than `seconds`."""
+        await asyncio.get_running_loop().run_in_executor(None, self._thread.join, seconds)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        pause = _FIRST_PAUSE_SECONDS
+        while not self._stop.is_set():
+            started = time.monotonic()
+            problem = "it returned"
+            try:
+                asyncio.run(self._operate())
+            except Exception as error:  # noqa: BLE001  whatever ends kopf, it is started again
+                problem = f"{type(error).__name__}: {error}"
+            finally:
+                self._ready.clear()
+            if self._stop.is_set():
+                return
+            self.restarts += 1
+            if time.monotonic() - started >= _STEADY_SECONDS:
+                pause = _FIRST_PAUSE_SECONDS
+            logger.warning("kopf operator ended and is started again problem=%r pause=%.0fs", problem, pause)
+            self._stop.wait(pause)
+            pause = min(pause * 2, _MAX_PAUSE_SECONDS)
+
+    async def _operate(self) -> None:
+        await kopf.operator(
+            registry=self._registry(),
+            settings=self._settings(),
+            clusterwide=True,
+            standalone=True,
+            stop_flag=self._stop,
+            ready_flag=self._ready,
+        )

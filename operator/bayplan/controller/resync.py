@@ -1,0 +1,118 @@
+"""Finds what the intake missed: pods that vanished while it was not watching, and pods it never told of."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from urllib.parse import urlencode
+
+import msgspec
+
+from bayplan.api.client import ApiClient
+from bayplan.api.errors import AmbiguousError, UnreachableError
+from bayplan.api.objects import ObjectMeta, Pod
+from bayplan.scheduler.api_calls import pod_path
+
+logger = logging.getLogger(__name__)
+
+_METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_PAGE = 1000
+
+
+class _Item(msgspec.Struct, gc=False):
+    metadata: ObjectMeta
+
+
+class _ListMeta(msgspec.Struct, gc=False):
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _List(msgspec.Struct, gc=False):
+    metadata: _ListMeta
+    items: list[_Item] = []
+
+
+_list_decoder = msgspec.json.Decoder(_List)
+_pod_decoder = msgspec.json.Decoder(Pod)
+
+
+class IntakeResync:
+    """Compares the queue with a metadata-only list of the pending pods and repairs the difference.
+
+    kopf never reports what vanished between two of its watches, so without this a pod deleted in a gap would be tried
+    for ever. `queued` gives the UIDs held, `gone` drops one, `changed` takes a pod, `known` says whether a pod is
+    accounted for anywhere.
+    """
+
+    def __init__(
+        self,
+        client: ApiClient,
+        selector: str,
+        *,
+        queued: Callable[[], Collection[str]],
+        known: Callable[[str], bool],
+        gone: Callable[[str], None],
+        changed: Callable[[Pod], None],
+        ours: Callable[[Pod], bool],
+    ) -> None:
+        self._client = client
+        self._selector = selector
+        self._queued = queued
+        self._known = known
+        self._gone = gone
+        self._changed = changed
+        self._ours = ours
+        self._missing: set[str] = set()
+
+    async def run(self, period_seconds: float) -> None:
+        """Resync for ever, with a pause of `period_seconds` between."""
+        while True:
+            await asyncio.sleep(period_seconds)
+            await self.once()
+
+    async def once(self) -> None:
+        """Compare once; an API server that does not answer leaves everything as it is."""
+        before = set(self._queued())
+        listed = await self._list()
+        if listed is None:
+            return
+        ghosts = before - listed.keys()
+        for uid in ghosts:
+            self._gone(uid)
+        if ghosts:
+            logger.info("pods that are no longer pending left the queue pods=%d", len(ghosts))
+        unknown = {uid for uid in listed if not self._known(uid)}
+        # Once may be a matter of timing; twice means the intake did not tell.
+        for uid in unknown & self._missing:
+            await self._fetch(listed[uid])
+        self._missing = unknown
+
+    async def _list(self) -> dict[str, ObjectMeta] | None:
+        found: dict[str, ObjectMeta] = {}
+        token = ""
+        while True:
+            query = {"fieldSelector": self._selector, "limit": str(_PAGE)} | ({"continue": token} if token else {})
+            try:
+                response = await self._client.request(
+                    "GET", f"/api/v1/pods?{urlencode(query)}", accept=_METADATA_ONLY, timeout_seconds=30.0
+                )
+                page = _list_decoder.decode(response.body) if response.status == 200 else None
+            except (AmbiguousError, UnreachableError, msgspec.DecodeError):
+                page = None
+            if page is None:
+                return None
+            found.update((item.metadata.uid, item.metadata) for item in page.items)
+            token = page.metadata.continue_
+            if not token:
+                return found
+
+    async def _fetch(self, metadata: ObjectMeta) -> None:
+        try:
+            response = await self._client.request("GET", pod_path(metadata.namespace, metadata.name))
+            pod = _pod_decoder.decode(response.body) if response.status == 200 else None
+        except (AmbiguousError, UnreachableError, msgspec.DecodeError, ValueError):
+            return
+        if pod is not None and pod.metadata.uid == metadata.uid and self._ours(pod):
+            logger.info(
+                "pod the watch did not tell of enters the queue pod=%r", f"{metadata.namespace}/{metadata.name}"
+            )
+            self._changed(pod)

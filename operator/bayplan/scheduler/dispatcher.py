@@ -1,0 +1,168 @@
+"""Performs API calls: bounded, retried where that is safe, in order per pod, binds before everything else."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from bayplan.api.client import ApiClient
+from bayplan.api.errors import AmbiguousError, UnreachableError
+from bayplan.scheduler.api_calls import ApiCall
+
+logger = logging.getLogger(__name__)
+
+Job = Callable[[], Awaitable[None]]
+
+_RETRY_DELAYS_SECONDS = (0.1, 0.5, 2.0)
+_MAX_WAITING_CALLS = 20_000
+
+
+class Dispatcher:
+    """Runs binds at once up to a limit, and Events and status patches behind them with a limit of their own.
+
+    A lost Event or an old condition is a pity, a lost bind is not acceptable: jobs (binds) look after their own
+    retries and are never dropped; calls are retried on answers that promise it helps, then logged and given up, and
+    the oldest are dropped when very many wait. Status patches of one pod never overtake each other: only the latest
+    waiting one is sent. Events have a client, and so a rate limit, of their own, as in kube-scheduler. Workers are
+    few long-lived tasks, not one task a call, which costs less per pod.
+    """
+
+    def __init__(
+        self, client: ApiClient, events_client: ApiClient, *, bind_workers: int = 32, call_workers: int = 16
+    ) -> None:
+        self._client = client
+        self._events_client = events_client
+        self._jobs: deque[Job] = deque()
+        self._calls: deque[ApiCall] = deque()
+        self._latest_patch: dict[str, ApiCall] = {}
+        self._patching: set[str] = set()
+        self._worker_counts = (bind_workers, call_workers)
+        self._idle: tuple[deque[asyncio.Future[None]], deque[asyncio.Future[None]]] = (deque(), deque())
+        self._workers: list[asyncio.Task[None]] = []
+        self._busy = [0, 0]
+        self._dropped = 0
+        self._settled = asyncio.Event()
+        self._settled.set()
+
+    def start(self) -> None:
+        """Start the workers on the running loop."""
+        bind_workers, call_workers = self._worker_counts
+        self._workers = [asyncio.create_task(self._run(0), name=f"bind-{i}") for i in range(bind_workers)]
+        self._workers += [asyncio.create_task(self._run(1), name=f"call-{i}") for i in range(call_workers)]
+
+    @property
+    def jobs_in_flight(self) -> int:
+        """Binds waiting or under way; the scheduling loop pauses while there are too many."""
+        return len(self._jobs) + self._busy[0]
+
+    def submit(self, job: Job) -> None:
+        """Run a bind as soon as a worker is free."""
+        self._jobs.append(job)
+        self._wake(0)
+
+    def send(self, call: ApiCall) -> None:
+        """Send an Event when there is time."""
+        if len(self._calls) >= _MAX_WAITING_CALLS:
+            self._calls.popleft()
+            self._dropped += 1
+            if self._dropped == 1 or self._dropped % 1000 == 0:
+                logger.warning(
+                    "events are dropped because the API server takes them too slowly total=%d", self._dropped
+                )
+        self._calls.append(call)
+        self._wake(1)
+
+    def patch(self, uid: str, call: ApiCall) -> None:
+        """Patch a pod's status; a patch of the same pod that still waits is replaced."""
+        waiting = uid in self._latest_patch
+        self._latest_patch[uid] = call
+        if not waiting and uid not in self._patching:
+            self._wake(1)
+
+    async def drain(self, *, binds_seconds: float, calls_seconds: float) -> None:
+        """Wait until all binds, then all calls, are done, each at most that long; then end the workers."""
+        await self._wait_until(lambda: self.jobs_in_flight == 0, binds_seconds)
+        await self._wait_until(lambda: not (self._calls or self._latest_patch or self._busy[1]), calls_seconds)
+        left = self.jobs_in_flight + len(self._calls) + len(self._latest_patch)
+        if left:
+            logger.warning("ending with API calls not finished left=%d", left)
+        for worker in self._workers:
+            worker.cancel()
+        await asyncio.gather(*self._workers, return_exceptions=True)
+        self._workers = []
+
+    async def _wait_until(self, condition: Callable[[], bool], seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        while not condition() and (left := deadline - loop.time()) > 0:
+            self._settled.clear()
+            try:
+                async with asyncio.timeout(left):
+                    await self._settled.wait()
+            except TimeoutError:
+                return
+
+    async def _run(self, kind: int) -> None:
+        while True:
+            job = self._next(kind)
+            if job is None:
+                waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                self._idle[kind].append(waiter)
+                self._settled.set()
+                await waiter
+                continue
+            self._busy[kind] += 1
+            try:
+                await job()
+            except Exception:
+                # A worker must outlive any job: without it the queue behind it would stand still.
+                logger.exception("an API call failed unexpectedly")
+            finally:
+                self._busy[kind] -= 1
+
+    def _next(self, kind: int) -> Job | None:
+        if kind == 0:
+            return self._jobs.popleft() if self._jobs else None
+        for uid in self._latest_patch:
+            if uid not in self._patching:
+                call = self._latest_patch.pop(uid)
+                self._patching.add(uid)
+                return lambda: self._perform_patch(uid, call)
+        if self._calls:
+            call = self._calls.popleft()
+            return lambda: self._perform(self._events_client, call)
+        return None
+
+    def _wake(self, kind: int) -> None:
+        idle = self._idle[kind]
+        while idle:
+            waiter = idle.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+
+    async def _perform_patch(self, uid: str, call: ApiCall) -> None:
+        try:
+            await self._perform(self._client, call)
+        finally:
+            self._patching.discard(uid)
+
+    async def _perform(self, client: ApiClient, call: ApiCall) -> None:
+        """Send a call, again after answers that say it may work later; a lost Event is logged, not raised."""
+        problem = ""
+        for delay in (*_RETRY_DELAYS_SECONDS, None):
+            try:
+                response = await client.request(call.method, call.path, body=call.body, content_type=call.content_type)
+            except (AmbiguousError, UnreachableError) as error:
+                problem = str(error)
+            else:
+                if response.status < 400:
+                    return
+                problem = f"status {response.status}"
+                if response.status not in {409, 500, 503, 504} or (response.status == 409 and call.method == "POST"):
+                    break
+            if delay is not None:
+                await asyncio.sleep(delay)
+        # 404 and 422 are what a pod deleted, or recreated under its name, answers: nobody misses that write.
+        level = logging.DEBUG if problem in {"status 404", "status 409", "status 422"} else logging.WARNING
+        logger.log(level, "API call given up method=%s about=%r problem=%s", call.method, call.about, problem)

@@ -1,0 +1,195 @@
+"""What watch events mean for cache and queue: the only way the cluster's news reach the scheduler."""
+
+import logging
+from collections.abc import Callable
+
+from bayplan.api.objects import Node, Pod
+from bayplan.api.quantity import QuantityError
+from bayplan.cache.cache import Cache, is_finished
+from bayplan.cache.pod_info import PodInfo
+from bayplan.queue import cluster_event as events
+from bayplan.queue.cluster_event import ClusterEvent
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.scheduler.observer import SchedulerObserver
+
+logger = logging.getLogger(__name__)
+
+
+class NodeEvents:
+    """Keeps the cache's nodes, and wakes pods that a changed node may help."""
+
+    def __init__(
+        self, cache: Cache, queue: SchedulingQueue, wake: Callable[[], None], observer: SchedulerObserver
+    ) -> None:
+        self._cache = cache
+        self._queue = queue
+        self._wake = wake
+        self._observer = observer
+
+    def on_add(self, node: Node) -> None:
+        """A node appeared."""
+        if self._set(node):
+            self._queue.move_all(events.NODE_ADD, None, node)
+            self._wake()
+
+    def on_update(self, old: Node, new: Node) -> None:
+        """A node changed; one move per kind of change, as kube-scheduler splits them."""
+        if not self._set(new):
+            return
+        for event in node_changes(old, new):
+            self._queue.move_all(event, old, new)
+        self._wake()
+
+    def on_delete(self, node: Node) -> None:
+        """A node went away."""
+        self._cache.remove_node(node.metadata.name)
+        self._queue.move_all(events.NODE_DELETE, node, None)
+        self._wake()
+
+    def on_synced(self) -> None:
+        """All nodes there were at the start are known."""
+
+    def _set(self, node: Node) -> bool:
+        try:
+            self._cache.set_node(node)
+        except QuantityError as error:
+            # A node whose capacity nobody can read must not be chosen on what it had before.
+            logger.warning("node left out node=%r error=%s", node.metadata.name, error)
+            self._observer.undecodable("Node")
+            self._cache.remove_node(node.metadata.name)
+            return False
+        return True
+
+
+class AssignedPodEvents:
+    """Keeps what pods take on nodes, whoever placed them, and wakes pods that freed room may help."""
+
+    def __init__(
+        self,
+        cache: Cache,
+        queue: SchedulingQueue,
+        wake: Callable[[], None],
+        observer: SchedulerObserver,
+        *,
+        on_gone: Callable[[str], None],
+    ) -> None:
+        self._cache = cache
+        self._queue = queue
+        self._wake = wake
+        self._observer = observer
+        self._on_gone = on_gone
+
+    def on_add(self, pod: Pod) -> None:
+        """A pod with a node appeared: one of ours confirmed, or another's."""
+        info = PodInfo(pod)
+        assumed = self._cache.is_assumed(info.uid)
+        if self._set(info) and not is_finished(pod):
+            # Bound by somebody else while it waited here: it is nobody's to schedule any more.
+            if not assumed:
+                self._queue.delete(info.uid)
+            self._queue.move_all(events.ASSIGNED_POD_ADD, None, info)
+            self._wake()
+
+    def on_update(self, old: Pod, new: Pod) -> None:
+        """A pod on a node changed; only labels and lower requests can help a waiting pod."""
+        before, after = PodInfo(old), PodInfo(new)
+        if is_finished(new):
+            self._gone(before)
+            return
+        if not self._set(after):
+            return
+        if old.metadata.labels != new.metadata.labels:
+            self._queue.move_all(events.ASSIGNED_POD_UPDATE, before, after)
+            self._wake()
+        if new.spec is not old.spec and _scaled_down(before, after):
+            self._queue.move_all(events.ASSIGNED_POD_SCALE_DOWN, before, after)
+            self._wake()
+
+    def on_delete(self, pod: Pod) -> None:
+        """A pod left its node, by deletion or by ending (the watch leaves finished pods out)."""
+        self._gone(PodInfo(pod))
+
+    def on_synced(self) -> None:
+        """All pods on nodes there were at the start are known."""
+
+    def _gone(self, pod: PodInfo) -> None:
+        self._cache.remove_pod(pod.uid)
+        self._on_gone(pod.uid)
+        self._queue.move_all(events.ASSIGNED_POD_DELETE, pod, None)
+        self._wake()
+
+    def _set(self, pod: PodInfo) -> bool:
+        try:
+            self._cache.set_pod(pod)
+        except QuantityError as error:
+            logger.warning("pod on a node not counted pod=%r error=%s", pod.key, error)
+            self._observer.undecodable("Pod")
+            return False
+        return True
+
+
+class PendingPodEvents:
+    """Feeds the queue with unscheduled pods; a thin seam, whatever does the watching."""
+
+    def __init__(
+        self,
+        cache: Cache,
+        queue: SchedulingQueue,
+        wake: Callable[[], None],
+        observer: SchedulerObserver,
+        *,
+        profiles: frozenset[str],
+        on_gone: Callable[[str], None],
+    ) -> None:
+        self._cache = cache
+        self._queue = queue
+        self._wake = wake
+        self._observer = observer
+        self._profiles = profiles
+        self._on_gone = on_gone
+
+    def changed(self, pod: Pod) -> None:
+        """A pending pod was added or changed; one that cannot be read is reported by name and left out."""
+        if pod.spec.scheduler_name not in self._profiles or pod.spec.node_name or is_finished(pod):
+            return
+        info = PodInfo(pod)
+        if self._cache.node_of(info.uid) is not None:
+            # Assumed: a late event of a pod that is on its way to a node.
+            return
+        try:
+            _ = info.requests
+        except QuantityError as error:
+            logger.warning("pod left out pod=%r error=%s", info.key, error)
+            self._observer.undecodable("Pod")
+            self._queue.delete(info.uid)
+            return
+        self._queue.update(None, info)
+        self._wake()
+
+    def gone(self, uid: str) -> None:
+        """The pod is no longer pending: deleted, ended, or bound, which the other watch tells."""
+        self._queue.delete(uid)
+        self._on_gone(uid)
+
+
+def node_changes(old: Node, new: Node) -> list[ClusterEvent]:
+    """The kinds of change between two versions of a node (upstream: eventhandlers.go, framework/events.go)."""
+    changes = []
+    if old.status.allocatable != new.status.allocatable:
+        changes.append(events.NODE_ALLOCATABLE)
+    if old.metadata.labels != new.metadata.labels:
+        changes.append(events.NODE_LABEL)
+    if old.spec.taints != new.spec.taints or (old.spec.unschedulable and not new.spec.unschedulable):
+        changes.append(events.NODE_TAINT)
+    before = {(c.type, c.status) for c in old.status.conditions or ()}
+    if before != {(c.type, c.status) for c in new.status.conditions or ()}:
+        changes.append(events.NODE_CONDITION)
+    return changes
+
+
+def _scaled_down(before: PodInfo, after: PodInfo) -> bool:
+    try:
+        had, has = before.placed.amounts, after.placed.amounts
+    except QuantityError:
+        return False
+    return any(has.get(name, 0) < amount for name, amount in had.items())

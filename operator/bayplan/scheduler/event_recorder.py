@@ -1,0 +1,134 @@
+"""Kubernetes Events in events.k8s.io/v1, with kube-scheduler's texts and its aggregation into series."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+import msgspec
+
+from bayplan.api.client import path_segment
+from bayplan.cache.pod_info import PodInfo
+from bayplan.scheduler.api_calls import JSON, MERGE_PATCH, ApiCall, rfc3339_micro
+
+_What = tuple[Literal["Normal", "Warning"], str, str]
+"""An event's type, reason and action."""
+
+_MAX_NOTE_BYTES = 1024
+_CUT = " ..."
+_MAX_NAME = 253
+_SERIES_IDLE = timedelta(minutes=6)
+_SERIES_REFRESH = timedelta(minutes=30)
+
+
+@dataclass(slots=True)
+class _Series:
+    path: str
+    about: str
+    count: int
+    first_patched: bool
+    last_seen: datetime
+    last_written: datetime
+
+
+class EventRecorder:
+    """Turns what happened to a pod into API calls, so that a repeated event becomes one object that counts.
+
+    As kube-scheduler (upstream: client-go tools/events): the note is not part of what makes two events the same; the
+    first is created, the second starts a series, later ones are counted in memory and written when the series has
+    been refreshed for half an hour or has been idle for six minutes. `emit` takes the calls; `sweep` must be called
+    now and then.
+    """
+
+    def __init__(self, *, emit: Callable[[ApiCall], None], now: Callable[[], datetime], hostname: str) -> None:
+        self._emit = emit
+        self._now = now
+        self._hostname = hostname
+        self._series: dict[tuple[str, str, str, str], _Series] = {}
+
+    def scheduled(self, pod: PodInfo, node_name: str) -> None:
+        """Say that the pod was bound; a pod is bound once, so this is never a series."""
+        note = f"Successfully assigned {pod.key} to {node_name}"
+        self._create(pod, ("Normal", "Scheduled", "Binding"), note, self._now())
+
+    def failed_scheduling(self, pod: PodInfo, message: str) -> None:
+        """Say why the pod is still pending."""
+        self._repeatable(pod, ("Warning", "FailedScheduling", "Scheduling"), message)
+
+    def forget(self, uid: str) -> None:
+        """Drop the series of a pod that is gone or bound, writing counts not written yet."""
+        for key in [key for key in self._series if key[0] == uid]:
+            self._finish(self._series.pop(key))
+
+    def sweep(self) -> None:
+        """Write series that are due and forget those that went idle."""
+        now = self._now()
+        for key, series in list(self._series.items()):
+            if now - series.last_seen >= _SERIES_IDLE:
+                del self._series[key]
+                self._finish(series)
+            elif series.count > 1 and now - series.last_written >= _SERIES_REFRESH:
+                self._write(series, now)
+
+    def _repeatable(self, pod: PodInfo, what: _What, note: str) -> None:
+        now = self._now()
+        key = (pod.uid, *what)
+        series = self._series.get(key)
+        if series is None or now - series.last_seen >= _SERIES_IDLE:
+            if series is not None:
+                self._finish(series)
+            path = self._create(pod, what, note, now)
+            self._series[key] = _Series(path, pod.key, 1, first_patched=False, last_seen=now, last_written=now)
+            return
+        series.count += 1
+        series.last_seen = now
+        if not series.first_patched:
+            series.first_patched = True
+            self._write(series, now)
+
+    def _create(self, pod: PodInfo, what: _What, note: str, now: datetime) -> str:
+        kind, reason, action = what
+        name = _event_name(pod.name, now)
+        scheduler = pod.pod.spec.scheduler_name
+        regarding = {"kind": "Pod", "apiVersion": "v1", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
+        if pod.pod.metadata.resource_version:
+            regarding["resourceVersion"] = pod.pod.metadata.resource_version
+        body: dict[str, Any] = {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": pod.namespace},
+            "eventTime": rfc3339_micro(now),
+            "reportingController": scheduler,
+            "reportingInstance": f"{scheduler}-{self._hostname}"[:128],
+            "type": kind,
+            "reason": reason,
+            "action": action,
+            "regarding": regarding,
+            "note": cut_note(note),
+        }
+        collection = f"/apis/events.k8s.io/v1/namespaces/{path_segment(pod.namespace)}/events"
+        self._emit(ApiCall("POST", collection, msgspec.json.encode(body), JSON, pod.key))
+        return f"{collection}/{name}"
+
+    def _finish(self, series: _Series) -> None:
+        if series.count > 1 and series.last_written < series.last_seen:
+            self._write(series, series.last_seen)
+
+    def _write(self, series: _Series, now: datetime) -> None:
+        body = {"series": {"count": series.count, "lastObservedTime": rfc3339_micro(series.last_seen)}}
+        series.last_written = now
+        self._emit(ApiCall("PATCH", series.path, msgspec.json.encode(body), MERGE_PATCH, series.about))
+
+
+def cut_note(note: str) -> str:
+    """The note within the API's 1024 bytes, cut between characters and marked as cut."""
+    encoded = note.encode("utf-8", errors="replace")
+    if len(encoded) <= _MAX_NOTE_BYTES:
+        return encoded.decode()
+    return encoded[: _MAX_NOTE_BYTES - len(_CUT)].decode(errors="ignore") + _CUT
+
+
+def _event_name(pod_name: str, now: datetime) -> str:
+    """`<pod>.<hex unix nanoseconds>`, with a long pod name cut so that the whole stays a valid object name."""
+    stamp = f"{int(now.timestamp() * 1_000_000) * 1_000:x}"
+    return f"{pod_name[: _MAX_NAME - len(stamp) - 1].rstrip('.-')}.{stamp}"
