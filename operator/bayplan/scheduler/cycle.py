@@ -26,12 +26,16 @@ _KEPT_CELLS = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The node chosen for a pod; `score` is None when only one node was feasible and nothing was scored."""
+    """The node chosen for a pod; `score` is None when only one node was feasible and nothing was scored.
+
+    `scores` are what each plugin gave the node, when that was asked for and nodes were scored.
+    """
 
     node_name: str
     score: int | None
     feasible_nodes: int
     trace: Trace | None = None
+    scores: dict[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +66,12 @@ class SchedulingCycle:
         self._evaluations: OrderedDict[tuple[int, Hashable], Evaluation] = OrderedDict()
         self._next_start = 0
 
-    def schedule(self, pod: PodInfo, framework: Framework, *, explain: bool = False) -> Placement | FitError:
+    def schedule(
+        self, pod: PodInfo, framework: Framework, *, explain: bool = False, with_scores: bool = False
+    ) -> Placement | FitError:
         """Choose the best node for `pod` now, or say why there is none.
+
+        `explain` records the verdict on every node, `with_scores` only the plugins' scores of the chosen one.
 
         Among nodes with the same best total the one first in the table wins, which for equal nodes is the one that
         was added first.
@@ -90,7 +98,12 @@ class SchedulingCycle:
         if score is not None:
             self._report("Score", True, framework, filtered)
         trace = trace_attempt(self._nodes, evaluation, pod, sampled) if explain else None
-        return Placement(self._nodes.names[row], score, feasible_count, trace)
+        scores: dict[str, int] | None = None
+        if with_scores and score is not None:
+            rows = np.flatnonzero(evaluation.feasible) if sampled is None else sampled
+            chosen = int(np.argmax(rows == row))
+            scores = {plugin: int(given[chosen]) for plugin, given in evaluation.scores(pod, rows).items()}
+        return Placement(self._nodes.names[row], score, feasible_count, trace, scores)
 
     def _report(self, point: str, ok: bool, framework: Framework, started: float) -> float:
         """Tell how long an extension point took for all nodes; returns the time now."""
