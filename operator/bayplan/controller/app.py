@@ -35,7 +35,7 @@ from bayplan.scheduler.allocation import allocation_summary
 from bayplan.scheduler.binder import Binder
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.dispatcher import Dispatcher
-from bayplan.scheduler.event_handlers import AssignedPodEvents, NodeEvents, PendingPodEvents
+from bayplan.scheduler.event_handlers import AssignedPodEvents, NodeEvents, ObservedHandler, PendingPodEvents
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.observer import WatchState
 from bayplan.scheduler.scheduler import Scheduler
@@ -122,7 +122,7 @@ class App:
             credentials,
             "/api/v1/nodes",
             Node,
-            handler=NodeEvents(self.cache, self.queue, wake, self.metrics),
+            handler=ObservedHandler(NodeEvents(self.cache, self.queue, wake, self.metrics), "Node", self.metrics),
             keep_undecodable=False,
             on_undecodable=self._undecodable("Node"),
         )
@@ -130,7 +130,11 @@ class App:
             credentials,
             "/api/v1/pods",
             Pod,
-            handler=AssignedPodEvents(self.cache, self.queue, wake, self.metrics, on_gone=recorder.forget),
+            handler=ObservedHandler(
+                AssignedPodEvents(self.cache, self.queue, wake, self.metrics, on_gone=recorder.forget),
+                "AssignedPod",
+                self.metrics,
+            ),
             field_selector=_ASSIGNED,
             on_undecodable=self._undecodable("Pod"),
         )

@@ -2,17 +2,55 @@
 
 import logging
 from collections.abc import Callable
+from time import perf_counter
+from typing import Generic, TypeVar
 
+from bayplan.api.object_store import Handler, KubernetesObject
 from bayplan.api.objects import Node, Pod
 from bayplan.api.quantity import QuantityError
 from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.pod_info import PodInfo
 from bayplan.queue import cluster_event as events
 from bayplan.queue.cluster_event import ClusterEvent
+from bayplan.queue.pod_change import scaled_down
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.observer import SchedulerObserver
 
 logger = logging.getLogger(__name__)
+
+
+T = TypeVar("T", bound=KubernetesObject)
+
+
+class ObservedHandler(Generic[T]):
+    """Passes watch events on and tells how long each took; `resource` begins the label, as kube-scheduler names it."""
+
+    def __init__(self, handler: Handler[T], resource: str, observer: SchedulerObserver) -> None:
+        self._handler = handler
+        self._add, self._update, self._delete = (f"{resource}{action}" for action in ("Add", "Update", "Delete"))
+        self._observer = observer
+
+    def on_add(self, obj: T) -> None:
+        """See `Handler.on_add`."""
+        started = perf_counter()
+        self._handler.on_add(obj)
+        self._observer.event_handled(self._add, perf_counter() - started)
+
+    def on_update(self, old: T, new: T) -> None:
+        """See `Handler.on_update`."""
+        started = perf_counter()
+        self._handler.on_update(old, new)
+        self._observer.event_handled(self._update, perf_counter() - started)
+
+    def on_delete(self, obj: T) -> None:
+        """See `Handler.on_delete`."""
+        started = perf_counter()
+        self._handler.on_delete(obj)
+        self._observer.event_handled(self._delete, perf_counter() - started)
+
+    def on_synced(self) -> None:
+        """See `Handler.on_synced`."""
+        self._handler.on_synced()
 
 
 class NodeEvents:
@@ -101,7 +139,7 @@ class AssignedPodEvents:
         if old.metadata.labels != new.metadata.labels:
             self._queue.move_all(events.ASSIGNED_POD_UPDATE, before, after)
             self._wake()
-        if new.spec is not old.spec and _scaled_down(before, after):
+        if new.spec != old.spec and scaled_down(before, after):
             self._queue.move_all(events.ASSIGNED_POD_SCALE_DOWN, before, after)
             self._wake()
 
@@ -185,11 +223,3 @@ def node_changes(old: Node, new: Node) -> list[ClusterEvent]:
     if before != {(c.type, c.status) for c in new.status.conditions or ()}:
         changes.append(events.NODE_CONDITION)
     return changes
-
-
-def _scaled_down(before: PodInfo, after: PodInfo) -> bool:
-    try:
-        had, has = before.placed.amounts, after.placed.amounts
-    except QuantityError:
-        return False
-    return any(has.get(name, 0) < amount for name, amount in had.items())

@@ -19,6 +19,7 @@ _CUT = " ..."
 _MAX_NAME = 253
 _SERIES_IDLE = timedelta(minutes=6)
 _SERIES_REFRESH = timedelta(minutes=30)
+_SWEEP_EVERY = timedelta(seconds=30)
 
 
 @dataclass(slots=True)
@@ -36,15 +37,16 @@ class EventRecorder:
 
     As kube-scheduler (upstream: client-go tools/events): the note is not part of what makes two events the same; the
     first is created, the second starts a series, later ones are counted in memory and written when the series has
-    been refreshed for half an hour or has been idle for six minutes. `emit` takes the calls; `sweep` must be called
-    now and then.
+    been refreshed for half an hour or has been idle for six minutes. `emit` takes the calls; `sweep` may be called
+    at any time and does something twice a minute.
     """
 
     def __init__(self, *, emit: Callable[[ApiCall], None], now: Callable[[], datetime], hostname: str) -> None:
         self._emit = emit
         self._now = now
         self._hostname = hostname
-        self._series: dict[tuple[str, str, str, str], _Series] = {}
+        self._series: dict[str, dict[_What, _Series]] = {}
+        self._swept = now()
 
     def scheduled(self, pod: PodInfo, node_name: str) -> None:
         """Say that the pod was bound; a pod is bound once, so this is never a series."""
@@ -57,28 +59,34 @@ class EventRecorder:
 
     def forget(self, uid: str) -> None:
         """Drop the series of a pod that is gone or bound, writing counts not written yet."""
-        for key in [key for key in self._series if key[0] == uid]:
-            self._finish(self._series.pop(key))
+        for series in self._series.pop(uid, {}).values():
+            self._finish(series)
 
     def sweep(self) -> None:
         """Write series that are due and forget those that went idle."""
         now = self._now()
-        for key, series in list(self._series.items()):
-            if now - series.last_seen >= _SERIES_IDLE:
-                del self._series[key]
-                self._finish(series)
-            elif series.count > 1 and now - series.last_written >= _SERIES_REFRESH:
-                self._write(series, now)
+        if now - self._swept < _SWEEP_EVERY:
+            return
+        self._swept = now
+        for uid, kinds in list(self._series.items()):
+            for what, series in list(kinds.items()):
+                if now - series.last_seen >= _SERIES_IDLE:
+                    del kinds[what]
+                    self._finish(series)
+                elif series.count > 1 and now - series.last_written >= _SERIES_REFRESH:
+                    self._write(series, now)
+            if not kinds:
+                del self._series[uid]
 
     def _repeatable(self, pod: PodInfo, what: _What, note: str) -> None:
         now = self._now()
-        key = (pod.uid, *what)
-        series = self._series.get(key)
+        kinds = self._series.setdefault(pod.uid, {})
+        series = kinds.get(what)
         if series is None or now - series.last_seen >= _SERIES_IDLE:
             if series is not None:
                 self._finish(series)
             path = self._create(pod, what, note, now)
-            self._series[key] = _Series(path, pod.key, 1, first_patched=False, last_seen=now, last_written=now)
+            kinds[what] = _Series(path, pod.key, 1, first_patched=False, last_seen=now, last_written=now)
             return
         series.count += 1
         series.last_seen = now
