@@ -3,6 +3,7 @@
 import re
 from functools import lru_cache
 
+from bayplan.api.int64 import parse_int64
 from bayplan.api.objects import Quantity
 
 MAX_AMOUNT: int = (2**63 - 1) // 128
@@ -17,17 +18,16 @@ _NANO_BOUND_DIGITS = len(str(_NANO_BOUND))
 _MICRO = 10**6
 
 _CACHED_LENGTH = 64
-_INT64_DIGITS = 19
-_INT64_MAX = 2**63 - 1
+_SHOWN_LENGTH = 64
 # 2**60 divides 10**60: with 60 decimals kept, no cut digit carries a product with 2**60 over a whole number.
 _KEPT_DECIMALS = 60
 
-# Go's strings.TrimSpace; str.strip() would also take the separators 0x1c to 0x1f.
-_BLANKS = " \t\n\v\f\r\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+# The API server trims these around the text. Tabs and line ends reach it as JSON escapes, which it refuses.
+_BLANKS = " \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
 _BLANKS += "\u2028\u2029\u202f\u205f\u3000"
 
 # Possessive quantifiers: a megabyte of digits is scanned once, never backtracked over.
-_GRAMMAR = re.compile(r"([+-]?+)([0-9]*+)(\.[0-9]*+)?+([eEinumkKMGTP]*+)([+-]?+)([0-9]*+)")
+_GRAMMAR = re.compile(r"([+-]?+)([0-9]*+)(?:\.([0-9]*+))?+([eEinumkKMGTP]*+)([+-]?+[0-9]*+)")
 
 _DECIMAL_EXPONENTS = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY_EXPONENTS = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
@@ -40,9 +40,10 @@ class QuantityError(ValueError):
 def nano(quantity: Quantity) -> int:
     """The exact amount in units of 10**-9, for sums that must be rounded once, at the end.
 
-    Finer amounts are rounded up to one unit, as the API server stores them. Negative amounts count as 0.
-    Amounts too large for any node stop at a bound, so no giant integer ever exists, and time is linear in the
-    length of the text.
+    The grammar is the API server's (apimachinery pkg/api/resource/quantity.go), less the texts without any digit:
+    it takes some for 0 by accident, here they are refused. Finer amounts are rounded up to one unit, as the API
+    server stores them. Negative amounts count as 0. Amounts too large for any node stop at a bound, so no giant
+    integer ever exists, and time is linear in the length of the text.
 
     Raises:
         QuantityError: The text is no quantity.
@@ -55,7 +56,7 @@ def nano(quantity: Quantity) -> int:
         return min(max(quantity, 0) * _NANO, _NANO_BOUND) if quantity < TOO_MUCH else _NANO_BOUND
     if type(quantity) is float:
         return _nano_of_text(repr(quantity))
-    raise QuantityError(f"not a quantity: {_shown(repr(quantity))}")
+    raise _refusal(quantity)
 
 
 def milli_of_nano(amount: int) -> int:
@@ -108,23 +109,25 @@ def _nano_of_short_text(text: str) -> int:
 
 def _nano_of_text(text: str) -> int:
     match = _GRAMMAR.fullmatch(text.strip(_BLANKS))
-    if match is None or not match[0]:
-        raise QuantityError(f"not a quantity: {_shown(repr(text[: _CACHED_LENGTH + 1]))}")
-    sign, whole, point, letters, exponent_sign, exponent_digits = match.groups()
-    binary, decimal = 0, 0
-    if not exponent_sign and not exponent_digits and letters in _DECIMAL_EXPONENTS:
-        decimal = _DECIMAL_EXPONENTS[letters]
-    elif not exponent_sign and not exponent_digits and letters in _BINARY_EXPONENTS:
+    if match is None:
+        raise _refusal(text)
+    sign, whole, decimals, letters, exponent = match.groups(default="")
+    binary = decimal = 0
+    if exponent:
+        parsed = parse_int64(exponent) if letters in ("e", "E") else None
+        if parsed is None:
+            raise _refusal(text)
+        decimal = parsed
+    elif letters in _BINARY_EXPONENTS:
         binary = _BINARY_EXPONENTS[letters]
+    elif letters in _DECIMAL_EXPONENTS:
+        decimal = _DECIMAL_EXPONENTS[letters]
     else:
-        significant = exponent_digits.lstrip("0")
-        if letters not in ("e", "E") or not exponent_digits or len(significant) > _INT64_DIGITS:
-            raise QuantityError(f"not a quantity: {_shown(repr(text[: _CACHED_LENGTH + 1]))}")
-        decimal = int(exponent_sign + exponent_digits[-_INT64_DIGITS:])
-        if not -_INT64_MAX - 1 <= decimal <= _INT64_MAX:
-            raise QuantityError(f"not a quantity: {_shown(repr(text[: _CACHED_LENGTH + 1]))}")
-    decimals = point[1:] if point else ""
-    digits = (whole + decimals).lstrip("0")
+        raise _refusal(text)
+    digits = whole + decimals
+    if not digits:
+        raise _refusal(text)
+    digits = digits.lstrip("0")
     if not digits or sign == "-":
         return 0
     return _scaled(digits, decimal + 9 - len(decimals), binary)
@@ -148,5 +151,6 @@ def _scaled(digits: str, decimal: int, binary: int) -> int:
     return min(amount, _NANO_BOUND)
 
 
-def _shown(text: str) -> str:
-    return text if len(text) <= _CACHED_LENGTH else f"{text[:_CACHED_LENGTH]}..."
+def _refusal(quantity: object) -> QuantityError:
+    text = repr(quantity[: _SHOWN_LENGTH + 1] if isinstance(quantity, str) else quantity)
+    return QuantityError(f"not a quantity: {text[:_SHOWN_LENGTH]}{'...' if len(text) > _SHOWN_LENGTH else ''}")

@@ -1,12 +1,12 @@
 """What a pod asks for and what a node offers, in the integers the scheduler computes with."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from bayplan.api.objects import Container, ContainerStatus, Node, Pod, Quantity, ResourceRequirements
 from bayplan.api.quantity import MAX_AMOUNT, QuantityError, milli_of_nano, nano, value_of_nano
+from bayplan.api.selectors import is_label_key
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -23,9 +23,6 @@ _QUOTA_PREFIX = "requests."
 _Nanos = dict[str, int]
 _NOTHING: _Nanos = {}
 _DEFAULTS: _Nanos = {CPU: DEFAULT_MILLI_CPU * 10**6, MEMORY: DEFAULT_MEMORY * 10**9}
-
-_SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
-_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +125,7 @@ def is_scalar(name: str) -> bool:
     Extended, hugepages-*, kubernetes.io/* and attachable-volumes-* ones are (pkg/scheduler/util/utils.go,
     IsScalarResourceName).
     """
-    return (
-        name.startswith((_HUGEPAGES, "attachable-volumes-")) or _NATIVE_NAMESPACE in name or is_extended(name)
-    )
+    return name.startswith((_HUGEPAGES, "attachable-volumes-")) or _NATIVE_NAMESPACE in name or is_extended(name)
 
 
 @lru_cache(maxsize=4096)
@@ -140,16 +135,11 @@ def is_extended(name: str) -> bool:
     Source: pkg/apis/core/v1/helper/helpers.go, IsExtendedResourceName: a qualified name outside kubernetes.io
     that also makes a valid quota name.
     """
-    prefix, slash, rest = name.partition("/")
-    quota_prefix = _QUOTA_PREFIX + prefix
     return (
-        bool(slash)
+        "/" in name
         and _NATIVE_NAMESPACE not in name
         and not name.startswith(_QUOTA_PREFIX)
-        and len(quota_prefix) <= 253
-        and len(rest) <= 63
-        and _SUBDOMAIN.fullmatch(quota_prefix) is not None
-        and _NAME.fullmatch(rest) is not None
+        and is_label_key(_QUOTA_PREFIX + name)
     )
 
 

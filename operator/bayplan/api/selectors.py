@@ -1,0 +1,216 @@
+"""Label selectors and node selector terms, compiled once and matched often.
+
+A selector that the API server would refuse can still sit in an old object. It never matches and never raises.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+from bayplan.api.int64 import parse_int64
+from bayplan.api.objects import (
+    LabelSelector,
+    LabelSelectorRequirement,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+)
+
+Labels = Mapping[str, str]
+_Test = Callable[[Labels], bool]
+
+_NAME_FIELD = "metadata.name"
+
+_SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
+_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_MAX_NAME = 63
+_MAX_SUBDOMAIN = 253
+
+
+class LabelMatcher:
+    """A compiled label selector; affinity and spreading rules ask it about pods and namespaces.
+
+    Attributes:
+        error: Why the selector is invalid and so never matches, or "".
+        is_nothing: No labels can match.
+        is_everything: All labels match: the selector is present and empty.
+    """
+
+    __slots__ = ("_tests", "error", "is_everything", "is_nothing")
+
+    def __init__(self, tests: list[_Test] | None, error: str = "") -> None:
+        self._tests = tests or []
+        self.error = error
+        self.is_nothing = tests is None
+        self.is_everything = tests is not None and not tests
+
+    def matches(self, labels: Labels | None) -> bool:
+        """Whether all requirements hold for `labels`."""
+        if self.is_nothing:
+            return False
+        labels = labels or {}
+        return all(test(labels) for test in self._tests)
+
+
+class NodeSelectorMatcher:
+    """Compiled node selector terms, of which one must match; node affinity asks it about nodes.
+
+    Attributes:
+        errors: Why terms are invalid and so never match.
+    """
+
+    __slots__ = ("_terms", "errors")
+
+    def __init__(self, terms: list[tuple[list[_Test], list[_Test]]], errors: list[str]) -> None:
+        self._terms = terms
+        self.errors = errors
+
+    def matches(self, labels: Labels | None, node_name: str) -> bool:
+        """Whether some term holds for a node of that name and these labels."""
+        labels = labels or {}
+        fields = {_NAME_FIELD: node_name}
+        return any(
+            all(test(labels) for test in on_labels) and all(test(fields) for test in on_fields)
+            for on_labels, on_fields in self._terms
+        )
+
+
+class _InvalidRequirementError(ValueError):
+    """A requirement that the API server would refuse."""
+
+
+def compile_label_selector(selector: LabelSelector | None) -> LabelMatcher:
+    """A matcher for `selector`: None matches nothing, an empty selector everything, an invalid one nothing.
+
+    Source: apimachinery pkg/apis/meta/v1/helpers.go, LabelSelectorAsSelector.
+    """
+    if selector is None:
+        return LabelMatcher(None)
+    try:
+        tests = [_in(key, [value]) for key, value in (selector.match_labels or {}).items()]
+        tests += [_label_test(r) for r in selector.match_expressions or ()]
+    except _InvalidRequirementError as invalid:
+        return LabelMatcher(None, error=str(invalid))
+    return LabelMatcher(tests)
+
+
+def compile_node_selector(selector: NodeSelector) -> NodeSelectorMatcher:
+    """A matcher for a node selector; without terms it matches nothing."""
+    return compile_node_selector_terms(selector.node_selector_terms)
+
+
+def compile_node_selector_terms(terms: Iterable[NodeSelectorTerm] | None) -> NodeSelectorMatcher:
+    """A matcher for terms of which one must hold; an empty or invalid term never does, and spares the others.
+
+    Source: component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go.
+    """
+    compiled: list[tuple[list[_Test], list[_Test]]] = []
+    errors: list[str] = []
+    for index, term in enumerate(terms or ()):
+        if not term.match_expressions and not term.match_fields:
+            continue
+        try:
+            on_labels = [_node_test(r) for r in term.match_expressions or ()]
+            on_fields = [_field_test(r) for r in term.match_fields or ()]
+        except _InvalidRequirementError as invalid:
+            errors.append(f"term {index}: {invalid}")
+        else:
+            compiled.append((on_labels, on_fields))
+    return NodeSelectorMatcher(compiled, errors)
+
+
+def is_label_key(key: str) -> bool:
+    """Whether `key` is a valid label key: a name, or a DNS subdomain, a slash and a name."""
+    prefix, slash, name = key.rpartition("/")
+    if slash and not (len(prefix) <= _MAX_SUBDOMAIN and _SUBDOMAIN.fullmatch(prefix)):
+        return False
+    return len(name) <= _MAX_NAME and _NAME.fullmatch(name) is not None
+
+
+def is_label_value(value: str) -> bool:
+    """Whether `value` is a valid label value: empty, or up to 63 characters that start and end alphanumeric."""
+    return not value or (len(value) <= _MAX_NAME and _NAME.fullmatch(value) is not None)
+
+
+def _label_test(requirement: LabelSelectorRequirement) -> _Test:
+    return _test(requirement.key, requirement.operator, requirement.values or [])
+
+
+def _node_test(requirement: NodeSelectorRequirement) -> _Test:
+    key, operator, values = requirement.key, requirement.operator, requirement.values or []
+    if operator not in ("Gt", "Lt"):
+        return _test(key, operator, values)
+    _check(key, values)
+    bound = parse_int64(values[0]) if len(values) == 1 else None
+    if bound is None:
+        raise _InvalidRequirementError(f"{operator} of {_shown(key)} needs exactly one integer")
+    return _above(key, bound) if operator == "Gt" else _below(key, bound)
+
+
+def _field_test(requirement: NodeSelectorRequirement) -> _Test:
+    key, operator, values = requirement.key, requirement.operator, requirement.values or []
+    if key != _NAME_FIELD:
+        raise _InvalidRequirementError(f"field {_shown(key)} is not supported")
+    if operator not in ("In", "NotIn") or len(values) != 1:
+        raise _InvalidRequirementError(f"field {_NAME_FIELD} needs In or NotIn and exactly one value")
+    wanted = values[0]
+    if operator == "In":
+        return lambda fields: fields[_NAME_FIELD] == wanted
+    return lambda fields: fields[_NAME_FIELD] != wanted
+
+
+def _test(key: str, operator: str, values: list[str]) -> _Test:
+    if operator == "In":
+        return _in(key, values)
+    if operator == "NotIn":
+        return _not_in(key, values)
+    if operator in ("Exists", "DoesNotExist"):
+        _check(key, values)
+        if values:
+            raise _InvalidRequirementError(f"{operator} of {_shown(key)} takes no values")
+        return (lambda labels: key in labels) if operator == "Exists" else (lambda labels: key not in labels)
+    raise _InvalidRequirementError(f"operator {_shown(operator)} is unknown")
+
+
+def _in(key: str, values: list[str]) -> _Test:
+    accepted = _value_set(key, values)
+    return lambda labels: labels.get(key) in accepted
+
+
+def _not_in(key: str, values: list[str]) -> _Test:
+    refused = _value_set(key, values)
+    return lambda labels: labels.get(key) not in refused
+
+
+def _value_set(key: str, values: list[str]) -> frozenset[str | None]:
+    if not values:
+        raise _InvalidRequirementError(f"In and NotIn of {_shown(key)} need a value")
+    _check(key, values)
+    return frozenset(values)
+
+
+def _above(key: str, bound: int) -> _Test:
+    def test(labels: Labels) -> bool:
+        number = parse_int64(labels.get(key, ""))
+        return number is not None and number > bound
+
+    return test
+
+
+def _below(key: str, bound: int) -> _Test:
+    def test(labels: Labels) -> bool:
+        number = parse_int64(labels.get(key, ""))
+        return number is not None and number < bound
+
+    return test
+
+
+def _check(key: str, values: Iterable[str]) -> None:
+    if not is_label_key(key):
+        raise _InvalidRequirementError(f"label key {_shown(key)} is invalid")
+    for value in values:
+        if not is_label_value(value):
+            raise _InvalidRequirementError(f"value {_shown(value)} of label {_shown(key)} is invalid")
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _MAX_NAME else text[:_MAX_NAME] + "...")
