@@ -98,9 +98,7 @@ class LoopTicker:
     `stall_seconds`, or a ticker that died, fails the check.
     """
 
-    def __init__(
-        self, *, clock: Callable[[], float] = time.monotonic, stall_seconds: float = STALL_SECONDS
-    ) -> None:
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic, stall_seconds: float = STALL_SECONDS) -> None:
         self._clock = clock
         self._stall_seconds = stall_seconds
         self._last_tick = clock()

@@ -42,9 +42,7 @@ class HttpServer:
     Nothing served names a pod, a namespace or a user's text. Every refusal is a plain 4xx without details.
     """
 
-    def __init__(
-        self, registry: CollectorRegistry, health: HealthChecks, ticker: LoopTicker | None = None
-    ) -> None:
+    def __init__(self, registry: CollectorRegistry, health: HealthChecks, ticker: LoopTicker | None = None) -> None:
         self._registry = registry
         self._health = health
         self._ticker = ticker or LoopTicker()
@@ -104,15 +102,11 @@ class HttpServer:
     async def _metrics(self, request: web.Request) -> web.Response:
         # Only the media type is taken from the request: its parameters are free text.
         accepted = (part.partition(";")[0].strip() for part in request.headers.get("Accept", "").split(","))
-        encode, content_type = choose_encoder(
-            OPENMETRICS_FORMAT if OPENMETRICS_TYPE in accepted else TEXT_FORMAT
-        )
+        encode, content_type = choose_encoder(OPENMETRICS_FORMAT if OPENMETRICS_TYPE in accepted else TEXT_FORMAT)
         return web.Response(body=encode(self._registry), headers=_HEADERS | {"Content-Type": content_type})
 
     async def _healthz(self, request: web.Request) -> web.Response:
-        return _answer(
-            request, self._health.livez(name="healthz", exclude=request.query.getall("exclude", []))
-        )
+        return _answer(request, self._health.livez(name="healthz", exclude=request.query.getall("exclude", [])))
 
     async def _livez(self, request: web.Request) -> web.Response:
         return _answer(request, self._health.livez(exclude=request.query.getall("exclude", [])))

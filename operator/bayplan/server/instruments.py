@@ -58,9 +58,7 @@ class Histogram(Collector):
     Each series is one list: a count per bucket, the overflow, and last the sum.
     """
 
-    def __init__(
-        self, name: str, documentation: str, bounds: Sequence[float], labels: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, name: str, documentation: str, bounds: Sequence[float], labels: Sequence[str] = ()) -> None:
         self._name = name
         self._documentation = documentation
         self._bounds = tuple(bounds)
