@@ -181,9 +181,7 @@ def make_node(
         status=NodeStatus(
             allocatable=amounts,
             capacity=amounts,
-            conditions=[
-                NodeCondition(type=t, status=s) for t, s in (conditions or {"Ready": "True"}).items()
-            ],
+            conditions=[NodeCondition(type=t, status=s) for t, s in (conditions or {"Ready": "True"}).items()],
             images=[ContainerImage(names=[n], size_bytes=size) for n, size in (images or {}).items()] or None,
         ),
     )
@@ -238,9 +236,7 @@ def _affinity(
                 PreferredSchedulingTerm(weight=weight, preference=term) for weight, term in preferred
             ]
         node_affinity = NodeAffinity(**parts)
-    return Affinity(
-        node_affinity=node_affinity, pod_affinity=pod_affinity, pod_anti_affinity=pod_anti_affinity
-    )
+    return Affinity(node_affinity=node_affinity, pod_affinity=pod_affinity, pod_anti_affinity=pod_anti_affinity)
 
 
 def _toleration(text: str | Toleration) -> Toleration:

@@ -91,15 +91,14 @@ def value(quantity: Quantity) -> int:
 
 def format_quantity(resource: str, amount: int) -> str:
     """An amount for people: milli-CPU as "1500m" or "2", bytes in the largest exact unit, others plain."""
-    if amount >= TOO_MUCH:
-        return f"{format_quantity(resource, MAX_AMOUNT)} or more"
+    suffix = " or more" if amount >= TOO_MUCH else ""
     if resource == "cpu":
-        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+        return f"{amount}m{suffix}" if amount % 1000 else f"{amount // 1000}{suffix}"
     if amount and (resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")):
-        for suffix, exponent in reversed(_BINARY_EXPONENTS.items()):
+        for unit, exponent in reversed(_BINARY_EXPONENTS.items()):
             if amount % 2**exponent == 0:
-                return f"{amount >> exponent}{suffix}"
-    return str(amount)
+                return f"{amount >> exponent}{unit}{suffix}"
+    return f"{amount}{suffix}"
 
 
 @lru_cache(maxsize=16384)
