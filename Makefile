@@ -1,0 +1,63 @@
+# Everything runs from a virtual environment in .venv that the first target makes; `make help` lists targets.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+PIP_VERSION := 26.3
+SOURCES := operator tests e2e
+PYTEST := $(BIN)/python -m pytest
+PYTEST_ARGS ?=
+
+# Entry points and modules come from the virtual environment, never from the folder make runs in.
+unexport PYTHONPATH PYTHONHOME
+
+.DEFAULT_GOAL := help
+.PHONY: help venv test unit e2e controlplane check format demo bench clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+venv: $(INSTALLED) ## Make .venv with bayplan, its tests and its checks, in exactly the pinned versions
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "bayplan needs Python 3.11 or newer, and '$(PYTHON)' is not: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "'$(PYTHON)' cannot make virtual environments; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip==$(PIP_VERSION)'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e . --group test --group check
+	@touch $@
+
+test: unit e2e ## Run all tests; the first time, the control plane is built (about 10 minutes)
+
+unit: $(INSTALLED) ## Run the tests that need no control plane
+	$(PYTEST) tests $(PYTEST_ARGS)
+
+e2e: controlplane ## Run the scenarios on a real control plane
+	$(PYTEST) e2e $(PYTEST_ARGS)
+
+controlplane: $(INSTALLED) ## Build the control plane for tests, unless it is cached
+	$(BIN)/python -m e2e.controlplane.build
+
+check: $(INSTALLED) ## Check format, lint, types and import contracts
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/mypy
+	$(BIN)/mypy -p e2e
+	$(BIN)/lint-imports
+
+format: $(INSTALLED) ## Format the sources and fix what can be fixed
+	$(BIN)/ruff format $(SOURCES)
+	$(BIN)/ruff check --fix $(SOURCES)
+
+demo: $(INSTALLED) ## Watch the scheduler pack a synthetic cluster, without Kubernetes
+	$(BIN)/bayplan demo
+
+bench: controlplane ## Measure bayplan against kube-scheduler on one control plane
+	$(BIN)/python -m e2e.bench
+
+clean: ## Remove caches and build results, but neither .venv nor the cached control plane
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
