@@ -1,6 +1,7 @@
 """A pod with everything a scheduling cycle asks of it worked out once."""
 
 from bayplan.api.objects import Pod
+from bayplan.cache.host_ports import HostPort, host_ports
 from bayplan.cache.resources import PodRequests, placed_requests, pod_requests
 
 
@@ -10,7 +11,18 @@ class PodInfo:
     `key` is "namespace/name", for people and logs; identity is `uid` (a recreated pod is another pod).
     """
 
-    __slots__ = ("_placed", "_requests", "key", "name", "namespace", "pod", "priority", "signatures", "uid")
+    __slots__ = (
+        "_host_ports",
+        "_placed",
+        "_requests",
+        "key",
+        "name",
+        "namespace",
+        "pod",
+        "priority",
+        "signatures",
+        "uid",
+    )
 
     def __init__(self, pod: Pod) -> None:
         meta = pod.metadata
@@ -21,6 +33,7 @@ class PodInfo:
         self.key = f"{meta.namespace}/{meta.name}"
         self.priority = pod.spec.priority or 0
         self.signatures: dict[int, object] = {}
+        self._host_ports: tuple[HostPort, ...] | None = None
         self._requests: PodRequests | None = None
         self._placed: PodRequests | None = None
 
@@ -37,6 +50,13 @@ class PodInfo:
         if self._placed is None:
             self._placed = placed_requests(self.pod) if self.pod.status.container_statuses else self.requests
         return self._placed
+
+    @property
+    def host_ports(self) -> tuple[HostPort, ...]:
+        """The host ports the pod takes, sorted."""
+        if self._host_ports is None:
+            self._host_ports = host_ports(self.pod)
+        return self._host_ports
 
     def __repr__(self) -> str:
         return f"PodInfo({self.key!r})"

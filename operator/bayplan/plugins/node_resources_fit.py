@@ -13,7 +13,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended, is_scalar, node_allocatable
 from bayplan.config.types import NodeResourcesFitArgs
 from bayplan.framework.interface import CycleState, Normalize, PreFilterResult, Reads, Scores
-from bayplan.framework.status import SUCCESS, Code, Codes, Reason
+from bayplan.framework.status import SUCCESS, Code, Codes, Reason, Status
 from bayplan.plugins.resource_scoring import Usage, scorer
 from bayplan.queue.cluster_event import (
     ASSIGNED_POD_DELETE,
@@ -44,7 +44,11 @@ class NodeResourcesFit:
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
         requests = pod.requests
-        return (tuple(sorted(requests.amounts.items())), requests.scoring_cpu, requests.scoring_memory)
+        amounts = tuple(sorted(requests.amounts.items()))
+        if requests.scoring_amounts is requests.amounts:
+            return (amounts, requests.scoring_cpu, requests.scoring_memory)
+        scoring_amounts = tuple(sorted(requests.scoring_amounts.items()))
+        return (amounts, requests.scoring_cpu, requests.scoring_memory, scoring_amounts)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         state[self.name] = self._needed(pod)
@@ -75,6 +79,9 @@ class NodeResourcesFit:
             reasons.append(Reason(f"Insufficient {name}", amount > free))
         return reasons
 
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
+        return SUCCESS
+
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
         usages: list[Usage | None] = []
         requests = pod.requests
@@ -86,7 +93,7 @@ class NodeResourcesFit:
             elif name == MEMORY:
                 taken, wanted = nodes.non_zero_memory, requests.scoring_memory
             else:
-                taken, wanted = nodes.requested_column(name), requests.amounts.get(name, 0)
+                taken, wanted = nodes.requested_column(name), requests.scoring_amounts.get(name, 0)
                 if wanted == 0 and is_scalar(name):
                     usages.append(None)
                     continue

@@ -1,0 +1,42 @@
+"""Which host ports the pods on each node take."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.cache.change_log import Rows
+from bayplan.cache.host_ports import HostPort, is_conflict
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.row_follower import RowFollower
+
+
+class HostPortsInUse:
+    """The host ports taken per row, for NodePorts; rows without any, which are most, are never looked at one by one."""
+
+    def __init__(self, nodes: NodeTable) -> None:
+        self._nodes = nodes
+        self._follower = RowFollower(nodes)
+        self._taken: dict[int, frozenset[HostPort]] = {}
+        self._any: NDArray[np.bool_] = np.zeros(nodes.capacity, dtype=np.bool_)
+
+    def conflicts(self, wanted: tuple[HostPort, ...], rows: Rows) -> NDArray[np.bool_]:
+        """Which of `rows` have a pod that takes one of the wanted ports, `(rows,) bool`."""
+        self._catch_up()
+        result = self._any[rows]
+        for at in np.flatnonzero(result).tolist():
+            result[at] = is_conflict(wanted, self._taken[int(rows[at])])
+        return result
+
+    def _catch_up(self) -> None:
+        change = self._follower.follow()
+        changed = change.usage
+        if change.everything:
+            self._taken.clear()
+            self._any = np.zeros(self._nodes.capacity, dtype=np.bool_)
+            changed = np.arange(self._nodes.capacity)
+        for row in changed.tolist():
+            taken = frozenset(port for pod in self._nodes.pods[row].values() for port in pod.host_ports)
+            self._any[row] = bool(taken)
+            if taken:
+                self._taken[row] = taken
+            else:
+                self._taken.pop(row, None)

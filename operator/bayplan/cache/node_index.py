@@ -1,0 +1,103 @@
+"""Node objects as columns a filter can look up for many rows at once: labels, taints, cordons, images, host ports."""
+
+from collections import OrderedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.api.objects import Taint
+from bayplan.cache.host_ports_in_use import HostPortsInUse
+from bayplan.cache.image_holders import ImageHolders
+from bayplan.cache.interned_column import InternedColumn
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.row_follower import ObjectFollower
+
+_KEPT_LABEL_KEYS = 256
+"""How many label keys have a column; more than clusters use, and a bound on what pods with made-up keys can cost."""
+
+LabelColumn = InternedColumn[str | None]
+"""A label's value per row; place 0 is None, for nodes without the label and rows without a node."""
+
+TaintColumn = InternedColumn[tuple[Taint, ...]]
+"""A node's taints per row; place 0 is no taints."""
+
+
+class NodeIndex:
+    """What plugins look up of node objects, read from the table once and again only where an object changed.
+
+    Shared by all plugins of all profiles. Each part catches up with the table when it is asked, so an answer is
+    never older than the table; what it returns is valid until the table changes next.
+    """
+
+    def __init__(self, nodes: NodeTable) -> None:
+        self.labels = LabelColumns(nodes)
+        self.images = ImageHolders(nodes)
+        self.host_ports = HostPortsInUse(nodes)
+        self._nodes = nodes
+        self._follower = ObjectFollower(nodes)
+        self._taints: TaintColumn = InternedColumn(nodes.capacity, ())
+        self._unschedulable: NDArray[np.bool_] = np.zeros(nodes.capacity, dtype=np.bool_)
+
+    def taints(self) -> TaintColumn:
+        """Each row's taints, in the node's order."""
+        self._catch_up()
+        return self._taints
+
+    def unschedulable(self) -> NDArray[np.bool_]:
+        """Which rows are cordoned, `(capacity,) bool`."""
+        self._catch_up()
+        return self._unschedulable
+
+    def _catch_up(self) -> None:
+        changed = self._follower.follow()
+        if changed is None or self._taints.crowded:
+            self._taints = InternedColumn(self._nodes.capacity, ())
+            self._unschedulable = np.zeros(self._nodes.capacity, dtype=np.bool_)
+            changed = self._nodes.rows()
+        for row in changed.tolist():
+            node = self._nodes.nodes[row]
+            self._taints.set(row, () if node is None else tuple(node.spec.taints or ()))
+            self._unschedulable[row] = node is not None and node.spec.unschedulable
+
+
+class LabelColumns:
+    """A column per label key that somebody asked for, the most recently used ones."""
+
+    def __init__(self, nodes: NodeTable) -> None:
+        self._nodes = nodes
+        self._follower = ObjectFollower(nodes)
+        self._columns: OrderedDict[str, LabelColumn] = OrderedDict()
+
+    def column(self, key: str) -> LabelColumn:
+        """The values of the label `key`; place 0 of the column is None."""
+        self._catch_up()
+        column = self._columns.get(key)
+        if column is None:
+            column = self._columns[key] = self._build(key)
+            if len(self._columns) > _KEPT_LABEL_KEYS:
+                self._columns.popitem(last=False)
+        else:
+            self._columns.move_to_end(key)
+        return column
+
+    def _catch_up(self) -> None:
+        changed = self._follower.follow()
+        if changed is None:
+            self._columns.clear()
+            return
+        for row in changed.tolist():
+            node = self._nodes.nodes[row]
+            labels = {} if node is None else node.metadata.labels or {}
+            for key, column in self._columns.items():
+                column.set(row, labels.get(key))
+        if len(changed):
+            for key in [key for key, column in self._columns.items() if column.crowded]:
+                del self._columns[key]
+
+    def _build(self, key: str) -> LabelColumn:
+        column: LabelColumn = InternedColumn(self._nodes.capacity, None)
+        for row in self._nodes.rows().tolist():
+            node = self._nodes.nodes[row]
+            if node is not None and node.metadata.labels and key in node.metadata.labels:
+                column.set(row, node.metadata.labels[key])
+        return column

@@ -1,0 +1,176 @@
+"""NodeAffinity: the pod's node selector and node affinity, and what a profile adds to them."""
+
+from collections.abc import Hashable, Sequence
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.api import objects
+from bayplan.api.objects import Node, NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
+from bayplan.api.selectors import compile_node_selector
+from bayplan.cache.change_log import Rows
+from bayplan.cache.node_index import NodeIndex
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.config.types import NodeAffinityArgs
+from bayplan.framework.interface import CycleState, Normalize, PreFilterResult, Reads, Scores
+from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
+from bayplan.plugins.node_selection import NodeSelection, matches_labels
+from bayplan.queue.cluster_event import NODE_ADD, NODE_LABEL, NODE_TAINT, EventRegistration, QueueingHint
+
+_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
+_OF_POD = "node(s) didn't match Pod's node affinity/selector"
+_CONFLICT = "pod affinity terms conflict"
+
+_MAX_WEIGHT = 2**31 - 1
+
+_Wishes = list[tuple[int, NodeSelection]]
+
+
+class NodeAffinity:
+    """Filters by `nodeSelector` and required affinity, scores preferred affinity.
+
+    Upstream: plugins/nodeaffinity/node_affinity.go.
+    """
+
+    name: ClassVar[str] = "NodeAffinity"
+    reads: ClassVar[Reads] = Reads.NODE
+    normalize: ClassVar[Normalize] = Normalize.DEFAULT
+
+    def __init__(self, args: NodeAffinityArgs, index: NodeIndex) -> None:
+        self._index = index
+        added = args.added_affinity or objects.NodeAffinity()
+        required = added.required_during_scheduling_ignored_during_execution
+        self._enforced = None if required is None else NodeSelection(required.node_selector_terms or ())
+        self._enforced_on_node = None if required is None else compile_node_selector(required)
+        self._added_wishes = _wishes(added.preferred_during_scheduling_ignored_during_execution)
+
+    def sign_pod(self, pod: PodInfo) -> Hashable:
+        spec = pod.pod.spec
+        if spec.affinity is None and not spec.node_selector:
+            return ()
+        affinity = _affinity(pod)
+        labels = tuple(sorted((spec.node_selector or {}).items()))
+        return (labels, repr(affinity)) if affinity is not None else labels
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+        terms = _required_terms(pod)
+        if terms is None and self._enforced is None and not pod.pod.spec.node_selector:
+            return PreFilterResult(SKIP)
+        state[self.name] = _Required(pod)
+        names = _pinned_names(terms or ())
+        if names is not None and not names:
+            return PreFilterResult(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (_CONFLICT,)))
+        return PreFilterResult(SUCCESS, names)
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
+        matching = (state.get(self.name) or _Required(pod)).matches(self._index, nodes, rows)
+        if self._enforced is not None:
+            matching &= self._enforced.matches(self._index, nodes, rows)
+        return ~matching * np.int8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+    def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
+        if self._enforced is None:
+            return [Reason(_OF_POD, np.ones(len(rows), dtype=np.bool_))]
+        # The pod's own affinity is not looked at on nodes the profile rules out.
+        enforced = self._enforced.matches(self._index, nodes, rows)
+        return [Reason(_ENFORCED, ~enforced), Reason(_OF_POD, enforced)]
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
+        return SUCCESS if _preferred_terms(pod) or self._added_wishes else SKIP
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
+        key = f"{self.name}/wishes"
+        wishes: _Wishes | None = state.get(key)
+        if wishes is None:
+            wishes = state[key] = self._added_wishes + _wishes(_preferred_terms(pod))
+        total = np.zeros(len(rows), dtype=np.int64)
+        for weight, selection in wishes:
+            total += selection.matches(self._index, nodes, rows) * np.int64(weight)
+        return total
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        return (
+            EventRegistration(NODE_ADD, self._matches_now),
+            EventRegistration(NODE_LABEL, self._matches_now),
+            EventRegistration(NODE_TAINT),
+        )
+
+    def _matches_now(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
+        """Whether the node matches, and its former version did not match the pod's own affinity."""
+        if not isinstance(new, Node):
+            return QueueingHint.QUEUE
+        enforced = self._enforced_on_node
+        if enforced is not None and not enforced.matches(new.metadata.labels, new.metadata.name):
+            return QueueingHint.SKIP
+        if not _node_matches(pod, new) or (isinstance(old, Node) and _node_matches(pod, old)):
+            return QueueingHint.SKIP
+        return QueueingHint.QUEUE
+
+
+class _Required:
+    """What the pod itself requires of its node, compiled."""
+
+    __slots__ = ("_labels", "_selection")
+
+    def __init__(self, pod: PodInfo) -> None:
+        self._labels = pod.pod.spec.node_selector or {}
+        terms = _required_terms(pod)
+        self._selection = None if terms is None else NodeSelection(terms)
+
+    def matches(self, index: NodeIndex, nodes: NodeTable, rows: Rows) -> NDArray[np.bool_]:
+        matching = matches_labels(self._labels, index, rows)
+        if self._selection is not None:
+            matching &= self._selection.matches(index, nodes, rows)
+        return matching
+
+
+def _affinity(pod: PodInfo) -> objects.NodeAffinity | None:
+    affinity = pod.pod.spec.affinity
+    return None if affinity is None else affinity.node_affinity
+
+
+def _required(pod: PodInfo) -> NodeSelector | None:
+    affinity = _affinity(pod)
+    return None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
+
+
+def _required_terms(pod: PodInfo) -> Sequence[NodeSelectorTerm] | None:
+    """The required terms; None when nothing is required, while no terms at all select nothing."""
+    required = _required(pod)
+    return None if required is None else required.node_selector_terms or ()
+
+
+def _preferred_terms(pod: PodInfo) -> Sequence[PreferredSchedulingTerm]:
+    affinity = _affinity(pod)
+    return (affinity and affinity.preferred_during_scheduling_ignored_during_execution) or ()
+
+
+def _wishes(terms: Sequence[PreferredSchedulingTerm] | None) -> _Wishes:
+    return [
+        (min(term.weight, _MAX_WEIGHT), NodeSelection([term.preference])) for term in terms or () if term.weight > 0
+    ]
+
+
+def _pinned_names(terms: Sequence[NodeSelectorTerm]) -> frozenset[str] | None:
+    """The nodes that terms name by `metadata.name`; None if some term names none, or there are no terms."""
+    names: set[str] = set()
+    for term in terms:
+        pinned: set[str] | None = None
+        for field in term.match_fields or ():
+            if field.key == "metadata.name" and field.operator == "In":
+                values = set(field.values or ())
+                pinned = values if pinned is None else pinned & values
+        if pinned is None:
+            return None
+        names |= pinned
+    return frozenset(names) if terms else None
+
+
+def _node_matches(pod: PodInfo, node: Node) -> bool:
+    labels = node.metadata.labels or {}
+    if any(labels.get(key) != value for key, value in (pod.pod.spec.node_selector or {}).items()):
+        return False
+    required = _required(pod)
+    return required is None or compile_node_selector(required).matches(labels, node.metadata.name)

@@ -1,0 +1,78 @@
+"""NodeUnschedulable: cordoned nodes take no new pods."""
+
+from collections.abc import Hashable, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from bayplan.api.objects import Node, Taint
+from bayplan.api.tolerations import tolerates
+from bayplan.cache.change_log import Rows
+from bayplan.cache.node_index import NodeIndex
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.interface import CycleState, Reads
+from bayplan.framework.status import Code, Codes, Reason
+from bayplan.queue.cluster_event import (
+    NODE_ADD,
+    NODE_TAINT,
+    UNSCHEDULABLE_POD_TOLERATION,
+    EventRegistration,
+    QueueingHint,
+)
+
+_CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+
+class NodeUnschedulable:
+    """Rejects nodes with `spec.unschedulable` unless the pod tolerates that.
+
+    Upstream: plugins/nodeunschedulable/node_unschedulable.go.
+    """
+
+    name: ClassVar[str] = "NodeUnschedulable"
+    reads: ClassVar[Reads] = Reads.NODE
+
+    def __init__(self, index: NodeIndex) -> None:
+        self._index = index
+
+    def sign_pod(self, pod: PodInfo) -> Hashable:
+        return _tolerates_cordon(pod)
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
+        cordoned = self._index.unschedulable()[rows]
+        if cordoned.any() and _tolerates_cordon(pod):
+            cordoned[:] = False
+        return cordoned * np.int8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+    def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
+        return [Reason("node(s) were unschedulable", np.ones(len(rows), dtype=np.bool_))]
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        return (
+            EventRegistration(NODE_ADD, _becomes_schedulable),
+            EventRegistration(NODE_TAINT, _becomes_schedulable),
+            EventRegistration(UNSCHEDULABLE_POD_TOLERATION, _tolerates_now),
+        )
+
+
+def _tolerates_cordon(pod: PodInfo) -> bool:
+    # Nearly all tolerations are of other keys, and every pod is asked for its shape.
+    for toleration in pod.pod.spec.tolerations or ():
+        if toleration.key in ("", _CORDONED.key) and tolerates((toleration,), _CORDONED):
+            return True
+    return False
+
+
+def _becomes_schedulable(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    """Whether the node was cordoned, or is new, and is not cordoned now."""
+    if not isinstance(new, Node):
+        return QueueingHint.QUEUE
+    was_closed = not isinstance(old, Node) or old.spec.unschedulable
+    return QueueingHint.QUEUE if was_closed and not new.spec.unschedulable else QueueingHint.SKIP
+
+
+def _tolerates_now(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    if isinstance(new, PodInfo) and (new.uid != pod.uid or not _tolerates_cordon(new)):
+        return QueueingHint.SKIP
+    return QueueingHint.QUEUE

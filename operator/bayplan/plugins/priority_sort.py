@@ -1,0 +1,14 @@
+"""PrioritySort: important pods first, then the ones that wait longest."""
+
+from typing import ClassVar
+
+from bayplan.cache.pod_info import PodInfo
+
+
+class PrioritySort:
+    """Orders by priority, then by the time a pod was queued (upstream: plugins/queuesort/priority_sort.go)."""
+
+    name: ClassVar[str] = "PrioritySort"
+
+    def sort_key(self, pod: PodInfo, timestamp: float) -> tuple[int, float]:
+        return (-pod.priority, timestamp)

@@ -1,0 +1,124 @@
+"""The plugins of this version by name, and the frameworks a configuration builds of them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bayplan.cache.node_index import NodeIndex
+from bayplan.cache.node_table import NodeTable
+from bayplan.config.plugin_args import default_args
+from bayplan.config.plugin_sets import expand_plugins, expand_profiles
+from bayplan.config.types import (
+    NodeAffinityArgs,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    PluginEntry,
+    Profile,
+    SchedulerConfiguration,
+)
+from bayplan.framework.interface import Plugin, extends
+from bayplan.framework.runtime import Framework
+from bayplan.plugins.default_binder import DefaultBinder
+from bayplan.plugins.image_locality import ImageLocality
+from bayplan.plugins.node_affinity import NodeAffinity
+from bayplan.plugins.node_name import NodeName
+from bayplan.plugins.node_ports import NodePorts
+from bayplan.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.plugins.node_unschedulable import NodeUnschedulable
+from bayplan.plugins.priority_sort import PrioritySort
+from bayplan.plugins.scheduling_gates import SchedulingGates
+from bayplan.plugins.taint_toleration import TaintToleration
+from bayplan.plugins.unsupported_rules import UnsupportedRules
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """What plugins may look at besides the pod and the rows they are asked about."""
+
+    nodes: NodeTable
+    index: NodeIndex
+
+
+Factory = Callable[[Any, Handle], Plugin]
+"""Makes a plugin of its arguments (None for plugins that take none)."""
+
+
+@dataclass(frozen=True, slots=True)
+class InTreePlugin:
+    """A plugin class and how to make one."""
+
+    type: type
+    create: Factory
+
+
+def _fit(args: NodeResourcesFitArgs, handle: Handle) -> Plugin:
+    return NodeResourcesFit(args)
+
+
+def _balanced(args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> Plugin:
+    return NodeResourcesBalancedAllocation(args)
+
+
+def _affinity(args: NodeAffinityArgs, handle: Handle) -> Plugin:
+    return NodeAffinity(args, handle.index)
+
+
+IN_TREE: Final[Mapping[str, InTreePlugin]] = {
+    "SchedulingGates": InTreePlugin(SchedulingGates, lambda args, handle: SchedulingGates()),
+    "PrioritySort": InTreePlugin(PrioritySort, lambda args, handle: PrioritySort()),
+    "NodeUnschedulable": InTreePlugin(NodeUnschedulable, lambda args, handle: NodeUnschedulable(handle.index)),
+    "NodeName": InTreePlugin(NodeName, lambda args, handle: NodeName()),
+    "TaintToleration": InTreePlugin(TaintToleration, lambda args, handle: TaintToleration(handle.index)),
+    "NodeAffinity": InTreePlugin(NodeAffinity, _affinity),
+    "NodePorts": InTreePlugin(NodePorts, lambda args, handle: NodePorts(handle.index)),
+    "NodeResourcesFit": InTreePlugin(NodeResourcesFit, _fit),
+    "NodeResourcesBalancedAllocation": InTreePlugin(NodeResourcesBalancedAllocation, _balanced),
+    "ImageLocality": InTreePlugin(ImageLocality, lambda args, handle: ImageLocality(handle.index)),
+    "DefaultBinder": InTreePlugin(DefaultBinder, lambda args, handle: DefaultBinder()),
+}
+"""Every plugin a profile can enable, by kube-scheduler's name for it."""
+
+
+def in_tree_extends(name: str, point: str) -> bool:
+    """Whether the plugin `name` extends an extension point; LookupError when there is no such plugin."""
+    return extends(IN_TREE[name].type, point)
+
+
+def build_frameworks(configuration: SchedulerConfiguration, nodes: NodeTable) -> dict[str, Framework]:
+    """The framework of each profile by schedulerName; all share one index of the node table.
+
+    Raises:
+        ConfigurationError: a profile's plugin sets do not work out; every complaint of every profile.
+    """
+    handle = Handle(nodes, NodeIndex(nodes))
+    expanded = expand_profiles(configuration, in_tree_extends)
+    return {
+        profile.scheduler_name: _build(profile, expanded[profile.scheduler_name], handle)
+        for profile in configuration.profiles
+    }
+
+
+def build_framework(profile: Profile, nodes: NodeTable, index: NodeIndex) -> Framework:
+    """The framework of one profile over a table and its index.
+
+    Raises:
+        ConfigurationError: with kube-scheduler's start-up texts.
+    """
+    expanded = expand_plugins(profile.plugins, in_tree_extends, scheduler_name=profile.scheduler_name)
+    return _build(profile, expanded, Handle(nodes, index))
+
+
+def _build(profile: Profile, expanded: Mapping[str, tuple[PluginEntry, ...]], handle: Handle) -> Framework:
+    made: dict[str, Plugin] = {}
+
+    def make(name: str) -> Plugin:
+        if name not in made:
+            made[name] = IN_TREE[name].create(profile.plugin_config.get(name) or default_args(name), handle)
+        return made[name]
+
+    points: dict[str, list[tuple[Any, int]]] = {
+        point: [(make(entry.name), entry.weight) for entry in entries] for point, entries in expanded.items()
+    }
+    points["pre_filter"] = [(UnsupportedRules(IN_TREE.keys()), 0), *points.get("pre_filter", [])]
+    return Framework(profile, points)

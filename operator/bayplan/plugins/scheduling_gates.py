@@ -1,0 +1,30 @@
+"""SchedulingGates: pods with gates stay out of the queue."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.status import SUCCESS, Code, Status
+from bayplan.queue.cluster_event import UNSCHEDULABLE_POD_GATES, EventRegistration, QueueingHint
+
+
+class SchedulingGates:
+    """Holds pods until `spec.schedulingGates` is empty (upstream: plugins/schedulinggates/scheduling_gates.go)."""
+
+    name: ClassVar[str] = "SchedulingGates"
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        gates = pod.pod.spec.scheduling_gates
+        if not gates:
+            return SUCCESS
+        text = f"waiting for scheduling gates: [{' '.join(gate.name for gate in gates)}]"
+        return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (text,))
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        return (EventRegistration(UNSCHEDULABLE_POD_GATES, _is_itself),)
+
+
+def _is_itself(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    if isinstance(new, PodInfo) and new.uid != pod.uid:
+        return QueueingHint.SKIP
+    return QueueingHint.QUEUE

@@ -1,0 +1,85 @@
+"""TaintToleration: taints keep pods away, or push them elsewhere."""
+
+from collections.abc import Hashable, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from bayplan.api.objects import Node, Taint
+from bayplan.api.tolerations import find_untolerated_taint, tolerates
+from bayplan.cache.change_log import Rows
+from bayplan.cache.node_index import NodeIndex
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.interface import CycleState, Normalize, Reads, Scores
+from bayplan.framework.status import SUCCESS, Code, Codes, Reason, Status
+from bayplan.queue.cluster_event import (
+    NODE_ADD,
+    NODE_TAINT,
+    UNSCHEDULABLE_POD_TOLERATION,
+    EventRegistration,
+    QueueingHint,
+)
+
+_HARD_EFFECTS = ("NoSchedule", "NoExecute")
+_SOFT_EFFECT = "PreferNoSchedule"
+
+
+class TaintToleration:
+    """Rejects nodes with hard taints the pod does not tolerate and counts the soft ones against the others.
+
+    Upstream: plugins/tainttoleration/taint_toleration.go.
+    """
+
+    name: ClassVar[str] = "TaintToleration"
+    reads: ClassVar[Reads] = Reads.NODE
+    normalize: ClassVar[Normalize] = Normalize.REVERSE
+
+    def __init__(self, index: NodeIndex) -> None:
+        self._index = index
+
+    def sign_pod(self, pod: PodInfo) -> Hashable:
+        return tuple(pod.pod.spec.tolerations or ())
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
+        rejection = np.int8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+        return self._index.taints().each(rows, lambda taints: rejection * _is_kept_away(pod, taints), np.int8)
+
+    def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
+        return [Reason("node(s) had untolerated taint(s)", np.ones(len(rows), dtype=np.bool_))]
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
+        tolerations = [each for each in pod.pod.spec.tolerations or () if each.effect in ("", _SOFT_EFFECT)]
+
+        def intolerable(taints: tuple[Taint, ...]) -> int:
+            return sum(taint.effect == _SOFT_EFFECT and not tolerates(tolerations, taint) for taint in taints)
+
+        return self._index.taints().each(rows, intolerable, np.int64)
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        return (
+            EventRegistration(NODE_ADD, _becomes_tolerable),
+            EventRegistration(NODE_TAINT, _becomes_tolerable),
+            EventRegistration(UNSCHEDULABLE_POD_TOLERATION, _is_itself),
+        )
+
+
+def _is_kept_away(pod: PodInfo, taints: Sequence[Taint]) -> bool:
+    return bool(taints) and find_untolerated_taint(taints, pod.pod.spec.tolerations, _HARD_EFFECTS) is not None
+
+
+def _becomes_tolerable(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    """Whether the node's taints kept the pod away before, or the node is new, and do not any more."""
+    if not isinstance(new, Node):
+        return QueueingHint.QUEUE
+    was_kept_away = not isinstance(old, Node) or _is_kept_away(pod, old.spec.taints or ())
+    return QueueingHint.QUEUE if was_kept_away and not _is_kept_away(pod, new.spec.taints or ()) else QueueingHint.SKIP
+
+
+def _is_itself(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    if isinstance(new, PodInfo) and new.uid != pod.uid:
+        return QueueingHint.SKIP
+    return QueueingHint.QUEUE
