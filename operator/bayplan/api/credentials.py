@@ -95,7 +95,7 @@ class Credentials:
             CredentialsError: there has never been a token, and none can be had now.
         """
         if self._clock() < self._next_check:
-            return self._token
+            return self._known_token()
         if self._lock.locked() and self._token is not None and not self._rejected:
             return self._token
         async with self._lock:
@@ -106,9 +106,7 @@ class Credentials:
             if now >= self._token_due:
                 await self._renew_token()
             self._next_check = min(self._token_due, self._files_due)
-        if self._token is None and self._failure is not None:
-            raise self._failure
-        return self._token
+        return self._known_token()
 
     def invalidate(self, token: str | None = None) -> None:
         """Have another token fetched at once: the server answered 401 to `token`, unless that is old news."""
@@ -117,6 +115,11 @@ class Credentials:
         self._rejected = True
         self._token_due = min(self._token_due, self._issued_at + self._source.min_interval)
         self._next_check = -math.inf
+
+    def _known_token(self) -> str | None:
+        if self._token is None and self._failure is not None:
+            raise self._failure
+        return self._token
 
     async def _renew_token(self) -> None:
         try:

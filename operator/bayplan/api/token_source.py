@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import quote_plus
 
 import aiohttp
 
@@ -197,8 +198,9 @@ class OidcToken:
                     endpoint = (await response.json(content_type=None))["token_endpoint"]
                 secret = self._config.get("client-secret", "")
                 form = {"grant_type": "refresh_token", "refresh_token": self._config["refresh-token"]}
-                login = aiohttp.BasicAuth(self._config["client-id"], secret)
-                async with session.post(endpoint, data=form, auth=login) as response:
+                # RFC 6749, section 2.3.1: both parts are form-encoded first.
+                login = aiohttp.encode_basic_auth(quote_plus(self._config["client-id"]), quote_plus(secret))
+                async with session.post(endpoint, data=form, headers={"Authorization": login}) as response:
                     answer = await response.json(content_type=None)
             token = str(answer["id_token"])
         except (aiohttp.ClientError, TimeoutError, OSError, KeyError, TypeError, ValueError) as error:

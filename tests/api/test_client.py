@@ -1,0 +1,427 @@
+import asyncio
+import contextlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.faults.api_server import FakeApiServer
+from tests.faults.certificates import Authority
+from tests.faults.faults import BlackHole, Delay, DropReply, HalfReply, Redirect, Refuse, Reset
+
+from bayplan.api.client import (
+    MAX_THROTTLED_TRIES,
+    AmbiguousError,
+    ApiClient,
+    UnreachableError,
+    decode_status,
+    path_segment,
+)
+from bayplan.api.credentials import Credentials, CredentialsError
+from bayplan.api.kubeconfig import PemSource
+from bayplan.api.rate_limit import TokenBucket
+from bayplan.api.token_source import StaticToken, TokenFile
+
+PODS = "/api/v1/pods"
+POD = "/api/v1/namespaces/default/pods/a"
+BINDING = json.dumps({"metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n1"}}).encode()
+
+
+class Sleeps:
+    def __init__(self):
+        self.delays = []
+
+    async def __call__(self, seconds):
+        self.delays.append(seconds)
+
+
+@contextlib.asynccontextmanager
+async def calling(credentials, **options):
+    client = ApiClient(credentials, **{"qps": 0, "burst": 1, "sleep": Sleeps(), **options})
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+@contextlib.asynccontextmanager
+async def cluster(**options):
+    """A fake server with pod a, and a client for it."""
+    async with FakeApiServer() as server:
+        server.put(PODS, {"metadata": {"name": "a", "namespace": "default"}})
+        async with calling(Credentials(server=server.url), **options) as client:
+            yield server, client
+
+
+def node_of(server):
+    return server.objects[PODS]["default/a"].get("spec", {}).get("nodeName")
+
+
+async def test_a_request_goes_out_as_it_was_given():
+    async with cluster() as (server, client):
+        response = await client.request("POST", f"{POD}/binding", body=BINDING)
+        assert (response.status, response.retry_after) == (201, None)
+        assert json.loads(response.body)["status"] == "Success"
+        assert node_of(server) == "n1"
+        await client.request("PATCH", f"{POD}/status?x=1", body=b"{}", content_type="application/merge-patch+json")
+        first, second = server.requests
+        assert first.headers["content-type"] == "application/json"
+        assert first.headers["accept"] == "application/json"
+        assert first.headers["user-agent"].startswith("bayplan/")
+        assert first.body == BINDING
+        assert "authorization" not in {name.lower() for name in first.headers}
+        assert second.query == {"x": "1"}
+        assert second.headers["content-type"] == "application/merge-patch+json"
+
+
+@pytest.mark.parametrize("code", [301, 403, 404, 409, 410, 429, 500, 503])
+async def test_an_http_status_is_an_answer_not_an_exception(code):
+    async with cluster() as (server, client):
+        server.inject(Refuse(code, "Why"))
+        response = await client.request("GET", POD)
+        assert response.status == code
+        assert decode_status(response.body) == ("Why", "injected")
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("fault", [DropReply(), HalfReply()], ids=lambda fault: type(fault).__name__)
+async def test_an_answer_lost_after_the_server_acted_is_ambiguous(fault):
+    async with cluster() as (server, client):
+        server.inject(fault)
+        with pytest.raises(AmbiguousError, match=f"POST {POD}/binding"):
+            await client.request("POST", f"{POD}/binding", body=BINDING)
+        assert node_of(server) == "n1"
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("fault", [Reset(), BlackHole(), Delay(0.2)], ids=lambda fault: type(fault).__name__)
+async def test_a_request_that_was_sent_and_not_answered_is_ambiguous(fault):
+    async with cluster() as (server, client):
+        server.inject(fault)
+        with pytest.raises(AmbiguousError):
+            await client.request("POST", f"{POD}/binding", body=BINDING, timeout_seconds=0.1)
+        assert len(server.requests) == 1
+        assert (await client.request("GET", POD)).status == 200
+
+
+async def test_a_reset_of_a_kept_connection_is_ambiguous_and_never_repeated():
+    async with cluster() as (server, client):
+        await client.request("GET", POD)
+        server.inject(Reset())
+        with pytest.raises(AmbiguousError):
+            await client.request("POST", f"{POD}/binding", body=BINDING)
+        assert [seen.method for seen in server.requests] == ["GET", "POST"]
+
+
+async def test_an_answer_that_is_not_http_is_ambiguous():
+    async def serve(reader, writer):
+        await reader.read(10)
+        writer.write(b"SSH-2.0-OpenSSH\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server, calling(Credentials(server=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")) as client:
+        with pytest.raises(AmbiguousError):
+            await client.request("POST", "/x", body=b"{}")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:1", "nowhere.invalid"])
+async def test_a_server_that_cannot_be_connected_is_unreachable(host):
+    async with calling(Credentials(server=f"http://{host}")) as client:
+        with pytest.raises(UnreachableError, match="GET /api"):
+            await client.request("GET", "/api")
+
+
+async def test_without_a_token_to_send_nothing_is_sent():
+    class Broken:
+        min_interval = 0.0
+
+        async def issue(self):
+            raise CredentialsError("plugin is down")
+
+    async with FakeApiServer() as server, calling(Credentials(server=server.url, source=Broken())) as client:
+        with pytest.raises(UnreachableError, match="plugin is down"):
+            await client.request("GET", POD)
+        assert server.requests == []
+
+
+async def test_a_401_renews_the_token_and_tries_once_more(tmp_path):
+    file = tmp_path / "token"
+    file.write_text("old")
+    async with FakeApiServer(tokens={"new"}) as server, contextlib.AsyncExitStack() as stack:
+        client = await stack.enter_async_context(calling(Credentials(server=server.url, source=TokenFile(file))))
+        assert (await client.request("GET", POD)).status == 401
+        assert len(server.requests) == 2
+        file.write_text("new")
+        assert (await client.request("GET", POD)).status == 404
+        assert (await client.request("GET", POD)).status == 404
+        sent = [seen.headers["authorization"] for seen in server.requests]
+        assert sent == ["Bearer old", "Bearer old", "Bearer old", "Bearer new", "Bearer new"]
+
+
+async def test_a_429_with_retry_after_is_tried_again_when_it_says():
+    sleeps = Sleeps()
+    async with cluster(sleep=sleeps) as (server, client):
+        server.inject(Refuse(429, retry_after=3), times=2)
+        assert (await client.request("POST", f"{POD}/binding", body=BINDING)).status == 201
+        assert sleeps.delays == [3.0, 3.0]
+
+
+async def test_a_429_for_ever_ends_as_an_answer():
+    sleeps = Sleeps()
+    async with cluster(sleep=sleeps) as (server, client):
+        server.inject(Refuse(429, retry_after=1), times=100)
+        response = await client.request("GET", POD)
+        assert (response.status, response.retry_after) == (429, 1.0)
+        assert len(server.requests) == MAX_THROTTLED_TRIES
+
+
+async def test_a_429_that_asks_for_an_hour_is_left_to_the_caller():
+    async with cluster() as (server, client):
+        server.inject(Refuse(429, retry_after=3600))
+        response = await client.request("GET", POD)
+        assert (response.status, response.retry_after) == (429, 3600.0)
+
+
+async def test_every_try_is_observed_with_its_code():
+    seen = []
+    async with cluster(on_request=lambda method, code, seconds: seen.append((method, code, seconds >= 0))) as (
+        server,
+        client,
+    ):
+        server.inject(Refuse(429, retry_after=0))
+        await client.request("GET", POD)
+        server.inject(Reset())
+        with pytest.raises(AmbiguousError):
+            await client.request("DELETE", POD)
+        assert seen == [("GET", "429", True), ("GET", "200", True), ("DELETE", "<error>", True)]
+
+
+async def test_redirects_are_not_followed_so_that_the_token_stays_here():
+    async with FakeApiServer() as thief, FakeApiServer() as server:
+        server.inject(Redirect(thief.url))
+        async with calling(Credentials(server=server.url, source=StaticToken("secret"))) as client:
+            assert (await client.request("GET", POD)).status == 307
+        assert thief.requests == []
+
+
+async def test_the_error_of_a_failed_request_does_not_hold_the_token():
+    async with calling(Credentials(server="http://127.0.0.1:1", source=StaticToken("topsecret"))) as client:
+        with pytest.raises(UnreachableError) as caught:
+            await client.request("GET", "/api")
+    assert "topsecret" not in repr(caught.value) + repr(caught.value.__cause__) + repr(vars(caught.value.__cause__))
+
+
+# TLS.
+
+
+@pytest.fixture
+def authority():
+    return Authority()
+
+
+def trusting(server, authority, **options):
+    return Credentials(server=server.url, ca=PemSource("ca", data=authority.pem), **options)
+
+
+async def test_a_server_certificate_of_the_authority_is_accepted_and_others_are_not(tmp_path, authority):
+    async with FakeApiServer(tls=authority.server_context(tmp_path, ["127.0.0.1"])) as server:
+        async with calling(trusting(server, authority)) as client:
+            assert (await client.request("GET", POD)).status == 404
+        async with calling(trusting(server, Authority("other"))) as client:
+            with pytest.raises(UnreachableError, match="certificate"):
+                await client.request("GET", POD)
+        async with calling(Credentials(server=server.url)) as client:
+            with pytest.raises(UnreachableError, match="certificate"):
+                await client.request("GET", POD)
+        assert len(server.requests) == 1
+        async with calling(Credentials(server=server.url, insecure=True)) as client:
+            assert (await client.request("GET", POD)).status == 404
+
+
+async def test_the_tls_server_name_is_what_the_certificate_must_be_for(tmp_path, authority):
+    async with FakeApiServer(tls=authority.server_context(tmp_path, ["api.test"])) as server:
+        async with calling(trusting(server, authority)) as client:
+            with pytest.raises(UnreachableError, match="certificate"):
+                await client.request("GET", POD)
+        async with calling(trusting(server, authority, tls_server_name="api.test")) as client:
+            assert (await client.request("GET", POD)).status == 404
+        async with calling(trusting(server, authority, tls_server_name="other.test")) as client:
+            with pytest.raises(UnreachableError, match="certificate"):
+                await client.request("GET", POD)
+
+
+async def test_a_client_certificate_is_presented(tmp_path, authority):
+    certificate, key = authority.issue("bayplan", [])
+    context = authority.server_context(tmp_path, ["127.0.0.1"], ask_client=True)
+    async with FakeApiServer(tls=context) as server:
+        identity = {"certificate": PemSource("c", data=certificate), "key": PemSource("k", data=key)}
+        async with calling(trusting(server, authority, **identity)) as client:
+            assert (await client.request("GET", POD)).status == 404
+        async with calling(trusting(server, authority)) as client:
+            with pytest.raises((AmbiguousError, UnreachableError)):
+                await client.request("GET", POD)
+
+
+async def test_a_new_authority_is_trusted_from_the_next_request_on(tmp_path, authority):
+    file = tmp_path / "ca.pem"
+    file.write_bytes(Authority("old").pem)
+    async with FakeApiServer(tls=authority.server_context(tmp_path, ["127.0.0.1"])) as server:
+        credentials = Credentials(server=server.url, ca=PemSource("ca", path=file))
+        async with calling(credentials) as client:
+            with pytest.raises(UnreachableError):
+                await client.request("GET", POD)
+            file.write_bytes(authority.pem)
+            credentials.ssl_context()
+            assert (await client.request("GET", POD)).status == 404
+
+
+async def test_a_request_in_flight_survives_a_change_of_certificates(tmp_path, authority):
+    file = tmp_path / "ca.pem"
+    file.write_bytes(authority.pem)
+    async with FakeApiServer(tls=authority.server_context(tmp_path, ["127.0.0.1"])) as server:
+        credentials = Credentials(server=server.url, ca=PemSource("ca", path=file))
+        async with calling(credentials) as client:
+            server.inject(Delay(0.1))
+            slow = asyncio.create_task(client.request("GET", POD))
+            while not server.requests:  # noqa: ASYNC110 - the server's state is the condition
+                await asyncio.sleep(0.001)
+            file.write_bytes(authority.pem + Authority("next").pem)
+            credentials.ssl_context()
+            assert (await client.request("GET", POD)).status == 404
+            assert credentials.generation == 1
+            assert (await slow).status == 404
+
+
+async def test_a_proxy_gets_the_request():
+    async with FakeApiServer() as proxy:
+        async with calling(Credentials(server="http://api.invalid", proxy=proxy.url)) as client:
+            assert (await client.request("GET", POD)).status == 404
+        assert proxy.requests[0].headers["host"] == "api.invalid"
+
+
+# Names in paths.
+
+
+@pytest.mark.parametrize(
+    ("name", "segment"),
+    [
+        ("node-1.example", "node-1.example"),
+        ("../../x y", "..%2F..%2Fx%20y"),
+        ("<script>", "%3Cscript%3E"),
+        ("a?b#c%2e", "a%3Fb%23c%252e"),
+        ("ä\t", "%C3%A4%09"),
+    ],
+)
+async def test_a_hostile_name_stays_one_segment_of_the_path(name, segment):
+    assert path_segment(name) == segment
+    async with cluster() as (server, client):
+        await client.request("GET", f"/api/v1/nodes/{path_segment(name)}")
+        assert server.requests[0].raw_path == f"/api/v1/nodes/{segment}"
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "\ud800"])
+def test_a_name_that_cannot_be_a_segment_is_refused(name):
+    with pytest.raises(ValueError, match=r"cannot be|surrogates"):
+        path_segment(name)
+
+
+# Status objects.
+
+
+@given(
+    st.binary()
+    | st.recursive(
+        st.none() | st.integers() | st.text(),
+        lambda x: st.lists(x) | st.dictionaries(st.sampled_from(["reason", "message", "x"]), x),
+    ).map(lambda value: json.dumps(value).encode())
+)
+def test_any_body_decodes_to_two_strings(body):
+    reason, message = decode_status(body)
+    assert isinstance(reason, str)
+    assert isinstance(message, str)
+
+
+def test_a_body_that_is_no_status_is_shown_in_part():
+    assert decode_status(b"<html>" + b"x" * 1000) == ("", "<html>" + "x" * 194)
+
+
+# The rate limit.
+
+
+class Timeline:
+    def __init__(self):
+        self.now = 0.0
+        self.slept = []
+
+    def clock(self):
+        return self.now
+
+    async def sleep(self, seconds):
+        self.slept.append(seconds)
+
+
+def bucket(timeline, qps, burst):
+    return TokenBucket(qps=qps, burst=burst, clock=timeline.clock, sleep=timeline.sleep)
+
+
+async def test_a_burst_goes_at_once_and_the_rest_in_turn():
+    timeline = Timeline()
+    limit = bucket(timeline, qps=10, burst=3)
+    assert [await limit.wait() for _ in range(6)] == pytest.approx([0, 0, 0, 0.1, 0.2, 0.3])
+
+
+async def test_idle_time_fills_the_bucket_no_further_than_the_burst():
+    timeline = Timeline()
+    limit = bucket(timeline, qps=10, burst=2)
+    for _ in range(2):
+        limit.reserve()
+    timeline.now = 1000.0
+    assert [limit.reserve() for _ in range(3)] == pytest.approx([0, 0, 0.1])
+
+
+@pytest.mark.parametrize("qps", [0, -1])
+async def test_no_rate_means_no_limit(qps):
+    timeline = Timeline()
+    limit = bucket(timeline, qps=qps, burst=1)
+    assert [await limit.wait() for _ in range(100)] == [0.0] * 100
+    assert timeline.slept == []
+
+
+async def test_a_cancelled_wait_gives_its_token_back():
+    timeline = Timeline()
+
+    async def cancelled(seconds):
+        raise asyncio.CancelledError
+
+    limit = TokenBucket(qps=10, burst=1, clock=timeline.clock, sleep=cancelled)
+    limit.reserve()
+    with pytest.raises(asyncio.CancelledError):
+        await limit.wait()
+    assert limit.reserve() == pytest.approx(0.1)
+
+
+@given(st.lists(st.floats(0, 1), max_size=50), st.floats(0.5, 100), st.integers(1, 20))
+def test_nobody_overtakes_and_no_window_sees_more_than_burst_and_rate(gaps, qps, burst):
+    timeline = Timeline()
+    limit = bucket(timeline, qps, burst)
+    starts = []
+    for gap in gaps:
+        timeline.now += gap
+        starts.append(timeline.now + limit.reserve())
+    assert starts == sorted(starts)
+    for first, start in enumerate(starts):
+        for last in range(first, len(starts)):
+            assert last - first + 1 <= burst + (starts[last] - start) * qps + 1e-6
+
+
+async def test_waiting_for_the_rate_limit_is_observed():
+    waits = []
+    async with cluster(qps=100, burst=1, clock=lambda: 0.0, on_throttle=lambda *wait: waits.append(wait)) as (
+        _,
+        client,
+    ):
+        for _ in range(3):
+            await client.request("GET", POD)
+    assert waits == [("GET", pytest.approx(0.01)), ("GET", pytest.approx(0.02))]
