@@ -1,0 +1,113 @@
+"""The `bayplan` command: finds the command that is meant and loads that one alone."""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Annotated, Final
+
+import typer
+
+from bayplan import __version__
+
+BAD_INPUT: Final = 2
+"""Exit code for files and flags that are wrong."""
+INTERRUPTED: Final = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+_EPILOG: Final = """Examples:
+
+  bayplan demo
+
+  bayplan simulate --cluster examples/cluster/worked-example.yaml --explain
+
+  bayplan run --config scheduler.yaml
+
+Exit codes: 0 success, 1 failure, 2 wrong input."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    """Where a command lives, and what the overview says of it without loading it."""
+
+    name: str
+    module: str
+    attribute: str
+    help: str
+
+
+_COMMANDS: Final = (
+    _Command("run", "bayplan.cli.run", "run", "Schedule the pods of a cluster that name one of our profiles."),
+    _Command("simulate", "bayplan.cli.simulate", "simulate", "Schedule pods from files, without a cluster."),
+    _Command("demo", "bayplan.cli.demo", "demo", "Watch a made-up cluster being packed. Needs nothing."),
+    _Command("config", "bayplan.cli.config", "config_app", "Check, show and convert configuration files."),
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line `arguments`, the process's own by default; always ends in SystemExit.
+
+    Wrong input is one line per error on standard error and exit code 2. Ctrl-C and a reader that goes away end the
+    command without a word.
+    """
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        try:
+            application(arguments)(args=arguments, prog_name="bayplan")
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def application(arguments: Sequence[str]) -> typer.Typer:
+    """The application with the commands that `arguments` name loaded, and the others by their help text alone.
+
+    Loading only those keeps `--help` quick, and everything but `run` free of kopf and the API client.
+    """
+    app = typer.Typer(
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        epilog=_EPILOG,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_overview)
+    for command in _COMMANDS:
+        if command.name not in arguments:
+            app.command(command.name, help=command.help)(_placeholder)
+            continue
+        loaded = getattr(import_module(command.module), command.attribute)
+        if isinstance(loaded, typer.Typer):
+            app.add_typer(loaded, name=command.name, help=command.help)
+        else:
+            _register(app, command.name, loaded)
+    return app
+
+
+def _register(app: typer.Typer, name: str, function: Callable[..., None]) -> None:
+    app.command(name)(function)
+
+
+def _placeholder() -> None:
+    """Stands for a command that was not named, so that the overview lists it."""
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"bayplan {__version__}")
+        raise typer.Exit
+
+
+def _overview(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """A bin-packing second scheduler for Kubernetes that explains itself."""

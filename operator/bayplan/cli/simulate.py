@@ -1,0 +1,119 @@
+"""`bayplan simulate`: the scheduler on objects from files."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+if TYPE_CHECKING:
+    from bayplan.config.types import SchedulerConfiguration
+    from bayplan.simulate.cluster import ClusterObjects
+    from bayplan.simulate.simulator import Simulator
+
+_BAD_INPUT: Final = 2
+_MAX_VERDICTS: Final = 5_000_000
+"""Most verdicts (pods times nodes) an explanation may hold: some gigabytes."""
+
+
+class Output(StrEnum):
+    """How the result is written."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+def simulate(
+    cluster: Annotated[
+        list[str],
+        typer.Option(
+            "--cluster",
+            metavar="FILE",
+            help="Nodes and pods, YAML or JSON: single objects, several documents, or lists as `kubectl get nodes,pods "
+            "-A -o json` writes them. Can be given several times; - is standard input.",
+        ),
+    ],
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="KubeSchedulerConfiguration or legacy Policy; without it one profile, MostAllocated.",
+        ),
+    ] = None,
+    scheduler_name: Annotated[
+        str | None,
+        typer.Option("--scheduler-name", metavar="NAME", help="Rename the only profile: pods ask for it by this name."),
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show every node's verdict, per plugin.")] = False,
+    output: Annotated[Output, typer.Option("--output", "-o", help="For people, or for programs.")] = Output.TABLE,
+) -> None:
+    """Schedule pods from files, without a cluster.
+
+    Pods with a node take room there. Pods without one that name a profile of the configuration are tried in queue
+    order, by the engine that `bayplan run` uses. A pod that cannot be read is reported and skipped.
+
+    Example: kubectl get nodes,pods -A -o json | bayplan simulate --cluster - --scheduler-name default-scheduler
+    """
+    # Imported here so that the overview of commands does not wait for numpy.
+    from bayplan.config.errors import ConfigurationError  # noqa: PLC0415
+    from bayplan.simulate.cluster import read_cluster  # noqa: PLC0415
+    from bayplan.simulate.errors import ClusterFileError  # noqa: PLC0415
+    from bayplan.simulate.simulator import Simulator  # noqa: PLC0415
+
+    try:
+        simulator = Simulator(_configuration(config, scheduler_name))
+        objects = read_cluster(cluster)
+    except (ConfigurationError, ClusterFileError) as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(_BAD_INPUT) from None
+    for skipped in objects.skipped:
+        typer.echo(f"{skipped.source}: pod {skipped.namespace}/{skipped.name} skipped: {skipped.message}", err=True)
+    simulator.add(objects)
+    _check_size(objects, simulator, explain=explain)
+    if output is Output.JSON:
+        from bayplan.simulate.report import encode  # noqa: PLC0415
+
+        sys.stdout.write(encode(simulator.run(explain=explain)).decode())
+    else:
+        _print_tables(simulator, explain=explain)
+
+
+def _configuration(file: Path | None, scheduler_name: str | None) -> "SchedulerConfiguration":
+    from bayplan.config.load import default_configuration, load_configuration  # noqa: PLC0415
+
+    if file is None:
+        return default_configuration(scheduler_name=scheduler_name)
+    return load_configuration(file, scheduler_name=scheduler_name)
+
+
+def _check_size(objects: "ClusterObjects", simulator: "Simulator", *, explain: bool) -> None:
+    pods, nodes = simulator.queue.pending()["active"], len(objects.nodes)
+    if explain and pods * nodes > _MAX_VERDICTS:
+        typer.echo(
+            f"--explain: {pods} pods on {nodes} nodes are more than {_MAX_VERDICTS} verdicts; give fewer pods", err=True
+        )
+        raise typer.Exit(_BAD_INPUT)
+
+
+def _print_tables(simulator: "Simulator", *, explain: bool) -> None:
+    from bayplan.scheduler.cycle import Placement  # noqa: PLC0415
+    from bayplan.simulate.tables import Printer, pod_row, print_explanation, print_pods, print_summary  # noqa: PLC0415
+
+    printer = Printer(sys.stdout)
+    rows = []
+    while (decision := simulator.step(explain=explain, scores=True)) is not None:
+        rows.append(pod_row(decision))
+        outcome = decision.outcome
+        if outcome is not None and outcome.trace is not None:
+            chosen = outcome.node_name if isinstance(outcome, Placement) else None
+            print_explanation(printer, decision.pod, outcome.trace, chosen)
+    report = simulator.report()
+    tried = {row[0] for row in rows}
+    for pod in report.pods:
+        key = f"{pod.namespace}/{pod.name}"
+        if key not in tried:
+            rows.append((key, "-", "", pod.attempts[-1].message or ""))
+    print_pods(printer, rows)
+    print_summary(printer, report.summary)

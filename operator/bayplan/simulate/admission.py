@@ -1,0 +1,145 @@
+"""What the API server would have made of an object from a file before a scheduler saw it."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from msgspec import structs
+
+from bayplan.api.objects import Container, Node, Pod, PodSpec, PriorityClass, Quantity, ResourceRequirements
+
+DEFAULT_NAMESPACE: Final = "default"
+DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
+
+_SYSTEM_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_MAX_NAME: Final = 253
+
+
+class AdmissionError(ValueError):
+    """The API server would refuse the object; the text starts with the field."""
+
+
+class Admission:
+    """Defaults and checks for objects from files; objects taken from a live cluster pass unchanged."""
+
+    def __init__(self, priority_classes: Iterable[PriorityClass]) -> None:
+        self._values = dict(_SYSTEM_CLASSES)
+        self._policies: dict[str, str | None] = {}
+        self._default: str | None = None
+        for priority_class in priority_classes:
+            name = priority_class.metadata.name
+            self._values[name] = priority_class.value
+            self._policies[name] = priority_class.preemption_policy
+            # Of several global defaults the lowest counts (upstream: plugin/pkg/admission/priority).
+            if priority_class.global_default and (
+                self._default is None or priority_class.value < self._values[self._default]
+            ):
+                self._default = name
+
+    def pod(self, pod: Pod) -> Pod:
+        """The pod as a scheduler would see it.
+
+        Raises:
+            AdmissionError: no valid name, a class of no known priority, a creation time that is none.
+        """
+        meta, spec = pod.metadata, pod.spec
+        _check_name(meta.name)
+        if meta.namespace:
+            _check_name(meta.namespace, "metadata.namespace")
+        created_at(pod)
+        namespace = meta.namespace or DEFAULT_NAMESPACE
+        if not (meta.namespace and meta.uid):
+            uid = meta.uid or f"file:{namespace}/{meta.name}"
+            pod = structs.replace(pod, metadata=structs.replace(meta, namespace=namespace, uid=uid))
+        changes: dict[str, object] = {}
+        if not spec.scheduler_name:
+            changes["scheduler_name"] = DEFAULT_SCHEDULER_NAME
+        if spec.priority is None:
+            changes |= self._priority(spec)
+        if _lacks_requests(spec.containers):
+            changes["containers"] = [_with_requests(c) for c in spec.containers]
+        if spec.init_containers and _lacks_requests(spec.init_containers):
+            changes["init_containers"] = [_with_requests(c) for c in spec.init_containers]
+        if spec.resources is not None and spec.resources.limits:
+            changes["resources"] = _pod_level(spec)
+        return structs.replace(pod, spec=structs.replace(spec, **changes)) if changes else pod
+
+    def node(self, node: Node) -> Node:
+        """The node as a scheduler would see it: a node without allocatable offers its capacity.
+
+        Raises:
+            AdmissionError: no valid name.
+        """
+        _check_name(node.metadata.name)
+        if node.status.allocatable or not node.status.capacity:
+            return node
+        return structs.replace(node, status=structs.replace(node.status, allocatable=node.status.capacity))
+
+    def _priority(self, spec: PodSpec) -> dict[str, object]:
+        name = spec.priority_class_name or self._default
+        if not name:
+            return {"priority": 0}
+        if name not in self._values:
+            raise AdmissionError(f"spec.priorityClassName: no PriorityClass with name {name!r} was found")
+        changes: dict[str, object] = {"priority": self._values[name], "priority_class_name": name}
+        if spec.preemption_policy is None:
+            changes["preemption_policy"] = self._policies.get(name)
+        return changes
+
+
+def created_at(pod: Pod) -> float:
+    """When the pod was created, in seconds since the epoch; pods that never were come after all others.
+
+    Raises:
+        AdmissionError: the text is no time.
+    """
+    text = pod.metadata.creation_timestamp
+    if not text:
+        return float("inf")
+    try:
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        raise AdmissionError(f"metadata.creationTimestamp: {text[:64]!a} is not a time") from None
+
+
+def _check_name(name: str, path: str = "metadata.name") -> None:
+    if not name:
+        raise AdmissionError(f"{path}: Required value")
+    if len(name) > _MAX_NAME or not _NAME.fullmatch(name):
+        raise AdmissionError(f"{path}: {name[:64]!a} is not a valid name")
+
+
+def _lacks_requests(containers: Sequence[Container]) -> bool:
+    return any(
+        c.resources is not None
+        and c.resources.limits
+        and (not c.resources.requests or not c.resources.limits.keys() <= c.resources.requests.keys())
+        for c in containers
+    )
+
+
+def _with_requests(container: Container) -> Container:
+    resources = container.resources
+    if resources is None or not resources.limits:
+        return container
+    return structs.replace(container, resources=_requesting(resources, resources.limits))
+
+
+def _pod_level(spec: PodSpec) -> ResourceRequirements:
+    """Pod-level limits stand in for requests that neither the pod nor any container makes."""
+    assert spec.resources is not None
+    named = {
+        name
+        for c in (*spec.containers, *(spec.init_containers or ()))
+        if c.resources is not None
+        for name in (*(c.resources.requests or ()), *(c.resources.limits or ()))
+    }
+    limits = {name: amount for name, amount in (spec.resources.limits or {}).items() if name not in named}
+    return _requesting(spec.resources, limits)
+
+
+def _requesting(resources: ResourceRequirements, limits: Mapping[str, Quantity]) -> ResourceRequirements:
+    return structs.replace(resources, requests={**limits, **(resources.requests or {})})

@@ -1,0 +1,146 @@
+"""The objects of a simulated cluster, read from files or made up."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from bayplan.api.objects import Node, Pod, PriorityClass
+from bayplan.api.quantity import QuantityError
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.resources import node_allocatable
+from bayplan.simulate.admission import DEFAULT_NAMESPACE, Admission, AdmissionError
+from bayplan.simulate.documents import DECODE_ERRORS, Decoder, RawObject, field_error, raw_objects, read_file
+from bayplan.simulate.errors import ClusterFileError
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedPod:
+    """A pod that a simulation goes on without."""
+
+    namespace: str
+    name: str
+    source: str
+    """Where it stands, such as `cluster.yaml: document 3`."""
+    message: str
+    """Why: the field and what is wrong with it."""
+
+
+@dataclass(slots=True)
+class ClusterObjects:
+    """What a simulation works on; every quantity in it has been read once, so none can fail later."""
+
+    nodes: list[Node] = field(default_factory=list)
+    pods: list[PodInfo] = field(default_factory=list)
+    skipped: list[SkippedPod] = field(default_factory=list)
+    ignored_kinds: dict[str, int] = field(default_factory=dict)
+    """How many objects of other kinds there were, by kind."""
+
+
+_CORE: Final = ""
+_SCHEDULING: Final = "scheduling.k8s.io"
+_NODE: Final = Decoder(Node)
+_POD: Final = Decoder(Pod)
+_CLASS: Final = Decoder(PriorityClass)
+_VALUE: Final = Decoder(dict)
+
+
+def read_cluster(files: Iterable[str]) -> ClusterObjects:
+    """The objects in `files`; `-` is standard input.
+
+    A pod that is wrong is skipped and named; anything else that is wrong ends the reading.
+
+    Raises:
+        ClusterFileError: a file cannot be read, a document is malformed, or a node or class is.
+    """
+    reader = _Reader()
+    for name in files:
+        for raw in raw_objects(read_file(name), name):
+            reader.take(raw)
+    return reader.finish()
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self._nodes: dict[str, tuple[Node, str]] = {}
+        self._pods: list[tuple[RawObject, Pod]] = []
+        self._classes: list[PriorityClass] = []
+        self._skipped: list[SkippedPod] = []
+        self._ignored: Counter[str] = Counter()
+
+    def take(self, raw: RawObject) -> None:
+        group = raw.api_version.rpartition("/")[0]
+        try:
+            if raw.kind == "Pod" and group == _CORE:
+                self._take_pod(raw)
+            elif raw.kind == "Node" and group == _CORE:
+                self._take_node(raw)
+            elif raw.kind == "PriorityClass" and group == _SCHEDULING:
+                self._classes.append(_CLASS(raw.value))
+            else:
+                self._ignored[raw.kind] += 1
+        except (*DECODE_ERRORS, AdmissionError, QuantityError) as error:
+            raise ClusterFileError(f"{_title(raw)}: {field_error(error)}") from None
+
+    def finish(self) -> ClusterObjects:
+        admission = Admission(self._classes)
+        pods: list[PodInfo] = []
+        seen: set[str] = set()
+        for raw, pod in self._pods:
+            try:
+                info = PodInfo(admission.pod(pod))
+                # Reading them here is what lets everything after this point trust the pod.
+                _ = info.requests, info.placed
+            except (AdmissionError, QuantityError) as error:
+                self._skip(raw, str(error))
+                continue
+            if info.key in seen:
+                self._skip(raw, "metadata.name: a pod of this name was given before")
+            elif info.uid in seen:
+                self._skip(raw, "metadata.uid: a pod of this uid was given before")
+            else:
+                seen |= {info.key, info.uid}
+                pods.append(info)
+        return ClusterObjects(
+            [node for node, _ in self._nodes.values()], pods, self._skipped, dict(sorted(self._ignored.items()))
+        )
+
+    def _take_pod(self, raw: RawObject) -> None:
+        try:
+            self._pods.append((raw, _POD(raw.value)))
+        except DECODE_ERRORS as error:
+            self._skip(raw, field_error(error))
+
+    def _take_node(self, raw: RawObject) -> None:
+        node = Admission(()).node(_NODE(raw.value))
+        node_allocatable(node)
+        known = self._nodes.setdefault(node.metadata.name, (node, raw.where))
+        if known[1] != raw.where:
+            raise AdmissionError(f"metadata.name: this node was given before, in {known[1]}")
+
+    def _skip(self, raw: RawObject, message: str) -> None:
+        namespace, name = _names(raw)
+        self._skipped.append(SkippedPod(namespace or DEFAULT_NAMESPACE, name, raw.where, message))
+
+
+def _title(raw: RawObject) -> str:
+    _, name = _names(raw)
+    return f'{raw.where}: {raw.kind} "{name}"' if name else f"{raw.where}: {raw.kind}"
+
+
+def _names(raw: RawObject) -> tuple[str, str]:
+    """The namespace and name of an object that may be malformed, safe to print."""
+    try:
+        meta = _VALUE(raw.value).get("metadata")
+    except DECODE_ERRORS:
+        return "", ""
+    if not isinstance(meta, dict):
+        return "", ""
+    return _printable(meta.get("namespace")), _printable(meta.get("name"))
+
+
+def _printable(value: object) -> str:
+    if not isinstance(value, str):
+        return ""
+    value = value[:253]
+    return value if value.isascii() and value.isprintable() else ascii(value)[1:-1]

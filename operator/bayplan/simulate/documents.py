@@ -1,0 +1,217 @@
+"""Files of Kubernetes objects, cut into single objects that are not decoded yet."""
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Generic, TypeVar
+
+import msgspec
+
+from bayplan.simulate.errors import ClusterFileError
+from bayplan.simulate.yaml_stream import YAMLStreamError, yaml_documents
+
+MAX_BYTES: Final = 1 << 30
+"""Largest file, in bytes."""
+STDIN: Final = "-"
+"""The file name that stands for standard input."""
+DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding hostile bytes can raise."""
+
+_CHUNK: Final = 1 << 20
+_JSON_START: Final = re.compile(rb'\s*(?:\{\s*["}]|\[)')
+_BYTE: Final = re.compile(r"(?:JSON is malformed: )?(.*) \(byte (\d+)\)")
+_FIELD: Final = re.compile(r"(?P<problem>.*?)(?: - at `(?P<key>key in )?(?P<path>[^`]*)`)?", re.DOTALL)
+
+T = TypeVar("T")
+
+
+class Decoder(Generic[T]):
+    """Decodes objects of one type from JSON bytes or plain values; null counts as absent, as for the API server."""
+
+    def __init__(self, wanted: type[T]) -> None:
+        self._wanted = wanted
+        self._json = msgspec.json.Decoder(wanted)
+
+    def __call__(self, value: Any) -> T:  # noqa: ANN401 - a value from YAML is anything
+        """The object; raises one of DECODE_ERRORS where it does not fit the type."""
+        if isinstance(value, msgspec.Raw):
+            try:
+                return self._json.decode(value)
+            except msgspec.ValidationError:
+                # Rare enough to pay twice: most writers leave nulls out where the type has none.
+                value = msgspec.json.decode(value)
+        return msgspec.convert(_without_nulls(value), self._wanted)
+
+
+class _Head(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+
+
+class _Items(msgspec.Struct):
+    items: list[msgspec.Raw] | None = None
+
+
+_head: Final = Decoder(_Head)
+_items: Final = msgspec.json.Decoder(_Items)
+
+
+@dataclass(frozen=True, slots=True)
+class RawObject:
+    """One object of a file: `value` is `msgspec.Raw` from JSON and plain values from YAML."""
+
+    api_version: str
+    kind: str
+    value: Any
+    where: str
+    """Such as `cluster.yaml: document 3: items[4]`."""
+
+
+def read_file(name: str) -> bytes:
+    """The bytes of the file called `name`, or of standard input for `-`.
+
+    Raises:
+        ClusterFileError: it cannot be read, is too large, or is no text.
+    """
+    try:
+        if name == STDIN:
+            return _read(sys.stdin.buffer, name)
+        with Path(name).open("rb") as file:
+            return _read(file, name)
+    except (OSError, ValueError) as error:
+        if isinstance(error, ClusterFileError):
+            raise
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ClusterFileError(f"{name}: cannot be read: {reason}") from None
+
+
+def _read(file: BinaryIO, name: str) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    while chunk := file.read(_CHUNK):
+        if b"\0" in chunk:
+            raise ClusterFileError(f"{name}: is not a text file")
+        size += len(chunk)
+        if size > MAX_BYTES:
+            raise ClusterFileError(f"{name}: is larger than {MAX_BYTES} bytes")
+        chunks.append(chunk)
+    return b"".join(chunks).removeprefix(b"\xef\xbb\xbf")
+
+
+def raw_objects(data: bytes, name: str) -> Iterator[RawObject]:
+    """The objects in `data`, with lists taken apart; `name` is the file's, for messages.
+
+    JSON is recognised by its first characters and goes straight through msgspec; all else is YAML.
+
+    Raises:
+        ClusterFileError: neither YAML nor JSON, or something in it is no object with a kind.
+    """
+    if not data.strip():
+        raise ClusterFileError(f"{name}: is empty")
+    document = _json_document(data, name) if _JSON_START.match(data) else None
+    if document is not None:
+        yield from _split(document, name)
+    else:
+        yield from _yaml_objects(data, name)
+
+
+def field_error(error: Exception) -> str:
+    """A decoding error as `spec.taints[0].key: Expected str, got int`."""
+    match = _FIELD.fullmatch(str(error))
+    assert match is not None
+    problem = match["problem"].replace("`", "").replace("\n", " ")
+    path = (match["path"] or "").removeprefix("$").removeprefix(".")
+    return f"{path}: {'key: ' if match['key'] else ''}{problem}" if path else problem
+
+
+def _json_document(data: bytes, name: str) -> msgspec.Raw | None:
+    """The JSON value; None where more text follows it, as in YAML documents written in JSON's style."""
+    try:
+        return msgspec.json.decode(data, type=msgspec.Raw)
+    except DECODE_ERRORS as error:
+        if "trailing characters" in str(error):
+            return None
+        raise ClusterFileError(f"{name}: is not valid JSON: {_json_problem(str(error), data)}") from None
+
+
+def _json_problem(text: str, data: bytes) -> str:
+    match = _BYTE.fullmatch(text)
+    if match is None:
+        return text
+    line = data.count(b"\n", 0, int(match[2])) + 1
+    return f"line {line}: {match[1]}"
+
+
+def _yaml_objects(data: bytes, name: str) -> Iterator[RawObject]:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ClusterFileError(f"{name}: is not UTF-8 text: line {line}") from None
+    found = False
+    try:
+        for number, value in yaml_documents(text):
+            found = True
+            yield from _split(value, f"{name}: document {number}")
+    except YAMLStreamError as error:
+        raise ClusterFileError(f"{name}: is not valid YAML: {error}") from None
+    if not found:
+        raise ClusterFileError(f"{name}: holds no objects")
+
+
+def _split(value: Any, where: str) -> Iterator[RawObject]:  # noqa: ANN401 - see RawObject
+    head = _decode_head(value, where)
+    if not head.kind:
+        raise ClusterFileError(f"{where}: kind: Required value")
+    if not head.kind.endswith("List"):
+        yield RawObject(head.api_version, head.kind, value, where)
+        return
+    # Items of a typed list, such as the API server's own PodList, do not repeat the kind.
+    item_kind = head.kind.removesuffix("List")
+    for index, item in enumerate(_list_items(value, where)):
+        place = f"{where}: items[{index}]"
+        own = _decode_head(item, place)
+        kind = own.kind or item_kind
+        if not kind:
+            raise ClusterFileError(f"{place}: kind: Required value")
+        if kind.endswith("List"):
+            raise ClusterFileError(f"{place}: a list inside a list is not supported")
+        yield RawObject(own.api_version or head.api_version, kind, item, place)
+
+
+def _decode_head(value: Any, where: str) -> _Head:  # noqa: ANN401 - see RawObject
+    try:
+        if isinstance(value, msgspec.Raw):
+            return _head(value)
+        # Only two keys matter here; the rest of the object is decoded once, by its type.
+        if not isinstance(value, dict):
+            raise ClusterFileError(f"{where}: Expected object, got {_type_name(value)}")
+        return _head({key: value[key] for key in ("apiVersion", "kind") if key in value})
+    except DECODE_ERRORS as error:
+        raise ClusterFileError(f"{where}: {field_error(error)}") from None
+
+
+def _list_items(value: Any, where: str) -> Sequence[Any]:  # noqa: ANN401 - see RawObject
+    if isinstance(value, msgspec.Raw):
+        try:
+            return _items.decode(value).items or ()
+        except DECODE_ERRORS as error:
+            raise ClusterFileError(f"{where}: {field_error(error)}") from None
+    items = value.get("items") or ()
+    if not isinstance(items, Sequence) or isinstance(items, str):
+        raise ClusterFileError(f"{where}: items: Expected array, got {_type_name(items)}")
+    return items
+
+
+def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - any decoded value
+    if isinstance(value, dict):
+        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, list):
+        return [_without_nulls(inner) for inner in value]
+    return value
+
+
+def _type_name(value: object) -> str:
+    return {"dict": "object", "list": "array", "NoneType": "null"}.get(type(value).__name__, type(value).__name__)

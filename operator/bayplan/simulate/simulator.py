@@ -1,0 +1,212 @@
+"""The scheduler without an API server: the same queue, cycle and cache on objects at hand."""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from msgspec import UNSET
+
+from bayplan.cache.cache import Cache, is_finished
+from bayplan.cache.pod_info import PodInfo
+from bayplan.config.types import SchedulerConfiguration
+from bayplan.framework.runtime import Framework
+from bayplan.plugins.registry import build_frameworks
+from bayplan.queue.cluster_event import ASSIGNED_POD_ADD
+from bayplan.queue.queued_pod import QueuedPodInfo
+from bayplan.queue.queueing_hints import GateRejection, QueueProfile
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
+from bayplan.simulate.admission import created_at
+from bayplan.simulate.cluster import ClusterObjects, SkippedPod
+from bayplan.simulate.cluster_use import cluster_use
+from bayplan.simulate.report import Attempt, PodReport, Report, Summary, verdicts
+
+logger = logging.getLogger(__name__)
+
+Outcome = Placement | FitError
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One attempt on one pod; `error` is set when the cycle could not decide."""
+
+    pod: PodInfo
+    outcome: Outcome | None
+    error: str | None = None
+
+    def attempt(self) -> Attempt:
+        """The decision as it is reported."""
+        outcome = self.outcome
+        if outcome is None:
+            return Attempt(None, None, [], self.error, 0)
+        nodes = UNSET if outcome.trace is None else verdicts(outcome.trace)
+        if isinstance(outcome, Placement):
+            return Attempt(outcome.node_name, None, [], None, outcome.feasible_nodes, nodes)
+        victims = [victim.key for victim in outcome.victims]
+        return Attempt(None, outcome.nominated_node_name, victims, outcome.message, 0, nodes)
+
+
+@dataclass(slots=True)
+class _Given:
+    """What came in besides nodes and pods to schedule."""
+
+    running: int = 0
+    finished: int = 0
+    other_schedulers: int = 0
+    skipped: list[SkippedPod] = field(default_factory=list)
+    ignored_kinds: dict[str, int] = field(default_factory=dict)
+
+
+class Simulator:
+    """Schedules the pending pods among the objects it is given, one decision a time, as `bayplan run` would.
+
+    Time stands still in the queue: pods are ordered by their own creation times, nothing backs off, and a pod that
+    did not fit is tried again only when a placement made room for it. So the same objects always give the same
+    report, but for the measured times, which `clock` (seconds) gives.
+
+    Raises:
+        ConfigurationError: a profile's plugin sets do not work out.
+    """
+
+    def __init__(
+        self, configuration: SchedulerConfiguration, *, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._clock = clock
+        self._seconds = 0.0
+        self.cache = Cache()
+        self._frameworks = build_frameworks(configuration, self.cache.nodes)
+        self._cycle = SchedulingCycle(self.cache.nodes)
+        self._now = 0.0
+        first = next(iter(self._frameworks.values()))
+        self.queue = SchedulingQueue(
+            clock=lambda: self._now,
+            profiles={name: _queue_profile(framework) for name, framework in self._frameworks.items()},
+            sort_key=first.queue_sort.sort_key,
+        )
+        self._given = _Given()
+        self._pending: list[PodInfo] = []
+        self._reports: dict[str, PodReport] = {}
+
+    def add(self, objects: ClusterObjects) -> None:
+        """Take in nodes and pods, before or between decisions.
+
+        Pods that wait are queued by priority, then creation time, then in the order given.
+        """
+        for node in objects.nodes:
+            self.cache.set_node(node)
+        given = self._given
+        given.skipped.extend(objects.skipped)
+        for kind, count in objects.ignored_kinds.items():
+            given.ignored_kinds[kind] = given.ignored_kinds.get(kind, 0) + count
+        waiting: list[PodInfo] = []
+        for pod in objects.pods:
+            if is_finished(pod.pod):
+                given.finished += 1
+            elif pod.pod.spec.node_name:
+                given.running += 1
+                self.cache.set_pod(pod)
+            elif pod.pod.metadata.deletion_timestamp is not None:
+                given.finished += 1
+            elif pod.pod.spec.scheduler_name not in self._frameworks:
+                given.other_schedulers += 1
+            else:
+                waiting.append(pod)
+        for pod in sorted(waiting, key=lambda pod: created_at(pod.pod)):
+            self._now += 1.0
+            self.queue.add(pod)
+            self._pending.append(pod)
+
+    def step(self, *, explain: bool = False, scores: bool = False) -> Decision | None:
+        """Decide about the next pod, and count it on its node if one was found; None when no pod is worth trying.
+
+        `explain` records what the cycle saw of every node; `scores` what each plugin gave the chosen one.
+        """
+        started = self._clock()
+        queued = self.queue.pop()
+        if queued is None:
+            return None
+        decision = self._decide(queued, explain=explain, scores=scores)
+        self._seconds += self._clock() - started
+        report = self._reports.get(decision.pod.uid)
+        if report is None:
+            report = self._reports[decision.pod.uid] = _pod_report(decision.pod)
+        report.attempts.append(decision.attempt())
+        return decision
+
+    def run(self, *, explain: bool = False) -> Report:
+        """Decide until no pod is worth trying, and report everything since the simulator was made."""
+        while self.step(explain=explain) is not None:
+            pass
+        return self.report()
+
+    @property
+    def seconds(self) -> float:
+        """How long all decisions so far took together."""
+        return self._seconds
+
+    def report(self) -> Report:
+        """The attempts so far, and the cluster as it stands."""
+        gated = [pod for pod in self._pending if pod.uid not in self._reports and self.queue.get(pod.uid)]
+        pods = [*self._reports.values(), *(self._gated_report(pod) for pod in gated)]
+        return Report(pods, self._summary(pods, len(gated)))
+
+    def _decide(self, queued: QueuedPodInfo, *, explain: bool, scores: bool) -> Decision:
+        pod = queued.pod_info
+        framework = self._frameworks[queued.profile]
+        try:
+            outcome = self._cycle.schedule(pod, framework, explain=explain, with_scores=scores)
+        except Exception as error:
+            # As in the scheduling loop: whatever one pod makes a plugin do must not stop the others.
+            logger.debug("scheduling cycle failed pod=%r", pod.key, exc_info=True)
+            self.queue.add_unschedulable(queued, rejector_plugins=frozenset(), error=True)
+            return Decision(pod, None, str(error) or type(error).__name__)
+        if isinstance(outcome, Placement):
+            self.cache.assume_pod(pod, outcome.node_name)
+            self.queue.done(pod.uid)
+            self.queue.move_all(ASSIGNED_POD_ADD, None, pod)
+        else:
+            self.queue.add_unschedulable(queued, rejector_plugins=outcome.diagnosis.rejector_plugins, error=False)
+        return Decision(pod, outcome)
+
+    def _gated_report(self, pod: PodInfo) -> PodReport:
+        queued = self.queue.get(pod.uid)
+        report = _pod_report(pod)
+        report.attempts.append(Attempt(None, None, [], queued.gating_message if queued else None, 0))
+        return report
+
+    def _summary(self, pods: list[PodReport], gated: int) -> Summary:
+        given, seconds = self._given, self._seconds
+        scheduled = sum(pod.attempts[-1].node is not None for pod in pods)
+        attempts = sum(len(report.attempts) for report in self._reports.values())
+        use = cluster_use(self.cache.nodes)
+        return Summary(
+            nodes=len(self.cache.nodes),
+            nodes_in_use=use.nodes_in_use,
+            lower_bound_nodes=use.lower_bound_nodes,
+            pods=given.running + given.finished + given.other_schedulers + len(pods) + len(given.skipped),
+            running=given.running,
+            finished=given.finished,
+            other_schedulers=given.other_schedulers,
+            on_unknown_nodes=use.pods_on_unknown_nodes,
+            scheduled=scheduled,
+            unschedulable=len(pods) - scheduled - gated,
+            gated=gated,
+            skipped=given.skipped,
+            ignored_kinds=dict(sorted(given.ignored_kinds.items())),
+            allocation=use.allocation,
+            decisions_per_second=round(attempts / seconds, 1) if seconds > 0 else 0.0,
+            seconds=round(seconds, 6),
+        )
+
+
+def _pod_report(pod: PodInfo) -> PodReport:
+    return PodReport(pod.namespace, pod.name, pod.pod.spec.scheduler_name, [])
+
+
+def _queue_profile(framework: Framework) -> QueueProfile:
+    def pre_enqueue(pod: PodInfo) -> GateRejection | None:
+        status = framework.run_pre_enqueue(pod)
+        return None if status.ok else GateRejection(status.plugin, status.message)
+
+    return QueueProfile(pre_enqueue, framework.registrations())

@@ -1,0 +1,126 @@
+"""Made-up clusters and pod streams, the same for the same seed.
+
+Node pools and pod shapes are in the proportions of a published GPU cluster trace (Alibaba's gpu-v2023): two thirds of
+the nodes have GPUs, and about half the pods ask for one.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bayplan.api.objects import (
+    Container,
+    Node,
+    NodeStatus,
+    ObjectMeta,
+    Pod,
+    PodSpec,
+    PodStatus,
+    Quantity,
+    ResourceRequirements,
+)
+from bayplan.cache.pod_info import PodInfo
+
+GPU: Final = "nvidia.com/gpu"
+PODS_PER_NODE: Final = 110
+
+_CREATED: Final = "2026-01-01T00:00:00Z"
+
+
+@dataclass(frozen=True, slots=True)
+class NodePool:
+    """Nodes of one kind; `share` is relative to the other pools'."""
+
+    name: str
+    share: int
+    cores: int
+    gibibytes: int
+    gpus: int
+
+
+@dataclass(frozen=True, slots=True)
+class PodShape:
+    """Pods that ask for the same; `share` is relative to the other shapes'."""
+
+    share: int
+    milli_cpu: int
+    mebibytes: int
+    gpus: int
+    priority: int
+
+
+POOLS: Final = (
+    NodePool("g8", 45, 96, 384, 8),
+    NodePool("g2", 32, 104, 512, 2),
+    NodePool("cpu", 23, 64, 256, 0),
+)
+"""The pools of `synthetic_nodes`, large nodes first."""
+
+_GPU_SHAPES: Final = ((3152, 5600), (8000, 30517), (11300, 49152), (11400, 48128), (12000, 61440))
+_CPU_SHAPES: Final = ((500, 1024), (1000, 2048), (2000, 8192), (4000, 8192), (8000, 30720), (12500, 57344))
+_PRIORITIES: Final = (0, 0, 0, 100, 1000)
+
+
+def synthetic_nodes(count: int) -> list[Node]:
+    """`count` nodes in the proportions of POOLS, pool by pool."""
+    total = sum(pool.share for pool in POOLS)
+    nodes: list[Node] = []
+    share = 0
+    for pool in POOLS:
+        share += pool.share
+        number = 0
+        while len(nodes) < round(count * share / total):
+            nodes.append(_node(pool, number))
+            number += 1
+    return nodes
+
+
+def pod_shapes(count: int, seed: int) -> list[PodShape]:
+    """`count` different shapes: about half ask for one GPU, a few for several, the others for none."""
+    rng = random.Random(seed)  # noqa: S311 - a reproducible stream, not a secret
+    shapes: list[PodShape] = []
+    for number in range(count):
+        gpus = (1, 0, 1, 0, 0, 1, 0, 2, 1, 0)[number % 10]
+        milli_cpu, mebibytes = rng.choice(_GPU_SHAPES if gpus else _CPU_SHAPES)
+        # A little off the usual sizes, so that shapes differ and do not add up to whole nodes.
+        milli_cpu += 10 * number
+        share = max(1, 40 // (number + 1))
+        shapes.append(
+            PodShape(share, milli_cpu * max(gpus, 1), mebibytes * max(gpus, 1), gpus, rng.choice(_PRIORITIES))
+        )
+    return shapes
+
+
+def synthetic_pods(count: int, shapes: Sequence[PodShape], *, seed: int, scheduler_name: str) -> list[PodInfo]:
+    """`count` pending pods of `shapes`, drawn by their shares; new objects at every call."""
+    rng = random.Random(seed)  # noqa: S311 - a reproducible stream, not a secret
+    drawn = rng.choices(shapes, weights=[shape.share for shape in shapes], k=count)
+    return [PodInfo(_pod(f"pod-{number:05}", shape, scheduler_name)) for number, shape in enumerate(drawn)]
+
+
+def _node(pool: NodePool, number: int) -> Node:
+    name = f"{pool.name}-{number:03}"
+    amounts: dict[str, Quantity] = {"cpu": pool.cores, "memory": f"{pool.gibibytes}Gi", "pods": PODS_PER_NODE}
+    if pool.gpus:
+        amounts[GPU] = pool.gpus
+    labels = {"kubernetes.io/hostname": name, "pool": pool.name}
+    return Node(
+        metadata=ObjectMeta(name=name, uid=f"node-{name}", labels=labels),
+        status=NodeStatus(allocatable=amounts, capacity=amounts),
+    )
+
+
+def _pod(name: str, shape: PodShape, scheduler_name: str) -> Pod:
+    amounts: dict[str, Quantity] = {"cpu": f"{shape.milli_cpu}m", "memory": f"{shape.mebibytes}Mi"}
+    if shape.gpus:
+        amounts[GPU] = shape.gpus
+    return Pod(
+        metadata=ObjectMeta(name=name, namespace="default", uid=f"pod-{name}", creation_timestamp=_CREATED),
+        spec=PodSpec(
+            scheduler_name=scheduler_name,
+            priority=shape.priority,
+            containers=[Container(name="main", resources=ResourceRequirements(requests=amounts))],
+        ),
+        status=PodStatus(phase="Pending"),
+    )

@@ -1,0 +1,184 @@
+"""A simulation for people: which pod went where and why, and what the cluster looks like afterwards."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TextIO
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY
+from bayplan.scheduler.cycle import Placement
+from bayplan.scheduler.trace import NodeTrace, Trace
+from bayplan.simulate.report import Allocation, Summary
+from bayplan.simulate.simulator import Decision
+
+_BYTES: Final = (MEMORY, EPHEMERAL_STORAGE)
+_GIB: Final = 1024**3
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a listing; numbers stand to the right."""
+
+    title: str
+    number: bool = False
+
+
+Row = Sequence[str]
+
+_POD_COLUMNS: Final = (Column("POD"), Column("NODE"), Column("SCORE", number=True), Column("WHY"))
+_NODE_COLUMNS: Final = (Column(""), Column("NODE"), Column("SCORE", number=True), Column("WHY"))
+_USE_COLUMNS: Final = (
+    Column("RESOURCE"),
+    Column("REQUESTED", number=True),
+    Column("ALLOCATABLE", number=True),
+    Column("OF ALL", number=True),
+    Column("OF NODES IN USE", number=True),
+)
+
+
+class Printer:
+    """Writes listings: aligned and whole lines for programs, fitted to the width for a terminal."""
+
+    def __init__(self, stream: TextIO, *, terminal: bool | None = None, width: int | None = None) -> None:
+        self._stream = stream
+        wanted = stream.isatty() if terminal is None else terminal
+        self._console = Console(file=stream, force_terminal=True, width=width, highlight=False) if wanted else None
+
+    def line(self, text: str = "") -> None:
+        """One line of text."""
+        if self._console is not None:
+            self._console.print(Text(printable(text)))
+        else:
+            self._stream.write(f"{printable(text)}\n")
+
+    def listing(self, columns: Sequence[Column], rows: Iterable[Row]) -> None:
+        """Rows under a heading."""
+        if self._console is not None:
+            table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+            for column in columns:
+                table.add_column(
+                    column.title, justify="right" if column.number else "left", overflow="fold", no_wrap=column.number
+                )
+            for row in rows:
+                table.add_row(*(Text(printable(cell)) for cell in row))
+            self._console.print(table)
+            return
+        cells = [[column.title for column in columns], *([printable(cell) for cell in row] for row in rows)]
+        widths = [max(len(row[index]) for row in cells) for index in range(len(columns))]
+        for row in cells:
+            aligned = (
+                cell.rjust(width) if column.number else cell.ljust(width)
+                for cell, width, column in zip(row, widths, columns, strict=True)
+            )
+            self._stream.write("  ".join(aligned).rstrip() + "\n")
+
+
+def printable(text: str) -> str:
+    """`text` without anything a terminal would act on."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def pod_row(decision: Decision) -> Row:
+    """POD, NODE, SCORE and WHY of one decision."""
+    outcome = decision.outcome
+    key = decision.pod.key
+    if isinstance(outcome, Placement):
+        score = "" if outcome.score is None else str(outcome.score)
+        return key, outcome.node_name, score, _scores(outcome.scores) or "the only node that fits"
+    return key, "-", "", (decision.error or "") if outcome is None else outcome.message
+
+
+def print_pods(printer: Printer, rows: Iterable[Row]) -> None:
+    """One line a pod, in the order they were tried."""
+    printer.listing(_POD_COLUMNS, rows)
+
+
+def print_explanation(printer: Printer, pod: PodInfo, trace: Trace, chosen: str | None) -> None:
+    """Every node's verdict on a pod: the chosen node, marked, then those that fit by score, then the others."""
+    printer.line(f"{pod.key}:")
+
+    def rank(item: tuple[str, NodeTrace]) -> tuple[bool, bool, int, str]:
+        name, verdict = item
+        return name != chosen, verdict.rejected_by is not None, -verdict.score, name
+
+    printer.listing(
+        _NODE_COLUMNS, [_node_row(name, verdict, chosen) for name, verdict in sorted(trace.items(), key=rank)]
+    )
+    printer.line()
+
+
+def _node_row(name: str, verdict: NodeTrace, chosen: str | None) -> Row:
+    mark = "*" if name == chosen else ""
+    if verdict.rejected_by is not None:
+        return mark, name, "-", f"{verdict.rejected_by}: {', '.join(verdict.reasons)}"
+    if not verdict.scores:
+        return mark, name, "", "the only node that fits"
+    return mark, name, str(verdict.score), _scores(verdict.scores)
+
+
+def print_summary(printer: Printer, summary: Summary) -> None:
+    """Counts of pods and nodes, how full the cluster is, and how fast it was decided."""
+    printer.line()
+    printer.listing(_USE_COLUMNS, [_use_row(name, use) for name, use in summary.allocation.items()])
+    printer.line()
+    parts = [
+        f"{summary.scheduled} scheduled",
+        f"{summary.unschedulable} unschedulable",
+        *_counts(
+            (summary.gated, "gated"),
+            (summary.running, "already on nodes"),
+            (summary.on_unknown_nodes, "on nodes not given"),
+            (summary.finished, "finished"),
+            (summary.other_schedulers, "of other schedulers"),
+            (len(summary.skipped), "skipped"),
+        ),
+    ]
+    printer.line(f"Pods:  {summary.pods}: {', '.join(parts)}")
+    printer.line(
+        f"Nodes: {summary.nodes_in_use} of {summary.nodes} in use; "
+        f"no packing needs fewer than {summary.lower_bound_nodes}"
+    )
+    if summary.ignored_kinds:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in summary.ignored_kinds.items())
+        printer.line(f"Ignored: {kinds}")
+    if summary.seconds:
+        printer.line(f"Decided in {summary.seconds:.3f} s ({summary.decisions_per_second:,.0f} decisions/s)")
+
+
+def _scores(scores: dict[str, int] | None) -> str:
+    """Plugin scores, highest first; a plugin that gave nothing says nothing."""
+    ranked = sorted((scores or {}).items(), key=lambda item: -item[1])
+    return ", ".join(f"{plugin} {score}" for plugin, score in ranked if score) or ("all scores 0" if scores else "")
+
+
+def _counts(*counts: tuple[int, str]) -> list[str]:
+    return [f"{count} {what}" for count, what in counts if count]
+
+
+def _use_row(name: str, use: Allocation) -> Row:
+    return (
+        name,
+        amount(name, use.requested),
+        amount(name, use.allocatable),
+        percent(use.requested, use.allocatable),
+        percent(use.requested, use.allocatable_in_use),
+    )
+
+
+def amount(name: str, value: int) -> str:
+    """An amount of a resource in the unit people use: cores, GiB, or a count."""
+    if name == CPU:
+        return f"{value / 1000:,.10g}"
+    if name in _BYTES or name.startswith("hugepages-"):
+        return f"{value / _GIB:,.4g} GiB"
+    return f"{value:,}"
+
+
+def percent(part: int, whole: int) -> str:
+    """A share, or nothing where there is no whole."""
+    return f"{100 * part / whole:.1f}%" if whole else "-"
