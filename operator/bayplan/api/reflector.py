@@ -16,6 +16,7 @@ import msgspec
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import CredentialsError
 from bayplan.api.object_store import Handler, ObjectStore, T
+from bayplan.api.watch_event import UNREADABLE, outline_of, raw_event_decoder
 from bayplan.api.watch_source import AnswerError, BrokenStreamError, ListPage, WatchSource
 
 logger = logging.getLogger(__name__)
@@ -39,44 +40,6 @@ class Timing:
     inactivity: float = 75.0
     list_timeout: float = 60.0
     slice: float = 0.010
-
-
-class _Identity(msgspec.Struct, rename="camel"):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
-
-
-class _Anything(msgspec.Struct):
-    """The outline of any watched object, and of the Status that an ERROR event carries."""
-
-    metadata: _Identity = msgspec.field(default_factory=_Identity)
-    code: int = 0
-    reason: str = ""
-    message: str = ""
-
-
-class _RawEvent(msgspec.Struct):
-    type: str
-    object: msgspec.Raw
-
-
-_raw_event_decoder = msgspec.json.Decoder(_RawEvent)
-_anything_decoder = msgspec.json.Decoder(_Anything)
-_unreadable = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-
-
-def _outline(raw: msgspec.Raw) -> _Anything:
-    """Return what can be told of an object; one without a readable name is called "?" in reports."""
-    try:
-        return _anything_decoder.decode(raw)
-    except _unreadable:
-        return _Anything(metadata=_Identity(name="?"))
 
 
 class Reflector(Generic[T]):
@@ -263,7 +226,7 @@ class Reflector(Generic[T]):
     def _apply(self, line: bytes) -> None:
         try:
             event = self._event_decoder.decode(line)
-        except _unreadable:
+        except UNREADABLE:
             self._apply_raw(line)
             return
         obj: T = event.object
@@ -282,10 +245,10 @@ class Reflector(Generic[T]):
     def _apply_raw(self, line: bytes) -> None:
         """Take an event that is no ordinary one: a bookmark, an error, or an object that does not decode."""
         try:
-            event = _raw_event_decoder.decode(line)
-        except _unreadable as error:
+            event = raw_event_decoder.decode(line)
+        except UNREADABLE as error:
             raise BrokenStreamError(f"the event is not readable: {error}") from error
-        outline = _outline(event.object)
+        outline = outline_of(event.object)
         if event.type == "ERROR":
             raise AnswerError(outline.code or 500, f"{outline.reason}: {outline.message}")
         identity = outline.metadata
@@ -300,14 +263,14 @@ class Reflector(Generic[T]):
         """Store an object that is still JSON and return its key."""
         try:
             obj = self._object_decoder.decode(raw)
-        except _unreadable as error:
+        except UNREADABLE as error:
             reason = str(error)
         else:
             meta = obj.metadata
             key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
             self._store.put(key, obj)
             return key
-        identity = _outline(raw).metadata
+        identity = outline_of(raw).metadata
         self._store.put_undecodable(identity.key, identity.uid, identity.resource_version, reason)
         return identity.key
 
