@@ -146,6 +146,12 @@ def test_with_pod_level_requests_placed_pods_default_only_what_nobody_names():
     assert one.non_zero_memory == 2**20
 
 
+def test_with_pod_level_requests_overhead_counts_as_naming_a_resource():
+    requests = pod_requests(make_pod(pod_level={"cpu": "2"}, overhead={"memory": "1Mi"}))
+    assert requests.non_zero_memory == 2**20
+    assert requests.scoring_memory == DEFAULT_MEMORY + 2**20
+
+
 @pytest.mark.parametrize("memory", ["9223372036854775807", "16Ei", "1e100", "1e1000000"])
 def test_sums_of_huge_amounts_are_too_much_and_never_wrap(memory):
     requests = pod_requests(make_pod(containers=[make_container(cpu=memory, memory=memory)] * 3))

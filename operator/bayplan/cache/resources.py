@@ -252,7 +252,6 @@ def _total(containers: Sequence[_Nanos], inits: Sequence[tuple[_Nanos, bool]]) -
         if is_sidecar:
             _add_to(running, amounts)
             _add_to(sidecars, amounts)
-            _raise_to(peak, sidecars)
         else:
             _raise_to(peak, _plus(amounts, sidecars))
     _raise_to(running, peak)
