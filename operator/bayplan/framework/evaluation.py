@@ -57,13 +57,14 @@ class Evaluation:
             everything |= self._pre_score(pod)
         if everything:
             self._start_over()
-            rows = self._nodes.rows()
+            rows = node_rows = self._nodes.rows()
         else:
             rows = change.usage[self._nodes.exists[change.usage]]
+            node_rows = change.objects[self._nodes.exists[change.objects]]
             self._totals[change.usage] = NOT_FEASIBLE
         everything |= self.filtering.take_spread()
         for entry in self._active:
-            everything |= entry.update(self._state, pod, self._nodes, rows, nodes_changed=len(change.objects) > 0)
+            everything |= entry.update(self._state, pod, self._nodes, rows, node_rows)
         feasible = self.feasible
         for entry in self._active:
             everything |= entry.settle(feasible)
@@ -110,8 +111,9 @@ class Evaluation:
         self._totals = np.full(self._nodes.capacity, NOT_FEASIBLE, dtype=np.int64)
 
     def _sum(self, pod: PodInfo, rows: Rows) -> Scores:
-        total = np.zeros(len(rows), dtype=np.int64)
-        for entry in self._active:
+        varying = [entry for entry in self._active if entry.constant is None]
+        total = np.full(len(rows), sum(entry.constant or 0 for entry in self._active), dtype=np.int64)
+        for entry in varying:
             total += entry.weight * entry.normalised(self._state, pod, self._nodes, rows, entry.peak)
         return total
 
@@ -130,11 +132,17 @@ class _RawScore:
         # Most clusters have no PreferNoSchedule taint and most pods no preference: their raw column never leaves 0.
         self._always_zero = True
 
-    def update(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows, *, nodes_changed: bool) -> bool:
-        """Ask the plugin about the rows that may have changed; True if that means all of them."""
-        everywhere = self.plugin.reads is Reads.CLUSTER or (self.plugin.reads is Reads.NODES and nodes_changed)
+    def update(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows, node_rows: Rows) -> bool:
+        """Ask the plugin about the rows whose answer may have changed; True if that means all of them.
+
+        `rows` changed in usage or object, `node_rows` in object.
+        """
+        reads = self.plugin.reads
+        everywhere = reads is Reads.CLUSTER or (reads is Reads.NODES and len(node_rows) > 0)
         if everywhere:
             rows = nodes.rows()
+        elif reads is not Reads.USAGE:
+            rows = node_rows
         if len(rows):
             values = self.plugin.score(state, pod, nodes, rows)
             self.raw[rows] = values
