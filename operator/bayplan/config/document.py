@@ -124,6 +124,9 @@ class _Frame:
     height: int = 1
     """Levels below and including it, so far."""
     key: str | None = None
+    """The key whose value comes next, in a mapping."""
+    merging: bool = False
+    """Whether that key merges its value into the mapping."""
     merges: list[Any] = field(default_factory=list)
 
 
@@ -195,9 +198,10 @@ class _Builder:
             line = _line(event)
             message = f"line {line}: key {quote(key)} already set in map"
             self.errors.append(FieldError(child(frame.path, key), message))
+        frame.key = key
         # A plain `<<` merges what follows it; a quoted one is an ordinary key.
-        frame.key = "<<" if key == "<<" and event.implicit[0] else key
-        if frame.key != "<<":
+        frame.merging = key == "<<" and event.implicit[0]
+        if not frame.merging:
             frame.value.setdefault(key, None)
 
     def _add(self, value: Any, height: int) -> None:  # noqa: ANN401 - any decoded value
@@ -208,7 +212,7 @@ class _Builder:
         frame.height = max(frame.height, height + 1)
         if isinstance(frame.value, list):
             frame.value.append(value)
-        elif frame.key == "<<":
+        elif frame.merging:
             self._merge(frame, value)
         else:
             assert frame.key is not None

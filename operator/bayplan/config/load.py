@@ -64,9 +64,18 @@ def load_configuration(
     return configuration
 
 
-def default_configuration(*, known_plugins: frozenset[str] = IMPLEMENTED_PLUGINS) -> SchedulerConfiguration:
-    """What bayplan does without a file: one profile `bayplan` that packs by cpu and memory."""
-    profile = decode_profile(Fields(None, "", []), Support(known_plugins), DEFAULT_SCHEDULER_NAME)
+def default_configuration(
+    *, scheduler_name: str | None = None, known_plugins: frozenset[str] = IMPLEMENTED_PLUGINS
+) -> SchedulerConfiguration:
+    """What bayplan does without a file: one profile, `bayplan` unless named, that packs by cpu and memory.
+
+    Raises:
+        ConfigurationError: `scheduler_name` is empty.
+    """
+    if scheduler_name == "":
+        raise ConfigurationError([required("--scheduler-name")])
+    name = DEFAULT_SCHEDULER_NAME if scheduler_name is None else scheduler_name
+    profile = decode_profile(Fields(None, "", []), Support(known_plugins), name)
     packing = NodeResourcesFitArgs(scoring_strategy=ScoringStrategy(ScoringStrategyType.MOST_ALLOCATED))
     config = {**profile.plugin_config, "NodeResourcesFit": packing}
     return SchedulerConfiguration(profiles=(replace(profile, plugin_config=config),))

@@ -39,6 +39,8 @@ from bayplan.config.types import (
 
 _NOT_IMPLEMENTED: Final = "is not implemented in this version of bayplan"
 _ALWAYS: Final = frozenset(("SchedulingGates", "PrioritySort", "DefaultPreemption", "DefaultBinder"))
+_FILTERS: Final = frozenset(plugin for plugins in PREDICATES.values() for plugin in plugins)
+_SCORES: Final = frozenset(plugin for plugins in PRIORITIES.values() for plugin in plugins)
 _RATIO: Final = "requestedToCapacityRatioArguments"
 _MAX_WEIGHT: Final = 2**31 - 1
 
@@ -84,7 +86,7 @@ def decode_policy(document: Mapping[str, Any], support: Support, errors: list[Fi
 def _read_predicates(fields: Fields, selection: _Selection, support: Support) -> None:
     selection.filters.update(name for name in MANDATORY_FILTERS if name in support.plugins)
     if not fields.has("predicates"):
-        selection.filters |= {name for plugins in PREDICATES.values() for name in plugins} & support.plugins
+        selection.filters |= _FILTERS & support.plugins
         return
     seen: set[str] = set()
 
@@ -187,9 +189,9 @@ def _plugins(selection: _Selection, support: Support) -> Plugins:
             enabled.append(PluginEntry(entry.name, selection.weights[entry.name]))
         elif entry.name in selection.filters or entry.name in _ALWAYS:
             enabled.append(PluginEntry(entry.name))
-    names = [entry.name for entry in enabled if entry.name not in _ALWAYS]
-    only_scores = tuple(PluginEntry(name) for name in names if name not in selection.filters)
-    only_filters = tuple(PluginEntry(name) for name in names if name not in scores)
+    names = [entry.name for entry in enabled]
+    only_scores = tuple(PluginEntry(name) for name in names if name in _FILTERS - selection.filters)
+    only_filters = tuple(PluginEntry(name) for name in names if name in _SCORES - scores)
     return Plugins(
         pre_filter=PluginSet(disabled=only_scores),
         filter=PluginSet(disabled=only_scores),

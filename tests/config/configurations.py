@@ -1,0 +1,61 @@
+"""Short ways to write, load and complain about configuration files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan.config.default_plugins import IMPLEMENTED_PLUGINS, UPSTREAM_PLUGINS
+from bayplan.config.errors import ConfigurationError
+from bayplan.config.load import load_configuration
+from bayplan.config.types import SchedulerConfiguration
+
+ALL_PLUGINS = UPSTREAM_PLUGINS
+V1 = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+POLICY = {"apiVersion": "v1", "kind": "Policy"}
+V1ALPHA1 = {"apiVersion": "kubescheduler.config.k8s.io/v1alpha1", "kind": "KubeSchedulerConfiguration"}
+
+
+def write(directory: Path, content: str | bytes | dict[str, Any], name: str = "config.yaml") -> Path:
+    path = directory / name
+    if isinstance(content, dict):
+        content = json.dumps(content)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def load(directory: Path, content: str | bytes | dict[str, Any], **options: Any) -> SchedulerConfiguration:
+    return load_configuration(write(directory, content), **options)
+
+
+def complaints(directory: Path, content: str | bytes | dict[str, Any], **options: Any) -> list[str]:
+    """The lines of the error, without the file's name."""
+    with pytest.raises(ConfigurationError) as caught:
+        load(directory, content, **options)
+    prefix = f"{directory / 'config.yaml'}: "
+    lines = str(caught.value).split("\n")
+    assert all(line.startswith(prefix) for line in lines)
+    return [line.removeprefix(prefix) for line in lines]
+
+
+def profile_with_args(plugin: str, args: Any) -> dict[str, Any]:
+    return V1 | {"profiles": [{"pluginConfig": [{"name": plugin, "args": args}]}]}
+
+
+def fit(**args: Any) -> dict[str, Any]:
+    return profile_with_args("NodeResourcesFit", args)
+
+
+__all__ = [
+    "ALL_PLUGINS",
+    "IMPLEMENTED_PLUGINS",
+    "POLICY",
+    "V1",
+    "V1ALPHA1",
+    "complaints",
+    "fit",
+    "load",
+    "profile_with_args",
+    "write",
+]

@@ -1,0 +1,260 @@
+"""The legacy Policy: what it lists is on, under today's names."""
+
+import pytest
+from tests.config.configurations import ALL_PLUGINS, POLICY, complaints, load
+from tests.config.test_plugin_sets import extends
+
+from bayplan.config.plugin_sets import expand_profiles
+from bayplan.config.types import InterPodAffinityArgs, ResourceSpec, ScoringStrategyType, UtilizationShapePoint
+
+RATIO = "requestedToCapacityRatioArguments"
+RATIO_PATH = f"priorities[0].argument.{RATIO}"
+PACK = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
+MISSING = "is not implemented in this version of bayplan"
+
+
+def predicates(*names):
+    return POLICY | {"predicates": [{"name": name} for name in names], "priorities": []}
+
+
+def priorities(*listed):
+    return POLICY | {"priorities": [{"weight": 1} | each for each in listed]}
+
+
+def ratio(shape=None, resources=None, **fields):
+    arguments = {"shape": PACK if shape is None else shape}
+    if resources is not None:
+        arguments["resources"] = resources
+    return {"name": "RequestedToCapacityRatioPriority", "argument": {RATIO: arguments}} | fields
+
+
+def points(*pairs):
+    return [{"utilization": utilization, "score": score} for utilization, score in pairs]
+
+
+def expanded(configuration):
+    return expand_profiles(configuration, extends)[configuration.profiles[0].scheduler_name]
+
+
+def filters(configuration):
+    return {entry.name for entry in expanded(configuration)["filter"]}
+
+
+def scores(configuration):
+    return {entry.name: entry.weight for entry in expanded(configuration)["score"]}
+
+
+def strategy(configuration):
+    return configuration.profiles[0].plugin_config["NodeResourcesFit"].scoring_strategy
+
+
+MANDATORY = {"NodeUnschedulable", "TaintToleration"}
+
+
+@pytest.mark.parametrize(
+    ("name", "plugins"),
+    [
+        ("GeneralPredicates", {"NodeName", "NodeAffinity", "NodePorts", "NodeResourcesFit"}),
+        ("PodFitsResources", {"NodeResourcesFit"}),
+        ("PodFitsHostPorts", {"NodePorts"}),
+        ("PodFitsPorts", {"NodePorts"}),
+        ("HostName", {"NodeName"}),
+        ("MatchNodeSelector", {"NodeAffinity"}),
+        ("PodToleratesNodeTaints", set()),
+        ("CheckNodeUnschedulable", set()),
+        ("CheckNodeCondition", set()),
+        ("CheckNodeMemoryPressure", set()),
+        ("CheckNodeDiskPressure", set()),
+        ("CheckNodePIDPressure", set()),
+    ],
+)
+def test_a_predicate_switches_its_filters_on(tmp_path, name, plugins):
+    configuration = load(tmp_path, predicates(name))
+    assert filters(configuration) == plugins | MANDATORY
+    assert scores(configuration) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "plugin"),
+    [
+        ("LeastRequestedPriority", "NodeResourcesFit"),
+        ("MostRequestedPriority", "NodeResourcesFit"),
+        ("RequestedToCapacityRatioPriority", "NodeResourcesFit"),
+        ("BalancedResourceAllocation", "NodeResourcesBalancedAllocation"),
+        ("NodeAffinityPriority", "NodeAffinity"),
+        ("TaintTolerationPriority", "TaintToleration"),
+        ("ImageLocalityPriority", "ImageLocality"),
+    ],
+)
+def test_a_priority_switches_its_score_on_with_its_weight(tmp_path, name, plugin):
+    configuration = load(tmp_path, POLICY | {"predicates": [], "priorities": [{"name": name, "weight": 7}]})
+    assert scores(configuration) == {plugin: 7}
+    assert filters(configuration) == MANDATORY
+
+
+def test_equal_priority_scores_nothing(tmp_path):
+    assert scores(load(tmp_path, priorities({"name": "EqualPriority"}))) == {}
+
+
+def test_empty_lists_leave_only_what_1_16_never_switched_off(tmp_path):
+    configuration = load(tmp_path, POLICY | {"predicates": [], "priorities": []})
+    assert filters(configuration) == MANDATORY
+    assert scores(configuration) == {}
+    assert [entry.name for entry in expanded(configuration)["queue_sort"]] == ["PrioritySort"]
+    assert [entry.name for entry in expanded(configuration)["bind"]] == ["DefaultBinder"]
+    assert [entry.name for entry in expanded(configuration)["pre_enqueue"]] == ["SchedulingGates"]
+
+
+def test_missing_lists_mean_the_defaults_of_1_16(tmp_path):
+    configuration = load(tmp_path, POLICY)
+    assert filters(configuration) == MANDATORY | {"NodeName", "NodeAffinity", "NodePorts", "NodeResourcesFit"}
+    assert scores(configuration) == {
+        "NodeResourcesFit": 1,
+        "NodeResourcesBalancedAllocation": 1,
+        "NodeAffinity": 1,
+        "TaintToleration": 1,
+        "ImageLocality": 1,
+    }
+    assert strategy(configuration).type is ScoringStrategyType.LEAST_ALLOCATED
+
+
+def test_nothing_leaks_from_filters_to_scores_or_back(tmp_path):
+    content = predicates("MatchNodeSelector") | priorities({"name": "TaintTolerationPriority"}, ratio())
+    points_of = expanded(load(tmp_path, content))
+    assert {entry.name for entry in points_of["pre_filter"]} == {"NodeAffinity"}
+    assert {entry.name for entry in points_of["filter"]} == {"NodeAffinity"} | MANDATORY
+    assert {entry.name for entry in points_of["pre_score"]} == {"NodeResourcesFit", "TaintToleration"}
+    assert {entry.name for entry in points_of["score"]} == {"NodeResourcesFit", "TaintToleration"}
+
+
+def test_the_ratio_priority_becomes_the_fit_strategy(tmp_path):
+    resources = [{"name": "intel.com/foo", "weight": 5}, {"name": "CPU", "weight": 3}, {"name": "Memory"}]
+    configuration = load(tmp_path, priorities(ratio(resources=resources, weight=2)))
+    assert strategy(configuration).type is ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO
+    assert strategy(configuration).shape == (UtilizationShapePoint(0, 0), UtilizationShapePoint(100, 10))
+    assert strategy(configuration).resources == (
+        ResourceSpec("intel.com/foo", 5),
+        ResourceSpec("cpu", 3),
+        ResourceSpec("memory", 1),
+    )
+    assert scores(configuration) == {"NodeResourcesFit": 2}
+
+
+def test_the_ratio_priority_may_have_any_name(tmp_path):
+    assert scores(load(tmp_path, priorities(ratio(name="MyPacking", weight=3)))) == {"NodeResourcesFit": 3}
+
+
+def test_the_ratio_priority_without_arguments_spreads_as_it_did(tmp_path):
+    configuration = load(tmp_path, priorities({"name": "RequestedToCapacityRatioPriority"}))
+    assert strategy(configuration).shape == (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
+    assert strategy(configuration).resources == (ResourceSpec("cpu"), ResourceSpec("memory"))
+
+
+def test_a_shape_on_a_hundred_means_the_same_on_ten(tmp_path):
+    configuration = load(tmp_path, priorities(ratio(points((0, 100), (50, 30), (100, 0)))))
+    assert [point.score for point in strategy(configuration).shape] == [10, 3, 0]
+
+
+def test_a_shape_up_to_ten_is_taken_as_it_is(tmp_path):
+    assert [point.score for point in strategy(load(tmp_path, priorities(ratio(points((0, 10)))))).shape] == [10]
+
+
+@pytest.mark.parametrize("shape", [points((0, 15)), points((0, 110)), points((0, 100), (100, 5))])
+def test_a_shape_that_fits_neither_scale_is_an_error(tmp_path, shape):
+    (line, *_) = complaints(tmp_path, priorities(ratio(shape)))
+    score = shape[0]["score"]
+    assert line == f"{RATIO_PATH}.shape[0].score: Invalid value: {score}: not in valid range [0, 10]"
+
+
+def test_its_profile_is_called_bayplan_unless_renamed(tmp_path):
+    assert load(tmp_path, POLICY).profiles[0].scheduler_name == "bayplan"
+    assert load(tmp_path, POLICY, scheduler_name="old").profiles[0].scheduler_name == "old"
+
+
+def test_yaml_is_fine_too(tmp_path):
+    text = "kind: Policy\napiVersion: v1\npriorities:\n- {name: MostRequestedPriority, weight: 2}\n"
+    assert strategy(load(tmp_path, text)).type is ScoringStrategyType.MOST_ALLOCATED
+
+
+def test_a_trailing_comma_as_in_the_old_documentation_is_fine(tmp_path):
+    assert load(
+        tmp_path, '{"kind": "Policy", "apiVersion": "v1", "priorities": [{"name": "EqualPriority", "weight": 1,},],}'
+    )
+
+
+def test_flags_without_effect_are_accepted(tmp_path):
+    content = POLICY | {"alwaysCheckAllPredicates": True, "hardPodAffinitySymmetricWeight": 10}
+    assert load(tmp_path, content) == load(tmp_path, POLICY)
+
+
+def test_names_of_later_plugins_work_once_the_plugins_are_there(tmp_path):
+    content = priorities({"name": "InterPodAffinityPriority", "weight": 4}) | {"hardPodAffinitySymmetricWeight": 9}
+    profile = load(tmp_path, content, known_plugins=ALL_PLUGINS).profiles[0]
+    assert profile.plugin_config["InterPodAffinity"] == InterPodAffinityArgs(9)
+    enabled = {entry.name: entry.weight for entry in profile.plugins.multi_point.enabled}
+    assert enabled["InterPodAffinity"] == 4
+    assert "DefaultPreemption" in enabled
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (predicates("NoDiskConflict"), f'predicates[0].name: Invalid value: "NoDiskConflict": {MISSING}'),
+        (predicates("CheckServiceAffinity"), f'predicates[0].name: Invalid value: "CheckServiceAffinity": {MISSING}'),
+        (predicates("HostName", "Foo"), 'predicates[1].name: Invalid value: "Foo": does not exist'),
+        (predicates("HostName", "HostName"), 'predicates[1].name: Duplicate value: "HostName"'),
+        (predicates(None), "predicates[0].name: Required value"),
+        (
+            priorities({"name": "SelectorSpreadPriority"}),
+            f'priorities[0].name: Invalid value: "SelectorSpreadPriority": {MISSING}',
+        ),
+        (
+            priorities({"name": "InterPodAffinityPriority"}),
+            f'priorities[0].name: Invalid value: "InterPodAffinityPriority": {MISSING}',
+        ),
+        (priorities({"name": "Foo"}), 'priorities[0].name: Invalid value: "Foo": does not exist'),
+        (priorities({}), "priorities[0].name: Required value"),
+        (
+            priorities({"name": "EqualPriority"}, {"name": "EqualPriority"}),
+            'priorities[1].name: Duplicate value: "EqualPriority"',
+        ),
+        (
+            priorities({"name": "EqualPriority", "weight": 0}),
+            "priorities[0].weight: Invalid value: 0: should have a positive weight applied to it",
+        ),
+        (
+            priorities({"name": "EqualPriority", "weight": None}),
+            "priorities[0].weight: Invalid value: 0: should have a positive weight applied to it",
+        ),
+        (
+            priorities({"name": "LeastRequestedPriority"}, ratio()),
+            'priorities[1].name: Forbidden: "LeastRequestedPriority" already says how NodeResourcesFit scores, and a '
+            "profile has only one way",
+        ),
+        (
+            priorities({"name": "Mine", "argument": {"labelPreference": {"label": "a"}}}),
+            f"priorities[0].argument.labelPreference: Forbidden: {MISSING}",
+        ),
+        (
+            priorities(ratio(name="MostRequestedPriority")),
+            f"{RATIO_PATH}: Forbidden: is no argument of MostRequestedPriority",
+        ),
+        (priorities(ratio([])), f"{RATIO_PATH}.shape: Required value: at least one point must be specified"),
+        (
+            priorities(ratio(resources=[{"name": "CPU", "weight": -1}])),
+            f"{RATIO_PATH}.resources[0].weight: Invalid value: -1: resource weight of cpu not in valid range (0, 100]",
+        ),
+        (
+            POLICY | {"hardPodAffinitySymmetricWeight": 101},
+            "hardPodAffinitySymmetricWeight: Invalid value: 101: not in valid range [0, 100]",
+        ),
+        (
+            POLICY | {"extenders": [{}]},
+            "extenders: Forbidden: extenders are not implemented in this version of bayplan",
+        ),
+        (POLICY | {"prioritys": []}, 'prioritys: unknown field, did you mean "priorities"?'),
+        (POLICY | {"predicates": {}}, "predicates: Invalid value: object: must be a list"),
+    ],
+)
+def test_a_mistake_is_an_error_at_its_field(tmp_path, content, expected):
+    assert expected in complaints(tmp_path, content)
