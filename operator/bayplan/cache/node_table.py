@@ -44,6 +44,7 @@ class NodeTable:
         self.objects_changed = ChangeLog()
         self.usage_changed = ChangeLog()
         self.node_count = 0
+        self._held_by_all: dict[str, bool] = {}
         self._row_of: dict[str, int] = {}
         self._free = list(range(self.capacity - 1, -1, -1))
         self._huge_rows: set[int] = set()
@@ -77,6 +78,7 @@ class NodeTable:
             self.exists[row] = True
             self.node_count += 1
         self.nodes[row] = node
+        self._held_by_all.clear()
         self.objects_changed.append(row)
         self.usage_changed.append(row)
         return row
@@ -90,6 +92,7 @@ class NodeTable:
         for column in self.allocatable.values():
             column[row] = 0
         self.allowed_pods[row] = 0
+        self._held_by_all.clear()
         self.objects_changed.append(row)
         self.usage_changed.append(row)
         self._release(row)
@@ -109,6 +112,15 @@ class NodeTable:
         self._count(pod, row, -1)
         if self.nodes[row] is None:
             self._release(row)
+
+    def all_have(self, name: str) -> bool:
+        """Whether every existing node has some of a resource; then nobody needs to guard divisions by it."""
+        known = self._held_by_all.get(name)
+        if known is None:
+            column = self.allocatable.get(name)
+            known = column is not None and bool((column[self.exists] > 0).all())
+            self._held_by_all[name] = known
+        return known
 
     def requested_column(self, name: str) -> Column | None:
         """What pods take of a resource, or None where no pod ever asked for it."""

@@ -59,12 +59,18 @@ class Evaluation:
             self._start_over()
             rows = node_rows = self._nodes.rows()
         else:
-            rows = change.usage[self._nodes.exists[change.usage]]
-            node_rows = change.objects[self._nodes.exists[change.objects]]
+            exists = self._nodes.exists
+            rows, node_rows = change.usage[exists[change.usage]], change.objects[exists[change.objects]]
             self._totals[change.usage] = NOT_FEASIBLE
         everything |= self.filtering.take_spread()
+        nodes_changed = everything or len(change.objects) > 0
         for entry in self._active:
-            everything |= entry.update(self._state, pod, self._nodes, rows, node_rows)
+            reads = entry.plugin.reads
+            if reads is Reads.CLUSTER or (reads is Reads.NODES and nodes_changed):
+                entry.update(self._state, pod, self._nodes, self._nodes.rows())
+                everything = True
+            elif len(asked := rows if reads is Reads.USAGE else node_rows):
+                entry.update(self._state, pod, self._nodes, asked)
         feasible = self.feasible
         for entry in self._active:
             everything |= entry.settle(feasible)
@@ -132,23 +138,19 @@ class _RawScore:
         # Most clusters have no PreferNoSchedule taint and most pods no preference: their raw column never leaves 0.
         self._always_zero = True
 
-    def update(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows, node_rows: Rows) -> bool:
-        """Ask the plugin about the rows whose answer may have changed; True if that means all of them.
+    @property
+    def constant(self) -> int | None:
+        """The weighted score of every feasible node, if it is the same for all because no raw score left 0."""
+        if not self._always_zero or self.plugin.normalize is Normalize.CUSTOM:
+            return None
+        return self.weight * MAX_NODE_SCORE if self.plugin.normalize is Normalize.REVERSE else 0
 
-        `rows` changed in usage or object, `node_rows` in object.
-        """
-        reads = self.plugin.reads
-        everywhere = reads is Reads.CLUSTER or (reads is Reads.NODES and len(node_rows) > 0)
-        if everywhere:
-            rows = nodes.rows()
-        elif reads is not Reads.USAGE:
-            rows = node_rows
-        if len(rows):
-            values = self.plugin.score(state, pod, nodes, rows)
-            self.raw[rows] = values
-            if self._always_zero and values.any():
-                self._always_zero = False
-        return everywhere
+    def update(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> None:
+        """Ask the plugin about the rows whose answer may have changed."""
+        values = self.plugin.score(state, pod, nodes, rows)
+        self.raw[rows] = values
+        if self._always_zero and np.count_nonzero(values):
+            self._always_zero = False
 
     def settle(self, feasible: NDArray[np.bool_]) -> bool:
         """Recompute the maximum over feasible rows; True if every normalised score moves with it."""

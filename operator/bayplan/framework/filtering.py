@@ -59,7 +59,7 @@ class Filtering:
             return
         if self._allowed is not None and len(node_rows):
             self._narrow(self._allowed, node_rows)
-        touched = self._ask(pod, rows, node_rows)
+        touched = self._ask(pod, rows, node_rows, nodes_changed=everything or len(change.objects) > 0)
         if len(touched):
             passed = ~self._codes[:, touched].any(axis=0)
             if self._allowed is not None:
@@ -203,11 +203,11 @@ class Filtering:
         names, wanted = self._nodes.names, self._narrowed_to
         allowed[rows] = [names[row] in wanted for row in rows.tolist()]
 
-    def _ask(self, pod: PodInfo, rows: Rows, node_rows: Rows) -> Rows:
+    def _ask(self, pod: PodInfo, rows: Rows, node_rows: Rows, *, nodes_changed: bool) -> Rows:
         """Have each filter look again at the rows its answer may have changed for; returns the rows looked at."""
         touched = rows
         for index, plugin in enumerate(self._filters):
-            if plugin.reads is Reads.CLUSTER or (plugin.reads is Reads.NODES and len(node_rows)):
+            if plugin.reads is Reads.CLUSTER or (plugin.reads is Reads.NODES and nodes_changed):
                 asked = touched = self._nodes.rows()
                 self._spread = True
             else:

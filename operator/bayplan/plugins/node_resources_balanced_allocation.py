@@ -40,9 +40,11 @@ class NodeResourcesBalancedAllocation:
         return SUCCESS if any(amounts.get(name, 0) for name in self._resources) else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
-        before: list[_Fractions] = []
-        after: list[_Fractions] = []
-        present: list[NDArray[np.bool_]] = []
+        if not any(pod.requests.amounts.get(name, 0) for name in self._resources):
+            # Only reached where a profile disables the plugin's PreScore, which skips such pods.
+            return np.zeros(len(rows), dtype=np.int64)
+        fractions: list[_Fractions] = []
+        present: list[NDArray[np.bool_] | None] = []
         for name in self._resources:
             wanted = pod.requests.amounts.get(name, 0)
             column = nodes.allocatable.get(name)
@@ -51,41 +53,45 @@ class NodeResourcesBalancedAllocation:
             allocatable = column[rows]
             taken = nodes.requested_column(name)
             used = np.zeros(len(rows), dtype=np.int64) if taken is None else taken[rows]
-            divisor = np.maximum(allocatable, 1)
-            before.append(np.minimum(used / divisor, 1.0))
-            after.append(np.minimum((used + wanted) / divisor, 1.0))
-            present.append(allocatable > 0)
-        change = _balance(after, present, len(rows)) - _balance(before, present, len(rows))
+            # Two lines at once: without the pod, and with it.
+            both = used + np.array(((0,), (wanted,)), dtype=np.int64)
+            if nodes.all_have(name):
+                present.append(None)
+            else:
+                present.append(allocatable > 0)
+                allocatable = np.maximum(allocatable, 1)
+            fractions.append(np.minimum(both / allocatable, 1.0))
+        without, with_pod = _balance(fractions, present, len(rows))
         half = MAX_NODE_SCORE // 2
-        return half + (half + change) // 2
+        scores: Scores = half + (half + with_pod - without) // 2
+        return scores
 
 
-def _balance(fractions: Sequence[_Fractions], present: Sequence[NDArray[np.bool_]], rows: int) -> Scores:
-    """`int((1 - std) * 100)` per row over the resources its node has, `(rows,) int64`."""
+def _balance(fractions: Sequence[_Fractions], present: Sequence[NDArray[np.bool_] | None], rows: int) -> Scores:
+    """`int((1 - std) * 100)` over the resources each node has, `(2, rows) int64` from fractions `(2, rows)`."""
     if not fractions:
-        return np.full(rows, MAX_NODE_SCORE, dtype=np.int64)
-    if len(fractions) == 2 and all(p.all() for p in present):
+        return np.full((2, rows), MAX_NODE_SCORE, dtype=np.int64)
+    if len(fractions) == 2 and present == [None, None]:
         std: _Fractions = np.abs((fractions[0] - fractions[1]) / 2)
     else:
-        std = _std(fractions, present, rows)
+        std = _std(fractions, [np.ones(rows, dtype=np.bool_) if has is None else has for has in present], rows)
     return ((1 - std) * float(MAX_NODE_SCORE)).astype(np.int64)
 
 
 def _std(fractions: Sequence[_Fractions], present: Sequence[NDArray[np.bool_]], rows: int) -> _Fractions:
     count = np.zeros(rows, dtype=np.int64)
-    total = np.zeros(rows)
+    total = np.zeros((2, rows))
     for fraction, has in zip(fractions, present, strict=True):
         count += has
         total += np.where(has, fraction, 0.0)
     divisor = np.maximum(count, 1)
     mean = total / divisor
-    squares = np.zeros(rows)
+    squares = np.zeros((2, rows))
+    # With two resources kube-scheduler halves their difference instead; the bits can differ from the general formula.
+    difference = np.zeros((2, rows))
     for fraction, has in zip(fractions, present, strict=True):
         off = fraction - mean
         squares += np.where(has, off * off, 0.0)
-    # With two resources kube-scheduler halves the difference instead; the bits can differ from the general formula.
-    difference = np.zeros(rows)
-    for fraction, has in zip(fractions, present, strict=True):
         difference = np.where(has, fraction - difference, difference)
     std = np.where(count == 2, np.abs(difference / 2), np.sqrt(squares / divisor))
     return np.where(count < 2, 0.0, std)

@@ -55,8 +55,7 @@ class NodeResourcesFit:
         return PreFilterResult(SUCCESS)
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
-        full = nodes.pod_count[rows] >= nodes.allowed_pods[rows]
-        codes = full.astype(np.int8)
+        codes: Codes = (nodes.pod_count[rows] >= nodes.allowed_pods[rows]).astype(np.int8)
         for name, amount in state.get(self.name) or self._needed(pod):
             column = nodes.allocatable.get(name)
             if column is None:
@@ -65,8 +64,9 @@ class NodeResourcesFit:
             allocatable = column[rows]
             taken = nodes.requested_column(name)
             short = amount > (allocatable if taken is None else allocatable - taken[rows])
-            # One request larger than the whole node makes the node hopeless, and preemption with it.
-            np.maximum(codes, short.astype(np.int8) + (short & (amount > allocatable)), out=codes)
+            if np.count_nonzero(short):
+                # One request larger than the whole node makes the node hopeless, and preemption with it.
+                np.maximum(codes, short.astype(np.int8) + (short & (amount > allocatable)), out=codes)
         return codes
 
     def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
@@ -103,7 +103,8 @@ class NodeResourcesFit:
                 continue
             allocatable = column[rows]
             wanted = min(wanted, MAX_AMOUNT)
-            usages.append((taken[rows] + wanted if taken is not None else np.full(len(rows), wanted), allocatable))
+            used = taken[rows] + wanted if taken is not None else np.full(len(rows), wanted)
+            usages.append(Usage(used, allocatable, everywhere=nodes.all_have(name)))
         return self._score(usages, len(rows))
 
     def events_to_register(self) -> Sequence[EventRegistration]:

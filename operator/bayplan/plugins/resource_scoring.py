@@ -1,6 +1,7 @@
 """The arithmetic of NodeResourcesFit's strategies on whole columns, in kube-scheduler's integers."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +11,18 @@ from bayplan.framework.interface import MAX_NODE_SCORE, Scores
 
 _Amounts = NDArray[np.int64]
 
-Usage = tuple[_Amounts, _Amounts]
-"""What would be taken of a resource with the pod on the node, and what the node has: two `(rows,) int64`."""
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """One resource: what would be `taken` with the pod on the node, and what the node has, `(rows,) int64` each.
+
+    `everywhere` promises that no node lacks the resource, which saves guarding the division.
+    """
+
+    taken: _Amounts
+    allocatable: _Amounts
+    everywhere: bool
+
 
 Scorer = Callable[[Sequence[Usage | None], int], Scores]
 """Scores `rows` nodes from one usage per configured resource; None leaves a resource out for every node."""
@@ -55,19 +66,18 @@ def _broken_linear(points: Sequence[tuple[int, int]], percent: int) -> int:
 def _allocated(usages: Sequence[Usage | None], weights: Sequence[int], least: bool, rows: int) -> Scores:
     """LeastAllocated and MostAllocated (upstream: least_allocated.go, most_allocated.go)."""
     total = np.zeros(rows, dtype=np.int64)
-    weight_sum = np.zeros(rows, dtype=np.int64)
+    weight_sum: _Amounts | int = 0
     for usage, weight in zip(usages, weights, strict=True):
         if usage is None:
             continue
-        taken, allocatable = usage
-        counted = allocatable > 0
-        divisor = np.maximum(allocatable, 1)
-        if least:
-            score = np.maximum(allocatable - taken, 0) * MAX_NODE_SCORE // divisor
+        taken, allocatable = usage.taken, usage.allocatable
+        counted = np.maximum(allocatable - taken, 0) if least else np.minimum(taken, allocatable)
+        if usage.everywhere:
+            total += counted * MAX_NODE_SCORE // allocatable * weight
+            weight_sum = weight_sum + weight
         else:
-            score = np.minimum(taken, allocatable) * MAX_NODE_SCORE // divisor
-        total += score * weight
-        weight_sum += counted * weight
+            total += counted * MAX_NODE_SCORE // np.maximum(allocatable, 1) * weight
+            weight_sum = weight_sum + (allocatable > 0) * weight
     mean: Scores = total // np.maximum(weight_sum, 1)
     return mean
 
@@ -84,9 +94,8 @@ def _requested_to_capacity_ratio(
     for usage, weight in zip(usages, weights, strict=True):
         if usage is None:
             continue
-        taken, allocatable = usage
-        percent = np.minimum(taken, allocatable) * MAX_NODE_SCORE // np.maximum(allocatable, 1)
-        score = table[percent]
+        taken, allocatable = usage.taken, usage.allocatable
+        score = table[np.minimum(taken, allocatable) * MAX_NODE_SCORE // np.maximum(allocatable, 1)]
         counted = (score > 0) & (allocatable > 0)
         total += score * counted * weight
         weight_sum += counted * weight
