@@ -1,0 +1,1 @@
+"""The paired benchmark: bayplan and kube-scheduler on one control plane, one after the other."""

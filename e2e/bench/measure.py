@@ -1,0 +1,179 @@
+"""One contestant's turn: the drain, then the steady phase, on a cluster that holds nothing but nodes."""
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from e2e.bench.bind_watch import BindWatch
+from e2e.bench.cluster import BenchCluster
+from e2e.bench.contestants import Contestant, Stage
+from e2e.bench.created import read_created
+from e2e.bench.meter import CpuMeter, thread_cpu_seconds
+from e2e.bench.results import Drain, Run, Steady, percentile
+from e2e.controlplane.process import Process
+
+_SAMPLE_SECONDS = 0.02
+_EVENT_POLL_SECONDS = 0.05
+_EVENT_STALL_SECONDS = 30.0
+_STOP_SECONDS = 20.0
+# Between phases: what one phase left for the API server to do shall not be counted in the next.
+_REST_SECONDS = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much of what; `steady_rate` is pods a second, 0 leaves the steady phase out."""
+
+    pods: int
+    steady_rate: float
+    steady_seconds: float
+    limit_seconds: float
+
+    @property
+    def steady_pods(self) -> int:
+        return round(self.steady_rate * self.steady_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """What both phases of a turn look at."""
+
+    cluster: BenchCluster
+    plan: Plan
+    namespace: str
+    directory: Path
+    watch: BindWatch
+    process: Process
+    meter: CpuMeter
+
+
+def take_turn(
+    cluster: BenchCluster, contestant: Contestant, plan: Plan, *, nodes: int, repeat: int, bayplan_kubeconfig: Path
+) -> Run:
+    """Runs one contestant and leaves the cluster as it was; a contestant that fails is a result, not an error."""
+    namespace = cluster.new_namespace()
+    drained = steady = None
+    problem = ""
+    with tempfile.TemporaryDirectory(prefix="turn-", dir=cluster.plane.directory) as name:
+        directory = Path(name)
+        try:
+            cluster.load_pods(namespace, directory, first=0, count=plan.pods)
+            stage = Stage(cluster.plane, bayplan_kubeconfig, directory, namespace, directory / "created-0.txt")
+            time.sleep(_REST_SECONDS)
+            with _started(cluster, contestant, plan, stage) as turn:
+                drained = _drain(turn)
+                if plan.steady_pods and contestant.schedules:
+                    time.sleep(_REST_SECONDS)
+                    steady = _steady(turn)
+        except (RuntimeError, TimeoutError) as error:
+            problem = str(error)
+        finally:
+            cluster.clear(namespace)
+    time.sleep(_REST_SECONDS)
+    return Run(contestant.name, nodes, repeat, drained, steady, problem)
+
+
+@contextmanager
+def _started(cluster: BenchCluster, contestant: Contestant, plan: Plan, stage: Stage) -> Iterator[_Turn]:
+    watch = BindWatch(cluster.plane.admin_kubeconfig, stage.namespace, stage.directory)
+    try:
+        process = contestant.start(stage)
+        try:
+            yield _Turn(cluster, plan, stage.namespace, stage.directory, watch, process, CpuMeter(process))
+        finally:
+            process.stop(_STOP_SECONDS)
+    finally:
+        watch.stop()
+
+
+def _drain(turn: _Turn) -> Drain:
+    started = time.monotonic()
+    apiserver, etcd = (turn.cluster.plane.process(name) for name in ("kube-apiserver", "etcd"))
+    apiserver_before, etcd_before = apiserver.cpu_seconds(), etcd.cpu_seconds()
+    pods = turn.plan.pods
+    _wait_bound(turn, pods)
+    events_at_last_bind = turn.cluster.event_count(turn.namespace)
+    first_bind, last_bind = min(turn.watch.bound_at.values()), max(turn.watch.bound_at.values())
+    last_event = max(last_bind, _wait_events(turn, pods))
+    result = Drain(
+        pods=pods,
+        first_bind=first_bind - started,
+        last_bind=last_bind - started,
+        last_event=last_event - started,
+        cpu_at_first_bind=turn.meter.at(first_bind),
+        cpu_at_last_bind=turn.meter.at(last_bind),
+        cpu_at_last_event=turn.meter.at(last_event),
+        threads=thread_cpu_seconds(turn.process),
+        apiserver_cpu=apiserver.cpu_seconds() - apiserver_before,
+        etcd_cpu=etcd.cpu_seconds() - etcd_before,
+        peak_rss=turn.process.peak_rss_bytes(),
+        nodes_used=turn.cluster.nodes_used(turn.namespace),
+        events_at_last_bind=min(pods, events_at_last_bind),
+        events=turn.cluster.scheduled_events(turn.namespace),
+    )
+    if result.events < pods:
+        raise RuntimeError(f"only {result.events} of {pods} Scheduled Events were written")
+    return result
+
+
+def _steady(turn: _Turn) -> Steady:
+    plan = turn.plan
+    cpu_before = turn.process.cpu_seconds()
+    load, output = turn.cluster.start_load(
+        turn.directory, namespace=turn.namespace, first=plan.pods, count=plan.steady_pods, rate=plan.steady_rate
+    )
+    total = plan.pods + plan.steady_pods
+    _wait_bound(turn, total, load=load)
+    if load.wait() != 0:
+        raise RuntimeError(f"creating pods failed:\n{load.log_tail()}")
+    cpu = turn.meter.at(_wait_events(turn, total)) - cpu_before
+    created = read_created(output)
+    latencies = [turn.watch.bound_at[row.name] - row.sent for row in created]
+    sent = [row.sent for row in created]
+    return Steady(
+        pods=len(created),
+        rate=plan.steady_rate,
+        achieved_rate=(len(sent) - 1) / (max(sent) - min(sent)),
+        p50=percentile(latencies, 0.5),
+        p99=percentile(latencies, 0.99),
+        longest=max(latencies),
+        create_p50=percentile([row.answered - row.sent for row in created], 0.5),
+        cpu=cpu,
+        events=turn.cluster.scheduled_events(turn.namespace) - plan.pods,
+        peak_rss=turn.process.peak_rss_bytes(),
+    )
+
+
+def _wait_bound(turn: _Turn, pods: int, *, load: Process | None = None) -> None:
+    deadline = time.monotonic() + turn.plan.limit_seconds
+    while (bound := turn.watch.poll()) < pods:
+        _check_alive(turn.process)
+        turn.meter.sample()
+        if load is not None and load.exit_code not in {None, 0}:
+            raise RuntimeError(f"creating pods failed:\n{load.log_tail()}")
+        if time.monotonic() >= deadline:
+            problem = f"{bound} of {pods} pods were bound within {turn.plan.limit_seconds:g} s"
+            raise TimeoutError(f"{problem}:\n{turn.process.log_tail()}")
+        time.sleep(_SAMPLE_SECONDS)
+    turn.meter.sample()
+
+
+def _wait_events(turn: _Turn, pods: int) -> float:
+    """Waits for as many Events as there are bound pods, or until no more come, and returns when the last was seen."""
+    seen, moment = -1, time.monotonic()
+    while seen < pods and time.monotonic() - moment < _EVENT_STALL_SECONDS:
+        count = turn.cluster.event_count(turn.namespace)
+        _check_alive(turn.process)
+        turn.meter.sample()
+        if count > seen:
+            seen, moment = count, time.monotonic()
+        time.sleep(_EVENT_POLL_SECONDS)
+    return moment
+
+
+def _check_alive(process: Process) -> None:
+    if process.exit_code is not None:
+        raise RuntimeError(f"{process.name} exited with {process.exit_code}:\n{process.log_tail()}")
