@@ -191,6 +191,12 @@ def test_an_overlay_moves_the_namespace_and_the_image(control_plane: ControlPlan
     assert container["image"] == "registry.example/bayplan:9.9.9"
 
 
+def test_the_shipped_configuration_is_the_built_in_one_with_a_faster_client() -> None:
+    shipped, built_in = load_configuration(MANIFESTS / "config.yaml"), default_configuration()
+    assert shipped.profiles == built_in.profiles
+    assert shipped.client_connection.qps > 20 * built_in.client_connection.qps
+
+
 def test_no_file_of_the_base_names_a_namespace_but_the_kustomization() -> None:
     files = [path for path in MANIFESTS.glob("*.yaml") if path.name != "kustomization.yaml"]
     assert len(files) == 5
