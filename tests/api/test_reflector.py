@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.faults.api_server import FakeApiServer
 from tests.faults.faults import (
     BlackHole,
+    CutAfterLine,
     CutLine,
     DribbleLines,
     DuplicateEvents,
@@ -401,6 +402,19 @@ async def test_delays_double_with_jitter_up_to_the_longest_and_start_over_after_
             server.end_watches()
             await until(lambda: server.watches(PODS) == 3)
             assert sleeps.delays[9] <= 1.6
+
+
+async def test_a_watch_that_breaks_after_an_event_is_a_new_trouble_with_a_short_delay():
+    async with FakeApiServer() as server:
+        sleeps = Sleeps()
+        server.inject(Refuse(500), times=8)
+        server.inject(CutAfterLine())
+        async with reflecting(server, sleeps=sleeps) as (_, view):
+            await until(lambda: server.watches(PODS) == 1)
+            server.put(PODS, pod("a"))
+            await until(lambda: server.watches(PODS) == 2)
+            assert list(view.objects) == ["a"]
+            assert 0.8 <= sleeps.delays[8] <= 1.6
 
 
 async def test_retry_after_is_honoured():

@@ -175,6 +175,16 @@ class CutLine(StreamFault):
         return False
 
 
+class CutAfterLine(StreamFault):
+    """Send the next event, then break the connection."""
+
+    async def event(self, request, response, line):
+        await response.write(line)
+        await asyncio.sleep(0.02)  # An RST overtakes what the peer has not read yet.
+        reset(request)
+        return False
+
+
 class ResetInLine(StreamFault):
     """Send half of the next event, then an RST."""
 
