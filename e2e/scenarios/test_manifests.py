@@ -13,6 +13,8 @@ from e2e.controlplane.objects import node, pod
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.service_account import request_token
 
+from bayplan.config.load import default_configuration, load_configuration
+
 pytestmark = pytest.mark.controlplane
 
 Rule = tuple[str, str, str]
