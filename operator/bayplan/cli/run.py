@@ -84,5 +84,3 @@ def _warn(configuration: SchedulerConfiguration) -> None:
     """Say what the configuration asks for that this version does not do."""
     if configuration.leader_election.leader_elect:
         logger.warning("leaderElection.leaderElect is not implemented yet: run one replica only")
-    if configuration.extenders:
-        logger.warning("extenders are not implemented yet and are not called")
