@@ -71,6 +71,10 @@ def test_json_is_read_with_tabs_and_escapes():
     assert parse('{\n\t"a": [1, 2.0, null, true],\n\t"b\\/": "\\u0041"\n}') == {"a": [1, 2.0, None, True], "b/": "A"}
 
 
+def test_json_may_escape_surrogate_pairs():
+    assert parse('{"a": "\\ud83d\\ude00 \\\\ud83d\\u00e9"}') == {"a": "\U0001f600 \\ud83d\u00e9"}
+
+
 def test_a_byte_order_mark_is_skipped():
     assert parse(b"\xef\xbb\xbfa: 1") == {"a": 1}
 
@@ -202,7 +206,9 @@ def test_the_worst_files_of_allowed_size_are_refused(text):
 
 @given(st.binary(max_size=200) | st.text(alphabet="{}[]:,-&*!|>'\"%@`#?~ \n\tab01.<", max_size=60).map(str.encode))
 def test_any_bytes_give_an_object_or_a_configuration_error(data):
+    errors: list[FieldError] = []
     try:
-        assert isinstance(parse_document(data, []), dict)
+        assert isinstance(parse_document(data, errors), dict)
     except ConfigurationError as error:
-        assert str(error)
+        errors += error.errors
+    assert all(str(error).isprintable() for error in errors)

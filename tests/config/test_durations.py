@@ -27,7 +27,7 @@ def test_durations_are_read_as_go_reads_them(text, seconds):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "15", "s", "1 s", "1d", "1s2", "--1s", "１s", "9" * 70 + "s", "999999999999h", "inf"]
+    "text", ["", "15", "s", "1 s", "1d", "1s2", "--1s", "\uff11s", "9" * 70 + "s", "999999999999h", "inf"]
 )
 def test_what_is_no_duration_is_none(text):
     assert parse_duration(text) is None

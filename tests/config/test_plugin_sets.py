@@ -170,7 +170,7 @@ def test_a_plugin_nobody_knows_does_not_exist():
     plugins = Plugins(
         queue_sort=plugin_set(["PrioritySort"]), bind=plugin_set(["DefaultBinder"]), filter=plugin_set(["Foo"])
     )
-    with pytest.raises(ConfigurationError, match='plugins.filter: FilterPlugin "Foo" does not exist'):
+    with pytest.raises(ConfigurationError, match=r'plugins.filter: FilterPlugin "Foo" does not exist'):
         expand_plugins(plugins, extends, scheduler_name="x")
 
 
@@ -182,7 +182,7 @@ def test_a_plugin_listed_twice_is_already_registered(where):
         where: plugin_set(["NodeName", "NodeName"]),
     }
     with pytest.raises(
-        ConfigurationError, match='plugins.filter: plugin "NodeName" already registered as "FilterPlugin"'
+        ConfigurationError, match=r'plugins.filter: plugin "NodeName" already registered as "FilterPlugin"'
     ):
         expand_plugins(Plugins(**sets), extends, scheduler_name="x")
 

@@ -228,8 +228,10 @@ def test_names_of_later_plugins_work_once_the_plugins_are_there(tmp_path):
         ),
         (
             priorities({"name": "LeastRequestedPriority"}, ratio()),
-            'priorities[1].name: Forbidden: "LeastRequestedPriority" already says how NodeResourcesFit scores, and a '
-            "profile has only one way",
+            (
+                'priorities[1].name: Forbidden: "LeastRequestedPriority" already says how NodeResourcesFit scores, and a '
+                "profile has only one way"
+            ),
         ),
         (
             priorities({"name": "Mine", "argument": {"labelPreference": {"label": "a"}}}),

@@ -1,5 +1,7 @@
 """KubeSchedulerConfiguration v1: what a file means."""
 
+# ruff: noqa: E501 - error texts stand whole, so that they can be searched for
+
 from datetime import timedelta
 
 import pytest
@@ -130,10 +132,19 @@ def test_zero_qps_burst_and_durations_mean_the_default(tmp_path):
 
 
 def test_null_is_the_same_as_nothing_everywhere(tmp_path):
-    names = (
-        "parallelism leaderElection clientConnection enableProfiling enableContentionProfiling podMaxBackoffSeconds "
-        "percentageOfNodesToScore podInitialBackoffSeconds profiles extenders delayCacheUntilActive"
-    ).split()
+    names = [
+        "parallelism",
+        "leaderElection",
+        "clientConnection",
+        "enableProfiling",
+        "enableContentionProfiling",
+        "podMaxBackoffSeconds",
+        "percentageOfNodesToScore",
+        "podInitialBackoffSeconds",
+        "profiles",
+        "extenders",
+        "delayCacheUntilActive",
+    ]
     assert load(tmp_path, V1 | dict.fromkeys(names)) == load(tmp_path, V1)
     assert load(tmp_path, V1 | {"profiles": [None]}) == load(tmp_path, V1)
     profile = dict.fromkeys(("schedulerName", "percentageOfNodesToScore", "plugins", "pluginConfig"))
@@ -306,9 +317,11 @@ def test_the_only_profile_can_be_renamed(tmp_path):
         (POLICY | {"apiVersion": "v2"}, 'apiVersion: Unsupported value: "v2": supported values: "v1"'),
         (
             V1 | {"apiVersion": "kubescheduler.config.k8s.io/v1beta3"},
-            'apiVersion: Invalid value: "kubescheduler.config.k8s.io/v1beta3": was removed from kube-scheduler; change it '
-            "to kubescheduler.config.k8s.io/v1 and move resource scoring plugins to the scoringStrategy of "
-            "NodeResourcesFit",
+            (
+                'apiVersion: Invalid value: "kubescheduler.config.k8s.io/v1beta3": was removed from kube-scheduler; change it '
+                "to kubescheduler.config.k8s.io/v1 and move resource scoring plugins to the scoringStrategy of "
+                "NodeResourcesFit"
+            ),
         ),
     ],
 )

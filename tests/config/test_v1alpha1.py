@@ -1,5 +1,7 @@
 """Component configurations from before 1.19."""
 
+# ruff: noqa: E501 - error texts stand whole, so that they can be searched for
+
 import pytest
 from tests.config.configurations import ALL_PLUGINS, POLICY, V1, V1ALPHA1, complaints, load, write
 

@@ -1,5 +1,7 @@
 """Every rule kube-scheduler has for a configuration, with the path and the text of its error."""
 
+# ruff: noqa: E501 - error texts stand whole, so that they can be searched for
+
 import pytest
 from tests.config.configurations import ALL_PLUGINS, V1, complaints, fit, load, profile_with_args
 
@@ -108,13 +110,17 @@ PROFILES = [
     ),
     (
         profile_with_args("EBSLimits", None),
-        'profiles[0].pluginConfig[0]: Invalid value: "EBSLimits": was invalid in version "v1" '
-        '(KubeSchedulerConfiguration is version "kubescheduler.config.k8s.io/v1")',
+        (
+            'profiles[0].pluginConfig[0]: Invalid value: "EBSLimits": was invalid in version "v1" '
+            '(KubeSchedulerConfiguration is version "kubescheduler.config.k8s.io/v1")'
+        ),
     ),
     (
         plugins(filter={"enabled": [{"name": "GCEPDLimits"}]}),
-        'profiles[0].plugins.filter.enabled[0]: Invalid value: "GCEPDLimits": was invalid in version "v1" '
-        '(KubeSchedulerConfiguration is version "kubescheduler.config.k8s.io/v1")',
+        (
+            'profiles[0].plugins.filter.enabled[0]: Invalid value: "GCEPDLimits": was invalid in version "v1" '
+            '(KubeSchedulerConfiguration is version "kubescheduler.config.k8s.io/v1")'
+        ),
     ),
     (
         plugins(score={"enabled": [{"name": "Foo"}]}),
@@ -134,8 +140,10 @@ PROFILES = [
     (profile_with_args("NodeName", {"x": 1}), f"{ARGS}: Forbidden: NodeName takes no arguments"),
     (
         fit(kind="NodeAffinityArgs"),
-        f'{ARGS}.kind: Invalid value: "NodeAffinityArgs": args for plugin NodeResourcesFit were not of type '
-        "NodeResourcesFitArgs.kubescheduler.config.k8s.io, got NodeAffinityArgs",
+        (
+            f'{ARGS}.kind: Invalid value: "NodeAffinityArgs": args for plugin NodeResourcesFit were not of type '
+            "NodeResourcesFitArgs.kubescheduler.config.k8s.io, got NodeAffinityArgs"
+        ),
     ),
     (
         fit(apiVersion="v1"),
@@ -181,8 +189,10 @@ FIT = [
     ),
     (
         ratio((0, 0), (50, 1), (50, 2), (40, 3)),
-        f"{ARGS}.scoringStrategy.requestedToCapacityRatio.shape[2].utilization: Invalid value: 50: "
-        "values must be sorted in increasing order",
+        (
+            f"{ARGS}.scoringStrategy.requestedToCapacityRatio.shape[2].utilization: Invalid value: 50: "
+            "values must be sorted in increasing order"
+        ),
     ),
     (
         ratio((-1, 0)),
@@ -275,8 +285,10 @@ OTHER_ARGS = [
 AFFINITY = [
     (
         affinity([{"key": "a", "operator": "Is"}]),
-        f'{REQUIRED}.matchExpressions[0].operator: Unsupported value: "Is": supported values: "In", "NotIn", "Exists", '
-        '"DoesNotExist", "Gt", "Lt"',
+        (
+            f'{REQUIRED}.matchExpressions[0].operator: Unsupported value: "Is": supported values: "In", "NotIn", "Exists", '
+            '"DoesNotExist", "Gt", "Lt"'
+        ),
     ),
     (
         affinity([{"key": "a", "operator": "In"}]),

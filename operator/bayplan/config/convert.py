@@ -175,14 +175,14 @@ def _key(name: str) -> str:
     return _KEYS.get(name) or first + "".join(part.capitalize() for part in rest)
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(yaml.CSafeDumper):
     """Writes strings so that this package's reader, and kube-scheduler's, reads them as strings."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ANN401 - the overridden signature
         return True
 
 
-def _represent_string(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+def _represent_string(dumper: _Dumper, text: str) -> yaml.ScalarNode:
     plain = isinstance(resolve_scalar(text), str) and text != "<<"
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if plain else '"')
 

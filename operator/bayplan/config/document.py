@@ -28,6 +28,7 @@ _INTEGER: Final = re.compile(r"([-+]?)(?:0b([01_]+)|0o?([0-7_]+)|0x([0-9a-fA-F_]
 _FLOAT: Final = re.compile(
     r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 )
+_ESCAPE: Final = re.compile(r"\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|.)", re.DOTALL | re.IGNORECASE)
 _MAX_NUMBER_CHARACTERS: Final = 64
 _STRING_TAG: Final = "tag:yaml.org,2002:str"
 _CONTAINER_TAGS: Final = frozenset(("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"))
@@ -60,6 +61,9 @@ def parse_document(data: bytes, errors: list[FieldError]) -> dict[str, Any]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise _error(f"is not UTF-8 text: byte {error.start} is wrong") from None
+    if text.lstrip().startswith("{"):
+        # The one thing of JSON that YAML does not have: characters past 16 bits escaped as surrogate pairs.
+        text = _ESCAPE.sub(_join_surrogates, text)
     builder = _Builder()
     try:
         _feed(builder, text)
@@ -97,6 +101,12 @@ def _resolve_number(text: str) -> int | float | None:
 
 def _line(event: yaml.Event) -> int:
     return event.start_mark.line + 1 if event.start_mark else 0
+
+
+def _join_surrogates(escape: re.Match[str]) -> str:
+    if escape[1] is None:
+        return escape[0]
+    return chr(0x10000 + ((int(escape[1], 16) - 0xD800) << 10) + int(escape[2], 16) - 0xDC00)
 
 
 def _error(message: str, path: str = "") -> ConfigurationError:
