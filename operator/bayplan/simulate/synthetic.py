@@ -55,19 +55,21 @@ POOLS: Final = (
     NodePool("g2", 32, 104, 512, 2),
     NodePool("cpu", 23, 64, 256, 0),
 )
-"""The pools of `synthetic_nodes`, large nodes first."""
+"""Large and small GPU nodes, and nodes without."""
+SMALL_POOLS: Final = (NodePool("gpu", 1, 96, 384, 8), NodePool("cpu", 2, 32, 128, 0))
+"""For clusters of a few dozen nodes, where one kind of each is enough."""
 
 _GPU_SHAPES: Final = ((3152, 5600), (8000, 30517), (11300, 49152), (11400, 48128), (12000, 61440))
 _CPU_SHAPES: Final = ((500, 1024), (1000, 2048), (2000, 8192), (4000, 8192), (8000, 30720), (12500, 57344))
 _PRIORITIES: Final = (0, 0, 0, 100, 1000)
 
 
-def synthetic_nodes(count: int) -> list[Node]:
-    """`count` nodes in the proportions of POOLS, pool by pool."""
-    total = sum(pool.share for pool in POOLS)
+def synthetic_nodes(count: int, pools: Sequence[NodePool] = POOLS) -> list[Node]:
+    """`count` nodes in the proportions of the pools, pool by pool."""
+    total = sum(pool.share for pool in pools)
     nodes: list[Node] = []
     share = 0
-    for pool in POOLS:
+    for pool in pools:
         share += pool.share
         number = 0
         while len(nodes) < round(count * share / total):

@@ -1,0 +1,76 @@
+"""`bayplan demo`: a made-up cluster being packed, live in the terminal."""
+
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+if TYPE_CHECKING:
+    from bayplan.simulate.race import Race
+
+_FRAMES_PER_SECOND: Final = 20
+_MAX_SECONDS: Final = 7.0
+"""How long the show takes at most, unless a speed is asked for."""
+_PROGRESS_LINES: Final = 10
+
+
+def demo(
+    nodes: Annotated[int, typer.Option("--nodes", min=1, max=5000, help="Size of the cluster.")] = 30,
+    pods: Annotated[int, typer.Option("--pods", min=1, max=100_000, help="Length of the pod stream.")] = 100,
+    seed: Annotated[int, typer.Option("--seed", help="Another seed, another stream.")] = 3,
+    speed: Annotated[
+        float | None, typer.Option("--speed", min=0.1, help="Pods per second; by default done within seconds.")
+    ] = None,
+    live: Annotated[bool, typer.Option("--live/--no-live", help="Draw in place, or print progress lines.")] = True,
+) -> None:
+    """Watch a made-up cluster being packed, by the real engine.
+
+    The same stream of pods, with priorities and GPUs, is scheduled twice: by MostAllocated, which packs, and by
+    LeastAllocated, which is kube-scheduler's default and spreads. No cluster and no configuration is needed.
+    """
+    # Imported here so that the overview of commands does not wait for numpy.
+    from bayplan.simulate.race import Race  # noqa: PLC0415
+    from bayplan.simulate.race_view import result  # noqa: PLC0415
+
+    race = Race(nodes=nodes, pods=pods, seed=seed)
+    if live and sys.stdout.isatty():
+        _draw(race, speed if speed is not None else max(pods / _MAX_SECONDS, 25.0))
+    else:
+        _print(race)
+    typer.echo(result(race))
+
+
+def _draw(race: "Race", pods_per_second: float) -> None:
+    from rich.console import Console  # noqa: PLC0415
+    from rich.live import Live  # noqa: PLC0415
+
+    from bayplan.simulate.race_view import frame, glyphs_for  # noqa: PLC0415
+
+    console = Console(highlight=False)
+    glyphs = glyphs_for(console.encoding)
+    started = time.monotonic()
+    decided = 0
+    with Live(console=console, auto_refresh=False) as live:
+        more = True
+        while more:
+            # As many as are due by now: a slow machine skips frames and still ends in time.
+            due = int((time.monotonic() - started) * pods_per_second) + 1 - decided
+            if due > 0:
+                more = race.advance(due)
+                decided += due
+                live.update(frame(race, width=console.width, height=console.height, glyphs=glyphs), refresh=True)
+            if more:
+                time.sleep(1 / _FRAMES_PER_SECOND)
+
+
+def _print(race: "Race") -> None:
+    from rich.console import Console  # noqa: PLC0415
+
+    from bayplan.simulate.race_view import frame, glyphs_for, progress  # noqa: PLC0415
+
+    while race.advance(max(1, race.pods // _PROGRESS_LINES)):
+        typer.echo(progress(race))
+    console = Console(highlight=False)
+    picture = frame(race, width=console.width, height=len(race.nodes) + 20, glyphs=glyphs_for(sys.stdout.encoding))
+    typer.echo(f"\n{picture.plain}\n")

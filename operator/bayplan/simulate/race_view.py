@@ -1,0 +1,150 @@
+"""A race as text that fits a terminal."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from rich.text import Text
+
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.resources import CPU, MEMORY
+from bayplan.simulate.race import Race
+from bayplan.simulate.synthetic import GPU
+
+_SHOWN: Final = ((CPU, "cpu", "cyan"), (MEMORY, "memory", "green"), (GPU, "gpu", "magenta"))
+_BAR: Final = 9
+_NAME: Final = 8
+_CELL: Final = _NAME + len(_SHOWN) * (_BAR + 1)
+_GAP: Final = 3
+_FIXED_LINES: Final = 10
+"""Lines of a frame that are not nodes, and one for the cursor."""
+_LABEL: Final = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """What bars are made of: whole cells, then the parts of a cell in growing order."""
+
+    full: str
+    parts: str
+    empty: str
+
+
+BLOCKS: Final = Glyphs("█", "▏▎▍▌▋▊▉", "·")
+ASCII: Final = Glyphs("#", "", ".")
+
+
+def glyphs_for(encoding: str | None) -> Glyphs:
+    """Block characters where the terminal's encoding has them."""
+    try:
+        (BLOCKS.full + BLOCKS.parts + BLOCKS.empty).encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return ASCII
+    return BLOCKS
+
+
+def frame(race: Race, *, width: int, height: int, glyphs: Glyphs = BLOCKS) -> Text:
+    """The race as it stands, at most `width` columns and `height - 1` lines."""
+    lines = [
+        *_head(race),
+        *_nodes(race.most.simulator.cache.nodes, width, height, glyphs),
+        *_tallies(race, width, glyphs),
+    ]
+    for line in lines:
+        line.truncate(width)
+    return Text("\n").join(lines)
+
+
+def progress(race: Race) -> str:
+    """The race as one line."""
+    most, least = race.most, race.least
+    return (
+        f"decided {most.decisions}/{race.pods}  queue {most.queued}  no room {most.waiting}  "
+        f"nodes in use: MostAllocated {most.use().nodes_in_use}, LeastAllocated {least.use().nodes_in_use}"
+    )
+
+
+def result(race: Race) -> str:
+    """What the race showed, as one line."""
+    most, least = race.most.use(), race.least.use()
+    return (
+        f"{race.most.scheduled} of {race.pods} pods placed: MostAllocated {_nodes_text(most.nodes_in_use)}, "
+        f"LeastAllocated {least.nodes_in_use}, lower bound {most.lower_bound_nodes}"
+    )
+
+
+def bar(part: int, whole: int, cells: int, glyphs: Glyphs) -> str:
+    """`part` of `whole` in `cells` characters; anything above zero shows."""
+    if whole <= 0:
+        return " " * cells
+    steps = len(glyphs.parts) + 1
+    filled = min(cells * steps, max(part * cells * steps // whole, 1 if part else 0))
+    full, rest = divmod(filled, steps)
+    text = glyphs.full * full + (glyphs.parts[rest - 1] if rest else "")
+    return text.ljust(cells, glyphs.empty)
+
+
+def _head(race: Race) -> list[Text]:
+    most = race.most
+    title = Text.assemble(
+        ("bayplan demo", "bold"),
+        f"  {len(race.nodes)} nodes, {race.pods} pods with priorities, packed by MostAllocated",
+    )
+    counts = Text.assemble(
+        "decided ",
+        (f"{most.decisions}/{race.pods}", "bold"),
+        "  queue ",
+        (f"{most.queued:<3}", "bold"),
+        "  no room ",
+        (f"{most.waiting:<3}", "bold"),
+        f"  {most.rate:,.0f} decisions/s",
+    )
+    return [title, counts, Text()]
+
+
+def _nodes(nodes: NodeTable, width: int, height: int, glyphs: Glyphs) -> list[Text]:
+    """Nodes in as many columns as fit, top to bottom."""
+    columns = max(1, (width + _GAP) // (_CELL + _GAP))
+    rows = nodes.rows().tolist()
+    most_lines = max(1, height - _FIXED_LINES)
+    columns_needed = min(columns, len(rows)) or 1
+    shown = min(len(rows), columns_needed * most_lines)
+    lines = -(-shown // columns_needed)
+    titles = "".join(f" {title:<{_BAR}}" for _, title, _ in _SHOWN)
+    result = [Text((" " * _GAP).join([f"{'node':<{_NAME}}{titles}"] * columns_needed), style="dim")]
+    for line in range(lines):
+        cells = [_node(nodes, row, glyphs) for row in rows[line:shown:lines]]
+        result.append(Text(" " * _GAP).join(cells))
+    result.append(Text(f"... and {len(rows) - shown} more nodes" if shown < len(rows) else "", style="dim"))
+    return result
+
+
+def _node(nodes: NodeTable, row: int, glyphs: Glyphs) -> Text:
+    used = bool(nodes.pod_count[row])
+    text = Text(f"{nodes.names[row][:_NAME]:<{_NAME}}", style="bold" if used else "dim")
+    for resource, _, color in _SHOWN:
+        offered, taken = nodes.allocatable.get(resource), nodes.requested_column(resource)
+        whole = 0 if offered is None else int(offered[row])
+        part = 0 if taken is None else int(taken[row])
+        text.append(" ")
+        text.append(bar(part, whole, _BAR, glyphs), style=color if used else "dim")
+    return text
+
+
+def _tallies(race: Race, width: int, glyphs: Glyphs) -> list[Text]:
+    most, least = race.most.use(), race.least.use()
+    lines = [Text("Nodes in use", style="bold")]
+    for label, count, color in (
+        ("MostAllocated", most.nodes_in_use, "green"),
+        ("LeastAllocated", least.nodes_in_use, "red"),
+        ("lower bound", most.lower_bound_nodes, "blue"),
+    ):
+        cells = max(10, width - _LABEL - 6)
+        text = bar(count, len(race.nodes), cells, glyphs).rstrip(glyphs.empty)
+        lines.append(Text.assemble(f"{label:<{_LABEL}}", (text, color), (f" {count}", "bold")))
+    pod, node = race.most.last or ("", "")
+    lines.append(Text(f"last: {pod} on {node}" if pod else "", style="dim"))
+    return lines
+
+
+def _nodes_text(count: int) -> str:
+    return "1 node" if count == 1 else f"{count} nodes"
