@@ -71,7 +71,7 @@ def _balance(fractions: Sequence[_Fractions], present: Sequence[NDArray[np.bool_
     """`int((1 - std) * 100)` over the resources each node has, `(2, rows) int64` from fractions `(2, rows)`."""
     if not fractions:
         return np.full((2, rows), MAX_NODE_SCORE, dtype=np.int64)
-    if len(fractions) == 2 and present == [None, None]:
+    if len(fractions) == 2 and all(has is None for has in present):
         std: _Fractions = np.abs((fractions[0] - fractions[1]) / 2)
     else:
         std = _std(fractions, [np.ones(rows, dtype=np.bool_) if has is None else has for has in present], rows)
