@@ -1,5 +1,7 @@
 """The legacy Policy: what it lists is on, under today's names."""
 
+# ruff: noqa: E501 - error texts stand whole, so that they can be searched for
+
 import pytest
 from tests.config.configurations import ALL_PLUGINS, POLICY, complaints, load
 from tests.config.test_plugin_sets import extends

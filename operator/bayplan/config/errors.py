@@ -35,7 +35,7 @@ class ConfigurationError(ValueError):
         super().__init__(*self.errors)
 
     def __str__(self) -> str:
-        prefix = f"{self.file}: " if self.file else ""
+        prefix = f"{quote_unprintable(self.file)}: " if self.file else ""
         lines = [f"{prefix}{error}" for error in self.errors[:_MAX_LINES]]
         if len(self.errors) > _MAX_LINES:
             lines.append(f"{prefix}... and {len(self.errors) - _MAX_LINES} more errors")
@@ -59,6 +59,11 @@ def quote(text: str) -> str:
     if len(text) > _MAX_VALUE_CHARACTERS:
         text = f"{text[:_MAX_VALUE_CHARACTERS]}..."
     return json.dumps(text, ensure_ascii=not text.isprintable())
+
+
+def quote_unprintable(name: str) -> str:
+    """A name as it is, in quotes when it would not stay on one line or is not text."""
+    return name if name.isprintable() else quote(name)
 
 
 def show_value(value: object) -> str:

@@ -1,0 +1,90 @@
+"""`bayplan config`: check, show and convert configuration files."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bayplan.cli import BAD_INPUT
+from bayplan.config.convert import to_effective_yaml, to_minimal_yaml
+from bayplan.config.errors import ConfigurationError, quote_unprintable
+from bayplan.config.load import default_configuration, load_configuration
+from bayplan.config.plugin_sets import expand_profiles
+from bayplan.config.types import SchedulerConfiguration
+from bayplan.plugins.registry import in_tree_extends
+
+config_app = typer.Typer(
+    name="config",
+    help="Check, show and convert configuration files: KubeSchedulerConfiguration v1, v1alpha1 and Policy v1.",
+    no_args_is_help=True,
+)
+
+ConfigurationFile = Annotated[Path, typer.Argument(metavar="FILE", help="Configuration file, YAML or JSON.")]
+OptionalConfigurationFile = Annotated[
+    Path | None,
+    typer.Argument(metavar="FILE", help="Configuration file, YAML or JSON; without it, what bayplan does by default."),
+]
+SchedulerName = Annotated[
+    str | None,
+    typer.Option("--scheduler-name", metavar="NAME", help="Rename the only profile, as `bayplan run` would."),
+]
+
+
+@config_app.command()
+def check(file: ConfigurationFile, scheduler_name: SchedulerName = None) -> None:
+    """Say everything that is wrong with FILE, or that it is fine.
+
+    Errors go to standard error, one a line, with the path of the field; the exit code is then 2.
+    """
+    with _reported():
+        profiles = load_checked(file, scheduler_name).profiles
+    noun = "profile" if len(profiles) == 1 else "profiles"
+    names = ", ".join(quote_unprintable(profile.scheduler_name) for profile in profiles)
+    typer.echo(f"{quote_unprintable(str(file))}: ok: {len(profiles)} {noun}: {names}")
+
+
+@config_app.command()
+def show(file: OptionalConfigurationFile = None, scheduler_name: SchedulerName = None) -> None:
+    """Print the effective configuration: every field after defaults, and plugins merged with the default ones."""
+    with _reported():
+        if file is None:
+            configuration = default_configuration(scheduler_name=scheduler_name)
+        else:
+            configuration = load_checked(file, scheduler_name)
+    typer.echo(to_effective_yaml(configuration), nl=False)
+
+
+@config_app.command()
+def convert(file: ConfigurationFile, scheduler_name: SchedulerName = None) -> None:
+    """Print FILE as KubeSchedulerConfiguration v1, with only what differs from the defaults.
+
+    The way out of a legacy Policy or a v1alpha1 file: redirect the output into the new file.
+    """
+    with _reported():
+        configuration = load_checked(file, scheduler_name)
+    typer.echo(to_minimal_yaml(configuration), nl=False)
+
+
+def load_checked(file: Path, scheduler_name: str | None = None) -> SchedulerConfiguration:
+    """The configuration in `file`, whose plugin sets are known to work out too.
+
+    Raises:
+        ConfigurationError: with everything that is wrong.
+    """
+    configuration = load_configuration(file, scheduler_name=scheduler_name)
+    try:
+        expand_profiles(configuration, in_tree_extends)
+    except ConfigurationError as error:
+        raise ConfigurationError(error.errors, file=str(file)) from None
+    return configuration
+
+
+@contextmanager
+def _reported() -> Iterator[None]:
+    try:
+        yield
+    except ConfigurationError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(BAD_INPUT) from None

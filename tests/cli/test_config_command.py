@@ -1,0 +1,139 @@
+"""`bayplan config check`, `show` and `convert`, as a shell sees them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from bayplan.cli.config import config_app
+from bayplan.config.load import load_configuration
+
+EXAMPLES = sorted(
+    path for path in (Path(__file__).parents[2] / "examples").iterdir() if path.suffix in {".json", ".yaml"}
+)
+HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+def run(*arguments):
+    return CliRunner().invoke(config_app, [str(argument) for argument in arguments])
+
+
+def write(directory, content, name="config.yaml"):
+    path = directory / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def test_a_good_file_is_ok_and_its_profiles_are_named(tmp_path):
+    path = write(tmp_path, HEADER + "profiles: [{schedulerName: a}, {schedulerName: b}]\n")
+    result = run("check", path)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, f"{path}: ok: 2 profiles: a, b\n", "")
+    assert run("check", write(tmp_path, HEADER)).stdout == f"{path}: ok: 1 profile: bayplan\n"
+
+
+def test_all_errors_go_to_standard_error_one_a_line(tmp_path):
+    path = write(tmp_path, HEADER + "parallelism: 0\nprofiles: 5\nx: 1\n")
+    result = run("check", path)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.splitlines() == [
+        f"{path}: parallelism: Invalid value: 0: should be an integer value greater than zero",
+        f"{path}: profiles: Invalid value: 5: must be a list",
+        f"{path}: x: unknown field",
+    ]
+
+
+def test_plugin_sets_that_do_not_work_out_are_errors_too(tmp_path):
+    path = write(tmp_path, HEADER + "profiles: [{plugins: {score: {enabled: [{name: NodeName}]}}}]\n")
+    for command in ("check", "show", "convert"):
+        result = run(command, path)
+        assert result.exit_code == 2
+        assert result.stderr == (
+            f'{path}: profiles[0].plugins.score: plugin "NodeName" does not extend ScorePlugin plugin\n'
+        )
+
+
+@pytest.mark.parametrize("command", ["check", "show", "convert"])
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (None, "cannot be read: No such file or directory"),
+        (b"", "is empty"),
+        (b"\x7fELF\x02\x01\x01\x00\xff", "is not UTF-8 text: byte 8 is wrong"),
+        (b"a: \x00", "is neither YAML nor JSON: character 3 is not allowed"),
+        (b"[" * 100_000, "line 1: is nested more than 64 levels deep"),
+        (b"x" * 10_000_000, "is larger than 1048576 bytes"),
+        (b"{", "is neither YAML nor JSON: line 2: did not find expected node content"),
+        (b"kind: Pod", 'kind: Unsupported value: "Pod": supported values: "KubeSchedulerConfiguration", "Policy"'),
+    ],
+    ids=["missing", "empty", "binary", "nul", "deep", "large", "cut", "other"],
+)
+def test_a_file_that_is_no_configuration_is_one_line_and_exit_code_2(tmp_path, command, content, expected):
+    path = tmp_path / "config.yaml"
+    if content is not None:
+        path.write_bytes(content)
+    result = run(command, path)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"{path}: ")
+    assert line.endswith(expected)
+
+
+def test_a_file_name_that_is_no_text_is_escaped(tmp_path):
+    path = write(tmp_path, HEADER, "a\nb\udcff.yaml")
+    assert run("check", path).stdout == f'"{tmp_path}/a\\nb\\udcff.yaml": ok: 1 profile: bayplan\n'
+    path = write(tmp_path, HEADER + "x: 1", "a\nb.yaml")
+    assert run("check", path).stderr == f'"{tmp_path}/a\\nb.yaml": x: unknown field\n'
+
+
+def test_show_without_a_file_shows_what_bayplan_does_by_default(tmp_path):
+    shown = run("show")
+    assert shown.exit_code == 0
+    assert "type: MostAllocated" in shown.stdout
+    assert "- schedulerName: bayplan\n" in shown.stdout
+    assert run("check", write(tmp_path, shown.stdout)).exit_code == 0
+
+
+def test_show_shows_merged_plugins_and_defaults(tmp_path):
+    shown = run("show", write(tmp_path, HEADER)).stdout
+    assert "type: LeastAllocated" in shown
+    assert "- name: TaintToleration\n        weight: 3\n" in shown
+    assert "qps: 50\n" in shown
+
+
+def test_the_only_profile_can_be_renamed(tmp_path):
+    path = write(tmp_path, HEADER)
+    assert run("check", path, "--scheduler-name", "x").stdout == f"{path}: ok: 1 profile: x\n"
+    assert "schedulerName: x\n" in run("show", "--scheduler-name", "x").stdout
+    assert "schedulerName: x\n" in run("convert", path, "--scheduler-name", "x").stdout
+    result = run("show", "--scheduler-name", "")
+    assert (result.exit_code, result.stderr) == (2, "--scheduler-name: Required value\n")
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_every_example_is_fine_and_converts_to_an_equal_v1_file(tmp_path, example):
+    assert run("check", example).exit_code == 0
+    converted = run("convert", example)
+    assert converted.exit_code == 0
+    assert converted.stdout.startswith(HEADER)
+    assert load_configuration(write(tmp_path, converted.stdout)) == load_configuration(example)
+
+
+def test_the_installed_command_exits_with_2_and_without_a_traceback(tmp_path):
+    path = write(tmp_path, "a: [")
+    code = "from bayplan.cli import main; main()"
+    result = subprocess.run(
+        [sys.executable, "-c", code, "config", "check", path], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+    assert result.stderr.startswith(f"{path}: is neither YAML nor JSON")
+
+
+def test_every_command_explains_itself():
+    for command in ("check", "show", "convert"):
+        result = run(command, "--help")
+        assert result.exit_code == 0
+        assert "Configuration file, YAML or JSON" in result.stdout
