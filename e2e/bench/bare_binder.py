@@ -22,7 +22,7 @@ from bayplan.scheduler.event_recorder import EventRecorder
 from e2e.bench.created import Created, read_created
 from e2e.bench.workload import BURST, QPS, SCHEDULER_NAME, packed_node
 
-_WORKERS = 32
+_WORKERS = 48  # as many requests in flight as bayplan may have: 32 binds, 16 Events
 
 
 class _BareBinder:

@@ -2,9 +2,11 @@
 
 import io
 import pstats
+import re
 from pathlib import Path
 
 _SHOWN = 30
+_LONG_PATH = re.compile(r"(?<=\s)/\S*?((?:[^/\s]+/){0,2}[^/\s]+)$")
 
 
 def hot_functions(directory: Path) -> str:
@@ -20,8 +22,5 @@ def hot_functions(directory: Path) -> str:
 
 def _short(text: str) -> str:
     """Cuts the folders off, but leaves the package: two modules of one name are told apart."""
-    lines = []
-    for line in text.splitlines():
-        figures, slash, path = line.partition("/")
-        lines.append(f"{figures}{'/'.join(path.split('/')[-3:])}" if slash and "{" not in figures else line)
+    lines = (_LONG_PATH.sub(r"\1", line) for line in text.splitlines())
     return "\n".join(line for line in lines if line.strip())

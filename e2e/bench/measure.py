@@ -126,9 +126,12 @@ def _steady(turn: _Turn) -> Steady:
         turn.directory, namespace=turn.namespace, first=plan.pods, count=plan.steady_pods, rate=plan.steady_rate
     )
     total = plan.pods + plan.steady_pods
-    _wait_bound(turn, total, load=load)
-    if load.wait() != 0:
-        raise RuntimeError(f"creating pods failed:\n{load.log_tail()}")
+    try:
+        _wait_bound(turn, total, load=load)
+        load.wait()
+    finally:
+        load.kill()  # of a turn that failed: no pod may come after the cleaning up
+        load.wait()
     cpu = turn.meter.at(_wait_events(turn, total)) - cpu_before
     created = read_created(output)
     latencies = [turn.watch.bound_at[row.name] - row.sent for row in created]
