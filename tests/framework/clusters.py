@@ -1,0 +1,237 @@
+"""Random clusters, made so that things collide: few names, few labels, amounts that are zero, equal or absurd."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+from tests.builders import make_container, make_node, make_pod, make_term
+
+from bayplan.api.objects import (
+    ContainerStatus,
+    LabelSelector,
+    Node,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorTerm,
+    PersistentVolumeClaimSource,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PreferredSchedulingTerm,
+    ResourceRequirements,
+    TopologySpreadConstraint,
+    Volume,
+)
+from bayplan.config.default_plugins import IMPLEMENTED_PLUGINS, default_plugins
+from bayplan.config.plugin_args import default_args
+from bayplan.config.types import (
+    NodeAffinityArgs,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    Profile,
+    ResourceSpec,
+    ScoringStrategy,
+    ScoringStrategyType,
+    UtilizationShapePoint,
+)
+
+GPU = "example.com/gpu"
+FPGA = "example.com/fpga"
+PAGES = "hugepages-2Mi"
+STORAGE = "ephemeral-storage"
+NODE_NAMES = [f"n{i}" for i in range(6)]
+ABSURD = "9e18"
+
+TAINTS = [
+    "b:PreferNoSchedule",
+    "c=x:PreferNoSchedule",
+    "c=y:PreferNoSchedule",
+    "a=1:NoSchedule",
+    "a=2:NoExecute",
+    "b:NoSchedule",
+    "d:Unknown",
+]
+TOLERATIONS = ["a=1:NoSchedule", "a", "a=2:", "b:PreferNoSchedule", "b:", ":", ":NoExecute", "c=y:"]
+CORDON = "node.kubernetes.io/unschedulable:NoSchedule"
+IMAGES = {"app:1": 700 * 2**20, "app:latest": 30 * 2**20, "reg:5000/base:latest": 3 * 2**30, "side:1": 10 * 2**20}
+POD_IMAGES = ["reg:5000/base", "app:1", "app", "", "side:1", "unknown:1"]
+PORTS: list[Any] = [80, 443, ("", "UDP", 80), ("10.0.0.1", "TCP", 80), ("10.0.0.2", "TCP", 80), ("::", "TCP", 80)]
+EXPRESSIONS = [
+    "zone In a,b",
+    "zone NotIn a",
+    "zone In b",
+    "disk Exists",
+    "disk DoesNotExist",
+    "size Gt 3",
+    "size Lt 5",
+    "kubernetes.io/hostname In n1,n2",
+    "zone Wrong a",
+    "size Gt x",
+]
+NAME_FIELDS = ["metadata.name In n1", "metadata.name In n2", "metadata.name NotIn n3", "metadata.name In n1,n4"]
+
+_few = st.sampled_from
+
+
+def _some(values: Sequence[Any], limit: int = 2) -> st.SearchStrategy[list[Any]]:
+    return st.one_of(st.just([]), st.lists(_few(values), max_size=limit, unique_by=repr))
+
+
+def _sometimes(strategy: st.SearchStrategy[Any], otherwise: Any = None) -> st.SearchStrategy[Any]:
+    return st.one_of(st.just(otherwise), st.just(otherwise), strategy)
+
+
+@st.composite
+def nodes(draw: st.DrawFn, name: str | None = None) -> Node:
+    """A node under one of few names."""
+    name = name if name is not None else draw(_few(NODE_NAMES))
+    labels = {"kubernetes.io/hostname": name}
+    for key, values in {"zone": ["a", "b"], "disk": ["ssd", ""], "size": ["1", "4", "9", "big"]}.items():
+        if value := draw(_few([None, *values])):
+            labels[key] = value
+    extras = {GPU: [None, None, "0", "1", "8"], PAGES: [None, "64Mi"], STORAGE: [None, "10Gi"]}
+    extra = {name: amount for name, amounts in extras.items() if (amount := draw(_few(amounts))) is not None}
+    return make_node(
+        name,
+        cpu=draw(_few([*["4", "8", "3999m"] * 3, "1", "0", None, ABSURD])),
+        memory=draw(_few([*["32Gi", "16Gi", "33333333333"] * 3, "1Gi", "0", None, ABSURD])),
+        pods=draw(_few([110, 110, 110, 110, 3, 1, 0])),
+        allocatable=extra,
+        labels=labels,
+        taints=draw(_sometimes(_some(TAINTS, 3), [])),
+        unschedulable=draw(_few([False] * 6 + [True])),
+        images={image: IMAGES[image] + draw(_few([0, 0, 2**28])) for image in draw(_some(list(IMAGES), 3))},
+        uid=name,
+    )
+
+
+@st.composite
+def terms(draw: st.DrawFn) -> NodeSelectorTerm:
+    """A node selector term, possibly empty or invalid."""
+    return make_term(*draw(_some(EXPRESSIONS)), fields=draw(_sometimes(_some(NAME_FIELDS), [])))
+
+
+def requests() -> st.SearchStrategy[dict[str, str]]:
+    """What a container asks for, with amounts that are zero, absurd, or of resources few nodes have."""
+    amounts = {
+        "cpu": ["0", "1.5m", ABSURD],
+        "memory": ["0", "1"],
+        GPU: ["1", "2", "0"],
+        FPGA: ["1"],
+        PAGES: ["32Mi"],
+        STORAGE: ["1Gi"],
+        "untracked": ["1"],
+    }
+    plain = [("cpu", "1"), ("memory", "1Gi"), ("cpu", "250m"), ("memory", "8Gi")]
+    pairs = [*plain * 5, *((name, amount) for name, all_ in amounts.items() for amount in all_)]
+    return st.lists(_few(pairs), max_size=3).map(dict)
+
+
+SELECTORS = [{"zone": "a"}, {"zone": "b", "disk": "ssd"}, {"none": "x"}]
+UNSUPPORTED = ["soft", "claim", "spread", "anti-affinity"]
+
+FEATURES: dict[str, st.SearchStrategy[Any]] = {
+    "preferred": st.lists(st.tuples(_few([7, 1, 100, 0]), terms()), max_size=3),
+    "tolerations": _some([*TOLERATIONS, CORDON], 3),
+    "init_containers": st.builds(
+        lambda requests, policy, image, ports: [
+            make_container("i", requests=requests, restart_policy=policy, image=image, host_ports=ports)
+        ],
+        requests(),
+        _few(["Always", None]),
+        _few(POD_IMAGES),
+        _some(PORTS, 1),
+    ),
+    "overhead": st.just({"cpu": "250m"}),
+    "pod_level": _few([{"cpu": "2", "memory": "16Gi"}, {PAGES: "32Mi"}]),
+    "node_selector": _few(SELECTORS),
+    "node_affinity": st.lists(terms(), max_size=2),
+}
+"""What a pod may have beyond containers, as arguments of `make_pod`."""
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> dict[str, Any]:
+    """Everything about a pod but its identity, as arguments of `make_pod`: plain, or with a few features at once."""
+    ports = draw(_sometimes(_some(PORTS), []))
+    containers = [make_container("c0", requests=draw(requests()), image=draw(_few(POD_IMAGES)), host_ports=ports)]
+    if draw(_few([False, False, True])):
+        containers.append(make_container("c1", requests=draw(requests()), image=draw(_few(POD_IMAGES))))
+    shape: dict[str, Any] = {"containers": containers}
+    for feature in draw(st.lists(_few(list(FEATURES)), max_size=3, unique=True)):
+        shape[feature] = draw(FEATURES[feature])
+    rare = draw(st.integers(0, 19))
+    if rare == 19:
+        shape["node"] = draw(_few(["n1", "nowhere"]))
+    elif rare == 18:
+        shape |= _unsupported(draw(_few(UNSUPPORTED)))
+    return shape
+
+
+def _unsupported(rule: str) -> dict[str, Any]:
+    if rule == "claim":
+        return {"volumes": [Volume(name="v", persistent_volume_claim=PersistentVolumeClaimSource(claim_name="data"))]}
+    if rule == "anti-affinity":
+        term = PodAffinityTerm(topology_key="zone", label_selector=LabelSelector())
+        return {"pod_anti_affinity": PodAffinity(required_during_scheduling_ignored_during_execution=[term])}
+    policy = "DoNotSchedule" if rule == "spread" else "ScheduleAnyway"
+    return {"spread": [TopologySpreadConstraint(max_skew=1, topology_key="zone", when_unsatisfiable=policy)]}
+
+
+def pod_of(shape: dict[str, Any], uid: str, *, node: str | None = None, actual_cpu: str | None = None) -> Pod:
+    """A pod of that shape; on `node` if given, there with the CPU an in-place resize has actuated if given."""
+    if node is not None:
+        shape = shape | {"node": node}
+    if actual_cpu is not None:
+        resources = ResourceRequirements(requests={"cpu": actual_cpu})
+        shape = shape | {"container_statuses": [ContainerStatus(name="c0", resources=resources)]}
+    return make_pod(uid, uid=uid, **shape)
+
+
+_SHAPES = [
+    ((0, 0), (100, 10)),
+    ((0, 10), (100, 0)),
+    ((20, 3), (55, 10), (90, 1)),
+    ((50, 7),),
+]
+
+
+@st.composite
+def profiles(draw: st.DrawFn) -> Profile:
+    """A profile with other strategies, weights of resources, ignored resources and added affinity."""
+    names = ["cpu", "memory", GPU, STORAGE, PAGES, "pods", "cpu"]
+    resources = tuple(
+        ResourceSpec(name, draw(_few([1, 3, 100]))) for name in draw(st.lists(_few(names), min_size=1, max_size=4))
+    )
+    kind = draw(_few(list(ScoringStrategyType)))
+    ratio = kind is ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO
+    points = tuple(UtilizationShapePoint(*point) for point in draw(_few(_SHAPES))) if ratio else ()
+    balanced = draw(_few([("cpu", "memory"), ("cpu", "memory", GPU), ("cpu", "memory", STORAGE, PAGES), (GPU,)]))
+    added = draw(_sometimes(_added_affinity()))
+    config = {
+        "NodeResourcesFit": NodeResourcesFitArgs(
+            ignored_resources=draw(_few([(), (), (FPGA,), (PAGES,)])),
+            ignored_resource_groups=draw(_few([(), (), (), ("example.com",)])),
+            scoring_strategy=draw(_few([ScoringStrategy(), ScoringStrategy(kind, resources, points)])),
+        ),
+        "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs(
+            tuple(ResourceSpec(name) for name in balanced)
+        ),
+        "NodeAffinity": NodeAffinityArgs(added),
+    }
+    return Profile(plugins=default_plugins(IMPLEMENTED_PLUGINS), plugin_config=config)
+
+
+def default_profile() -> Profile:
+    """The default plugins with their default arguments."""
+    args = {name: args for name in IMPLEMENTED_PLUGINS if (args := default_args(name)) is not None}
+    return Profile(plugins=default_plugins(IMPLEMENTED_PLUGINS), plugin_config=args)
+
+
+@st.composite
+def _added_affinity(draw: st.DrawFn) -> NodeAffinity:
+    valid = [expression for expression in EXPRESSIONS if expression not in ("zone Wrong a", "size Gt x")]
+    term = make_term(draw(_few(valid)))
+    required = NodeSelector(node_selector_terms=[term]) if draw(st.booleans()) else None
+    preferred = [PreferredSchedulingTerm(weight=5, preference=term)] if draw(st.booleans()) else None
+    return NodeAffinity(required, preferred)
