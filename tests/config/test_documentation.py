@@ -1,0 +1,39 @@
+"""docs/configuration.md says what is so."""
+
+import re
+from pathlib import Path
+
+from tests.config.configurations import load
+
+from bayplan.config.default_plugins import IMPLEMENTED_PLUGINS, UPSTREAM_DEFAULT_PLUGINS
+from bayplan.config.legacy_names import NO_SUCCESSOR, PREDICATES, PRIORITIES
+
+TEXT = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
+
+
+def test_its_sample_configurations_load(tmp_path):
+    samples = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
+    assert samples
+    for sample in samples:
+        load(tmp_path, sample)
+
+
+def test_it_names_the_default_plugins_in_order():
+    listed = " ".join(TEXT.split("The default set, in order, with its weights: ")[1].split(".")[0].split())
+    assert listed == ", ".join(
+        f"{entry.name} ({entry.weight})" if entry.weight else entry.name
+        for entry in UPSTREAM_DEFAULT_PLUGINS
+        if entry.name in IMPLEMENTED_PLUGINS
+    )
+
+
+def test_it_names_every_legacy_name_that_works():
+    for table in (PREDICATES, PRIORITIES):
+        for name, plugins in table.items():
+            if plugins != NO_SUCCESSOR and IMPLEMENTED_PLUGINS.issuperset(plugins):
+                assert re.search(rf"^\| .*\b{name}\b.* \|", TEXT, re.MULTILINE), name
+
+
+def test_it_names_every_field_of_the_top_level():
+    for name in ["parallelism", "percentageOfNodesToScore", "podInitialBackoffSeconds", "podMaxBackoffSeconds", "enableProfiling", "extenders", "enableContentionProfiling", "delayCacheUntilActive", "clientConnection", "leaderElection", "profiles"]:
+        assert f"| `{name}` |" in TEXT
