@@ -3,6 +3,7 @@
 A plugin joins bayplan by its name in `IMPLEMENTED_PLUGINS`: it is then part of the default set and can be configured.
 """
 
+from functools import cache
 from typing import Final
 
 from bayplan.config.types import PluginEntry, Plugins, PluginSet
@@ -59,6 +60,7 @@ IMPLEMENTED_PLUGINS: Final = frozenset(
 """The plugins bayplan has."""
 
 
+@cache
 def default_plugins(known_plugins: frozenset[str]) -> Plugins:
     """The default set, cut to what is known."""
     enabled = tuple(entry for entry in UPSTREAM_DEFAULT_PLUGINS if entry.name in known_plugins)

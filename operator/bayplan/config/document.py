@@ -16,7 +16,7 @@ from bayplan.config.errors import ConfigurationError, FieldError, child, item, q
 
 MAX_BYTES: Final = 1024 * 1024
 """Largest file, in bytes: what a ConfigMap can hold."""
-MAX_VALUES: Final = 100_000
+MAX_VALUES: Final = 20_000
 """Most values in a document, counting those behind aliases each time."""
 MAX_DEPTH: Final = 64
 """Deepest nesting."""

@@ -16,6 +16,8 @@ _T = TypeVar("_T")
 INT32: Final = 32
 INT64: Final = 64
 
+_MAX_HINTS: Final = 100
+
 
 class Fields:
     """One object of the file. A missing or null field reads as None, one of a wrong type too, after noting the error.
@@ -158,8 +160,10 @@ class Fields:
         """Note every field that was not asked for."""
         for name in self._value:
             if name not in self._asked:
-                close = difflib.get_close_matches(name[:64], self._asked, n=1)
-                hint = f', did you mean "{close[0]}"?' if close and len(self.errors) < 100 else ""
+                # Searching takes long, and nobody reads hundreds of hints.
+                few = len(self.errors) < _MAX_HINTS
+                close = difflib.get_close_matches(name[:64], self._asked, n=1) if few else ()
+                hint = f', did you mean "{close[0]}"?' if close else ""
                 self.errors.append(FieldError(self.at(name), f"unknown field{hint}"))
 
     def _items(self, name: str) -> Iterator[tuple[str, Any]]:

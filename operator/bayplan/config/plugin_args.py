@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import cache
 from typing import Final
 
 from bayplan.api.objects import TopologySpreadConstraint
@@ -30,6 +31,7 @@ from bayplan.config.types import (
 _MAX_SCORE: Final = 10
 
 
+@cache
 def default_args(plugin: str) -> PluginArgs | None:
     """The arguments of a plugin that is given none; None for plugins that take none."""
     return decode_args(plugin, Fields(None, "", [])) if plugin in _DECODERS else None

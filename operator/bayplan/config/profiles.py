@@ -40,9 +40,10 @@ def decode_profile(fields: Fields, support: Support, default_name: str) -> Profi
     if name == "" or (not default_name and not fields.has("schedulerName")):
         fields.errors.append(required(fields.at("schedulerName")))
     percentage = decode_percentage(fields)
-    with fields.nested("plugins") as block:
-        custom = _plugins(block, support)
-    plugins = merge_plugins(default_plugins(support.plugins), custom)
+    plugins = default_plugins(support.plugins)
+    if fields.has("plugins"):
+        with fields.nested("plugins") as block:
+            plugins = merge_plugins(plugins, _plugins(block, support))
     return Profile(
         scheduler_name=default_name if name is None else name,
         percentage_of_nodes_to_score=percentage,
