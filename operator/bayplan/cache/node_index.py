@@ -50,7 +50,7 @@ class NodeIndex:
 
     def _catch_up(self) -> None:
         changed = self._follower.follow()
-        if changed is None or self._taints.crowded:
+        if changed is None or (len(changed) and self._taints.crowded):
             self._taints = InternedColumn(self._nodes.capacity, ())
             self._unschedulable = np.zeros(self._nodes.capacity, dtype=np.bool_)
             changed = self._nodes.rows()

@@ -211,7 +211,7 @@ class Filtering:
                 asked = touched = self._nodes.rows()
                 self._spread = True
             else:
-                asked = node_rows if plugin.reads is Reads.NODE else rows
+                asked = rows if plugin.reads is Reads.USAGE else node_rows
             if len(asked):
                 self._codes[index, asked] = plugin.filter(self._state, pod, self._nodes, asked)
         return touched

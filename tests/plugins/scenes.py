@@ -1,0 +1,76 @@
+"""A small cluster to ask a single plugin about."""
+
+from typing import Any
+
+import numpy as np
+from tests.builders import make_node, make_pod
+
+from bayplan.api.objects import Node, Pod
+from bayplan.cache.cache import Cache
+from bayplan.cache.node_index import NodeIndex
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.interface import CycleState
+from bayplan.framework.status import Code
+
+
+class Scene:
+    """Nodes and the pods on them, with questions to plugins answered by node name."""
+
+    def __init__(self, *objects: Node | Pod) -> None:
+        self.cache = Cache()
+        self.index = NodeIndex(self.cache.nodes)
+        self.add(*objects)
+
+    def add(self, *objects: Node | Pod) -> None:
+        for each in objects:
+            if isinstance(each, Node):
+                self.cache.set_node(each)
+            else:
+                self.cache.set_pod(PodInfo(each))
+
+    def rejections(self, plugin: Any, pod: Pod, *, with_pre_filter: bool = True) -> dict[str, tuple[Code, list[str]]]:
+        """Code and reasons of the nodes that `plugin` rejects."""
+        table, info, state = self.cache.nodes, PodInfo(pod), CycleState()
+        if with_pre_filter and hasattr(plugin, "pre_filter"):
+            plugin.pre_filter(state, info, table)
+        rows = table.rows()
+        codes = plugin.filter(state, info, table, rows)
+        assert codes.dtype == np.int8
+        rejected = rows[codes != 0]
+        found = {
+            table.names[row]: (Code(code), []) for row, code in zip(rows.tolist(), codes.tolist(), strict=True) if code
+        }
+        if len(rejected):
+            for reason in plugin.reasons(state, info, table, rejected):
+                for row in rejected[reason.holds].tolist():
+                    found[table.names[row]][1].append(reason.text)
+        return found
+
+    def scores(self, plugin: Any, pod: Pod) -> dict[str, int]:
+        """The raw score of every node."""
+        table, rows = self.cache.nodes, self.cache.nodes.rows()
+        scores = plugin.score(CycleState(), PodInfo(pod), table, rows)
+        assert scores.dtype == np.int64
+        return dict(zip([table.names[row] for row in rows.tolist()], scores.tolist(), strict=True))
+
+    def score(self, plugin: Any, pod: Pod) -> int:
+        """The raw score of the only node."""
+        (score,) = self.scores(plugin, pod).values()
+        return score
+
+
+def sign(plugin: Any, **pod: Any) -> Any:
+    """The plugin's part of the shape of such a pod."""
+    return plugin.sign_pod(PodInfo(make_pod(**pod)))
+
+
+def hint(plugin: Any, event: Any, pod: Pod, old: Any = None, new: Any = None) -> str:
+    """What the plugin says of an event to a pod it rejected; pods are given as API objects."""
+    old, new = (PodInfo(each) if isinstance(each, Pod) else each for each in (old, new))
+    (registration,) = [each for each in plugin.events_to_register() if event.matches(each.event)]
+    return "Queue" if registration.hint is None else registration.hint(PodInfo(pod), old, new).value
+
+
+def node_named(name: str, **rest: Any) -> Node:
+    """A node with room for anything the tests ask for."""
+    return make_node(name, uid=name, **rest)

@@ -1,0 +1,86 @@
+import pytest
+from tests.builders import make_container, make_node, make_pod
+from tests.plugins.scenes import Scene, hint, sign
+
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.status import SKIP, SUCCESS
+from bayplan.plugins.node_ports import NodePorts
+from bayplan.queue.cluster_event import ASSIGNED_POD_DELETE, NODE_ADD, NODE_TAINT
+
+REJECTION = (1, ["node(s) didn't have free ports for the requested pod ports"])
+
+
+def rejects(wanted, *taken):
+    scene = Scene(make_node("a"), make_pod(node="a", host_ports=taken), make_node("free"))
+    found = scene.rejections(NodePorts(scene.index), make_pod(host_ports=wanted))
+    assert found in ({}, {"a": REJECTION})
+    return bool(found)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "taken"),
+    [
+        (80, 80),
+        (("", "", 80), ("0.0.0.0", "TCP", 80)),
+        (80, ("10.0.0.1", "TCP", 80)),
+        (("10.0.0.1", "TCP", 80), 80),
+        (("10.0.0.1", "TCP", 80), ("10.0.0.1", "TCP", 80)),
+        (80, ("::", "TCP", 80)),
+    ],
+)
+def test_a_port_is_taken_once_per_address(wanted, taken):
+    assert rejects([443, wanted], 8080, taken)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "taken"),
+    [
+        (80, 81),
+        (80, ("", "UDP", 80)),
+        (("10.0.0.1", "TCP", 80), ("10.0.0.2", "TCP", 80)),
+        (("::", "TCP", 80), ("10.0.0.1", "TCP", 80)),
+        (80, 0),
+    ],
+)
+def test_other_ports_protocols_and_addresses_do_not_conflict(wanted, taken):
+    assert not rejects([wanted], taken)
+
+
+def test_sidecars_hold_ports_and_ordinary_init_containers_do_not():
+    scene = Scene(make_node("a"), make_pod(node="a", host_ports=[80]))
+    plugin = NodePorts(scene.index)
+    sidecar = make_container("s", host_ports=[80], restart_policy="Always")
+    assert scene.rejections(plugin, make_pod(init_containers=[sidecar])) == {"a": REJECTION}
+    assert PodInfo(make_pod(init_containers=[make_container("i", host_ports=[80])])).host_ports == ()
+
+
+def test_a_port_is_free_again_when_its_pod_is_gone():
+    holder = make_pod(uid="holder", node="a", host_ports=[80])
+    scene = Scene(make_node("a"), holder)
+    plugin = NodePorts(scene.index)
+    assert scene.rejections(plugin, make_pod(host_ports=[80])) == {"a": REJECTION}
+    scene.cache.remove_pod("holder")
+    assert scene.rejections(plugin, make_pod(host_ports=[80])) == {}
+
+
+def test_pods_without_host_ports_skip_the_filter():
+    scene = Scene()
+    plugin = NodePorts(scene.index)
+    assert plugin.pre_filter({}, PodInfo(make_pod()), scene.cache.nodes).status is SKIP
+    assert plugin.pre_filter({}, PodInfo(make_pod(host_ports=[80])), scene.cache.nodes).status is SUCCESS
+
+
+def test_the_wanted_ports_make_the_shape():
+    plugin = NodePorts(Scene().index)
+    assert sign(plugin) == ()
+    assert sign(plugin, host_ports=[80, 443]) == sign(plugin, host_ports=[443, ("0.0.0.0", "TCP", 80)])
+    assert sign(plugin, host_ports=[80]) != sign(plugin, host_ports=[443])
+
+
+def test_only_a_deleted_pod_that_held_a_wanted_port_brings_the_pod_back():
+    plugin, pod = NodePorts(Scene().index), make_pod(host_ports=[80])
+    assert hint(plugin, ASSIGNED_POD_DELETE, pod, make_pod(node="a", host_ports=[80])) == "Queue"
+    assert hint(plugin, ASSIGNED_POD_DELETE, pod, make_pod(node="a", host_ports=[81])) == "QueueSkip"
+    assert hint(plugin, ASSIGNED_POD_DELETE, pod, make_pod(node="a")) == "QueueSkip"
+    assert hint(plugin, NODE_ADD, pod, None, make_node()) == "Queue"
+    assert hint(plugin, NODE_TAINT, pod, make_node(), make_node()) == "Queue"

@@ -1,0 +1,63 @@
+import pytest
+from tests.builders import make_node, make_pod
+from tests.plugins.scenes import Scene, hint, sign
+
+from bayplan.plugins.node_unschedulable import NodeUnschedulable
+from bayplan.queue.cluster_event import NODE_ADD, NODE_TAINT, UNSCHEDULABLE_POD_TOLERATION
+
+CORDON = "node.kubernetes.io/unschedulable:NoSchedule"
+
+
+@pytest.fixture
+def scene():
+    return Scene(make_node("open"), make_node("cordoned", unschedulable=True))
+
+
+def test_a_cordoned_node_takes_no_pods(scene):
+    plugin = NodeUnschedulable(scene.index)
+    assert scene.rejections(plugin, make_pod()) == {"cordoned": (2, ["node(s) were unschedulable"])}
+
+
+@pytest.mark.parametrize("toleration", [CORDON, ":", ":NoSchedule", "node.kubernetes.io/unschedulable"])
+def test_a_pod_that_tolerates_the_cordon_may_run_there(scene, toleration):
+    assert scene.rejections(NodeUnschedulable(scene.index), make_pod(tolerations=[toleration])) == {}
+
+
+@pytest.mark.parametrize("toleration", ["other:NoSchedule", "node.kubernetes.io/unschedulable:NoExecute"])
+def test_another_toleration_does_not_help(scene, toleration):
+    assert "cordoned" in scene.rejections(NodeUnschedulable(scene.index), make_pod(tolerations=[toleration]))
+
+
+def test_uncordoning_is_noticed(scene):
+    plugin = NodeUnschedulable(scene.index)
+    scene.rejections(plugin, make_pod())
+    scene.add(make_node("cordoned"))
+    assert scene.rejections(plugin, make_pod()) == {}
+
+
+def test_only_whether_the_cordon_is_tolerated_makes_a_shape(scene):
+    plugin = NodeUnschedulable(scene.index)
+    assert sign(plugin) == sign(plugin, tolerations=["other"])
+    assert sign(plugin) != sign(plugin, tolerations=[CORDON])
+
+
+@pytest.mark.parametrize(
+    ("event", "old", "new", "verdict"),
+    [
+        (NODE_ADD, None, make_node(), "Queue"),
+        (NODE_ADD, None, make_node(unschedulable=True), "QueueSkip"),
+        (NODE_TAINT, make_node(unschedulable=True), make_node(), "Queue"),
+        (NODE_TAINT, make_node(), make_node(), "QueueSkip"),
+        (NODE_TAINT, make_node(), make_node(unschedulable=True), "QueueSkip"),
+    ],
+)
+def test_only_nodes_that_open_up_bring_the_pod_back(scene, event, old, new, verdict):
+    assert hint(NodeUnschedulable(scene.index), event, make_pod(), old, new) == verdict
+
+
+def test_the_pod_comes_back_when_it_tolerates_the_cordon_itself(scene):
+    plugin, event = NodeUnschedulable(scene.index), UNSCHEDULABLE_POD_TOLERATION
+    pod = make_pod(uid="u")
+    assert hint(plugin, event, pod, pod, make_pod(uid="u", tolerations=[CORDON])) == "Queue"
+    assert hint(plugin, event, pod, pod, make_pod(uid="u", tolerations=["other"])) == "QueueSkip"
+    assert hint(plugin, event, pod, pod, make_pod(uid="other", tolerations=[CORDON])) == "QueueSkip"

@@ -1,0 +1,23 @@
+from tests.builders import make_pod
+from tests.plugins.scenes import hint
+
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.status import SUCCESS, Code
+from bayplan.plugins.scheduling_gates import SchedulingGates
+from bayplan.queue.cluster_event import UNSCHEDULABLE_POD_GATES
+
+
+def test_a_pod_without_gates_enters_the_queue():
+    assert SchedulingGates().pre_enqueue(PodInfo(make_pod())) is SUCCESS
+
+
+def test_a_pod_with_gates_is_told_which():
+    status = SchedulingGates().pre_enqueue(PodInfo(make_pod(gates=["a", "b"])))
+    assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    assert status.message == "waiting for scheduling gates: [a b]"
+
+
+def test_only_the_end_of_its_own_gates_brings_a_pod_back():
+    pod = make_pod(uid="u", gates=["a"])
+    assert hint(SchedulingGates(), UNSCHEDULABLE_POD_GATES, pod, pod, make_pod(uid="u")) == "Queue"
+    assert hint(SchedulingGates(), UNSCHEDULABLE_POD_GATES, pod, pod, make_pod(uid="v")) == "QueueSkip"
