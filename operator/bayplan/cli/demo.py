@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 _FRAMES_PER_SECOND: Final = 20
 _MAX_SECONDS: Final = 7.0
 """How long the show takes at most, unless a speed is asked for."""
+_MAX_PER_FRAME: Final = 200
 _PROGRESS_LINES: Final = 10
 
 
@@ -31,14 +32,12 @@ def demo(
     """
     # Imported here so that the overview of commands does not wait for numpy.
     from bayplan.simulate.race import Race  # noqa: PLC0415
-    from bayplan.simulate.race_view import result  # noqa: PLC0415
 
     race = Race(nodes=nodes, pods=pods, seed=seed)
     if live and sys.stdout.isatty():
         _draw(race, speed if speed is not None else max(pods / _MAX_SECONDS, 25.0))
     else:
         _print(race)
-    typer.echo(result(race))
 
 
 def _draw(race: "Race", pods_per_second: float) -> None:
@@ -55,7 +54,7 @@ def _draw(race: "Race", pods_per_second: float) -> None:
         more = True
         while more:
             # As many as are due by now: a slow machine skips frames and still ends in time.
-            due = int((time.monotonic() - started) * pods_per_second) + 1 - decided
+            due = min(int((time.monotonic() - started) * pods_per_second) + 1 - decided, _MAX_PER_FRAME)
             if due > 0:
                 more = race.advance(due)
                 decided += due
@@ -73,4 +72,4 @@ def _print(race: "Race") -> None:
         typer.echo(progress(race))
     console = Console(highlight=False)
     picture = frame(race, width=console.width, height=len(race.nodes) + 20, glyphs=glyphs_for(sys.stdout.encoding))
-    typer.echo(f"\n{picture.plain}\n")
+    typer.echo("\n" + "\n".join(line.rstrip() for line in picture.plain.splitlines()))

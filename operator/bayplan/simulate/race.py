@@ -49,16 +49,15 @@ class Racer:
         self._next += len(pods)
         self.simulator.add(ClusterObjects(pods=pods))
 
-    def decide(self, count: int) -> None:
-        """Make up to `count` decisions."""
-        for _ in range(count):
-            decision = self.simulator.step()
-            if decision is None:
-                return
-            self.decisions += 1
-            if isinstance(decision.outcome, Placement):
-                self.scheduled += 1
-                self.last = (decision.pod.key, decision.outcome.node_name)
+    def decide(self) -> None:
+        """Decide about the next pod, if one waits."""
+        decision = self.simulator.step()
+        if decision is None:
+            return
+        self.decisions += 1
+        if isinstance(decision.outcome, Placement):
+            self.scheduled += 1
+            self.last = (decision.pod.key, decision.outcome.node_name)
 
     @property
     def queued(self) -> int:
@@ -98,18 +97,23 @@ class Race:
         self._burst = max(1, pods // _BURSTS)
 
     def advance(self, count: int) -> bool:
-        """Make `count` decisions in both, letting the next burst of pods arrive when the queue runs short.
+        """Make up to `count` decisions in both; False when the stream has ended and every pod was tried.
 
-        False when the stream has ended and every pod was tried.
+        The next burst arrives when the last one is through, so the outcome does not depend on `count`.
         """
-        racers = (self.most, self.least)
-        while self.arrived < self.pods and self.most.queued < count:
-            self.arrived = min(self.arrived + self._burst, self.pods)
-            for racer in racers:
-                racer.arrive(self._burst)
-        for racer in racers:
-            racer.decide(count)
-        return self.arrived < self.pods or any(racer.queued for racer in racers)
+        for _ in range(count):
+            if not self.most.queued and self.arrived < self.pods:
+                self.arrived = min(self.arrived + self._burst, self.pods)
+                self.most.arrive(self._burst)
+                self.least.arrive(self._burst)
+            self.most.decide()
+            self.least.decide()
+        return not self.finished
+
+    @property
+    def finished(self) -> bool:
+        """Whether the stream has ended and every pod was tried."""
+        return self.arrived == self.pods and not self.most.queued and not self.least.queued
 
 
 def strategy_configuration(strategy: ScoringStrategyType) -> SchedulerConfiguration:

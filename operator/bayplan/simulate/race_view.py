@@ -15,7 +15,7 @@ _BAR: Final = 9
 _NAME: Final = 8
 _CELL: Final = _NAME + len(_SHOWN) * (_BAR + 1)
 _GAP: Final = 3
-_FIXED_LINES: Final = 10
+_FIXED_LINES: Final = 9
 """Lines of a frame that are not nodes, and one for the cursor."""
 _LABEL: Final = 15
 
@@ -43,7 +43,7 @@ def glyphs_for(encoding: str | None) -> Glyphs:
 
 
 def frame(race: Race, *, width: int, height: int, glyphs: Glyphs = BLOCKS) -> Text:
-    """The race as it stands, at most `width` columns and `height - 1` lines."""
+    """The race as it stands, at most `width` columns and `height - 1` lines; at its end with the result."""
     lines = [
         *_head(race),
         *_nodes(race.most.simulator.cache.nodes, width, height, glyphs),
@@ -66,9 +66,10 @@ def progress(race: Race) -> str:
 def result(race: Race) -> str:
     """What the race showed, as one line."""
     most, least = race.most.use(), race.least.use()
+    lost = f"; {race.most.waiting} unplaced" if race.most.waiting else ""
     return (
-        f"{race.most.scheduled} of {race.pods} pods placed: MostAllocated {_nodes_text(most.nodes_in_use)}, "
-        f"LeastAllocated {least.nodes_in_use}, lower bound {most.lower_bound_nodes}"
+        f"{race.pods} pods: MostAllocated {_nodes_text(most.nodes_in_use)}, "
+        f"LeastAllocated {least.nodes_in_use}, lower bound {most.lower_bound_nodes}{lost}"
     )
 
 
@@ -98,7 +99,7 @@ def _head(race: Race) -> list[Text]:
         (f"{most.waiting:<3}", "bold"),
         f"  {most.rate:,.0f} decisions/s",
     )
-    return [title, counts, Text()]
+    return [title, counts]
 
 
 def _nodes(nodes: NodeTable, width: int, height: int, glyphs: Glyphs) -> list[Text]:
@@ -110,12 +111,12 @@ def _nodes(nodes: NodeTable, width: int, height: int, glyphs: Glyphs) -> list[Te
     shown = min(len(rows), columns_needed * most_lines)
     lines = -(-shown // columns_needed)
     titles = "".join(f" {title:<{_BAR}}" for _, title, _ in _SHOWN)
-    result = [Text((" " * _GAP).join([f"{'node':<{_NAME}}{titles}"] * columns_needed), style="dim")]
+    lines_of_nodes = [Text((" " * _GAP).join([f"{'node':<{_NAME}}{titles}"] * columns_needed), style="dim")]
     for line in range(lines):
         cells = [_node(nodes, row, glyphs) for row in rows[line:shown:lines]]
-        result.append(Text(" " * _GAP).join(cells))
-    result.append(Text(f"... and {len(rows) - shown} more nodes" if shown < len(rows) else "", style="dim"))
-    return result
+        lines_of_nodes.append(Text(" " * _GAP).join(cells))
+    hidden = f", {len(rows) - shown} of them not shown above" if shown < len(rows) else ""
+    return [*lines_of_nodes, Text(f"Nodes in use, of {len(rows)}{hidden}:", style="bold")]
 
 
 def _node(nodes: NodeTable, row: int, glyphs: Glyphs) -> Text:
@@ -132,7 +133,7 @@ def _node(nodes: NodeTable, row: int, glyphs: Glyphs) -> Text:
 
 def _tallies(race: Race, width: int, glyphs: Glyphs) -> list[Text]:
     most, least = race.most.use(), race.least.use()
-    lines = [Text("Nodes in use", style="bold")]
+    lines: list[Text] = []
     for label, count, color in (
         ("MostAllocated", most.nodes_in_use, "green"),
         ("LeastAllocated", least.nodes_in_use, "red"),
@@ -141,8 +142,10 @@ def _tallies(race: Race, width: int, glyphs: Glyphs) -> list[Text]:
         cells = max(10, width - _LABEL - 6)
         text = bar(count, len(race.nodes), cells, glyphs).rstrip(glyphs.empty)
         lines.append(Text.assemble(f"{label:<{_LABEL}}", (text, color), (f" {count}", "bold")))
-    pod, node = race.most.last or ("", "")
-    lines.append(Text(f"last: {pod} on {node}" if pod else "", style="dim"))
+    if race.finished:
+        lines.append(Text(result(race), style="bold"))
+    elif race.most.last is not None:
+        lines.append(Text("last: {} on {}".format(*race.most.last), style="dim"))
     return lines
 
 

@@ -1,0 +1,109 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bayplan import __version__
+from bayplan.cli import main
+
+ROOT = Path(__file__).parents[2]
+
+
+def exit_code(*arguments):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    return caught.value.code or 0
+
+
+def python(code, **options):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "operator")}
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=False, **options
+    )
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"]])
+def test_help_lists_every_command_and_shows_examples(capsys, arguments):
+    assert exit_code(*arguments) == 0
+    text = capsys.readouterr().out
+    assert all(f"  {name} " in text for name in ("run", "simulate", "demo", "config"))
+    assert "bayplan simulate --cluster" in text
+
+
+def test_the_examples_of_the_help_name_files_that_exist(capsys):
+    exit_code("--help")
+    named = [word for word in capsys.readouterr().out.split() if word.startswith("examples/")]
+    assert named
+    assert all((ROOT / name).exists() for name in named)
+
+
+def test_the_version_is_the_packages(capsys):
+    assert exit_code("--version") == 0
+    assert capsys.readouterr().out == f"bayplan {__version__}\n"
+
+
+def test_without_a_command_the_help_is_shown_and_that_is_wrong_input(capsys):
+    assert exit_code() == 2
+    captured = capsys.readouterr()
+    assert "Commands:" in captured.out + captured.err
+
+
+@pytest.mark.parametrize("arguments", [["nope"], ["--nope"], ["simulate"], ["demo", "--nodes", "0"]])
+def test_wrong_usage_is_said_on_standard_error_with_exit_code_2(capsys, arguments):
+    assert exit_code(*arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Error" in captured.err
+    assert "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize("command", ["run", "simulate", "demo", "config"])
+def test_every_command_has_help(capsys, command):
+    assert exit_code(command, "--help") == 0
+    assert f"Usage: bayplan {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unwanted"),
+    [
+        (["--help"], {"kopf", "numpy", "yaml", "aiohttp", "kubernetes"}),
+        (["demo", "--help"], {"kopf", "numpy", "aiohttp", "kubernetes"}),
+        (["simulate", "--cluster", "examples/cluster/worked-example.yaml"], {"kopf", "aiohttp", "kubernetes"}),
+    ],
+)
+def test_a_command_loads_only_what_it_needs(arguments, unwanted):
+    ran = python(
+        "import sys\nfrom bayplan.cli import main\n"
+        f"try:\n    main({arguments})\nexcept SystemExit as end:\n    assert not end.code\n"
+        f"print('loaded:', sorted({unwanted} & set(sys.modules)))"
+    )
+    assert ran.stdout.endswith("loaded: []\n"), ran.stderr
+
+
+def test_a_reader_that_goes_away_ends_the_command_without_a_word():
+    read, write = os.pipe()
+    os.close(read)
+    ran = subprocess.run(
+        [sys.executable, "-m", "bayplan", "demo", "--no-live"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "operator")},
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(write)
+    assert ran.stderr == ""
+    assert ran.returncode == 1
+
+
+def test_ctrl_c_ends_with_130_and_without_a_word():
+    ran = python(
+        "import bayplan.cli.demo, bayplan.simulate.race\n"
+        "class Race:\n    def __init__(self, **_): raise KeyboardInterrupt\n"
+        "bayplan.simulate.race.Race = Race\n"
+        "from bayplan.cli import main\nmain(['demo'])"
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "")

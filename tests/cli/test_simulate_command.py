@@ -1,0 +1,110 @@
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from bayplan.cli import main
+
+EXAMPLES = Path(__file__).parents[2] / "examples/cluster"
+CLUSTER = str(EXAMPLES / "worked-example.yaml")
+CONFIG = str(EXAMPLES / "worked-example-config.yaml")
+
+
+@pytest.fixture
+def simulate(capsys):
+    def simulate(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main(["simulate", *arguments])
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return ended.value.code or 0, captured.out, captured.err
+
+    return simulate
+
+
+def test_the_worked_example_is_explained_as_json(simulate):
+    code, out, err = simulate("--config", CONFIG, "--cluster", CLUSTER, "--explain", "-o", "json")
+    (attempt,) = json.loads(out)["pods"][0]["attempts"]
+    assert (code, err, attempt["node"]) == (0, "", "node-2")
+    assert {name: node["scores"]["NodeResourcesFit"] for name, node in attempt["nodes"].items()} == {
+        "node-1": 60,
+        "node-2": 69,
+    }
+
+
+def test_the_table_shows_node_scores_and_summary(simulate):
+    code, out, _ = simulate("--config", CONFIG, "--cluster", CLUSTER)
+    assert code == 0
+    assert out.splitlines()[1].split()[:2] == ["default/pending", "node-2"]
+    assert "NodeResourcesFit 69" in out
+    assert "Nodes: 2 of 2 in use" in out
+
+
+def test_the_explained_table_shows_every_node(simulate):
+    _, out, _ = simulate("--config", CONFIG, "--cluster", CLUSTER, "--explain")
+    assert "NodeResourcesFit 60" in out
+    assert "*  node-2" in out
+
+
+def test_standard_input_is_a_cluster_file(simulate, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path(CLUSTER).read_bytes())))
+    code, out, _ = simulate("--cluster", "-", "-o", "json")
+    assert (code, json.loads(out)["summary"]["nodes"]) == (0, 2)
+
+
+def test_several_cluster_files_add_up(simulate, tmp_path):
+    more = tmp_path / "more.json"
+    more.write_text(
+        '{"kind": "Node", "metadata": {"name": "node-3"}, "status": {"allocatable": {"cpu": 1, "pods": 1}}}'
+    )
+    _, out, _ = simulate("--cluster", CLUSTER, "--cluster", str(more), "-o", "json")
+    assert json.loads(out)["summary"]["nodes"] == 3
+
+
+def test_the_only_profile_can_be_renamed(simulate):
+    _, out, _ = simulate("--cluster", CLUSTER, "--scheduler-name", "other", "-o", "json")
+    assert json.loads(out)["summary"]["otherSchedulers"] == 1
+
+
+def test_a_pod_that_cannot_be_read_is_named_and_the_others_go_on(simulate, tmp_path):
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("kind: Pod\nmetadata: {name: bad}\nspec:\n  containers: [{resources: {requests: {cpu: lots}}}]\n")
+    code, out, err = simulate("--cluster", CLUSTER, "--cluster", str(bad), "-o", "json")
+    summary = json.loads(out)["summary"]
+    assert (code, summary["scheduled"]) == (0, 1)
+    assert [(s["namespace"], s["name"]) for s in summary["skipped"]] == [("default", "bad")]
+    assert err.startswith(f"{bad}: document 1: pod default/bad skipped: spec.containers[0].resources.requests[cpu]: ")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("kind: Node\nmetadata: {name: x}\nspec: {taints: [{key: 5}]}\n", "spec.taints[0].key: Expected str, got int"),
+        ("a: [", "is not valid YAML"),
+        ("", "is empty"),
+    ],
+)
+def test_a_malformed_cluster_file_is_one_line_and_exit_code_2(simulate, tmp_path, content, message):
+    file = tmp_path / "c.yaml"
+    file.write_text(content)
+    code, out, err = simulate("--cluster", str(file))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"{file}: ")
+    assert message in err
+
+
+def test_a_malformed_configuration_is_an_error_with_the_path_to_the_field(simulate, tmp_path):
+    config = tmp_path / "config.yaml"
+    config.write_text("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nparallelism: -1\n")
+    code, out, err = simulate("--config", str(config), "--cluster", CLUSTER)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"{config}: parallelism: ")
+
+
+def test_an_explanation_too_large_to_hold_is_refused(simulate, monkeypatch):
+    monkeypatch.setattr("bayplan.cli.simulate._MAX_VERDICTS", 1)
+    code, _, err = simulate("--cluster", CLUSTER, "--explain")
+    assert code == 2
+    assert "give fewer pods" in err

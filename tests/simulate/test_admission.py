@@ -1,0 +1,82 @@
+import math
+
+import pytest
+from tests.builders import make_node, make_pod
+
+from bayplan.api.objects import Container, NodeStatus, ObjectMeta, Pod, PodSpec, PriorityClass, ResourceRequirements
+from bayplan.cache.resources import node_allocatable, pod_requests
+from bayplan.simulate.admission import Admission, AdmissionError, created_at
+
+
+def bare_pod(**spec):
+    return Pod(metadata=ObjectMeta(name="p"), spec=PodSpec(**spec))
+
+
+def priority_class(name, value, *, default=False, policy=None):
+    return PriorityClass(metadata=ObjectMeta(name=name), value=value, global_default=default, preemption_policy=policy)
+
+
+def with_limits(limits, requests=None):
+    return Container(resources=ResourceRequirements(requests=requests, limits=limits))
+
+
+def test_a_bare_pod_gets_the_api_servers_defaults():
+    pod = Admission(()).pod(bare_pod())
+    assert (pod.metadata.namespace, pod.metadata.uid) == ("default", "file:default/p")
+    assert (pod.spec.scheduler_name, pod.spec.priority) == ("default-scheduler", 0)
+
+
+def test_a_pod_from_a_cluster_passes_unchanged():
+    pod = make_pod(cpu=1, priority=5)
+    assert Admission([priority_class("d", 100, default=True)]).pod(pod) is pod
+
+
+def test_requests_come_from_limits_only_where_they_are_missing():
+    pod = Admission(()).pod(bare_pod(containers=[with_limits({"cpu": 2, "memory": "1Gi"}, {"cpu": 1})]))
+    assert pod_requests(pod).amounts == {"cpu": 1000, "memory": 2**30}
+
+
+def test_init_containers_get_requests_from_limits_too():
+    pod = Admission(()).pod(bare_pod(init_containers=[with_limits({"cpu": 3})]))
+    assert pod_requests(pod).amounts == {"cpu": 3000}
+
+
+def test_pod_level_limits_stand_in_only_for_what_no_container_names():
+    limits = ResourceRequirements(limits={"cpu": 4, "memory": "2Gi"})
+    container = Container(resources=ResourceRequirements(requests={"cpu": 1}))
+    pod = Admission(()).pod(bare_pod(containers=[container], resources=limits))
+    assert pod_requests(pod).amounts == {"cpu": 1000, "memory": 2**31}
+
+
+def test_the_class_gives_priority_and_preemption_policy():
+    admission = Admission([priority_class("high", 10, policy="Never")])
+    spec = admission.pod(bare_pod(priority_class_name="high")).spec
+    assert (spec.priority, spec.preemption_policy) == (10, "Never")
+
+
+def test_without_a_class_the_lowest_global_default_counts():
+    admission = Admission([priority_class("a", 9, default=True), priority_class("b", 3, default=True)])
+    assert admission.pod(bare_pod()).spec.priority == 3
+
+
+def test_system_classes_are_always_known():
+    assert Admission(()).pod(bare_pod(priority_class_name="system-node-critical")).spec.priority == 2_000_001_000
+
+
+@pytest.mark.parametrize("name", ["", "A", "a_b", "-a", "a\n", "a" * 254])
+def test_names_the_api_server_refuses_are_refused(name):
+    with pytest.raises(AdmissionError, match=r"^metadata\.name: "):
+        Admission(()).pod(Pod(metadata=ObjectMeta(name=name)))
+
+
+def test_creation_times_order_across_time_zones_and_missing_ones_come_last():
+    times = ["2026-01-01T00:00:00Z", "2026-01-01T00:30:00+01:00", None]
+    stamps = [created_at(make_pod(created=time)) for time in times]
+    assert stamps[1] < stamps[0] < stamps[2] == math.inf
+
+
+def test_a_node_without_allocatable_offers_its_capacity():
+    node = make_node(cpu=4)
+    bare = Admission(()).node(type(node)(metadata=node.metadata, status=NodeStatus(capacity={"cpu": "4"})))
+    assert node_allocatable(bare) == {"cpu": 4000}
+    assert Admission(()).node(node) is node

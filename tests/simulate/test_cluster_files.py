@@ -1,0 +1,214 @@
+import contextlib
+import json
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.simulate.cluster import read_cluster
+from bayplan.simulate.errors import ClusterFileError
+
+NODE = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "n1"},
+    "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": 10}},
+}
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p1"},
+    "spec": {"schedulerName": "bayplan", "containers": [{"name": "c", "resources": {"requests": {"cpu": 1}}}]},
+}
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(*contents, name="cluster.yaml"):
+        files = []
+        for number, content in enumerate(contents):
+            path = tmp_path / (name if number == 0 else f"{number}-{name}")
+            if isinstance(content, bytes):
+                path.write_bytes(content)
+            else:
+                path.write_text(content if isinstance(content, str) else json.dumps(content))
+            files.append(str(path))
+        return read_cluster(files)
+
+    return read
+
+
+def error_of(read, *contents):
+    with pytest.raises(ClusterFileError) as caught:
+        read(*contents)
+    text = str(caught.value)
+    assert "\n" not in text
+    return text.rsplit("/", maxsplit=1)[-1]
+
+
+def named(pod_name, **spec):
+    return {**POD, "metadata": {"name": pod_name}, "spec": {**POD["spec"], **spec}}
+
+
+def test_a_single_object_is_read_from_json_and_from_yaml(read):
+    assert [n.metadata.name for n in read(NODE).nodes] == ["n1"]
+    assert [n.metadata.name for n in read("kind: Node\nmetadata: {name: n2}\n").nodes] == ["n2"]
+
+
+def test_documents_of_one_file_and_several_files_add_up(read):
+    one = "kind: Node\nmetadata: {name: a}\n---\nkind: Node\nmetadata: {name: b}\n"
+    assert [n.metadata.name for n in read(one, NODE).nodes] == ["a", "b", "n1"]
+
+
+@pytest.mark.parametrize("kind", ["List", "PodList"])
+def test_lists_are_taken_apart(read, kind):
+    pods = [POD, named("p2")]
+    if kind == "PodList":
+        # The API server's own lists do not repeat the kind in their items.
+        pods = [{key: value for key, value in pod.items() if key not in ("kind", "apiVersion")} for pod in pods]
+    cluster = read({"apiVersion": "v1", "kind": kind, "items": pods})
+    assert [pod.key for pod in cluster.pods] == ["default/p1", "default/p2"]
+
+
+def test_a_list_without_items_is_an_empty_list(read):
+    assert read('{"apiVersion": "v1", "kind": "List", "items": null}').pods == []
+
+
+def test_json_documents_one_after_the_other_are_read_as_yaml(read):
+    assert len(read(f"{json.dumps(NODE)}\n---\n{json.dumps(POD)}\n").pods) == 1
+
+
+def test_nulls_count_as_absent_as_for_the_api_server(read):
+    pod = {**POD, "metadata": {"name": "p1", "namespace": None, "labels": {"a": None}}, "status": None}
+    assert [p.key for p in read(pod).pods] == ["default/p1"]
+    assert [p.key for p in read("kind: Pod\nmetadata: {name: p1, namespace: null}\nspec:\nstatus:\n").pods] == [
+        "default/p1"
+    ]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text(read):
+    assert len(read(b"\xef\xbb\xbf" + json.dumps(NODE).encode()).nodes) == 1
+
+
+def test_other_kinds_are_counted_and_ignored(read):
+    longhorn = {"apiVersion": "longhorn.io/v1beta2", "kind": "Node", "metadata": {"name": "n1"}}
+    service = {"apiVersion": "v1", "kind": "Service"}
+    assert read(NODE, longhorn, service, service).ignored_kinds == {"Node": 1, "Service": 2}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "cluster.yaml: is empty"),
+        (" \n ", "cluster.yaml: is empty"),
+        ("# nothing\n---\n", "cluster.yaml: holds no objects"),
+        (b"\x7fELF\0\0", "cluster.yaml: is not a text file"),
+        (b"kind: Node\nmetadata: {name: \xff}\n", "cluster.yaml: is not UTF-8 text: line 2"),
+        ('{"kind": "Node",\n "metadata": }', "cluster.yaml: is not valid JSON: line 2: invalid character"),
+        ('{"kind": "Node"', "cluster.yaml: is not valid JSON: Input data was truncated"),
+        ("a: [", "cluster.yaml: is not valid YAML: line 2: did not find expected node content"),
+        ("just text", "cluster.yaml: document 1: Expected object, got str"),
+        ("[1, 2]", "cluster.yaml: Expected object, got array"),
+        ("- 1\n- 2\n", "cluster.yaml: document 1: Expected object, got array"),
+        ("kind: Node\nmetadata: {name: a}\n---\nfoo: bar\n", "cluster.yaml: document 2: kind: Required value"),
+        ("kind: 5\n", "cluster.yaml: document 1: kind: Expected str, got int"),
+        ('{"kind": "List", "items": {"a": 1}}', "cluster.yaml: items: Expected array"),
+        ("kind: List\nitems: 7\n", "cluster.yaml: document 1: items: Expected array, got int"),
+        ('{"kind": "List", "items": [{"kind": "List"}]}', "cluster.yaml: items[0]: a list inside a list"),
+        ('{"kind": "List", "items": [{}]}', "cluster.yaml: items[0]: kind: Required value"),
+        ('{"kind": "List", "items": [7]}', "cluster.yaml: items[0]: Expected object, got int"),
+        (
+            "kind: Node\nmetadata: {name: a}\n---\nkind: Node\nmetadata: {name: x}\nspec: {taints: [{key: 5}]}\n",
+            'cluster.yaml: document 2: Node "x": spec.taints[0].key: Expected str, got int',
+        ),
+        (
+            '{"kind": "Node", "metadata": {"name": "x"}, "spec": {"taints": [{"key": 5}]}}',
+            'cluster.yaml: Node "x": spec.taints[0].key: Expected str, got int',
+        ),
+        (
+            "kind: Node\nmetadata: {name: x}\nstatus: {allocatable: {cpu: lots}}\n",
+            'cluster.yaml: document 1: Node "x": status.allocatable[cpu]: ',
+        ),
+        ("kind: Node\n", "cluster.yaml: document 1: Node: metadata.name: Required value"),
+        ('{"kind": "Node", "metadata": {"name": "Not Valid"}}', "is not a valid name"),
+        (
+            "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: high}\nvalue: many\n",
+            'cluster.yaml: document 1: PriorityClass "high": value: Expected int, got str',
+        ),
+    ],
+)
+def test_a_malformed_file_is_one_clear_error(read, content, message):
+    assert message in error_of(read, content)
+
+
+def test_a_node_given_twice_is_an_error_that_names_both_places(read):
+    with pytest.raises(ClusterFileError, match=r"1-cluster.*: this node was given before, in .*/cluster\.yaml$"):
+        read(NODE, NODE)
+
+
+def test_a_missing_file_is_one_clear_error(tmp_path):
+    with pytest.raises(ClusterFileError, match=r"nope\.yaml: cannot be read: No such file or directory"):
+        read_cluster([str(tmp_path / "nope.yaml")])
+    with pytest.raises(ClusterFileError, match="cannot be read: Is a directory"):
+        read_cluster([str(tmp_path)])
+    with pytest.raises(ClusterFileError, match="cannot be read"):
+        read_cluster(["a\0b"])
+
+
+@pytest.mark.parametrize(
+    ("pod", "message"),
+    [
+        (named("bad", containers=[{"resources": {"requests": {"cpu": "1x"}}}]), "spec.containers[0]"),
+        (named("bad", containers=[{"name": 5}]), "spec.containers[0].name: Expected str, got int"),
+        (named("bad", priority="high"), "spec.priority: Expected int"),
+        (named("bad", priorityClassName="unknown"), "spec.priorityClassName: no PriorityClass with name 'unknown'"),
+        ({**POD, "metadata": {"name": "bad", "creationTimestamp": "soon"}}, "metadata.creationTimestamp: 'soon'"),
+    ],
+)
+def test_a_pod_that_is_wrong_is_named_and_the_others_go_on(read, pod, message):
+    cluster = read(pod, POD)
+    assert [p.key for p in cluster.pods] == ["default/p1"]
+    (skipped,) = cluster.skipped
+    assert (skipped.namespace, skipped.name) == ("default", "bad")
+    assert message in skipped.message
+
+
+def test_a_pod_without_a_usable_name_is_skipped(read):
+    cluster = read({**POD, "metadata": {"name": "\x1b[31m"}}, {**POD, "metadata": {}}, {**POD, "metadata": []})
+    assert sorted(s.name for s in cluster.skipped) == ["", "", r"\x1b[31m"]
+
+
+def test_of_two_pods_with_one_name_or_uid_the_first_counts(read):
+    other = {**POD, "metadata": {"name": "p2", "uid": "u"}}
+    same_uid = {**POD, "metadata": {"name": "p3", "uid": "u"}}
+    cluster = read(POD, POD, other, same_uid)
+    assert [p.key for p in cluster.pods] == ["default/p1", "default/p2"]
+    assert [s.message.split(":")[0] for s in cluster.skipped] == ["metadata.name", "metadata.uid"]
+
+
+def test_priority_classes_count_wherever_they_stand(read):
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 7}
+    (pod,) = read(named("p", priorityClassName="high"), high).pods
+    assert pod.priority == 7
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=60)
+@given(
+    kind=st.sampled_from(["Pod", "Node", "PriorityClass", "List"]),
+    parts=st.fixed_dictionaries(
+        {}, optional={"metadata": json_values, "spec": json_values, "status": json_values, "items": json_values}
+    ),
+)
+def test_no_object_makes_reading_fail_in_any_other_way(tmp_path_factory, kind, parts):
+    path = tmp_path_factory.mktemp("fuzz") / "c.json"
+    path.write_bytes(msgspec.json.encode({"kind": kind, "apiVersion": "v1", **parts}))
+    with contextlib.suppress(ClusterFileError):
+        read_cluster([str(path)])

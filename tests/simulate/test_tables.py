@@ -1,0 +1,105 @@
+import io
+import re
+
+import pytest
+from tests.builders import make_node, make_pod
+
+from bayplan.cache.pod_info import PodInfo
+from bayplan.config.load import default_configuration
+from bayplan.simulate.cluster import ClusterObjects
+from bayplan.simulate.simulator import Simulator
+from bayplan.simulate.tables import (
+    Column,
+    Printer,
+    amount,
+    percent,
+    pod_row,
+    print_explanation,
+    print_pods,
+    print_summary,
+    printable,
+)
+
+
+def decided(*pods, nodes=None, **options):
+    simulator = Simulator(default_configuration())
+    nodes = nodes or [make_node("n1"), make_node("n2", cpu=2), make_node("n3", taints=["a:NoSchedule"])]
+    simulator.add(ClusterObjects(nodes=nodes, pods=[PodInfo(pod) for pod in pods]))
+    decisions = []
+    while (decision := simulator.step(**options)) is not None:
+        decisions.append(decision)
+    return decisions, simulator.report()
+
+
+def printed(print_it, **options):
+    stream = io.StringIO()
+    print_it(Printer(stream, **options))
+    return stream.getvalue()
+
+
+def test_a_placed_pod_shows_its_node_total_and_plugin_scores():
+    (decision,), _ = decided(make_pod("p", cpu=1, memory="1Gi"), scores=True)
+    key, node, score, why = pod_row(decision)
+    assert (key, node, score) == ("default/p", decision.outcome.node_name, str(decision.outcome.score))
+    assert f"NodeResourcesFit {decision.outcome.scores['NodeResourcesFit']}" in why
+
+
+def test_a_pod_on_the_only_node_that_fits_says_so():
+    (decision,), _ = decided(make_pod("p", cpu=4), scores=True)
+    assert pod_row(decision) == ("default/p", "n1", "", "the only node that fits")
+
+
+def test_a_pod_without_a_node_shows_the_message():
+    (decision,), _ = decided(make_pod("p", cpu=100))
+    assert pod_row(decision)[:3] == ("default/p", "-", "")
+    assert pod_row(decision)[3].startswith("0/3 nodes are available: ")
+
+
+def test_plain_listings_align_without_cutting():
+    rows = [("a", "1", "x" * 200), ("long name", "100", "y")]
+    text = printed(lambda p: p.listing((Column("NAME"), Column("N", number=True), Column("WHY")), rows), terminal=False)
+    assert text.splitlines() == ["NAME         N  WHY", f"a            1  {'x' * 200}", "long name  100  y"]
+
+
+@pytest.mark.parametrize("width", [20, 40, 80])
+def test_terminal_listings_fit_the_width(width):
+    rows = [("default/some-pod", "node-1", "100", "0/3 nodes are available: 3 Insufficient cpu. " * 3)]
+    text = printed(lambda p: print_pods(p, rows), terminal=True, width=width)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()
+    assert max(map(len, lines)) <= width
+
+
+def test_nothing_a_terminal_acts_on_is_printed():
+    rows = [("\x1b]0;evil\x07", "[bold]n[/bold]", "", "\ud800\u202e")]
+    for terminal in (True, False):
+        text = printed(lambda p: print_pods(p, rows), terminal=terminal, width=120)
+        assert r"\x1b]0;evil\x07" in text
+        assert "[bold]n[/bold]" in text
+        assert r"\ud800\u202e" in text
+    assert printable("plain") == "plain"
+
+
+def test_an_explanation_marks_the_chosen_node_and_ranks_the_others():
+    (decision,), _ = decided(make_pod("p", cpu=1, memory="1Gi"), explain=True)
+    outcome = decision.outcome
+    text = printed(lambda p: print_explanation(p, decision.pod, outcome.trace, outcome.node_name), terminal=False)
+    lines = text.splitlines()
+    assert lines[0] == "default/p:"
+    assert [line.split()[0] for line in lines[2:5]] == ["*", *sorted({"n1", "n2"} - {outcome.node_name}), "n3"]
+    assert "TaintToleration: node(s) had untolerated taint" in lines[4]
+
+
+def test_the_summary_names_every_count_that_is_not_zero():
+    pods = [make_pod("a", cpu=1), make_pod("b", cpu=100), make_pod("c", gates=["g"]), make_pod("d", node="n1")]
+    _, report = decided(*pods)
+    text = printed(lambda p: print_summary(p, report.summary), terminal=False)
+    assert "Pods:  4: 1 scheduled, 1 unschedulable, 1 gated, 1 already on nodes\n" in text
+    assert "Nodes: " in text
+    assert "Ignored" not in text
+
+
+def test_amounts_are_in_the_units_people_use():
+    assert amount("cpu", 1500) == "1.5"
+    assert amount("memory", 3 * 2**29) == "1.5 GiB"
+    assert amount("nvidia.com/gpu", 12000) == "12,000"
+    assert (percent(1, 8), percent(0, 0)) == ("12.5%", "-")
