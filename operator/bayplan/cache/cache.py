@@ -67,7 +67,11 @@ class Cache:
         return row is not None and bool(self.nodes.exists[row])
 
     def assume_pod(self, pod: PodInfo, node_name: str) -> None:
-        """Count the pod on its node before the API confirms; the next cycle relies on this, `forget_pod` undoes it."""
+        """Count the pod on its node before the API confirms; the next cycle relies on this, `forget_pod` undoes it.
+
+        Raises:
+            ValueError: the pod is on a node already, or (QuantityError) its requests cannot be read.
+        """
         if pod.uid in self._placements:
             raise ValueError(f"pod {pod.key} is already on a node")
         row = self.nodes.add_pod(pod, node_name)
@@ -120,6 +124,11 @@ class Cache:
         """The node the pod is counted on, assumed or confirmed."""
         placement = self._placements.get(uid)
         return None if placement is None else self.nodes.names[placement.row]
+
+    def confirmed_node(self, uid: str) -> str | None:
+        """The node the watch has shown the pod on; None while it is assumed or unknown."""
+        placement = self._placements.get(uid)
+        return None if placement is None or placement.assumed else self.nodes.names[placement.row]
 
     def pod(self, uid: str) -> PodInfo | None:
         """The pod as last seen, if it is counted on a node."""

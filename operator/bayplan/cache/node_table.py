@@ -98,7 +98,12 @@ class NodeTable:
         self._release(row)
 
     def add_pod(self, pod: PodInfo, node_name: str) -> int:
-        """Count `pod` on its node, known or not, and return the row."""
+        """Count `pod` on its node, known or not, and return the row.
+
+        Raises:
+            QuantityError: its requests cannot be read; nothing was changed.
+        """
+        _ = pod.placed
         row = self._row_of.get(node_name)
         if row is None:
             row = self._claim(node_name)

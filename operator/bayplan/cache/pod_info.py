@@ -48,7 +48,9 @@ class PodInfo:
     def placed(self) -> PodRequests:
         """What the pod takes on its node: as `requests`, and the status of an in-place resize."""
         if self._placed is None:
-            self._placed = placed_requests(self.pod) if self.pod.status.container_statuses else self.requests
+            status = self.pod.status
+            told = status.container_statuses or status.init_container_statuses or status.resources is not None
+            self._placed = placed_requests(self.pod) if told else self.requests
         return self._placed
 
     @property

@@ -101,7 +101,7 @@ class App:
         binder = Binder(
             self._client,
             node_exists=self.cache.has_node,
-            confirmed=lambda uid: not self.cache.is_assumed(uid),
+            confirmed_node=self.cache.confirmed_node,
             on_ambiguous=self.metrics.bind_ambiguous,
         )
         self.scheduler = Scheduler(
@@ -140,12 +140,11 @@ class App:
         )
         self._resync = IntakeResync(
             self._client,
-            field_selector(names),
+            [field_selector({name}) for name in sorted(names)],
             queued=self.queue.uids,
             known=lambda uid: self.queue.get(uid) is not None or self.cache.node_of(uid) is not None,
             gone=self._pending.gone,
             changed=self._pending.changed,
-            ours=lambda pod: pod.spec.scheduler_name in names,
         )
         handover: Handover[PendingPod] = Handover(self._take)
         access = Access(credentials.server, self._open_session)

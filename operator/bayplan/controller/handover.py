@@ -1,9 +1,12 @@
 """Carries values from the thread kopf runs in to the scheduler's event loop, in order, with one wake-up for many."""
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -35,7 +38,11 @@ class Handover(Generic[T]):
         self._scheduled = False
         waiting = self._waiting
         for _ in range(min(len(waiting), _SLICE)):
-            self._deliver(waiting.popleft())
+            try:
+                self._deliver(waiting.popleft())
+            except Exception:
+                # One value that breaks its taker must not hold up those behind it.
+                logger.exception("a value handed over was not taken")
         if waiting and not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._take)

@@ -14,6 +14,7 @@ from bayplan.api.objects import Pod
 logger = logging.getLogger(__name__)
 
 DEFAULT_SCHEDULER = "default-scheduler"
+_LOGIN_PAUSE_SECONDS = 2.0
 _NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -68,7 +69,7 @@ def build_registry(access: Access, deliver: Deliver) -> kopf.OperatorRegistry:
     """
     registry = kopf.OperatorRegistry()
 
-    @kopf.on.login(registry=registry, id="bayplan")
+    @kopf.on.login(registry=registry, id="bayplan", backoff=_LOGIN_PAUSE_SECONDS)
     async def login(**_: object) -> kopf.AiohttpSession:
         return kopf.AiohttpSession(server=access.server, aiohttp_session=await access.open_session())
 
@@ -81,14 +82,16 @@ def build_registry(access: Access, deliver: Deliver) -> kopf.OperatorRegistry:
 
 def read_event(event: kopf.RawEvent) -> PendingPod:
     """What a watch event says of a pod; never raises, since kopf would only log it and the pod be lost."""
-    body: Any = event["object"]
-    metadata = body.get("metadata") or {}
+    body: Any = event.get("object")
+    metadata = body.get("metadata") if isinstance(body, dict) else None
+    if not isinstance(metadata, dict):
+        metadata = {}
     uid, key = str(metadata.get("uid", "")), f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
-    if event["type"] == "DELETED":
+    if event.get("type") == "DELETED":
         return PendingPod(uid, key, None)
     try:
         return PendingPod(uid, key, msgspec.convert(body, Pod))
-    except (msgspec.ValidationError, RecursionError) as error:
+    except (msgspec.ValidationError, ValueError, RecursionError) as error:
         return PendingPod(uid, key, None, error=str(error))
 
 

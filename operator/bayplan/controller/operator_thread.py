@@ -5,6 +5,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 
 import kopf
 
@@ -30,6 +32,7 @@ class OperatorThread:
         self._registry = registry
         self._settings = settings
         self._stop = threading.Event()
+        self._cancel: Callable[[], object] | None = None
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
         self.restarts = 0
@@ -42,12 +45,16 @@ class OperatorThread:
 
     @property
     def ready(self) -> bool:
-        """Whether an operator is up and has logged in."""
+        """Whether an operator is up."""
         return self._ready.is_set()
 
     def stop(self) -> None:
         """Tell the operator to end; `join` waits for it."""
         self._stop.set()
+        cancel = self._cancel
+        if cancel is not None:
+            with suppress(RuntimeError):  # Its loop is closed already.
+                cancel()
 
     async def join(self, seconds: float) -> bool:
         """Wait for the thread's end without blocking the loop; False if it takes longer than `seconds`."""
@@ -61,7 +68,7 @@ class OperatorThread:
             problem = "it returned"
             try:
                 asyncio.run(self._operate())
-            except Exception as error:  # noqa: BLE001  whatever ends kopf, it is started again
+            except BaseException as error:  # noqa: BLE001  whatever ends kopf, it is started again
                 problem = f"{type(error).__name__}: {error}"
             finally:
                 self._ready.clear()
@@ -75,11 +82,16 @@ class OperatorThread:
             pause = min(pause * 2, _MAX_PAUSE_SECONDS)
 
     async def _operate(self) -> None:
+        # Not kopf's stop flag: what waits for it outlives an operator that fails, so the next would never start.
+        task = asyncio.current_task()
+        assert task is not None
+        self._cancel = partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel)
+        if self._stop.is_set():
+            return
         await kopf.operator(
             registry=self._registry(),
             settings=self._settings(),
             clusterwide=True,
             standalone=True,
-            stop_flag=self._stop,
             ready_flag=self._ready,
         )

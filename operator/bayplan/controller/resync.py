@@ -10,6 +10,7 @@ import msgspec
 from bayplan.api.client import ApiClient
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.objects import ObjectMeta, Pod
+from bayplan.api.watch_event import UNREADABLE
 from bayplan.scheduler.api_calls import pod_path
 
 logger = logging.getLogger(__name__)
@@ -28,7 +29,7 @@ class _ListMeta(msgspec.Struct, gc=False):
 
 class _List(msgspec.Struct, gc=False):
     metadata: _ListMeta
-    items: list[_Item] = []
+    items: list[_Item] | msgspec.UnsetType | None = msgspec.UNSET
 
 
 _list_decoder = msgspec.json.Decoder(_List)
@@ -39,28 +40,26 @@ class IntakeResync:
     """Compares the queue with a metadata-only list of the pending pods and repairs the difference.
 
     kopf never reports what vanished between two of its watches, so without this a pod deleted in a gap would be tried
-    for ever. `queued` gives the UIDs held, `gone` drops one, `changed` takes a pod, `known` says whether a pod is
-    accounted for anywhere.
+    for ever. `selectors` together find the pending pods of our profiles and no others. `queued` gives the UIDs held,
+    `gone` drops one, `changed` takes a pod, `known` says whether a pod is accounted for anywhere.
     """
 
     def __init__(
         self,
         client: ApiClient,
-        selector: str,
+        selectors: Collection[str],
         *,
         queued: Callable[[], Collection[str]],
         known: Callable[[str], bool],
         gone: Callable[[str], None],
         changed: Callable[[Pod], None],
-        ours: Callable[[Pod], bool],
     ) -> None:
         self._client = client
-        self._selector = selector
+        self._selectors = selectors
         self._queued = queued
         self._known = known
         self._gone = gone
         self._changed = changed
-        self._ours = ours
         self._missing: set[str] = set()
 
     async def run(self, period_seconds: float) -> None:
@@ -72,35 +71,39 @@ class IntakeResync:
     async def once(self) -> None:
         """Compare once; an API server that does not answer leaves everything as it is."""
         before = set(self._queued())
-        listed = await self._list()
-        if listed is None:
-            return
+        listed: dict[str, ObjectMeta] = {}
+        for selector in self._selectors:
+            found = await self._list(selector)
+            if found is None:
+                return
+            listed |= found
         ghosts = before - listed.keys()
         for uid in ghosts:
             self._gone(uid)
         if ghosts:
             logger.info("pods that are no longer pending left the queue pods=%d", len(ghosts))
-        unknown = {uid for uid in listed if not self._known(uid)}
+        # A pod that is being deleted is skipped by the scheduler: nobody holds it, and nothing is amiss.
+        unknown = {uid for uid, meta in listed.items() if not meta.deletion_timestamp and not self._known(uid)}
         # Once may be a matter of timing; twice means the intake did not tell.
         for uid in unknown & self._missing:
             await self._fetch(listed[uid])
         self._missing = unknown
 
-    async def _list(self) -> dict[str, ObjectMeta] | None:
+    async def _list(self, selector: str) -> dict[str, ObjectMeta] | None:
         found: dict[str, ObjectMeta] = {}
         token = ""
         while True:
-            query = {"fieldSelector": self._selector, "limit": str(_PAGE)} | ({"continue": token} if token else {})
+            query = {"fieldSelector": selector, "limit": str(_PAGE)} | ({"continue": token} if token else {})
             try:
                 response = await self._client.request(
                     "GET", f"/api/v1/pods?{urlencode(query)}", accept=_METADATA_ONLY, timeout_seconds=30.0
                 )
                 page = _list_decoder.decode(response.body) if response.status == 200 else None
-            except (AmbiguousError, UnreachableError, msgspec.DecodeError):
+            except (AmbiguousError, UnreachableError, *UNREADABLE):
                 page = None
-            if page is None:
+            if page is None or page.items is msgspec.UNSET:
                 return None
-            found.update((item.metadata.uid, item.metadata) for item in page.items)
+            found.update((item.metadata.uid, item.metadata) for item in page.items or ())
             token = page.metadata.continue_
             if not token:
                 return found
@@ -109,9 +112,9 @@ class IntakeResync:
         try:
             response = await self._client.request("GET", pod_path(metadata.namespace, metadata.name))
             pod = _pod_decoder.decode(response.body) if response.status == 200 else None
-        except (AmbiguousError, UnreachableError, msgspec.DecodeError, ValueError):
+        except (AmbiguousError, UnreachableError, ValueError, *UNREADABLE):
             return
-        if pod is not None and pod.metadata.uid == metadata.uid and self._ours(pod):
+        if pod is not None and pod.metadata.uid == metadata.uid:
             logger.info(
                 "pod the watch did not tell of enters the queue pod=%r", f"{metadata.namespace}/{metadata.name}"
             )

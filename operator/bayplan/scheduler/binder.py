@@ -10,6 +10,8 @@ import msgspec
 from bayplan.api.client import ApiClient, decode_status
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.objects import Pod
+from bayplan.api.watch_event import UNREADABLE
+from bayplan.cache.cache import is_finished
 from bayplan.framework.interface import Binding
 from bayplan.scheduler.api_calls import binding_call, pod_path
 
@@ -17,6 +19,8 @@ logger = logging.getLogger(__name__)
 
 _FIRST_PAUSE_SECONDS = 0.2
 _MAX_PAUSE_SECONDS = 5.0
+# An API server that answers every binding with an error (a broken admission webhook) must not hold a worker for ever.
+_MAX_POSTS = 5
 
 _pod_decoder = msgspec.json.Decoder(Pod)
 
@@ -39,8 +43,9 @@ class BindError(Exception):
 class Binder:
     """Posts bindings and resolves every doubtful answer by reading the pod.
 
-    The caller keeps the assumption until `bind` returns. A lost answer never counts as a failure: the binding is
-    asked about, and posted again if it did not happen, which is safe because the API server binds a UID once.
+    The caller keeps the assumption until `bind` returns. A lost answer never counts as a failure: the pod is read
+    until it tells, and posted again a few times if it is still unbound, which is safe because the API server binds a
+    UID once. `confirmed_node` gives the node a watch has shown the pod of a UID on, None before.
     """
 
     def __init__(
@@ -48,13 +53,13 @@ class Binder:
         client: ApiClient,
         *,
         node_exists: Callable[[str], bool],
-        confirmed: Callable[[str], bool],
+        confirmed_node: Callable[[str], str | None],
         on_ambiguous: Callable[[], None],
         timeout_seconds: float = 10.0,
     ) -> None:
         self._client = client
         self._node_exists = node_exists
-        self._confirmed = confirmed
+        self._confirmed_node = confirmed_node
         self._on_ambiguous = on_ambiguous
         self._timeout = timeout_seconds
 
@@ -64,24 +69,35 @@ class Binder:
         Raises:
             BindError: the pod is still unbound and the API server did not act; says why.
         """
-        pause = _FIRST_PAUSE_SECONDS
-        while True:
+        problem = ""
+        for post in range(_MAX_POSTS):
             # The API server binds to any name: a node that went away since the decision must be caught here.
             if not self._node_exists(binding.node_name):
                 raise BindError(f"node {binding.node_name!r} is gone")
-            result = await self._post(binding)
-            if result is not None:
+            outcome = await self._post(binding, first=post == 0)
+            if isinstance(outcome, BindResult):
+                return outcome
+            problem = outcome
+            self._on_ambiguous()
+            logger.warning("bind in doubt pod=%s/%s problem=%r", binding.namespace, binding.name, problem)
+            result = await self._settle(binding, _FIRST_PAUSE_SECONDS * 2**post)
+            if result is not BindResult.REFUSED:
                 return result
+        raise BindError(f"still unbound after {_MAX_POSTS} attempts: {problem}")
+
+    async def _settle(self, binding: Binding, pause: float) -> BindResult:
+        """Wait and ask until the pod, or a watch, tells what became of a binding in doubt."""
+        while True:
             await asyncio.sleep(pause)
             pause = min(pause * 2, _MAX_PAUSE_SECONDS)
-            if self._confirmed(binding.uid):
+            if self._confirmed_node(binding.uid) == binding.node_name:
                 return BindResult.BOUND
             result = await self._read(binding)
-            if result is BindResult.BOUND or result is BindResult.GONE:
+            if result is not None:
                 return result
 
-    async def _post(self, binding: Binding) -> BindResult | None:
-        """Post the binding once; None if the answer leaves it in doubt.
+    async def _post(self, binding: Binding, *, first: bool) -> BindResult | str:
+        """Post the binding once; what became of it, or the problem that leaves it in doubt.
 
         Raises:
             BindError: the API server definitely did not act.
@@ -90,27 +106,22 @@ class Binder:
         try:
             response = await self._client.request("POST", call.path, body=call.body, timeout_seconds=self._timeout)
         except UnreachableError as error:
-            raise BindError(str(error)) from error
+            if first:
+                raise BindError(str(error)) from error
+            # An earlier post may still be on its way through the server.
+            return str(error)
         except AmbiguousError as error:
-            self._doubt(binding, str(error))
-            return None
-        if response.status < 300:
+            return str(error)
+        if response.status == 201:
             return BindResult.BOUND
         problem = f"status {response.status}: {': '.join(filter(None, decode_status(response.body)))}"
-        if response.status >= 500:
-            self._doubt(binding, problem)
-            return None
+        if response.status < 300 or response.status >= 500:
+            return problem
         # A 404 or 409 may mean the pod is gone, recreated, or bound already, even by an earlier post of ours.
         result = await self._read(binding) if response.status in {404, 409} else BindResult.REFUSED
         if result is BindResult.REFUSED:
             raise BindError(problem)
-        if result is None:
-            self._doubt(binding, problem)
-        return result
-
-    def _doubt(self, binding: Binding, problem: str) -> None:
-        self._on_ambiguous()
-        logger.warning("bind in doubt pod=%s/%s problem=%r", binding.namespace, binding.name, problem)
+        return result or problem
 
     async def _read(self, binding: Binding) -> BindResult | None:
         """What the pod itself says; None if it could not be asked."""
@@ -123,16 +134,17 @@ class Binder:
         if response.status == 404:
             return BindResult.GONE
         try:
-            pod = _pod_decoder.decode(response.body) if response.status < 300 else None
-        except msgspec.DecodeError:
+            pod = _pod_decoder.decode(response.body) if response.status == 200 else None
+        except UNREADABLE:
             pod = None
-        return None if pod is None else _result_of(pod, binding)
+        # Every object has a UID: what has none is not an answer of the API.
+        return None if pod is None or not pod.metadata.uid else _result_of(pod, binding)
 
 
 def _result_of(pod: Pod, binding: Binding) -> BindResult:
     bound_to = pod.spec.node_name
     if pod.metadata.uid == binding.uid and bound_to == binding.node_name:
         return BindResult.BOUND
-    if pod.metadata.uid != binding.uid or bound_to or pod.metadata.deletion_timestamp is not None:
+    if pod.metadata.uid != binding.uid or bound_to or pod.metadata.deletion_timestamp is not None or is_finished(pod):
         return BindResult.GONE
     return BindResult.REFUSED
