@@ -1,5 +1,7 @@
 import io
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -7,7 +9,8 @@ import pytest
 
 from bayplan.cli import main
 
-EXAMPLES = Path(__file__).parents[2] / "examples/cluster"
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples/cluster"
 CLUSTER = str(EXAMPLES / "worked-example.yaml")
 CONFIG = str(EXAMPLES / "worked-example-config.yaml")
 
@@ -108,3 +111,23 @@ def test_an_explanation_too_large_to_hold_is_refused(simulate, monkeypatch):
     code, _, err = simulate("--cluster", CLUSTER, "--explain")
     assert code == 2
     assert "give fewer pods" in err
+
+
+def test_text_the_terminal_cannot_show_is_escaped(tmp_path):
+    file = tmp_path / "c.yaml"
+    file.write_text(
+        "kind: Node\nmetadata: {name: n1}\nspec: {taints: [{key: k, value: käse, effect: NoSchedule}]}\n"
+        "status: {allocatable: {pods: 1}}\n---\n"
+        "kind: Pod\nmetadata: {name: p}\nspec: {schedulerName: bayplan, containers: [{name: c}]}\n",
+        encoding="utf-8",
+    )
+    ran = subprocess.run(
+        [sys.executable, "-m", "bayplan", "simulate", "--cluster", str(file), "--explain"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "operator"), "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert r"k\xe4se" in ran.stdout

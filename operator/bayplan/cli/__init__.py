@@ -1,5 +1,6 @@
 """The `bayplan` command: finds the command that is meant and loads that one alone."""
 
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -52,6 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     command without a word.
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A name from a file must not end the command because the terminal cannot show it.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         try:
             application(arguments)(args=arguments, prog_name="bayplan")

@@ -175,7 +175,7 @@ def amount(name: str, value: int) -> str:
     if name == CPU:
         return f"{value / 1000:,.10g}"
     if name in _BYTES or name.startswith("hugepages-"):
-        return f"{value / _GIB:,.4g} GiB"
+        return f"{value / _GIB:,.1f} GiB"
     return f"{value:,}"
 
 
