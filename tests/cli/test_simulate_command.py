@@ -126,3 +126,15 @@ def test_text_the_terminal_cannot_show_is_escaped(tmp_path):
     )
     assert (ran.returncode, ran.stderr) == (0, "")
     assert r"Ignored: 1 K\xe4se" in ran.stdout
+
+
+def test_plugin_sets_that_do_not_work_out_are_an_error_that_names_the_file(simulate, tmp_path):
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        'profiles:\n- plugins: {multiPoint: {disabled: [{name: "*"}]}}\n'
+    )
+    code, out, err = simulate("--config", str(config), "--cluster", CLUSTER)
+    assert (code, out) == (2, "")
+    assert all(line.startswith(f"{config}: ") for line in err.splitlines())
+    assert err

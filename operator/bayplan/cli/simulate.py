@@ -81,11 +81,10 @@ def simulate(
 
 
 def _configuration(file: Path | None, scheduler_name: str | None) -> "SchedulerConfiguration":
-    from bayplan.config.load import default_configuration, load_configuration  # noqa: PLC0415
+    from bayplan.cli.config import load_checked  # noqa: PLC0415
+    from bayplan.config.load import default_configuration  # noqa: PLC0415
 
-    if file is None:
-        return default_configuration(scheduler_name=scheduler_name)
-    return load_configuration(file, scheduler_name=scheduler_name)
+    return default_configuration(scheduler_name=scheduler_name) if file is None else load_checked(file, scheduler_name)
 
 
 def _check_size(objects: "ClusterObjects", simulator: "Simulator", *, explain: bool) -> None:
