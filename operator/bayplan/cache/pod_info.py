@@ -12,6 +12,7 @@ class PodInfo:
     """
 
     __slots__ = (
+        "__weakref__",
         "_host_ports",
         "_placed",
         "_requests",

@@ -2,20 +2,28 @@
 
 import numpy as np
 
-from bayplan.cache.node_table import NodeTable
+from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.resources import PODS
 from bayplan.scheduler.observer import AllocationSummary
+
+_HALF = 32
+_LOW = (1 << _HALF) - 1
 
 
 def allocation_summary(nodes: NodeTable) -> AllocationSummary:
     """What pods take of what existing nodes have, in total and over the nodes in use; metrics and reports show it."""
     in_use = nodes.exists & (nodes.pod_count > 0)
-    requested = {name: int(column[nodes.exists].sum()) for name, column in nodes.requested.items()}
+    requested = {name: _sum(column[nodes.exists]) for name, column in nodes.requested.items()}
     requested[PODS] = int(nodes.pod_count[nodes.exists].sum())
     return AllocationSummary(
         nodes=len(nodes),
         nodes_in_use=int(np.count_nonzero(in_use)),
         requested=requested,
-        allocatable_in_use={name: int(column[in_use].sum()) for name, column in nodes.allocatable.items()},
-        allocatable={name: int(column[nodes.exists].sum()) for name, column in nodes.allocatable.items()},
+        allocatable_in_use={name: _sum(column[in_use]) for name, column in nodes.allocatable.items()},
+        allocatable={name: _sum(column[nodes.exists]) for name, column in nodes.allocatable.items()},
     )
+
+
+def _sum(column: Column) -> int:
+    """The exact sum: a few absurd amounts would wrap int64, their halves do not."""
+    return (int((column >> _HALF).sum()) << _HALF) + int((column & _LOW).sum())

@@ -18,6 +18,10 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 _MAX_CONDITION_MESSAGE = 32 * 1024
 
 
+WrittenCondition = tuple[str, str]
+"""The reason and the message of a PodScheduled=False condition."""
+
+
 @dataclass(frozen=True, slots=True)
 class ApiCall:
     """One request: what to send where; `about` names the object for logs."""
@@ -46,15 +50,20 @@ def binding_call(binding: Binding) -> ApiCall:
     return ApiCall("POST", path, msgspec.json.encode(body), JSON, f"{binding.namespace}/{binding.name}")
 
 
-def pod_scheduled_call(pod: PodInfo, reason: str, message: str, now: datetime) -> ApiCall | None:
+def pod_scheduled_call(
+    pod: PodInfo, reason: str, message: str, now: datetime, *, written: WrittenCondition | None = None
+) -> ApiCall | None:
     """The PATCH that sets PodScheduled=False, or None if the pod says exactly that already.
 
-    The UID makes the API server refuse a recreated pod. The transition time is left alone while the status stays
-    False, as kube-scheduler does (upstream: pkg/api/v1/pod UpdatePodCondition).
+    `written` is what was written since this version of the pod, which then counts instead of what the pod says. The UID
+    makes the API server refuse a recreated pod. The transition time is left alone while the status stays False, as
+    kube-scheduler does (upstream: pkg/api/v1/pod UpdatePodCondition).
     """
-    message = message[:_MAX_CONDITION_MESSAGE]
+    message = condition_message(message)
     old = next((c for c in pod.pod.status.conditions or () if c.type == "PodScheduled"), None)
-    if old is not None and (old.status, old.reason, old.message) == ("False", reason, message):
+    if written is None and old is not None and old.status == "False":
+        written = (old.reason, old.message)
+    if written == (reason, message):
         return None
     condition: dict[str, Any] = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
     if pod.pod.metadata.generation:
@@ -64,6 +73,11 @@ def pod_scheduled_call(pod: PodInfo, reason: str, message: str, now: datetime) -
     body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
     path = f"{pod_path(pod.namespace, pod.name)}/status"
     return ApiCall("PATCH", path, msgspec.json.encode(body), STRATEGIC_MERGE_PATCH, pod.key)
+
+
+def condition_message(message: str) -> str:
+    """The message as it can be written: bounded, and Unicode that can be encoded."""
+    return message[:_MAX_CONDITION_MESSAGE].encode(errors="replace").decode()
 
 
 def rfc3339(moment: datetime) -> str:

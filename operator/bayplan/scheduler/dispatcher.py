@@ -34,7 +34,7 @@ class Dispatcher:
         self._events_client = events_client
         self._jobs: deque[Job] = deque()
         self._calls: deque[ApiCall] = deque()
-        self._latest_patch: dict[str, ApiCall] = {}
+        self._latest_patch: dict[str, tuple[ApiCall, Callable[[], None]]] = {}
         self._patching: set[str] = set()
         self._worker_counts = (bind_workers, call_workers)
         self._idle: tuple[deque[asyncio.Future[None]], deque[asyncio.Future[None]]] = (deque(), deque())
@@ -72,10 +72,10 @@ class Dispatcher:
         self._calls.append(call)
         self._wake(1)
 
-    def patch(self, uid: str, call: ApiCall) -> None:
-        """Patch a pod's status; a patch of the same pod that still waits is replaced."""
+    def patch(self, uid: str, call: ApiCall, lost: Callable[[], None]) -> None:
+        """Patch a pod's status; a patch of the same pod that still waits is replaced. `lost` is called if it fails."""
         waiting = uid in self._latest_patch
-        self._latest_patch[uid] = call
+        self._latest_patch[uid] = (call, lost)
         if not waiting and uid not in self._patching:
             self._wake(1)
 
@@ -114,7 +114,10 @@ class Dispatcher:
             self._busy[kind] += 1
             try:
                 await job()
-            except Exception:
+            except (Exception, asyncio.CancelledError):
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
+                    raise
                 # A worker must outlive any job: without it the queue behind it would stand still.
                 logger.exception("an API call failed unexpectedly")
             finally:
@@ -125,12 +128,12 @@ class Dispatcher:
             return self._jobs.popleft() if self._jobs else None
         for uid in self._latest_patch:
             if uid not in self._patching:
-                call = self._latest_patch.pop(uid)
+                call, lost = self._latest_patch.pop(uid)
                 self._patching.add(uid)
-                return lambda: self._perform_patch(uid, call)
+                return lambda: self._perform_patch(uid, call, lost)
         if self._calls:
             call = self._calls.popleft()
-            return lambda: self._perform(self._events_client, call)
+            return lambda: self._perform_event(call)
         return None
 
     def _wake(self, kind: int) -> None:
@@ -141,14 +144,20 @@ class Dispatcher:
                 waiter.set_result(None)
                 return
 
-    async def _perform_patch(self, uid: str, call: ApiCall) -> None:
+    async def _perform_patch(self, uid: str, call: ApiCall, lost: Callable[[], None]) -> None:
+        done = False
         try:
-            await self._perform(self._client, call)
+            done = await self._perform(self._client, call)
         finally:
             self._patching.discard(uid)
+            if not done:
+                lost()
 
-    async def _perform(self, client: ApiClient, call: ApiCall) -> None:
-        """Send a call, again after answers that say it may work later; a lost Event is logged, not raised."""
+    async def _perform_event(self, call: ApiCall) -> None:
+        await self._perform(self._events_client, call)
+
+    async def _perform(self, client: ApiClient, call: ApiCall) -> bool:
+        """Send a call, again after answers that say it may work later; False, and logged, if it was given up."""
         problem = ""
         for delay in (*_RETRY_DELAYS_SECONDS, None):
             try:
@@ -157,7 +166,7 @@ class Dispatcher:
                 problem = str(error)
             else:
                 if response.status < 400:
-                    return
+                    return True
                 problem = f"status {response.status}"
                 if response.status not in {409, 500, 503, 504} or (response.status == 409 and call.method == "POST"):
                     break
@@ -166,3 +175,4 @@ class Dispatcher:
         # 404 and 422 are what a pod deleted, or recreated under its name, answers: nobody misses that write.
         level = logging.DEBUG if problem in {"status 404", "status 409", "status 422"} else logging.WARNING
         logger.log(level, "API call given up method=%s about=%r problem=%s", call.method, call.about, problem)
+        return False

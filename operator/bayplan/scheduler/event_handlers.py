@@ -14,6 +14,7 @@ from bayplan.queue import cluster_event as events
 from bayplan.queue.cluster_event import ClusterEvent
 from bayplan.queue.pod_change import scaled_down
 from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.scheduler.api_calls import pod_path
 from bayplan.scheduler.observer import SchedulerObserver
 
 logger = logging.getLogger(__name__)
@@ -72,10 +73,15 @@ class NodeEvents:
 
     def on_update(self, old: Node, new: Node) -> None:
         """A node changed; one move per kind of change, as kube-scheduler splits them."""
+        known = self._cache.has_node(new.metadata.name)
         if not self._set(new):
             return
-        for event in node_changes(old, new):
-            self._queue.move_all(event, old, new)
+        if not known:
+            # It could not be read before: to the scheduler it is new.
+            self._queue.move_all(events.NODE_ADD, None, new)
+        else:
+            for event in node_changes(old, new):
+                self._queue.move_all(event, old, new)
         self._wake()
 
     def on_delete(self, node: Node) -> None:
@@ -120,8 +126,11 @@ class AssignedPodEvents:
     def on_add(self, pod: Pod) -> None:
         """A pod with a node appeared: one of ours confirmed, or another's."""
         info = PodInfo(pod)
+        if is_finished(pod):
+            self._gone(info)
+            return
         assumed = self._cache.is_assumed(info.uid)
-        if self._set(info) and not is_finished(pod):
+        if self._set(info):
             # Bound by somebody else while it waited here: it is nobody's to schedule any more.
             if not assumed:
                 self._queue.delete(info.uid)
@@ -188,15 +197,18 @@ class PendingPodEvents:
 
     def changed(self, pod: Pod) -> None:
         """A pending pod was added or changed; one that cannot be read is reported by name and left out."""
-        if pod.spec.scheduler_name not in self._profiles or pod.spec.node_name or is_finished(pod):
+        if pod.spec.scheduler_name not in self._profiles:
             return
         info = PodInfo(pod)
-        if self._cache.node_of(info.uid) is not None:
-            # Assumed: a late event of a pod that is on its way to a node.
+        if pod.spec.node_name or is_finished(pod):
+            self.gone(info.uid)
+            return
+        if self._cache.node_of(info.uid) is not None and self._queue.get(info.uid) is None:
+            # A late event of a pod that has a node.
             return
         try:
-            _ = info.requests
-        except QuantityError as error:
+            _require_schedulable(info)
+        except ValueError as error:
             logger.warning("pod left out pod=%r error=%s", info.key, error)
             self._observer.undecodable("Pod")
             self._queue.delete(info.uid)
@@ -208,6 +220,14 @@ class PendingPodEvents:
         """The pod is no longer pending: deleted, ended, or bound, which the other watch tells."""
         self._queue.delete(uid)
         self._on_gone(uid)
+
+
+def _require_schedulable(pod: PodInfo) -> None:
+    """Make sure that the pod can be told apart, asked about and computed with; ValueError (QuantityError) if not."""
+    pod_path(pod.namespace, pod.name)
+    if not pod.uid:
+        raise ValueError("it has no UID")
+    _ = pod.requests
 
 
 def node_changes(old: Node, new: Node) -> list[ClusterEvent]:

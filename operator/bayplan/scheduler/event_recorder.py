@@ -1,5 +1,6 @@
 """Kubernetes Events in events.k8s.io/v1, with kube-scheduler's texts and its aggregation into series."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,6 +11,8 @@ import msgspec
 from bayplan.api.client import path_segment
 from bayplan.cache.pod_info import PodInfo
 from bayplan.scheduler.api_calls import JSON, MERGE_PATCH, ApiCall, rfc3339_micro
+
+logger = logging.getLogger(__name__)
 
 _What = tuple[Literal["Normal", "Warning"], str, str]
 """An event's type, reason and action."""
@@ -80,13 +83,16 @@ class EventRecorder:
 
     def _repeatable(self, pod: PodInfo, what: _What, note: str) -> None:
         now = self._now()
-        kinds = self._series.setdefault(pod.uid, {})
+        kinds = self._series.get(pod.uid, {})
         series = kinds.get(what)
         if series is None or now - series.last_seen >= _SERIES_IDLE:
             if series is not None:
                 self._finish(series)
             path = self._create(pod, what, note, now)
+            if path is None:
+                return
             kinds[what] = _Series(path, pod.key, 1, first_patched=False, last_seen=now, last_written=now)
+            self._series[pod.uid] = kinds
             return
         series.count += 1
         series.last_seen = now
@@ -94,7 +100,17 @@ class EventRecorder:
             series.first_patched = True
             self._write(series, now)
 
-    def _create(self, pod: PodInfo, what: _What, note: str, now: datetime) -> str:
+    def _create(self, pod: PodInfo, what: _What, note: str, now: datetime) -> str | None:
+        """Emit the event's creation and return its path; None, and logged, for names that no request can carry."""
+        try:
+            call, path = self._creation(pod, what, note, now)
+        except ValueError as error:
+            logger.warning("event cannot be written pod=%r error=%s", pod.key, error)
+            return None
+        self._emit(call)
+        return path
+
+    def _creation(self, pod: PodInfo, what: _What, note: str, now: datetime) -> tuple[ApiCall, str]:
         kind, reason, action = what
         name = _event_name(pod.name, now)
         scheduler = pod.pod.spec.scheduler_name
@@ -115,8 +131,8 @@ class EventRecorder:
             "note": cut_note(note),
         }
         collection = f"/apis/events.k8s.io/v1/namespaces/{path_segment(pod.namespace)}/events"
-        self._emit(ApiCall("POST", collection, msgspec.json.encode(body), JSON, pod.key))
-        return f"{collection}/{name}"
+        call = ApiCall("POST", collection, msgspec.json.encode(body), JSON, pod.key)
+        return call, f"{collection}/{path_segment(name)}"
 
     def _finish(self, series: _Series) -> None:
         if series.count > 1 and series.last_written < series.last_seen:

@@ -9,16 +9,16 @@ from datetime import UTC, datetime
 from bayplan.cache.cache import Cache
 from bayplan.framework.interface import Binding, ReservePlugin
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import Status
+from bayplan.framework.status import Code, Status
 from bayplan.queue.cluster_event import ASSIGNED_POD_DELETE
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.api_calls import pod_scheduled_call
 from bayplan.scheduler.binder import Binder, BindError, BindResult
 from bayplan.scheduler.cycle import Placement, SchedulingCycle
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.observer import SchedulerObserver
+from bayplan.scheduler.pod_conditions import PodConditions
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +60,7 @@ class Scheduler:
         self._recorder = recorder
         self._observer = observer
         self._clock = clock
+        self._conditions = PodConditions(dispatcher.patch, now=lambda: datetime.now(UTC))
         self._news = asyncio.Event()
         self._stopping = False
 
@@ -136,12 +137,16 @@ class Scheduler:
         try:
             rejection = self._reserve(framework, queued, node_name)
             if rejection is not None:
-                message = f"0/1 nodes are available: {rejection.message}."
                 self._cache.forget_pod(pod.uid)
-                self._fail(queued, message, started, rejectors=frozenset({rejection.plugin}))
+                if rejection.code is Code.ERROR:
+                    self._fail(queued, f"{rejection.plugin}: {rejection.message}", started, error=True)
+                else:
+                    message = f"0/1 nodes are available: {rejection.message}."
+                    self._fail(queued, message, started, rejectors=frozenset({rejection.plugin}))
                 return
             binding = framework.binds[0].bind(pod, node_name)
         except Exception:
+            self._unreserve(framework.reserves, queued, node_name, Status())
             self._cache.forget_pod(pod.uid)
             raise
         self._dispatcher.submit(lambda: self._bind(queued, framework, binding, started))
@@ -169,12 +174,18 @@ class Scheduler:
     async def _bind(self, queued: QueuedPodInfo, framework: Framework, binding: Binding, started: float) -> None:
         pod = queued.pod_info
         try:
-            result = await self._binder.bind(binding)
+            # Deleted while the bind waited for its turn: nothing is left to post.
+            gone = self._queue.get(pod.uid) is None
+            result = BindResult.GONE if gone else await self._binder.bind(binding)
         except Exception as error:
             if not isinstance(error, BindError):
                 logger.exception("bind failed unexpectedly pod=%r", pod.key)
             self._unreserve(framework.reserves, queued, binding.node_name, Status())
             self._release(queued)
+            if self._cache.node_of(pod.uid) is not None:
+                # The watch has shown it on a node after all.
+                self._queue.done(pod.uid)
+                return
             message = f'running Bind plugin "{framework.binds[0].name}": {error}'
             self._fail(queued, message, started, error=True)
             return
@@ -184,6 +195,7 @@ class Scheduler:
             self._bound(queued, framework, binding, started)
         else:
             logger.info("pod is no longer ours to bind pod=%r", pod.key)
+            self._unreserve(framework.reserves, queued, binding.node_name, Status())
             self._release(queued)
             self._queue.done(pod.uid)
 
@@ -196,7 +208,8 @@ class Scheduler:
         for plugin in framework.post_binds:
             plugin.post_bind(pod, binding.node_name)
         self._observer.attempt(queued.profile, "scheduled", now - started)
-        self._observer.bound(queued.attempts, now - (queued.initial_attempt_timestamp or started))
+        first = queued.initial_attempt_timestamp
+        self._observer.bound(queued.attempts, now - (started if first is None else first))
 
     def _release(self, queued: QueuedPodInfo) -> None:
         """Give back the room of an assumed pod, and wake pods that may use it."""
@@ -227,6 +240,4 @@ class Scheduler:
             return
         pod = queued.pod_info
         self._recorder.failed_scheduling(pod, message)
-        call = pod_scheduled_call(pod, SCHEDULER_ERROR if error else UNSCHEDULABLE, message, datetime.now(UTC))
-        if call is not None:
-            self._dispatcher.patch(uid, call)
+        self._conditions.pending(pod, SCHEDULER_ERROR if error else UNSCHEDULABLE, message)
