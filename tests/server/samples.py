@@ -8,12 +8,6 @@ from bayplan.server.state import StateSources
 GIB = 1024**3
 HOST = "10.0.0.1:6443"
 PROFILE = "bayplan"
-PLUGINS = {
-    "PreFilter": ("NodeAffinity", "NodePorts", "NodeResourcesFit"),
-    "Filter": ("NodeUnschedulable", "NodeName", "TaintToleration", "NodeResourcesFit"),
-    "PreScore": ("TaintToleration", "NodeResourcesFit"),
-    "Score": ("TaintToleration", "NodeResourcesFit", "ImageLocality"),
-}
 POINTS = ("PreFilter", "Filter", "PreScore", "Score", "Reserve", "Permit", "PreBind", "Bind", "PostBind")
 
 PACKED = AllocationSummary(
@@ -44,9 +38,6 @@ def observe_a_bound_pod(observer: SchedulerObserver, *, attempts: int = 1, host:
     observer.incoming("active", "UnschedulablePodAdd")
     for point in POINTS:
         observer.extension_point(point, "Success", PROFILE, 0.0003)
-    for point, plugins in PLUGINS.items():
-        for plugin in plugins:
-            observer.plugin_evaluated(plugin, point, PROFILE)
     observer.algorithm(0.0008)
     observer.throttled("POST", host, 0.0)
     observer.rest_request("POST", "201", host, 0.004)

@@ -31,7 +31,6 @@ UPSTREAM = {
         {"extension_point", "status", "profile"},
         exponential(0.0001, 2, 12),
     ),
-    "scheduler_plugin_evaluation_total": ("counter", {"plugin", "extension_point", "profile"}, None),
     "scheduler_queue_incoming_pods_total": ("counter", {"queue", "event"}, None),
     "scheduler_pending_pods": ("gauge", {"queue"}, None),
     "scheduler_unschedulable_pods": ("gauge", {"plugin", "profile"}, None),
@@ -137,7 +136,7 @@ def test_ten_thousand_pods_add_no_series():
 @pytest.mark.parametrize("observer", [NoObserver, type(metrics())])
 def test_an_observer_takes_exactly_the_calls_of_the_protocol(observer):
     calls = [name for name in vars(SchedulerObserver) if not name.startswith("_")]
-    assert len(calls) == 13
+    assert len(calls) == 12
     for name in calls:
         assert inspect.signature(getattr(observer, name)) == inspect.signature(getattr(SchedulerObserver, name))
 

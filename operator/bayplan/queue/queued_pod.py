@@ -24,13 +24,14 @@ class QueuedPodInfo:
     failed, `sequence` orders pods of equal timestamp. `rejector_plugins` are the plugins whose word may wake
     the pod: those that rejected it, those still pending (`pending_plugins`) and the one gating it
     (`gating_plugin`). A pod in flight has none, and no `place`. `backoff_expiration` is the whole second up
-    to which the pod backs off.
+    to which the pod backs off. `flushed` says that only the time limit, no event, woke the pod for this attempt.
     """
 
     __slots__ = (
         "attempts",
         "backoff_expiration",
         "consecutive_errors",
+        "flushed",
         "gating_message",
         "gating_plugin",
         "initial_attempt_timestamp",
@@ -53,6 +54,7 @@ class QueuedPodInfo:
         self.initial_attempt_timestamp: float | None = None
         self.unschedulable_count = 0
         self.consecutive_errors = 0
+        self.flushed = False
         self.backoff_expiration: int | None = None
         self.rejector_plugins = NO_PLUGINS
         self.pending_plugins = NO_PLUGINS

@@ -185,6 +185,7 @@ class SchedulingQueue:
         else:
             queued.consecutive_errors += 1
         queued.pending_plugins = pending_plugins & rejectors
+        queued.flushed = False
         queued.timestamp = self._clock()
         queued.sequence = next(self._sequence)
         queued.backoff_expiration = backoff_expiration(
@@ -257,6 +258,7 @@ class SchedulingQueue:
             while (queued := heap.peek()) and not is_backing_off(queued.backoff_expiration, now):
                 self._places.enter(queued, Place.ACTIVE, BACKOFF_COMPLETE)
         while (queued := self._places.waiting.oldest()) and queued.timestamp + self._max_in_unschedulable <= now:
+            queued.flushed = True
             self._requeue(queued, Requeue.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label)
 
     def next_deadline(self) -> float | None:

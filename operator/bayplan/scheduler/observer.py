@@ -50,9 +50,6 @@ class SchedulerObserver(Protocol):
     def extension_point(self, point: str, status: str, profile: str, seconds: float) -> None:
         """All plugins of one extension point ran; `status` is the framework's status code (Success, ...)."""
 
-    def plugin_evaluated(self, plugin: str, point: str, profile: str) -> None:
-        """A plugin ran at PreFilter, Filter, PreScore or Score and did not skip."""
-
     def incoming(self, queue: str, event: str) -> None:
         """A pod entered a queue (active, backoff, unschedulable); `event` is the cluster event's label."""
 
@@ -78,44 +75,5 @@ class SchedulerObserver(Protocol):
         """An object of this kind could not be decoded and was left out."""
 
 
-class NoObserver:
+class NoObserver(SchedulerObserver):
     """An observer that looks away: for simulations and tests that measure nothing."""
-
-    def attempt(self, profile: str, result: AttemptResult, seconds: float) -> None:
-        """See `SchedulerObserver.attempt`."""
-
-    def algorithm(self, seconds: float) -> None:
-        """See `SchedulerObserver.algorithm`."""
-
-    def bound(self, attempts: int, sli_seconds: float) -> None:
-        """See `SchedulerObserver.bound`."""
-
-    def extension_point(self, point: str, status: str, profile: str, seconds: float) -> None:
-        """See `SchedulerObserver.extension_point`."""
-
-    def plugin_evaluated(self, plugin: str, point: str, profile: str) -> None:
-        """See `SchedulerObserver.plugin_evaluated`."""
-
-    def incoming(self, queue: str, event: str) -> None:
-        """See `SchedulerObserver.incoming`."""
-
-    def unschedulable(self, plugin: str, profile: str, delta: int) -> None:
-        """See `SchedulerObserver.unschedulable`."""
-
-    def event_handled(self, event: str, seconds: float) -> None:
-        """See `SchedulerObserver.event_handled`."""
-
-    def flushed(self) -> None:
-        """See `SchedulerObserver.flushed`."""
-
-    def bind_ambiguous(self) -> None:
-        """See `SchedulerObserver.bind_ambiguous`."""
-
-    def rest_request(self, method: str, code: str, host: str, seconds: float) -> None:
-        """See `SchedulerObserver.rest_request`."""
-
-    def throttled(self, method: str, host: str, seconds: float) -> None:
-        """See `SchedulerObserver.throttled`."""
-
-    def undecodable(self, kind: str) -> None:
-        """See `SchedulerObserver.undecodable`."""

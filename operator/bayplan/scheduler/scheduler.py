@@ -208,6 +208,8 @@ class Scheduler:
         for plugin in framework.post_binds:
             plugin.post_bind(pod, binding.node_name)
         self._observer.attempt(queued.profile, "scheduled", now - started)
+        if queued.flushed:
+            self._observer.flushed()
         first = queued.initial_attempt_timestamp
         self._observer.bound(queued.attempts, now - (started if first is None else first))
 

@@ -107,14 +107,6 @@ class SchedulerMetrics:
                 ("extension_point", "status", "profile"),
             )
         )
-        self._evaluations = self._register(
-            Tally(
-                "scheduler_plugin_evaluation_total",
-                "Number of attempts to schedule pods by each plugin and the extension point "
-                "(PreFilter, Filter, PreScore and Score).",
-                ("plugin", "extension_point", "profile"),
-            )
-        )
         self._unschedulable = self._register(
             Tally(
                 "scheduler_unschedulable_pods",
@@ -195,10 +187,6 @@ class SchedulerMetrics:
     def extension_point(self, point: str, status: str, profile: str, seconds: float) -> None:
         """See `SchedulerObserver.extension_point`."""
         self._point_seconds.observe((point, status, profile), seconds)
-
-    def plugin_evaluated(self, plugin: str, point: str, profile: str) -> None:
-        """See `SchedulerObserver.plugin_evaluated`."""
-        self._evaluations.values[(plugin, point, profile)] += 1
 
     def incoming(self, queue: str, event: str) -> None:
         """See `SchedulerObserver.incoming`."""
