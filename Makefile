@@ -55,7 +55,8 @@ format: $(INSTALLED) ## Format the sources and fix what can be fixed
 demo: $(INSTALLED) ## Watch the scheduler pack a synthetic cluster, without Kubernetes
 	$(BIN)/bayplan demo
 
-bench: controlplane ## Measure bayplan against kube-scheduler on one control plane
+bench: controlplane ## Measure the engine alone, then bayplan against kube-scheduler on one control plane
+	$(BIN)/python -m e2e.bench.simulate
 	$(BIN)/python -m e2e.bench
 
 clean: ## Remove caches and build results, but neither .venv nor the cached control plane

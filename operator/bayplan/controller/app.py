@@ -6,11 +6,10 @@ import logging
 import signal
 import socket
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -21,15 +20,12 @@ from bayplan.api.credentials import Credentials
 from bayplan.api.objects import Node, Pod
 from bayplan.api.reflector import Reflector
 from bayplan.cache.cache import Cache
-from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.handover import Handover
 from bayplan.controller.intake import Access, PendingPod, build_registry, field_selector, operator_settings
 from bayplan.controller.operator_thread import OperatorThread
 from bayplan.controller.resync import IntakeResync
-from bayplan.framework.runtime import Framework
 from bayplan.plugins.registry import build_frameworks
-from bayplan.queue.queueing_hints import GateRejection, QueueProfile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.allocation import allocation_summary
 from bayplan.scheduler.binder import Binder
@@ -48,6 +44,7 @@ logger = logging.getLogger(__name__)
 
 _ASSIGNED = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 _RESYNC_SECONDS = 60.0
+_INTAKE_PATIENCE_SECONDS = 3.0
 _DRAIN_BINDS_SECONDS = 15.0
 _DRAIN_CALLS_SECONDS = 5.0
 
@@ -84,7 +81,7 @@ class App:
         )
         self.queue = SchedulingQueue(
             clock=time.monotonic,
-            profiles=queue_profiles(frameworks),
+            profiles={name: framework.queue_profile() for name, framework in frameworks.items()},
             initial_backoff_seconds=configuration.pod_initial_backoff_seconds,
             max_backoff_seconds=configuration.pod_max_backoff_seconds,
             sort_key=next(iter(frameworks.values())).queue_sort.sort_key,
@@ -173,7 +170,7 @@ class App:
                 gc.collect()
                 gc.freeze()
                 self._operator.start()
-                self._spawn("scheduler", self.scheduler.run())
+                self._spawn("scheduler", self._schedule())
                 self._spawn("resync", self._resync.run(_RESYNC_SECONDS))
                 await self._stop.wait()
         finally:
@@ -192,6 +189,11 @@ class App:
             if self._stop.is_set():
                 return False
         return True
+
+    async def _schedule(self) -> None:
+        """Schedule once all pods that waited for us are in the queue, so that they go in order of priority."""
+        await self._resync.caught_up(_INTAKE_PATIENCE_SECONDS)
+        await self.scheduler.run()
 
     async def _shut_down(self) -> None:
         """Stop deciding, let binds under way finish, then end everything else."""
@@ -278,19 +280,3 @@ class App:
             name: WatchState(reflector.last_event_age(now), reflector.relists_total)
             for name, reflector in (("nodes", self._nodes), ("pods", self._pods))
         }
-
-
-def queue_profiles(frameworks: Mapping[str, Framework]) -> dict[str, QueueProfile]:
-    """What the queue asks of each profile: what gates a pod, and which events wake it."""
-
-    def gate(framework: Framework, pod: PodInfo) -> GateRejection | None:
-        status = framework.run_pre_enqueue(pod)
-        return None if status.ok else GateRejection(status.plugin, status.message)
-
-    return {
-        name: QueueProfile(
-            pre_enqueue=partial(gate, framework),
-            registrations=framework.registrations(),
-        )
-        for name, framework in frameworks.items()
-    }

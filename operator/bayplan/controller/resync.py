@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from urllib.parse import urlencode
 
 import msgspec
@@ -17,6 +17,7 @@ logger = logging.getLogger(__name__)
 
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _PAGE = 1000
+_POLL_SECONDS = 0.02
 
 
 class _Item(msgspec.Struct, gc=False):
@@ -68,26 +69,51 @@ class IntakeResync:
             await asyncio.sleep(period_seconds)
             await self.once()
 
+    async def caught_up(self, patience_seconds: float) -> None:
+        """Wait until the intake told of every pod that is pending now, or told of none for `patience_seconds`.
+
+        What is scheduled before that may take the room of a pod of higher priority that is listed later.
+        """
+        listed = await self._pending()
+        missing = self._unknown(listed or {})
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + patience_seconds
+        while missing and loop.time() < deadline:
+            await asyncio.sleep(_POLL_SECONDS)
+            left = {uid for uid in missing if not self._known(uid)}
+            if len(left) < len(missing):
+                missing, deadline = left, loop.time() + patience_seconds
+
     async def once(self) -> None:
         """Compare once; an API server that does not answer leaves everything as it is."""
         before = set(self._queued())
-        listed: dict[str, ObjectMeta] = {}
-        for selector in self._selectors:
-            found = await self._list(selector)
-            if found is None:
-                return
-            listed |= found
+        listed = await self._pending()
+        if listed is None:
+            return
         ghosts = before - listed.keys()
         for uid in ghosts:
             self._gone(uid)
         if ghosts:
             logger.info("pods that are no longer pending left the queue pods=%d", len(ghosts))
-        # A pod that is being deleted is skipped by the scheduler: nobody holds it, and nothing is amiss.
-        unknown = {uid for uid, meta in listed.items() if not meta.deletion_timestamp and not self._known(uid)}
+        unknown = self._unknown(listed)
         # Once may be a matter of timing; twice means the intake did not tell.
         for uid in unknown & self._missing:
             await self._fetch(listed[uid])
         self._missing = unknown
+
+    def _unknown(self, listed: Mapping[str, ObjectMeta]) -> set[str]:
+        # A pod that is being deleted is skipped by the scheduler: nobody holds it, and nothing is amiss.
+        return {uid for uid, meta in listed.items() if not meta.deletion_timestamp and not self._known(uid)}
+
+    async def _pending(self) -> dict[str, ObjectMeta] | None:
+        """All pending pods of our profiles by UID; None if the API server does not answer."""
+        listed: dict[str, ObjectMeta] = {}
+        for selector in self._selectors:
+            found = await self._list(selector)
+            if found is None:
+                return None
+            listed |= found
+        return listed
 
     async def _list(self, selector: str) -> dict[str, ObjectMeta] | None:
         found: dict[str, ObjectMeta] = {}

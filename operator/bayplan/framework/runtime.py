@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from bayplan.cache.pod_info import PodInfo
@@ -23,8 +24,10 @@ from bayplan.framework.interface import (
 )
 from bayplan.framework.status import SUCCESS, Status
 from bayplan.queue.cluster_event import EventRegistration
+from bayplan.queue.queueing_hints import GateRejection, QueueProfile
 
 _UNSHARED = object()
+_serials = count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,8 @@ class Framework:
         def at(point: str) -> list[Any]:
             return [plugin for plugin, _ in points.get(point, ())]
 
+        # Pods keep their signatures under this number; unlike an id it is never used again.
+        self._serial = next(_serials)
         self.profile_name = profile.scheduler_name
         self.percentage_of_nodes_to_score = profile.percentage_of_nodes_to_score
         self.pre_enqueue: Sequence[PreEnqueuePlugin] = at("pre_enqueue")
@@ -77,19 +82,28 @@ class Framework:
 
         Kept on the pod, so retries of a pod do not work it out again.
         """
-        known = pod.signatures.get(id(self), _UNSHARED)
+        known = pod.signatures.get(self._serial, _UNSHARED)
         if known is not _UNSHARED:
             return known
         parts: list[Hashable] = []
         for sign in self._signers:
             part = sign(pod) if sign is not None else None
             if part is None:
-                pod.signatures[id(self)] = None
+                pod.signatures[self._serial] = None
                 return None
             parts.append(part)
         signature = tuple(parts)
-        pod.signatures[id(self)] = signature
+        pod.signatures[self._serial] = signature
         return signature
+
+    def queue_profile(self) -> QueueProfile:
+        """What the scheduling queue asks of this profile: what holds a pod back, and which events wake it."""
+
+        def pre_enqueue(pod: PodInfo) -> GateRejection | None:
+            status = self.run_pre_enqueue(pod)
+            return None if status.ok else GateRejection(status.plugin, status.message)
+
+        return QueueProfile(pre_enqueue, self.registrations())
 
     def registrations(self) -> dict[str, Sequence[EventRegistration]]:
         """Which cluster events each plugin wants its rejected pods to be woken by."""

@@ -10,11 +10,9 @@ from msgspec import UNSET
 from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import SchedulerConfiguration
-from bayplan.framework.runtime import Framework
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.cluster_event import ASSIGNED_POD_ADD
 from bayplan.queue.queued_pod import QueuedPodInfo
-from bayplan.queue.queueing_hints import GateRejection, QueueProfile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 from bayplan.simulate.admission import created_at
@@ -81,7 +79,7 @@ class Simulator:
         first = next(iter(self._frameworks.values()))
         self.queue = SchedulingQueue(
             clock=lambda: self._now,
-            profiles={name: _queue_profile(framework) for name, framework in self._frameworks.items()},
+            profiles={name: framework.queue_profile() for name, framework in self._frameworks.items()},
             sort_key=first.queue_sort.sort_key,
         )
         self._given = _Given()
@@ -202,11 +200,3 @@ class Simulator:
 
 def _pod_report(pod: PodInfo) -> PodReport:
     return PodReport(pod.namespace, pod.name, pod.pod.spec.scheduler_name, [])
-
-
-def _queue_profile(framework: Framework) -> QueueProfile:
-    def pre_enqueue(pod: PodInfo) -> GateRejection | None:
-        status = framework.run_pre_enqueue(pod)
-        return None if status.ok else GateRejection(status.plugin, status.message)
-
-    return QueueProfile(pre_enqueue, framework.registrations())
