@@ -1,0 +1,48 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.cache.change_log import ChangeLog
+
+
+def rows_since(log, position):
+    found = log.since(position)
+    return None if found is None else found.tolist()
+
+
+def test_a_reader_hears_of_each_changed_row_once():
+    log = ChangeLog()
+    start = log.position
+    for row in (3, 1, 3, 3, 2):
+        log.append(row)
+    assert rows_since(log, start) == [3, 1, 2]
+    assert rows_since(log, log.position) == []
+
+
+def test_a_reader_hears_only_of_what_changed_after_its_place():
+    log = ChangeLog()
+    log.append(1)
+    place = log.position
+    log.append(2)
+    assert rows_since(log, place) == [2]
+
+
+def test_a_reader_that_fell_too_far_behind_must_start_over():
+    log = ChangeLog(keep=2)
+    start = log.position
+    for row in range(5):
+        log.append(row)
+    assert rows_since(log, start) is None
+    assert rows_since(log, log.position - 3) == [2, 3, 4]
+
+
+@given(st.lists(st.integers(0, 5), max_size=60), st.integers(1, 8), st.data())
+def test_whatever_is_dropped_a_reader_is_told_all_or_to_start_over(rows, keep, data):
+    log = ChangeLog(keep=keep)
+    for row in rows:
+        log.append(row)
+    assert log.position == len(rows)
+    place = data.draw(st.integers(0, len(rows)))
+    told = log.since(place)
+    assert told is not None or len(rows) - place > keep
+    if told is not None:
+        assert told.tolist() == list(dict.fromkeys(rows[place:]))

@@ -1,0 +1,178 @@
+import numpy as np
+import pytest
+from tests.builders import make_node, make_pod
+
+from bayplan.api.objects import ContainerStatus, ResourceRequirements
+from bayplan.api.quantity import MAX_AMOUNT, TOO_MUCH, QuantityError
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.row_follower import ObjectFollower, RowFollower
+
+
+def info(name="p", **fields) -> PodInfo:
+    return PodInfo(make_pod(name, **{"uid": name, **fields}))
+
+
+def names(table):
+    return [table.names[row] for row in table.rows()]
+
+
+def test_a_node_writes_its_amounts_into_its_row():
+    table = NodeTable()
+    row = table.set_node(make_node("a", cpu="1500m", memory="2Gi", pods=7, allocatable={"example.com/gpu": 3}))
+    assert (table.row("a"), table.names[row], len(table)) == (row, "a", 1)
+    assert table.allocatable["cpu"][row] == 1500
+    assert table.allocatable["memory"][row] == 2 * 2**30
+    assert table.allocatable["example.com/gpu"][row] == 3
+    assert table.allowed_pods[row] == 7
+
+
+def test_an_amount_a_changed_node_no_longer_names_becomes_zero():
+    table = NodeTable()
+    row = table.set_node(make_node("a", allocatable={"example.com/gpu": 3}))
+    assert table.set_node(make_node("a", pods=None)) == row
+    assert table.allocatable["example.com/gpu"][row] == 0
+    assert table.allowed_pods[row] == 0
+
+
+def test_a_node_that_cannot_be_read_changes_nothing():
+    table = NodeTable()
+    table.set_node(make_node("a", cpu="1"))
+    before = table.objects_changed.position
+    with pytest.raises(QuantityError):
+        table.set_node(make_node("a", cpu="many"))
+    with pytest.raises(QuantityError):
+        table.set_node(make_node("b", cpu="many"))
+    assert table.allocatable["cpu"][table.row("a")] == 1000
+    assert table.row("b") is None
+    assert table.objects_changed.position == before
+
+
+def test_the_row_of_a_node_that_went_stays_while_pods_are_on_it():
+    table = NodeTable()
+    row = table.set_node(make_node("a"))
+    pod = info(cpu="1")
+    table.add_pod(pod, "a")
+    table.drop_node("a")
+    assert names(table) == []
+    assert table.row("a") == row
+    assert table.allocatable["cpu"][row] == 0
+    assert table.set_node(make_node("a")) == row
+    assert table.requested["cpu"][row] == 1000
+    table.drop_node("a")
+    table.remove_pod(pod, row)
+    assert table.row("a") is None
+
+
+def test_a_freed_row_carries_nothing_over_to_the_next_node():
+    table = NodeTable()
+    row = table.set_node(make_node("a", allocatable={"example.com/gpu": 3}))
+    pod = info(cpu="1", memory="1Gi", requests={"example.com/gpu": 1})
+    table.add_pod(pod, "a")
+    table.remove_pod(pod, row)
+    table.drop_node("a")
+    assert table.set_node(make_node("b")) == row
+    for column in (*table.requested.values(), table.non_zero_cpu, table.non_zero_memory, table.pod_count):
+        assert column[row] == 0
+    assert table.allocatable["example.com/gpu"][row] == 0
+
+
+def test_a_pod_on_a_node_nobody_has_seen_is_counted_out_of_sight():
+    table = NodeTable()
+    row = table.add_pod(info(cpu="1"), "ghost")
+    assert names(table) == []
+    assert len(table) == 0
+    assert table.requested["cpu"][row] == 1000
+
+
+def test_more_nodes_than_rows_move_every_column_and_tell_readers_to_start_over():
+    table = NodeTable()
+    followers = RowFollower(table), ObjectFollower(table)
+    first = table.set_node(make_node("first", allocatable={"example.com/gpu": 2}))
+    table.add_pod(info("p", cpu="2", requests={"example.com/gpu": 1}), "first")
+    for follower in followers:
+        follower.follow()
+    for i in range(200):
+        table.set_node(make_node(f"n{i}", cpu="3"))
+    assert len(table) == 201
+    assert table.capacity >= 201
+    assert len(set(map(table.row, names(table)))) == 201
+    assert table.requested["example.com/gpu"][first] == 1
+    assert table.allocatable["cpu"][table.row("n199")] == 3000
+    for column in (*table.requested.values(), *table.allocatable.values(), table.non_zero_cpu, table.pod_count):
+        assert column.shape == (table.capacity,)
+    assert followers[0].follow().everything
+    assert followers[1].follow() is None
+
+
+def test_a_pod_that_cannot_be_read_changes_nothing():
+    table = NodeTable()
+    statuses = [ContainerStatus(name="c", resources=ResourceRequirements(requests={"cpu": "many"}))]
+    with pytest.raises(QuantityError):
+        table.add_pod(info(container_statuses=statuses), "a")
+    assert table.row("a") is None
+
+
+def test_absurd_requests_never_wrap_and_leave_no_trace():
+    table = NodeTable()
+    row = table.set_node(make_node("a"))
+    small = info("small", cpu="1", memory="1Gi")
+    table.add_pod(small, "a")
+    absurd = [info(f"p{i}", cpu="9e18", memory="9e18") for i in range(300)]
+    for pod in absurd:
+        table.add_pod(pod, "a")
+    assert table.requested["cpu"][row] == TOO_MUCH > MAX_AMOUNT
+    assert table.non_zero_memory[row] == TOO_MUCH
+    for pod in absurd:
+        table.remove_pod(pod, row)
+    assert table.requested["cpu"][row] == 1000
+    assert table.non_zero_memory[row] == 2**30
+
+
+def test_a_reader_is_told_apart_what_pods_and_what_nodes_changed():
+    table = NodeTable()
+    a, b = table.set_node(make_node("a")), table.set_node(make_node("b"))
+    rows, objects = RowFollower(table), ObjectFollower(table)
+    assert rows.follow().everything
+    assert objects.follow() is None
+    table.add_pod(info(), "a")
+    table.set_node(make_node("b", labels={"x": "y"}))
+    change = rows.follow()
+    assert not change.everything
+    assert (change.usage.tolist(), change.objects.tolist()) == ([a, b], [b])
+    assert objects.follow().tolist() == [b]
+    change = rows.follow()
+    assert (change.everything, len(change.usage), len(change.objects), len(objects.follow())) == (False, 0, 0, 0)
+
+
+def test_a_reader_that_fell_behind_one_log_starts_over():
+    table = NodeTable()
+    table.set_node(make_node("a"))
+    rows, objects = RowFollower(table), ObjectFollower(table)
+    rows.follow()
+    objects.follow()
+    pod = info()
+    for _ in range(5000):
+        row = table.add_pod(pod, "a")
+        table.remove_pod(pod, row)
+    assert rows.follow().everything
+    assert objects.follow().tolist() == []
+
+
+def test_whether_all_nodes_have_a_resource_follows_the_nodes():
+    table = NodeTable()
+    assert not table.all_have("cpu")
+    table.set_node(make_node("a"))
+    assert table.all_have("cpu")
+    table.set_node(make_node("b", cpu="0"))
+    assert not table.all_have("cpu")
+    table.drop_node("b")
+    assert table.all_have("cpu")
+    assert np.array_equal(table.rows(), [table.row("a")])
+
+
+def test_a_resource_no_pod_asked_for_has_no_column():
+    table = NodeTable()
+    assert table.requested_column("example.com/gpu") is None
+    row = table.add_pod(info(requests={"example.com/gpu": 2}), "a")
+    assert table.requested_column("example.com/gpu")[row] == 2
