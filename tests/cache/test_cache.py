@@ -151,7 +151,10 @@ def test_pods_are_attached_again_to_a_node_that_comes_back():
 
 
 NODES = [f"n{i}" for i in range(80)]
-QUANTITIES = st.sampled_from([None, "0", "1", "250m", "1.5", "64Ti", "9e18", "1e100", 2])
+REQUESTS = st.dictionaries(
+    st.sampled_from(["cpu", "memory", "example.com/gpu"]),
+    st.sampled_from(["0", "1", "250m", "1.5", "64Ti", "9e18", "1e100", 2]),
+)
 
 
 class CacheMachine(RuleBasedStateMachine):
@@ -165,11 +168,9 @@ class CacheMachine(RuleBasedStateMachine):
         self.assumed = set()
         self.generation = 0
 
-    def make(self, number, node, cpu, memory, gpus):
+    def make(self, number, node, requests):
         uid = f"p{number}-{self.generation if number == 0 else 0}"
-        requests = {"cpu": cpu, "memory": memory, "example.com/gpu": gpus}
-        wanted = {name: amount for name, amount in requests.items() if amount is not None}
-        return PodInfo(make_pod(f"p{number}", uid=uid, node=node, requests=wanted))
+        return PodInfo(make_pod(f"p{number}", uid=uid, node=node, requests=requests))
 
     @initialize(count=st.sampled_from([0, 3, 63, 64, 70]))
     def some_nodes(self, count):
@@ -187,9 +188,9 @@ class CacheMachine(RuleBasedStateMachine):
         self.cache.remove_node(name)
         self.nodes.pop(name, None)
 
-    @rule(number=st.integers(0, 6), name=st.sampled_from(NODES[:8]), cpu=QUANTITIES, memory=QUANTITIES, gpus=QUANTITIES)
-    def assume(self, number, name, cpu, memory, gpus):
-        pod = self.make(number, "", cpu, memory, gpus)
+    @rule(number=st.integers(0, 6), name=st.sampled_from(NODES[:8]), requests=REQUESTS)
+    def assume(self, number, name, requests):
+        pod = self.make(number, "", requests)
         if pod.uid in self.placed:
             with pytest.raises(ValueError, match="already on a node"):
                 self.cache.assume_pod(pod, name)
@@ -201,13 +202,11 @@ class CacheMachine(RuleBasedStateMachine):
     @rule(
         number=st.integers(0, 6),
         name=st.sampled_from([*NODES[:8], "ghost"]),
-        cpu=QUANTITIES,
-        memory=QUANTITIES,
-        gpus=QUANTITIES,
+        requests=REQUESTS,
         finished=st.booleans(),
     )
-    def set_pod(self, number, name, cpu, memory, gpus, finished):
-        pod = self.make(number, name, cpu, memory, gpus)
+    def set_pod(self, number, name, requests, finished):
+        pod = self.make(number, name, requests)
         self.assumed.discard(pod.uid)
         if finished:
             pod = PodInfo(

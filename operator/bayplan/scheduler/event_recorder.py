@@ -30,7 +30,7 @@ class _Series:
     path: str
     about: str
     count: int
-    first_patched: bool
+    written: int
     last_seen: datetime
     last_written: datetime
 
@@ -91,13 +91,12 @@ class EventRecorder:
             path = self._create(pod, what, note, now)
             if path is None:
                 return
-            kinds[what] = _Series(path, pod.key, 1, first_patched=False, last_seen=now, last_written=now)
+            kinds[what] = _Series(path, pod.key, count=1, written=1, last_seen=now, last_written=now)
             self._series[pod.uid] = kinds
             return
         series.count += 1
         series.last_seen = now
-        if not series.first_patched:
-            series.first_patched = True
+        if series.written == 1:
             self._write(series, now)
 
     def _create(self, pod: PodInfo, what: _What, note: str, now: datetime) -> str | None:
@@ -135,12 +134,12 @@ class EventRecorder:
         return call, f"{collection}/{path_segment(name)}"
 
     def _finish(self, series: _Series) -> None:
-        if series.count > 1 and series.last_written < series.last_seen:
+        if series.count > series.written:
             self._write(series, series.last_seen)
 
     def _write(self, series: _Series, now: datetime) -> None:
         body = {"series": {"count": series.count, "lastObservedTime": rfc3339_micro(series.last_seen)}}
-        series.last_written = now
+        series.written, series.last_written = series.count, now
         self._emit(ApiCall("PATCH", series.path, msgspec.json.encode(body), MERGE_PATCH, series.about))
 
 

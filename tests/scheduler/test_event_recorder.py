@@ -1,0 +1,258 @@
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.builders import make_pod
+
+from bayplan.cache.pod_info import PodInfo
+from bayplan.scheduler.api_calls import JSON, MERGE_PATCH
+from bayplan.scheduler.event_recorder import EventRecorder, cut_note
+
+START = datetime(2026, 5, 6, 7, 8, 9, 123456, tzinfo=UTC)
+STAMP = f"{int(START.timestamp()) * 10**9 + 123456000:x}"
+COLLECTION = "/apis/events.k8s.io/v1/namespaces/shop/events"
+
+
+class Scene:
+    """A recorder on a clock moved by hand, and the calls it made."""
+
+    def __init__(self):
+        self.now = START
+        self.calls = []
+        self.recorder = EventRecorder(emit=self.calls.append, now=lambda: self.now, hostname="host-1")
+
+    def after(self, **delta):
+        self.now += timedelta(**delta)
+        return self
+
+    def fail(self, pod, message="no room"):
+        self.recorder.failed_scheduling(pod, message)
+
+    def take(self):
+        """The calls since last asked, as (method, body)."""
+        calls, self.calls[:] = [(c.method, json.loads(c.body)) for c in self.calls], []
+        return calls
+
+    def counts(self):
+        return [body["series"]["count"] for method, body in self.take() if method == "PATCH"]
+
+
+@pytest.fixture
+def scene():
+    return Scene()
+
+
+def info(name="web", **fields) -> PodInfo:
+    return PodInfo(make_pod(name, **{"namespace": "shop", "uid": "u1", "resource_version": "42", **fields}))
+
+
+def event(**changes):
+    return {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": f"web.{STAMP}", "namespace": "shop"},
+        "eventTime": "2026-05-06T07:08:09.123456Z",
+        "reportingController": "bayplan",
+        "reportingInstance": "bayplan-host-1",
+        "regarding": {
+            "kind": "Pod",
+            "apiVersion": "v1",
+            "namespace": "shop",
+            "name": "web",
+            "uid": "u1",
+            "resourceVersion": "42",
+        },
+        **changes,
+    }
+
+
+def test_a_bound_pod_is_announced_as_kube_scheduler_does(scene):
+    scene.recorder.scheduled(info(), "n1")
+    (call,) = scene.calls
+    assert (call.method, call.path, call.content_type) == ("POST", COLLECTION, JSON)
+    assert json.loads(call.body) == event(
+        type="Normal", reason="Scheduled", action="Binding", note="Successfully assigned shop/web to n1"
+    )
+
+
+def test_a_failure_is_announced_as_kube_scheduler_does(scene):
+    scene.fail(info(), "0/3 nodes are available: 3 Insufficient cpu.")
+    (call,) = scene.calls
+    assert (call.method, call.path, call.content_type) == ("POST", COLLECTION, JSON)
+    assert json.loads(call.body) == event(
+        type="Warning",
+        reason="FailedScheduling",
+        action="Scheduling",
+        note="0/3 nodes are available: 3 Insufficient cpu.",
+    )
+
+
+def test_a_pod_without_a_version_is_regarded_without_one(scene):
+    scene.fail(info(resource_version=""))
+    ((_, body),) = scene.take()
+    assert "resourceVersion" not in body["regarding"]
+
+
+def test_percent_signs_and_braces_of_a_note_are_kept(scene):
+    scene.fail(info(), "100% %s {0}")
+    ((_, body),) = scene.take()
+    assert body["note"] == "100% %s {0}"
+
+
+def test_the_event_of_a_long_pod_name_has_a_valid_name(scene):
+    long = "a" * 235 + "." + "b" * 17
+    scene.fail(info(long))
+    scene.fail(info(long))
+    (_, created), _ = scene.take()
+    name = created["metadata"]["name"]
+    assert len(name) <= 253
+    assert name == f"{'a' * 235}.{STAMP}"
+    assert created["regarding"]["name"] == long
+
+
+def test_the_second_failure_starts_a_series_on_the_first_event(scene):
+    scene.fail(info())
+    scene.take()
+    scene.after(seconds=2).fail(info(), "another text")
+    (call,) = scene.calls
+    assert (call.method, call.path, call.content_type) == ("PATCH", f"{COLLECTION}/web.{STAMP}", MERGE_PATCH)
+    assert json.loads(call.body) == {"series": {"count": 2, "lastObservedTime": "2026-05-06T07:08:11.123456Z"}}
+
+
+def test_later_failures_are_only_counted_until_half_an_hour_has_passed(scene):
+    pod = info()
+    for _ in range(30):
+        scene.fail(pod)
+        scene.after(minutes=1).recorder.sweep()
+    assert scene.counts() == [2]
+    scene.fail(pod)
+    scene.after(minutes=1).recorder.sweep()
+    assert scene.counts() == [31]
+    scene.after(minutes=1).recorder.sweep()
+    assert scene.counts() == []
+
+
+def test_a_series_idle_for_six_minutes_is_written_and_closed(scene):
+    pod = info()
+    for _ in range(3):
+        scene.fail(pod)
+    seen = scene.now
+    scene.take()
+    scene.after(minutes=5, seconds=59).recorder.sweep()
+    assert scene.take() == []
+    scene.after(minutes=1).recorder.sweep()
+    ((method, body),) = scene.take()
+    assert (method, body["series"]["count"]) == ("PATCH", 3)
+    assert body["series"]["lastObservedTime"] == seen.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    scene.fail(pod)
+    assert [method for method, _ in scene.take()] == ["POST"]
+
+
+def test_a_failure_after_six_idle_minutes_starts_a_new_event_without_a_sweep(scene):
+    pod = info()
+    for _ in range(3):
+        scene.fail(pod)
+    scene.take()
+    scene.after(minutes=6).fail(pod)
+    assert [method for method, _ in scene.take()] == ["PATCH", "POST"]
+    scene.fail(pod)
+    assert scene.counts() == [2]
+
+
+def test_a_single_event_is_not_written_again_when_it_goes_idle(scene):
+    scene.fail(info())
+    scene.take()
+    scene.after(minutes=10).recorder.sweep()
+    assert scene.take() == []
+
+
+def test_forgetting_a_pod_writes_its_count_and_ends_its_series(scene):
+    pod = info()
+    for _ in range(4):
+        scene.fail(pod)
+    scene.take()
+    scene.recorder.forget("u1")
+    assert scene.counts() == [4]
+    scene.recorder.forget("u1")
+    scene.recorder.forget("never seen")
+    assert scene.take() == []
+    scene.fail(pod)
+    assert [method for method, _ in scene.take()] == ["POST"]
+
+
+def test_a_recreated_pod_has_a_series_of_its_own(scene):
+    scene.fail(info(uid="u1"))
+    scene.fail(info(uid="u2"))
+    assert [method for method, _ in scene.take()] == ["POST", "POST"]
+
+
+def test_sweeps_in_quick_succession_do_nothing(scene):
+    pod = info()
+    for _ in range(3):
+        scene.fail(pod)
+    scene.take()
+    scene.after(minutes=7).recorder.sweep()
+    assert scene.counts() == [3]
+    for _ in range(3):
+        scene.fail(pod)
+    scene.take()
+    scene.now += timedelta(seconds=29)
+    scene.recorder.sweep()
+    assert scene.take() == []
+
+
+@pytest.mark.parametrize("field", ["name", "namespace"])
+@pytest.mark.parametrize("odd", ["", ".", "..", "a/b", "a?b#c", "\ud800", "x" * 10_000, "\x00\x1b\n"])
+def test_no_name_is_odd_enough_to_raise_or_to_leave_its_path(scene, field, odd):
+    pod = info(**{field: odd})
+    for _ in range(3):
+        scene.fail(pod)
+        scene.recorder.scheduled(pod, "n")
+    scene.after(hours=1).recorder.sweep()
+    scene.recorder.forget("u1")
+    for call in scene.calls:
+        segments = call.path.split("/")
+        assert segments[:5] == ["", "apis", "events.k8s.io", "v1", "namespaces"]
+        assert len(segments) == (7 if call.method == "POST" else 8)
+        assert not {"?", "#", "\n"} & set(call.path)
+
+
+def test_a_note_is_cut_to_1024_bytes_with_a_mark():
+    assert cut_note("x" * 1024) == "x" * 1024
+    assert cut_note("x" * 1025) == "x" * 1020 + " ..."
+    assert cut_note("x" + "é" * 600) == "x" + "é" * 509 + " ..."
+
+
+@given(st.text(st.characters(), max_size=1200))
+def test_a_cut_note_is_a_beginning_of_whole_characters_within_the_limit(note):
+    cut = cut_note(note)
+    assert len(cut.encode()) <= 1024
+    clean = note.encode(errors="replace").decode()
+    assert cut == clean or (cut.endswith(" ...") and clean.startswith(cut[:-4]) and len(cut.encode()) > 1020)
+
+
+@given(st.lists(st.one_of(st.just("fail"), st.integers(0, 600), st.just("forget")), max_size=60))
+def test_every_failure_is_counted_exactly_once_by_the_end(steps):
+    scene = Scene()
+    pod = info()
+    failures = 0
+    for step in [*steps, 600, "forget"]:
+        if step == "fail":
+            scene.fail(pod)
+            failures += 1
+        elif step == "forget":
+            scene.recorder.forget("u1")
+        else:
+            scene.after(seconds=step).recorder.sweep()
+        scene.now += timedelta(microseconds=1)
+    last = {}
+    for call in scene.calls:
+        body = json.loads(call.body)
+        if call.method == "POST":
+            last[f"{call.path}/{body['metadata']['name']}"] = 1
+        else:
+            assert body["series"]["count"] > last[call.path]
+            last[call.path] = body["series"]["count"]
+    assert sum(last.values()) == failures

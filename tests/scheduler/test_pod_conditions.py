@@ -1,0 +1,114 @@
+import gc
+import json
+import weakref
+from datetime import UTC, datetime
+
+from tests.builders import make_pod
+
+from bayplan.api.objects import PodCondition
+from bayplan.cache.pod_info import PodInfo
+from bayplan.scheduler.pod_conditions import PodConditions
+
+
+class Sent:
+    """Takes patches; `lose` gives the last one up."""
+
+    def __init__(self):
+        self.calls = []
+        self.losers = []
+
+    def __call__(self, uid, call, lost):
+        self.calls.append((uid, json.loads(call.body)["status"]["conditions"][0]["message"]))
+        self.losers.append(lost)
+
+    def messages(self):
+        return [message for _, message in self.calls]
+
+
+def conditions():
+    sent = Sent()
+    return PodConditions(sent, now=lambda: datetime(2026, 1, 1, tzinfo=UTC)), sent
+
+
+def info(message=None, **fields) -> PodInfo:
+    said = [PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message=message)]
+    return PodInfo(make_pod(uid="u", conditions=said if message else (), **fields))
+
+
+def test_the_same_reason_is_written_once_before_the_watch_shows_it():
+    writer, sent = conditions()
+    pod = info()
+    for _ in range(3):
+        writer.pending(pod, "Unschedulable", "no room")
+    assert sent.calls == [("u", "no room")]
+    writer.pending(info("no room"), "Unschedulable", "no room")
+    assert len(sent.calls) == 1
+
+
+def test_a_reason_that_goes_and_comes_back_is_written_each_time():
+    writer, sent = conditions()
+    pod = info("a")
+    for message in ("b", "a", "a", "b"):
+        writer.pending(pod, "Unschedulable", message)
+    assert sent.messages() == ["b", "a", "b"]
+
+
+def test_another_reason_with_the_same_message_is_written():
+    writer, sent = conditions()
+    pod = info()
+    writer.pending(pod, "Unschedulable", "x")
+    writer.pending(pod, "SchedulerError", "x")
+    assert len(sent.calls) == 2
+
+
+def test_a_condition_somebody_else_overwrote_is_written_again():
+    writer, sent = conditions()
+    writer.pending(info(), "Unschedulable", "no room")
+    writer.pending(info("theirs"), "Unschedulable", "no room")
+    assert sent.messages() == ["no room", "no room"]
+
+
+def test_a_write_that_was_given_up_is_made_up_for_at_the_next_attempt():
+    writer, sent = conditions()
+    pod = info()
+    writer.pending(pod, "Unschedulable", "no room")
+    sent.losers[0]()
+    writer.pending(pod, "Unschedulable", "no room")
+    assert sent.messages() == ["no room", "no room"]
+
+
+def test_the_loss_of_an_older_write_does_not_repeat_the_newer_one():
+    writer, sent = conditions()
+    pod = info()
+    writer.pending(pod, "Unschedulable", "a")
+    writer.pending(pod, "Unschedulable", "b")
+    sent.losers[0]()
+    writer.pending(pod, "Unschedulable", "b")
+    assert sent.messages() == ["a", "b"]
+
+
+def test_a_long_message_is_recognised_after_it_was_cut():
+    writer, sent = conditions()
+    pod = info()
+    for _ in range(2):
+        writer.pending(pod, "Unschedulable", "x" * 100_000)
+    assert len(sent.calls) == 1
+
+
+def test_a_pod_no_path_can_name_is_logged_and_left(caplog):
+    writer, sent = conditions()
+    for name in ("..", "", "\ud800"):
+        writer.pending(PodInfo(make_pod(name)), "Unschedulable", "no room")
+    assert sent.calls == []
+    assert len(caplog.records) == 3
+
+
+def test_what_was_written_is_forgotten_with_the_version_of_the_pod():
+    writer, sent = conditions()
+    pod = info()
+    gone = weakref.ref(pod)
+    writer.pending(pod, "Unschedulable", "no room")
+    sent.losers.clear()
+    del pod
+    gc.collect()
+    assert gone() is None
