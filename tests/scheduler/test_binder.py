@@ -1,0 +1,330 @@
+import asyncio
+import contextlib
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.faults.api_server import FakeApiServer
+from tests.faults.faults import BlackHole, Delay, DropReply, Garbage, HalfReply, Redirect, Refuse, RequestFault, Reset
+
+from bayplan.api.client import ApiClient, ApiResponse
+from bayplan.api.credentials import Credentials
+from bayplan.api.errors import AmbiguousError, UnreachableError
+from bayplan.framework.interface import Binding
+from bayplan.scheduler import binder as binder_module
+from bayplan.scheduler.binder import Binder, BindError, BindResult
+
+PODS = "/api/v1/pods"
+BINDING = Binding("default", "web", "u1", "n1")
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch):
+    monkeypatch.setattr(binder_module, "_FIRST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(binder_module, "_MAX_PAUSE_SECONDS", 0.01)
+
+
+class Scene:
+    """A server with one pod, and what the cache would say."""
+
+    def __init__(self, server, client):
+        self.server = server
+        self.nodes = {"n1"}
+        self.confirmed = {}
+        self.ambiguous = 0
+        self.binder = Binder(
+            client,
+            node_exists=lambda name: name in self.nodes,
+            confirmed_node=self.confirmed.get,
+            on_ambiguous=self._count,
+            timeout_seconds=0.25,
+        )
+
+    def _count(self):
+        self.ambiguous += 1
+
+    def put(self, uid="u1", phase="Pending", **fields):
+        metadata = {"name": "web", "namespace": "default", "uid": uid, **fields.pop("metadata", {})}
+        self.server.put(PODS, {"metadata": metadata, "spec": fields, "status": {"phase": phase}})
+
+    def fail(self, fault, method="POST", times=1):
+        self.server.inject(fault, method=method, path="/pods/web", times=times)
+
+    def count(self, method):
+        return sum(seen.method == method for seen in self.server.requests)
+
+    def bound_to(self):
+        return self.server.objects[PODS]["default/web"]["spec"].get("nodeName")
+
+    async def bind(self):
+        return await self.binder.bind(BINDING)
+
+
+@contextlib.asynccontextmanager
+async def scene(**pod):
+    async with FakeApiServer() as server:
+        client = ApiClient(Credentials(server=server.url), qps=0, burst=1)
+        made = Scene(server, client)
+        made.put(**pod)
+        try:
+            yield made
+        finally:
+            await client.close()
+
+
+class RefuseAfter(RequestFault):
+    """Changes the world, then refuses."""
+
+    def __init__(self, code, change):
+        self.code, self.change = code, change
+
+    async def serve(self, request, act):
+        self.change()
+        return await Refuse(self.code, "Conflict").serve(request, act)
+
+
+async def test_an_unbound_pod_is_bound_with_one_request():
+    async with scene() as s:
+        assert await s.bind() is BindResult.BOUND
+        (seen,) = s.server.requests
+        assert json.loads(seen.body)["metadata"]["uid"] == "u1"
+        assert (s.bound_to(), s.ambiguous) == ("n1", 0)
+
+
+async def test_a_pod_already_on_our_node_counts_as_bound():
+    async with scene(nodeName="n1") as s:
+        assert await s.bind() is BindResult.BOUND
+        assert (s.count("POST"), s.ambiguous) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        {"nodeName": "n2"},
+        {"uid": "u2"},
+        {"uid": "u2", "nodeName": "n1"},
+        {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}},
+        {"phase": "Failed"},
+        {"phase": "Succeeded"},
+    ],
+    ids=["elsewhere", "recreated", "recreated on our node", "deleting", "failed", "succeeded"],
+)
+async def test_a_pod_that_is_no_longer_ours_to_place_is_gone(pod):
+    async with scene(**pod) as s:
+        s.fail(Refuse(409, "Conflict"))
+        assert await s.bind() is BindResult.GONE
+        assert s.ambiguous == 0
+
+
+async def test_a_deleted_pod_is_gone():
+    async with scene() as s:
+        s.server.delete(PODS, "default/web")
+        assert await s.bind() is BindResult.GONE
+        assert s.count("POST") == 1
+
+
+async def test_a_pod_that_stays_unbound_after_a_conflict_is_an_error():
+    async with scene(schedulingGates=[{"name": "g"}]) as s:
+        s.fail(Refuse(409, "Conflict"))
+        with pytest.raises(BindError, match=r"^status 409: Conflict.*injected$"):
+            await s.bind()
+        assert s.ambiguous == 0
+
+
+async def test_a_missing_answer_about_something_else_than_the_pod_is_an_error():
+    async with scene() as s:
+        s.fail(Refuse(404, "NotFound"))
+        with pytest.raises(BindError, match="status 404"):
+            await s.bind()
+
+
+@pytest.mark.parametrize("code", [400, 401, 403, 405, 413, 422, 429])
+async def test_a_refusal_is_an_error_that_says_why(code):
+    async with scene() as s:
+        s.fail(Refuse(code, "Why"), times=2)
+        with pytest.raises(BindError, match=rf"^status {code}: Why.*injected$"):
+            await s.bind()
+        assert (s.bound_to(), s.ambiguous, s.count("GET")) == (None, 0, 0)
+
+
+async def test_a_redirect_is_not_followed_and_is_an_error():
+    async with scene() as s:
+        s.fail(Redirect("http://127.0.0.1:1/"))
+        with pytest.raises(BindError, match="status 307"):
+            await s.bind()
+
+
+@pytest.mark.parametrize(
+    "fault", [Refuse(500), Refuse(503), Refuse(504), Reset(), BlackHole(), Garbage(), Garbage(b"")], ids=repr
+)
+async def test_an_answer_in_doubt_is_asked_about_and_posted_again_if_the_pod_is_unbound(fault):
+    async with scene() as s:
+        s.fail(fault)
+        assert await s.bind() is BindResult.BOUND
+        assert (s.bound_to(), s.ambiguous) == ("n1", 1)
+        assert [seen.method for seen in s.server.requests] == ["POST", "GET", "POST"]
+
+
+@pytest.mark.parametrize("fault", [DropReply(), HalfReply(), Delay(0.4)], ids=repr)
+async def test_a_bind_whose_answer_was_lost_is_not_posted_twice(fault):
+    async with scene() as s:
+        s.fail(fault)
+        if isinstance(fault, Delay):
+            # The server acts later than the client waits: the pod is unbound when first asked about.
+            s.fail(Delay(0.3), method="GET")
+        assert await s.bind() is BindResult.BOUND
+        assert (s.bound_to(), s.ambiguous) == ("n1", 1)
+        assert s.count("POST") == 1
+
+
+async def test_a_pod_bound_elsewhere_while_in_doubt_is_gone():
+    async with scene() as s:
+        s.fail(RefuseAfter(500, lambda: s.put(nodeName="n2")))
+        assert await s.bind() is BindResult.GONE
+        assert s.count("POST") == 1
+
+
+@pytest.mark.parametrize(
+    "fault", [Refuse(500), Refuse(403), Reset(), BlackHole(), Garbage(), Garbage(b"{}"), Garbage(b'{"kind":"Status"}')]
+)
+async def test_doubt_lasts_until_the_pod_can_be_read(fault):
+    async with scene() as s:
+        s.fail(DropReply())
+        s.fail(fault, method="GET", times=3)
+        assert await s.bind() is BindResult.BOUND
+        assert (s.count("POST"), s.count("GET")) == (1, 4)
+
+
+async def test_a_conflict_that_cannot_be_explained_is_in_doubt():
+    async with scene(nodeName="n1") as s:
+        s.fail(Refuse(500), method="GET", times=2)
+        assert await s.bind() is BindResult.BOUND
+        assert (s.count("POST"), s.ambiguous) == (1, 1)
+
+
+async def test_a_watch_that_shows_the_pod_on_our_node_ends_the_doubt():
+    async with scene() as s:
+        s.fail(RefuseAfter(500, lambda: s.confirmed.update(u1="n1")))
+        assert await s.bind() is BindResult.BOUND
+        assert s.count("GET") == 0
+
+
+async def test_a_watch_that_shows_the_pod_elsewhere_is_no_confirmation():
+    async with scene() as s:
+
+        def elsewhere():
+            s.confirmed["u1"] = "n2"
+            s.put(nodeName="n2")
+
+        s.fail(RefuseAfter(500, elsewhere))
+        assert await s.bind() is BindResult.GONE
+
+
+async def test_nothing_is_posted_for_a_node_that_is_gone():
+    async with scene() as s:
+        s.nodes.clear()
+        with pytest.raises(BindError, match="node 'n1' is gone"):
+            await s.bind()
+        assert s.server.requests == []
+
+
+async def test_a_node_that_goes_while_in_doubt_ends_only_a_bind_known_not_to_have_happened():
+    async with scene() as s:
+        s.fail(RefuseAfter(500, s.nodes.clear))
+        with pytest.raises(BindError, match="is gone"):
+            await s.bind()
+        assert [seen.method for seen in s.server.requests] == ["POST", "GET"]
+    async with scene() as s:
+        s.fail(DropReply())
+        s.fail(RefuseAfter(500, s.nodes.clear), method="GET")
+        assert await s.bind() is BindResult.BOUND
+
+
+async def test_an_api_server_out_of_reach_is_an_error():
+    async with scene() as s:
+        await s.server._runner.cleanup()
+        with pytest.raises(BindError, match="refused"):
+            await s.bind()
+        assert s.ambiguous == 0
+
+
+async def test_an_api_server_that_fails_every_bind_does_not_hold_the_worker_for_ever():
+    async with scene() as s:
+        s.fail(Refuse(500, "InternalError"), times=100)
+        with pytest.raises(BindError, match="still unbound after 5 attempts: status 500: InternalError"):
+            await s.bind()
+        assert s.count("POST") == 5
+        assert s.ambiguous == 5
+
+
+class Script:
+    """An API server as seen by the binder: each POST and GET goes as drawn; what happened is known exactly."""
+
+    def __init__(self, draw):
+        self.draw = draw
+        self.node = ""
+        self.alive = True
+        self.unsure = False
+
+    async def request(self, method, path, **_):
+        await asyncio.sleep(0)
+        how = self.draw(method)
+        if how == "unreachable":
+            raise UnreachableError("x")
+        if how == "lost before":
+            raise AmbiguousError("x")
+        if how == "delete":
+            self.alive = False
+        if how == "steal" and not self.node:
+            self.node = "n2"
+        answer = self._post() if method == "POST" else self._get()
+        if how == "lost after":
+            raise AmbiguousError("x")
+        return ApiResponse(503, b"") if how == "error after" else answer
+
+    def _post(self):
+        if not self.alive:
+            return ApiResponse(404, b"")
+        if self.node:
+            return ApiResponse(409, b"")
+        self.node = "n1"
+        return ApiResponse(201, b"")
+
+    def _get(self):
+        if not self.alive:
+            return ApiResponse(404, b"")
+        body = {"metadata": {"uid": "u1"}, "spec": {"nodeName": self.node} if self.node else {}}
+        return ApiResponse(200, json.dumps(body).encode())
+
+
+HOWS = st.sampled_from(["ok", "unreachable", "lost before", "lost after", "error after", "delete", "steal"])
+
+
+@settings(max_examples=200)
+@given(st.lists(HOWS, max_size=20))
+def test_whatever_happens_on_the_way_the_binder_tells_the_truth(hows):
+    left = iter(hows)
+    api = Script(lambda _: next(left, "ok"))
+    doubts = []
+    binder = Binder(
+        api, node_exists=lambda _: True, confirmed_node=lambda _: None, on_ambiguous=lambda: doubts.append(1)
+    )
+
+    async def run():
+        # Doubts last as long as the script does; a tenth of a millisecond each is plenty.
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(binder_module, "_FIRST_PAUSE_SECONDS", 0.0)
+            patch.setattr(binder_module, "_MAX_PAUSE_SECONDS", 0.0)
+            try:
+                return await binder.bind(BINDING)
+            except BindError:
+                return None
+
+    result = asyncio.run(run())
+    if result is BindResult.BOUND:
+        assert api.node == "n1"
+    elif result is BindResult.GONE:
+        assert not api.alive or api.node == "n2"
+    else:
+        assert api.node != "n1"
