@@ -73,9 +73,15 @@ def build_registry(access: Access, deliver: Deliver) -> kopf.OperatorRegistry:
     async def login(**_: object) -> kopf.AiohttpSession:
         return kopf.AiohttpSession(server=access.server, aiohttp_session=await access.open_session())
 
-    @kopf.on.event("", "v1", "pods", registry=registry, id="intake")
-    async def pod_event(event: kopf.RawEvent, **_: object) -> None:
+    def hand_over(event: kopf.RawEvent, **_: object) -> bool:
+        # kopf asks a handler's filter before it sets up anything to run the handler. Taking the event here and
+        # declining the rest saves a quarter of what an event costs (docs/adr/0003).
         deliver(read_event(event))
+        return False
+
+    @kopf.on.event("", "v1", "pods", registry=registry, id="intake", when=hand_over)
+    async def pod_event(**_: object) -> None:
+        """Stand for the interest in pods; `hand_over` leaves nothing to do."""
 
     return registry
 
