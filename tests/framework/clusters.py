@@ -24,10 +24,14 @@ from bayplan.api.objects import (
 )
 from bayplan.config.default_plugins import IMPLEMENTED_PLUGINS, default_plugins
 from bayplan.config.plugin_args import default_args
+from bayplan.config.plugin_sets import merge_plugins
 from bayplan.config.types import (
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
+    PluginEntry,
+    Plugins,
+    PluginSet,
     Profile,
     ResourceSpec,
     ScoringStrategy,
@@ -42,10 +46,9 @@ STORAGE = "ephemeral-storage"
 NODE_NAMES = [f"n{i}" for i in range(6)]
 ABSURD = "9e18"
 
+SOFT_TAINTS = ["b:PreferNoSchedule", "c=x:PreferNoSchedule", "c=y:PreferNoSchedule"]
 TAINTS = [
-    "b:PreferNoSchedule",
-    "c=x:PreferNoSchedule",
-    "c=y:PreferNoSchedule",
+    *SOFT_TAINTS,
     "a=1:NoSchedule",
     "a=2:NoExecute",
     "b:NoSchedule",
@@ -53,7 +56,7 @@ TAINTS = [
 ]
 TOLERATIONS = ["a=1:NoSchedule", "a", "a=2:", "b:PreferNoSchedule", "b:", ":", ":NoExecute", "c=y:"]
 CORDON = "node.kubernetes.io/unschedulable:NoSchedule"
-IMAGES = {"app:1": 700 * 2**20, "app:latest": 30 * 2**20, "reg:5000/base:latest": 3 * 2**30, "side:1": 10 * 2**20}
+IMAGES = {"reg:5000/base:latest": 3 * 2**30, "app:1": 700 * 2**20, "app:latest": 2**30, "side:1": 10 * 2**20}
 POD_IMAGES = ["reg:5000/base", "app:1", "app", "", "side:1", "unknown:1"]
 PORTS: list[Any] = [80, 443, ("", "UDP", 80), ("10.0.0.1", "TCP", 80), ("10.0.0.2", "TCP", 80), ("::", "TCP", 80)]
 EXPRESSIONS = [
@@ -82,27 +85,28 @@ def _sometimes(strategy: st.SearchStrategy[Any], otherwise: Any = None) -> st.Se
 
 
 @st.composite
-def nodes(draw: st.DrawFn, name: str | None = None) -> Node:
-    """A node under one of few names."""
-    name = name if name is not None else draw(_few(NODE_NAMES))
-    labels = {"kubernetes.io/hostname": name}
+def node_forms(draw: st.DrawFn) -> dict[str, Any]:
+    """Everything about a node but its name, as arguments of `node_of`."""
+    labels = {}
     for key, values in {"zone": ["a", "b"], "disk": ["ssd", ""], "size": ["1", "4", "9", "big"]}.items():
-        if value := draw(_few([None, *values])):
+        if (value := draw(_few([*values, None]))) is not None:
             labels[key] = value
     extras = {GPU: [None, None, "0", "1", "8"], PAGES: [None, "64Mi"], STORAGE: [None, "10Gi"]}
-    extra = {name: amount for name, amounts in extras.items() if (amount := draw(_few(amounts))) is not None}
-    return make_node(
-        name,
-        cpu=draw(_few([*["4", "8", "3999m"] * 3, "1", "0", None, ABSURD])),
-        memory=draw(_few([*["32Gi", "16Gi", "33333333333"] * 3, "1Gi", "0", None, ABSURD])),
-        pods=draw(_few([110, 110, 110, 110, 3, 1, 0])),
-        allocatable=extra,
-        labels=labels,
-        taints=draw(_sometimes(_some(TAINTS, 3), [])),
-        unschedulable=draw(_few([False] * 6 + [True])),
-        images={image: IMAGES[image] + draw(_few([0, 0, 2**28])) for image in draw(_some(list(IMAGES), 3))},
-        uid=name,
-    )
+    return {
+        "cpu": draw(_few([*["4", "8", "3999m"] * 6, "1", "0", None, ABSURD])),
+        "memory": draw(_few([*["32Gi", "16Gi", "33333333333"] * 6, "1Gi", "0", None, ABSURD])),
+        "pods": draw(_few([*[110] * 12, 3, 1, 0])),
+        "allocatable": {name: amount for name, each in extras.items() if (amount := draw(_few(each))) is not None},
+        "labels": labels,
+        "taints": draw(st.one_of(st.just([]), _some(SOFT_TAINTS, 3), _some(SOFT_TAINTS, 3), _some(TAINTS, 3))),
+        "unschedulable": draw(_few([False] * 11 + [True])),
+        "images": {image: IMAGES[image] + draw(_few([0, 2**28])) for image in draw(_some([*IMAGES], 3))},
+    }
+
+
+def node_of(form: dict[str, Any], name: str) -> Node:
+    """The node of that form and name."""
+    return make_node(name, uid=name, **form | {"labels": form["labels"] | {"kubernetes.io/hostname": name}})
 
 
 @st.composite
@@ -123,15 +127,18 @@ def requests() -> st.SearchStrategy[dict[str, str]]:
         "untracked": ["1"],
     }
     plain = [("cpu", "1"), ("memory", "1Gi"), ("cpu", "250m"), ("memory", "8Gi")]
-    pairs = [*plain * 5, *((name, amount) for name, all_ in amounts.items() for amount in all_)]
+    pairs = [*plain * 15, *((name, amount) for name, all_ in amounts.items() for amount in all_)]
     return st.lists(_few(pairs), max_size=3).map(dict)
 
 
+WISHES = [make_term(text) for text in ("zone In a", "disk Exists", "size Gt 3", "zone NotIn b", "size Gt x")]
+WISHES += [make_term(), make_term(fields=["metadata.name In n1"])]
+PINS = [make_term(fields=[f"metadata.name In n{i}"]) for i in range(4)]
 SELECTORS = [{"zone": "a"}, {"zone": "b", "disk": "ssd"}, {"none": "x"}]
 UNSUPPORTED = ["soft", "claim", "spread", "anti-affinity"]
 
 FEATURES: dict[str, st.SearchStrategy[Any]] = {
-    "preferred": st.lists(st.tuples(_few([7, 1, 100, 0]), terms()), max_size=3),
+    "preferred": st.lists(st.tuples(_few([7, 1, 100, 0]), _few(WISHES)), min_size=1, max_size=3),
     "tolerations": _some([*TOLERATIONS, CORDON], 3),
     "init_containers": st.builds(
         lambda requests, policy, image, ports: [
@@ -145,7 +152,7 @@ FEATURES: dict[str, st.SearchStrategy[Any]] = {
     "overhead": st.just({"cpu": "250m"}),
     "pod_level": _few([{"cpu": "2", "memory": "16Gi"}, {PAGES: "32Mi"}]),
     "node_selector": _few(SELECTORS),
-    "node_affinity": st.lists(terms(), max_size=2),
+    "node_affinity": st.one_of(st.lists(terms(), max_size=2), st.lists(_few(PINS), min_size=1, max_size=3)),
 }
 """What a pod may have beyond containers, as arguments of `make_pod`."""
 
@@ -153,17 +160,17 @@ FEATURES: dict[str, st.SearchStrategy[Any]] = {
 @st.composite
 def shapes(draw: st.DrawFn) -> dict[str, Any]:
     """Everything about a pod but its identity, as arguments of `make_pod`: plain, or with a few features at once."""
-    ports = draw(_sometimes(_some(PORTS), []))
+    ports = draw(_some(PORTS))
     containers = [make_container("c0", requests=draw(requests()), image=draw(_few(POD_IMAGES)), host_ports=ports)]
     if draw(_few([False, False, True])):
         containers.append(make_container("c1", requests=draw(requests()), image=draw(_few(POD_IMAGES))))
     shape: dict[str, Any] = {"containers": containers}
-    for feature in draw(st.lists(_few(list(FEATURES)), max_size=3, unique=True)):
+    for feature in draw(st.lists(_few(list(FEATURES)), max_size=2, unique=True)):
         shape[feature] = draw(FEATURES[feature])
-    rare = draw(st.integers(0, 19))
-    if rare == 19:
+    rare = draw(_few(range(20)))
+    if rare == 7:
         shape["node"] = draw(_few(["n1", "nowhere"]))
-    elif rare == 18:
+    elif rare == 13:
         shape |= _unsupported(draw(_few(UNSUPPORTED)))
     return shape
 
@@ -196,9 +203,13 @@ _SHAPES = [
 ]
 
 
+SCORED = ["ImageLocality", "TaintToleration", "NodeAffinity", "NodeResourcesFit", "NodeResourcesBalancedAllocation"]
+OPTIONAL = [*SCORED, "NodePorts", "NodeName", "NodeUnschedulable"]
+
+
 @st.composite
 def profiles(draw: st.DrawFn) -> Profile:
-    """A profile with other strategies, weights of resources, ignored resources and added affinity."""
+    """A profile with other plugins, weights, strategies, ignored resources and added affinity."""
     names = ["cpu", "memory", GPU, STORAGE, PAGES, "pods", "cpu"]
     resources = tuple(
         ResourceSpec(name, draw(_few([1, 3, 100]))) for name in draw(st.lists(_few(names), min_size=1, max_size=4))
@@ -219,7 +230,17 @@ def profiles(draw: st.DrawFn) -> Profile:
         ),
         "NodeAffinity": NodeAffinityArgs(added),
     }
-    return Profile(plugins=default_plugins(IMPLEMENTED_PLUGINS), plugin_config=config)
+    # Without plugins that make others be asked again, each must hold its own.
+    left_out = draw(st.one_of(st.just([]), st.lists(_few(OPTIONAL), max_size=5, unique=True)))
+    weights = draw(st.lists(st.tuples(_few(SCORED), _few([1, 5, 50])), max_size=2, unique_by=lambda pair: pair[0]))
+    plugins = merge_plugins(
+        default_plugins(IMPLEMENTED_PLUGINS),
+        Plugins(
+            multi_point=PluginSet(disabled=tuple(PluginEntry(name) for name in left_out)),
+            score=PluginSet(enabled=tuple(PluginEntry(*pair) for pair in weights if pair[0] not in left_out)),
+        ),
+    )
+    return Profile(plugins=plugins, plugin_config=config)
 
 
 def default_profile() -> Profile:

@@ -236,4 +236,6 @@ def test_the_diagnosis_is_worked_out_again_after_a_change():
 
 def test_without_filters_every_node_is_feasible():
     assert Bench().refresh() == {"a", "b", "c"}
-    assert Bench().filtering.rejected_by(Bench().cache.nodes.rows()).tolist() == [-1, -1, -1]
+    assert Bench().codes() == [0, 0, 0]
+    narrowing = Stub("X", narrows_to=frozenset({"a"}))
+    assert Bench(pre_filter=[(narrowing, 0)]).codes() == [0, 2, 2]

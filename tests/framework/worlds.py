@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from tests.framework.clusters import pod_of
+from tests.framework.clusters import node_of, pod_of
 from tests.reference.filters import Host
 from tests.reference.schedule import Decision, reference_schedule
 
@@ -21,8 +21,11 @@ from bayplan.scheduler.cycle import FitError, SchedulingCycle
 class World:
     """Applies each change to the cache and to dictionaries; `check` compares a cycle over one with the other."""
 
-    def __init__(self, profile: Profile, shapes: list[dict[str, Any]], *, log_keep: int = 4096) -> None:
+    def __init__(
+        self, profile: Profile, forms: list[dict[str, Any]], shapes: list[dict[str, Any]], *, log_keep: int = 4096
+    ) -> None:
         self.profile = profile
+        self.forms = forms
         self.shapes = shapes
         self.cache = Cache()
         self.cache.nodes.objects_changed = ChangeLog(keep=log_keep)
@@ -34,15 +37,24 @@ class World:
         self.assumed: dict[str, int] = {}
         self._incoming = 0
 
-    def set_node(self, node: Node) -> None:
+    def set_node(self, name: str, form: int) -> None:
+        node = self.nodes[name] = node_of(self.forms[form], name)
         self.cache.set_node(node)
-        self.nodes[node.metadata.name] = node
 
     def remove_node(self, name: str) -> None:
         self.cache.remove_node(name)
         self.nodes.pop(name, None)
 
-    def set_pod(self, shape: int, number: int, node: str, actual_cpu: str | None) -> None:
+    def set_nodes(self, count: int, form: int) -> None:
+        for i in range(count):
+            self.set_node(f"more{i}", form)
+
+    def remove_nodes(self, count: int) -> None:
+        for i in range(count):
+            self.remove_node(f"more{i}")
+
+    def set_pod(self, placed: tuple[int, int, str, str | None]) -> None:
+        shape, number, node, actual_cpu = placed
         uid = f"{shape}-{number}"
         pod = PodInfo(pod_of(self.shapes[shape], uid, node=node, actual_cpu=actual_cpu))
         self.cache.set_pod(pod)

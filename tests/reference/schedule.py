@@ -39,9 +39,10 @@ def reference_schedule(hosts: Sequence[Host], pod: PodInfo, profile: Profile) ->
     """Decide for `pod` over `hosts`, which are in the order in which ties are broken."""
     decision = Decision()
     points = expand_plugins(profile.plugins, in_tree_extends, scheduler_name=profile.scheduler_name)
+    pinned = _pinned(pod) if "NodeAffinity" in [entry.name for entry in points["pre_filter"]] else None
     whole = _unsupported(pod)
-    if whole is None and "NodeAffinity" in [entry.name for entry in points["pre_filter"]]:
-        whole = _conflict(pod)
+    if whole is None and pinned is not None and not pinned:
+        whole = "NodeAffinity", ["pod affinity terms conflict"]
     if whole is not None:
         plugin, texts = whole
         for host in hosts:
@@ -50,7 +51,11 @@ def reference_schedule(hosts: Sequence[Host], pod: PodInfo, profile: Profile) ->
         decision.message = f"0/{len(hosts)} nodes are available: {', '.join(texts)}."
     else:
         for host in hosts:
-            _filter(decision, host, pod, profile, points["filter"])
+            if pinned is not None and host.name not in pinned:
+                reason = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
+                _reject(decision, host, "NodeAffinity", (UNRESOLVABLE, [reason]))
+            else:
+                _filter(decision, host, pod, profile, points["filter"])
         decision.message = _message(decision, len(hosts))
     if not hosts:
         decision.message = "no nodes available to schedule pods"
@@ -60,11 +65,6 @@ def reference_schedule(hosts: Sequence[Host], pod: PodInfo, profile: Profile) ->
 
 
 def _filter(decision: Decision, host: Host, pod: PodInfo, profile: Profile, order: Sequence[PluginEntry]) -> None:
-    pinned = _pinned(pod)
-    if pinned is not None and host.name not in pinned:
-        reason = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
-        _reject(decision, host, "NodeAffinity", (UNRESOLVABLE, [reason]))
-        return
     for entry in order:
         verdict = _verdict(entry.name, pod, host, profile)
         if verdict is not None:
@@ -152,11 +152,6 @@ def _unsupported(pod: PodInfo) -> tuple[str, list[str]] | None:
         return None
     texts = [f"pod has {what}, which bayplan does not schedule yet ({plugin})" for plugin, what in found]
     return " ".join(sorted({plugin for plugin, _ in found})), texts
-
-
-def _conflict(pod: PodInfo) -> tuple[str, list[str]] | None:
-    pinned = _pinned(pod)
-    return ("NodeAffinity", ["pod affinity terms conflict"]) if pinned is not None and not pinned else None
 
 
 def _pinned(pod: PodInfo) -> set[str] | None:

@@ -117,7 +117,9 @@ class Filtering:
         if self.rejection is not None:
             return Rejections(rows, np.full(len(rows), self.rejection.code, dtype=np.int8))
         first = self.rejected_by(rows)
-        codes = np.where(first == _PASSED, 0, self._codes[first, rows]).astype(np.int8)
+        codes = np.zeros(len(rows), dtype=np.int8)
+        rejected = first != _PASSED
+        codes[rejected] = self._codes[first[rejected], rows[rejected]]
         codes[self.narrowed_out(rows)] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
         return Rejections(rows, codes)
 
