@@ -172,6 +172,7 @@ exponents = st.builds("{}.{}{}{}".format, digits, digits, st.sampled_from("eE"),
 
 
 @given(numbers | exponents | st.integers(0, 2**70) | st.floats(0, 1e20))
+@example(2**56)
 @example("0.000000001000000000000000000000001Ei")
 @example("99999999999999999999999999.9999999999999999999999n")
 def test_amounts_agree_with_fractions(quantity):

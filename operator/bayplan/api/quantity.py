@@ -13,7 +13,8 @@ TOO_MUCH: int = MAX_AMOUNT + 1
 """Stands for every request above MAX_AMOUNT: no node has that much."""
 
 _NANO = 10**9
-_NANO_BOUND = TOO_MUCH * _NANO * 10
+_WHOLE_BOUND = TOO_MUCH * 10
+_NANO_BOUND = _WHOLE_BOUND * _NANO
 _NANO_BOUND_DIGITS = len(str(_NANO_BOUND))
 _MICRO = 10**6
 
@@ -53,7 +54,8 @@ def nano(quantity: Quantity) -> int:
     if quantity is None:
         return 0
     if type(quantity) is int:
-        return min(max(quantity, 0) * _NANO, _NANO_BOUND) if quantity < TOO_MUCH else _NANO_BOUND
+        # Compared before it is multiplied: the integer of a YAML file may have any length.
+        return max(quantity, 0) * _NANO if quantity < _WHOLE_BOUND else _NANO_BOUND
     if type(quantity) is float:
         return _nano_of_text(repr(quantity))
     raise _refusal(quantity)
