@@ -24,9 +24,10 @@ def node_of(client: ApiClient, namespace: str, name: str) -> str:
     return node
 
 
-def nodes_of(client: ApiClient, namespace: str) -> dict[str, str]:
-    """The node of every pod of a namespace by pod name, empty for pods without one."""
-    return {found["metadata"]["name"]: found["spec"].get("nodeName", "") for found in client.list("pods", namespace)}
+def nodes_bound(client: ApiClient, namespace: str) -> dict[str, str]:
+    """The node of every bound pod of a namespace, by the pod's name."""
+    bound = client.list("pods", namespace, fieldSelector="spec.nodeName!=")
+    return {found["metadata"]["name"]: found["spec"]["nodeName"] for found in bound}
 
 
 def wait_bound(
@@ -36,14 +37,14 @@ def wait_bound(
     wanted = set(names)
 
     def bound() -> dict[str, str] | None:
-        nodes = {name: node for name, node in nodes_of(client, namespace).items() if name in wanted and node}
-        return nodes if nodes.keys() == wanted else None
+        nodes = nodes_bound(client, namespace)
+        return {name: nodes[name] for name in wanted} if nodes.keys() >= wanted else None
 
     return wait_until(
         bound,
         f"binding of {len(wanted)} pods",
         timeout_seconds=timeout_seconds,
-        detail=lambda: str({name: node for name, node in nodes_of(client, namespace).items() if not node})[:500],
+        detail=lambda: f"{sorted(wanted - nodes_bound(client, namespace).keys())}"[:500],
     )
 
 

@@ -12,7 +12,7 @@ from e2e.scenarios.outcomes import (
     condition_of,
     events_of,
     node_of,
-    nodes_of,
+    nodes_bound,
     overcommitted,
     wait_bound,
     wait_event,
@@ -36,7 +36,7 @@ def test_every_pod_of_a_batch_is_bound_exactly_once_and_no_node_is_overcommitted
         assert_each_bound_once(recorder, [one["metadata"]["uid"] for one in created])
     assert overcommitted(client) == {}
     # 13 pods of 300m fill a node of 4 CPUs, so packed pods are on 8 nodes at most.
-    assert len(set(nodes_of(client, namespace).values())) == 8
+    assert len(set(nodes_bound(client, namespace).values())) == 8
 
 
 def test_a_bound_pod_gets_the_event_kube_scheduler_would_write(

@@ -4,7 +4,7 @@ import pytest
 from e2e.conftest import RunBayplan
 from e2e.controlplane.client import ApiClient
 from e2e.controlplane.objects import node, pod
-from e2e.scenarios.outcomes import configuration, node_of, nodes_of, profile, wait_bound, wait_event
+from e2e.scenarios.outcomes import configuration, node_of, nodes_bound, profile, wait_bound, wait_event
 
 pytestmark = pytest.mark.controlplane
 
@@ -46,7 +46,7 @@ def test_pods_that_waited_for_the_start_are_bound_by_priority(
         )
     run_bayplan()
     wait_bound(client, namespace, high)
-    assert [name for name, bound_to in nodes_of(client, namespace).items() if bound_to] == high
+    assert sorted(nodes_bound(client, namespace)) == high
 
 
 def test_a_pod_deleted_before_the_start_but_held_by_a_finalizer_is_only_reported(
