@@ -1,0 +1,43 @@
+from tests.builders import make_node, make_pod
+
+from bayplan.api.quantity import MAX_AMOUNT
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.scheduler.allocation import allocation_summary
+
+GPU = "example.com/gpu"
+
+
+def test_an_empty_cluster_has_nothing_to_allocate():
+    summary = allocation_summary(NodeTable())
+    assert (summary.nodes, summary.nodes_in_use, summary.allocatable, summary.requested) == (0, 0, {}, {"pods": 0})
+
+
+def test_nodes_with_a_pod_are_in_use_and_nodes_that_are_gone_count_for_nothing():
+    table = NodeTable()
+    table.set_node(make_node("used", cpu="4", memory="8", pods=10, allocatable={GPU: 2}))
+    table.set_node(make_node("free", cpu="2", memory="4", pods=5))
+    table.set_node(make_node("gone", cpu="7"))
+    for name, node in (("p", "used"), ("q", "used"), ("r", "gone"), ("s", "ghost")):
+        table.add_pod(PodInfo(make_pod(name, cpu="1500m", memory="2", requests={GPU: 1})), node)
+    table.drop_node("gone")
+    summary = allocation_summary(table)
+    assert (summary.nodes, summary.nodes_in_use) == (2, 1)
+    assert summary.requested == {"cpu": 3000, "memory": 4, GPU: 2, "pods": 2}
+    assert summary.allocatable == {"cpu": 6000, "memory": 12, GPU: 2, "pods": 15}
+    assert summary.allocatable_in_use == {"cpu": 4000, "memory": 8, GPU: 2, "pods": 10}
+
+
+def test_a_pod_that_asks_for_nothing_puts_its_node_in_use():
+    table = NodeTable()
+    table.set_node(make_node("n"))
+    table.add_pod(PodInfo(make_pod()), "n")
+    assert allocation_summary(table).nodes_in_use == 1
+
+
+def test_totals_of_absurd_nodes_are_exact():
+    table = NodeTable()
+    for i in range(200):
+        table.set_node(make_node(f"n{i}", memory="1e100"))
+    table.set_node(make_node("sane", memory="7"))
+    assert allocation_summary(table).allocatable["memory"] == 200 * MAX_AMOUNT + 7
