@@ -1,0 +1,42 @@
+"""The fake API server with the discovery that kopf reads before it watches."""
+
+from aiohttp import web
+from tests.faults.api_server import FakeApiServer, Object
+
+PODS = "/api/v1/pods"
+NODES = "/api/v1/nodes"
+
+_VERBS = ["get", "list", "watch", "patch"]
+_RESOURCES = [
+    {"name": "namespaces", "singularName": "namespace", "namespaced": False, "kind": "Namespace", "verbs": _VERBS},
+    {"name": "pods", "singularName": "pod", "namespaced": True, "kind": "Pod", "verbs": _VERBS},
+]
+_DISCOVERY = {
+    "/api": {"kind": "APIVersions", "versions": ["v1"]},
+    "/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": _RESOURCES},
+    "/apis": {"kind": "APIGroupList", "groups": []},
+}
+
+
+class KubernetesApi(FakeApiServer):
+    """A fake API server that kopf can start on."""
+
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
+        if request.path in _DISCOVERY:
+            return web.json_response(_DISCOVERY[request.path])
+        return await super()._serve(request)
+
+
+def pod(name: str, *, scheduler: str = "bayplan", cpu: str = "1", **spec: object) -> Object:
+    """A pending pod as the API server stores it."""
+    containers = [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]
+    return {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulerName": scheduler, "containers": containers, **spec},
+        "status": {"phase": "Pending"},
+    }
+
+
+def node(name: str, *, cpu: str = "4") -> Object:
+    """A node that takes pods."""
+    return {"metadata": {"name": name}, "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "110"}}}
