@@ -21,7 +21,7 @@ Rule = tuple[str, str, str]
 
 SHIPPED_RIGHTS: set[Rule] = {
     *(("", "pods", verb) for verb in ("get", "list", "watch")),
-    *(("", "nodes", verb) for verb in ("get", "list", "watch")),
+    *(("", "nodes", verb) for verb in ("list", "watch")),
     ("", "pods/binding", "create"),
     ("", "pods/status", "patch"),
     *(("events.k8s.io", "events", verb) for verb in ("create", "patch")),

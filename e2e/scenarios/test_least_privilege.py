@@ -1,0 +1,139 @@
+"""What the API server saw the scheduler do: no more than its role allows, and only what scheduling needs."""
+
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from e2e.conftest import StartControlPlane
+from e2e.controlplane.audit import AuditEvent
+from e2e.controlplane.bayplan_process import BayplanProcess
+from e2e.controlplane.client import ApiClient
+from e2e.controlplane.installation import NAMESPACE, SERVICE_ACCOUNT, install_bayplan
+from e2e.controlplane.objects import node, pod
+from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
+from e2e.scenarios.outcomes import assert_alive_without_a_traceback, wait_bound, wait_event, wait_refused
+
+pytestmark = pytest.mark.controlplane
+
+USER = f"system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}"
+DISCOVERY = re.compile(r"/api(/v1)?|/apis(/[a-z0-9.]+/v[a-z0-9]+)?")
+QUIET_SECONDS = 3.0
+BOUND = 30
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: what the service account asked for, and what is left of it."""
+
+    plane: ControlPlane
+    process: BayplanProcess
+    kubeconfig: Path
+    asked: list[AuditEvent]
+    asked_when_quiet: int
+
+    def writes(self) -> list[AuditEvent]:
+        return [event for event in self.asked if event.verb not in {"get", "list", "watch"}]
+
+
+def schedule_everything(client: ApiClient) -> None:
+    """Binds, failures, repeated failures, gates, deletions: all that makes a scheduler write."""
+    client.create_all("nodes", [node("n1"), node("n2", taints=[{"key": "kept", "effect": "NoSchedule"}])])
+    client.create_all("pods", [pod(f"p{index}", "default") for index in range(BOUND)])
+    client.create("pods", pod("big", "default", requests={"cpu": "100"}))
+    client.create("pods", pod("gated", "default", schedulingGates=[{"name": "example.com/gate"}]))
+    client.create("pods", pod("stranger", "default", scheduler="another"))
+    wait_bound(client, "default", [f"p{index}" for index in range(BOUND)])
+    wait_refused(client, "default", "big")
+    client.delete("pods", "p0", namespace="default", grace_seconds=0)
+    wait_event(client, "default", "big", "FailedScheduling", accept=lambda event: "series" in event)
+
+
+@pytest.fixture(scope="module")
+def run(start_control_plane: StartControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    plane = start_control_plane(ControlPlaneOptions(audit=True))
+    kubeconfig = install_bayplan(plane)
+    process = BayplanProcess(
+        tmp_path_factory.mktemp("least"), config=None, kubeconfig=kubeconfig, arguments=["--verbosity", "2"]
+    )
+    try:
+        process.wait_ready()
+        schedule_everything(plane.client)
+        time.sleep(1)
+        before = len(requests_of(plane))
+        time.sleep(QUIET_SECONDS)
+        quiet = len(requests_of(plane)) - before
+        assert_alive_without_a_traceback(process)
+        process.terminate()
+        assert process.wait(10) == 0
+        yield Run(plane, process, kubeconfig, requests_of(plane), quiet)
+    finally:
+        process.stop(10)
+
+
+def requests_of(plane: ControlPlane) -> list[AuditEvent]:
+    return [event for event in plane.audit_events() if event.user == USER]
+
+
+def rights(plane: ControlPlane) -> set[tuple[str, str]]:
+    """Verbs and resources of the shipped role; it names resources of two groups, of which none is in both."""
+    rules = json.loads(plane.kubectl("get", "clusterrole", "bayplan", "-o", "json"))["rules"]
+    return {(verb, resource) for rule in rules for verb in rule["verbs"] for resource in rule["resources"]}
+
+
+def test_every_request_is_one_the_shipped_role_allows_and_none_was_forbidden(run: Run) -> None:
+    used = {(event.verb, event.resource) for event in run.asked if event.resource}
+    assert used <= rights(run.plane)
+    # Every authenticated user may ask which resources there are.
+    assert all(DISCOVERY.fullmatch(event.uri) for event in run.asked if not event.resource)
+    assert [event.uri for event in run.asked if event.code in {401, 403}] == []
+
+
+def test_the_role_allows_nothing_the_scheduler_does_not_use(run: Run) -> None:
+    used = {(event.verb, event.resource) for event in run.asked}
+    # A pod is read only when the answer to its bind was lost.
+    assert rights(run.plane) - used == {("get", "pods")}
+
+
+def test_pods_are_written_by_bindings_and_status_patches_alone(run: Run) -> None:
+    written = Counter((event.verb, event.resource) for event in run.writes())
+    assert written.keys() == {
+        ("create", "pods/binding"),
+        ("patch", "pods/status"),
+        ("create", "events"),
+        ("patch", "events"),
+    }
+    assert written["create", "pods/binding"] == BOUND
+    assert {event.name for event in run.writes() if event.resource == "pods/status"} == {"big"}
+
+
+def test_each_pod_is_bound_by_one_request_that_names_its_uid(run: Run) -> None:
+    bindings = [event for event in run.writes() if event.resource == "pods/binding"]
+    assert Counter(event.key for event in bindings) == {f"default/p{index}": 1 for index in range(BOUND)}
+    assert all(event.code == 201 and event.document["metadata"]["uid"] for event in bindings)
+    assert not any({"labels", "annotations"} & event.document["metadata"].keys() for event in bindings)
+
+
+def test_a_status_patch_names_the_pods_uid_and_changes_one_condition(run: Run) -> None:
+    for event in run.writes():
+        if event.resource == "pods/status":
+            assert event.document.keys() == {"metadata", "status"}
+            assert event.document["metadata"].keys() == {"uid"}
+            assert [one["type"] for one in event.document["status"]["conditions"]] == ["PodScheduled"]
+
+
+def test_nothing_is_asked_while_nothing_happens(run: Run) -> None:
+    assert run.asked_when_quiet == 0
+
+
+def test_neither_the_token_nor_a_part_of_it_is_in_the_log(run: Run) -> None:
+    token: str = json.loads(run.kubeconfig.read_text())["users"][0]["user"]["token"]
+    log = run.process.log()
+    assert log
+    for part in token.split("."):
+        assert part not in log
+    assert "bearer" not in log.lower()
