@@ -75,14 +75,15 @@ class IntakeResync:
         What is scheduled before that may take the room of a pod of higher priority that is listed later.
         """
         listed = await self._pending()
-        missing = self._unknown(listed or {})
+        missing = list(self._unknown(listed or {}))
         loop = asyncio.get_running_loop()
         deadline = loop.time() + patience_seconds
         while missing and loop.time() < deadline:
-            await asyncio.sleep(_POLL_SECONDS)
-            left = {uid for uid in missing if not self._known(uid)}
-            if len(left) < len(missing):
-                missing, deadline = left, loop.time() + patience_seconds
+            if self._known(missing[-1]):
+                missing.pop()
+                deadline = loop.time() + patience_seconds
+            else:
+                await asyncio.sleep(_POLL_SECONDS)
 
     async def once(self) -> None:
         """Compare once; an API server that does not answer leaves everything as it is."""

@@ -34,6 +34,9 @@ class Evaluation:
         self._framework = framework
         self._nodes = nodes
         self._state: CycleState = {}
+        self._asks_every_cycle = any(
+            getattr(plugin, "reads", Reads.NODE) is Reads.CLUSTER for plugin in framework.pre_scores
+        )
         self.filtering = Filtering(framework, nodes, self._state)
         self._follower = RowFollower(nodes)
         self._skipped: set[str] = set()
@@ -94,10 +97,6 @@ class Evaluation:
             peak = int(entry.raw[rows].max(initial=0))
             result[entry.name] = entry.weight * entry.normalised(self._state, pod, self._nodes, rows, peak)
         return result
-
-    @property
-    def _asks_every_cycle(self) -> bool:
-        return any(getattr(plugin, "reads", Reads.NODE) is Reads.CLUSTER for plugin in self._framework.pre_scores)
 
     def _pre_score(self, pod: PodInfo) -> bool:
         """Ask the PreScore plugins; True if other scores are in force than last time."""

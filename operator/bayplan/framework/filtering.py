@@ -26,6 +26,7 @@ class Filtering:
         self._framework = framework
         self._nodes = nodes
         self._state = state
+        self._asks_every_cycle = any(_reads(plugin) is Reads.CLUSTER for plugin in framework.pre_filters)
         self._follower = RowFollower(nodes)
         self._filters: list[FilterPlugin] = []
         self._codes: NDArray[np.int8] = np.zeros((0, 0), dtype=np.int8)
@@ -149,10 +150,6 @@ class Filtering:
                 if held := int(np.count_nonzero(holds)):
                     reasons[text] = reasons.get(text, 0) + held
         return Diagnosis(count, reasons=reasons, rejector_plugins=frozenset(plugins))
-
-    @property
-    def _asks_every_cycle(self) -> bool:
-        return any(_reads(plugin) is Reads.CLUSTER for plugin in self._framework.pre_filters)
 
     def _pre_filter(self, pod: PodInfo) -> bool:
         """Ask the PreFilter plugins: they may reject the pod, narrow the search, or switch their filter off.
