@@ -47,6 +47,7 @@ _RESYNC_SECONDS = 60.0
 _INTAKE_PATIENCE_SECONDS = 3.0
 _DRAIN_BINDS_SECONDS = 15.0
 _DRAIN_CALLS_SECONDS = 5.0
+_OPERATOR_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +205,7 @@ class App:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._operator.join(_OPERATOR_SECONDS)
         await self._client.close()
         await self._events_client.close()
         await self._server.stop()

@@ -58,6 +58,8 @@ class OperatorThread:
 
     async def join(self, seconds: float) -> bool:
         """Wait for the thread's end without blocking the loop; False if it takes longer than `seconds`."""
+        if self._thread.ident is None:
+            return True
         await asyncio.get_running_loop().run_in_executor(None, self._thread.join, seconds)
         return not self._thread.is_alive()
 
