@@ -33,10 +33,10 @@ def test_an_assumed_pod_counts_until_it_is_forgotten():
     cache.assume_pod(info(cpu="1"), "a")
     assert (cpu_on(cache, "a"), cache.is_assumed("p"), cache.node_of("p")) == (1000, True, "a")
     assert cache.confirmed_node("p") is None
-    assert cache.sizes().assumed_pods == 1
+    assert (cache.sizes().assumed_pods, [pod.uid for pod in cache.assumed_pods()]) == (1, ["p"])
     cache.forget_pod("p")
     assert (cpu_on(cache, "a"), cache.node_of("p"), cache.pod("p")) == (0, None, None)
-    assert cache.sizes().assumed_pods == 0
+    assert (cache.sizes().assumed_pods, cache.assumed_pods()) == (0, [])
     cache.validate()
 
 
@@ -261,6 +261,7 @@ class CacheMachine(RuleBasedStateMachine):
         assert ours.node_count == len(self.nodes)
         sizes = self.cache.sizes()
         assert (sizes.pods, sizes.assumed_pods) == (len(self.placed), len(self.assumed))
+        assert {pod.uid for pod in self.cache.assumed_pods()} == self.assumed
         for name in {*self.nodes, *(name for _, name in self.placed.values())}:
             assert columns_of(ours, name) == columns_of(theirs, name)
         for uid, (pod, name) in self.placed.items():

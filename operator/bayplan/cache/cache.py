@@ -135,6 +135,10 @@ class Cache:
         placement = self._placements.get(uid)
         return None if placement is None else placement.pod
 
+    def assumed_pods(self) -> list[PodInfo]:
+        """The pods counted on the scheduler's word only; the check for pods that ended unseen asks about them."""
+        return [p.pod for p in self._placements.values() if p.assumed] if self._assumed else []
+
     def sizes(self) -> CacheSizes:
         """How many nodes and pods are held."""
         return CacheSizes(len(self.nodes), len(self._placements), self._assumed)

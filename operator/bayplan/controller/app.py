@@ -21,6 +21,7 @@ from bayplan.api.objects import Node, Pod
 from bayplan.api.reflector import Reflector
 from bayplan.cache.cache import Cache
 from bayplan.config.types import SchedulerConfiguration
+from bayplan.controller.assumed_pods import AssumedPods
 from bayplan.controller.handover import Handover
 from bayplan.controller.intake import Access, PendingPod, build_registry, field_selector, operator_settings
 from bayplan.controller.operator_thread import OperatorThread
@@ -124,15 +125,12 @@ class App:
             keep_undecodable=False,
             on_undecodable=self._undecodable("Node"),
         )
+        assigned = AssignedPodEvents(self.cache, self.queue, wake, self.metrics, on_gone=recorder.forget)
         self._pods = Reflector(
             credentials,
             "/api/v1/pods",
             Pod,
-            handler=ObservedHandler(
-                AssignedPodEvents(self.cache, self.queue, wake, self.metrics, on_gone=recorder.forget),
-                "AssignedPod",
-                self.metrics,
-            ),
+            handler=ObservedHandler(assigned, "AssignedPod", self.metrics),
             field_selector=_ASSIGNED,
             on_undecodable=self._undecodable("Pod"),
         )
@@ -143,6 +141,12 @@ class App:
             known=lambda uid: self.queue.get(uid) is not None or self.cache.node_of(uid) is not None,
             gone=self._pending.gone,
             changed=self._pending.changed,
+        )
+        self._assumed = AssumedPods(
+            self._client,
+            # A pod in flight is its bind's to look after.
+            assumed=lambda: [pod for pod in self.cache.assumed_pods() if self.queue.get(pod.uid) is None],
+            ended=assigned.on_delete,
         )
         handover: Handover[PendingPod] = Handover(self._take)
         access = Access(credentials.server, self._open_session)
@@ -173,6 +177,7 @@ class App:
                 self._operator.start()
                 self._spawn("scheduler", self._schedule())
                 self._spawn("resync", self._resync.run(_RESYNC_SECONDS))
+                self._spawn("assumed", self._assumed.run(_RESYNC_SECONDS))
                 await self._stop.wait()
         finally:
             await self._shut_down()
