@@ -95,7 +95,7 @@ def node_forms(draw: st.DrawFn) -> dict[str, Any]:
     return {
         "cpu": draw(_few([*["4", "8", "3999m"] * 6, "1", "0", None, ABSURD])),
         "memory": draw(_few([*["32Gi", "16Gi", "33333333333"] * 6, "1Gi", "0", None, ABSURD])),
-        "pods": draw(_few([*[110] * 12, 3, 1, 0])),
+        "pods": draw(_few([*[110] * 9, 2, 3, 4, 1, 0])),
         "allocatable": {name: amount for name, each in extras.items() if (amount := draw(_few(each))) is not None},
         "labels": labels,
         "taints": draw(st.one_of(st.just([]), _some(SOFT_TAINTS, 3), _some(SOFT_TAINTS, 3), _some(TAINTS, 3))),
@@ -175,6 +175,17 @@ def shapes(draw: st.DrawFn) -> dict[str, Any]:
     return shape
 
 
+@st.composite
+def similar_shapes(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Three shapes; the second, and often the third, differs from the first in one feature only."""
+    first = draw(shapes())
+    others = []
+    for alike in (True, draw(st.booleans())):
+        feature = draw(_few(list(FEATURES)))
+        others.append(first | {feature: draw(FEATURES[feature])} if alike else draw(shapes()))
+    return [first, *others]
+
+
 def _unsupported(rule: str) -> dict[str, Any]:
     if rule == "claim":
         return {"volumes": [Volume(name="v", persistent_volume_claim=PersistentVolumeClaimSource(claim_name="data"))]}
@@ -231,7 +242,7 @@ def profiles(draw: st.DrawFn) -> Profile:
         "NodeAffinity": NodeAffinityArgs(added),
     }
     # Without plugins that make others be asked again, each must hold its own.
-    left_out = draw(st.one_of(st.just([]), st.lists(_few(OPTIONAL), max_size=5, unique=True)))
+    left_out = draw(st.one_of(_few([[], ["ImageLocality"]]), st.lists(_few(OPTIONAL), max_size=5, unique=True)))
     weights = draw(st.lists(st.tuples(_few(SCORED), _few([1, 5, 50])), max_size=2, unique_by=lambda pair: pair[0]))
     plugins = merge_plugins(
         default_plugins(IMPLEMENTED_PLUGINS),

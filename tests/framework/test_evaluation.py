@@ -2,7 +2,7 @@ from unittest.mock import patch
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.framework.clusters import NODE_NAMES, node_forms, profiles, shapes
+from tests.framework.clusters import NODE_NAMES, node_forms, profiles, similar_shapes
 from tests.framework.worlds import World
 
 HOSTS = st.sampled_from([*NODE_NAMES, "ghost"])
@@ -13,7 +13,7 @@ UID = st.builds("{}-{}".format, SHAPE, NUMBER)
 INCOMING = st.builds("incoming-{}".format, st.integers(1, 15))
 
 FORMS = st.lists(node_forms(), min_size=5, max_size=5)
-WANTED = st.lists(shapes(), min_size=3, max_size=3)
+WANTED = similar_shapes()
 PLACED = st.tuples(SHAPE, NUMBER, HOSTS, st.sampled_from([None, None, "2", "100m"]))
 
 CHANGES = st.one_of(
