@@ -249,6 +249,15 @@ async def test_an_api_server_out_of_reach_is_an_error():
         assert s.ambiguous == 0
 
 
+async def test_an_api_server_out_of_reach_while_in_doubt_leaves_the_doubt():
+    # The first post may still be on its way through the server, so that only the pod itself can tell.
+    hows = {"POST": iter(["lost before", "unreachable", "ok"]), "GET": iter(["ok", "unreachable", "ok"])}
+    api = Script(lambda method: next(hows[method]))
+    binder = Binder(api, node_exists=lambda _: True, confirmed_node=lambda _: None, on_ambiguous=lambda: None)
+    assert await binder.bind(BINDING) is BindResult.BOUND
+    assert next(hows["POST"], None) is None
+
+
 async def test_an_api_server_that_fails_every_bind_does_not_hold_the_worker_for_ever():
     async with scene() as s:
         s.fail(Refuse(500, "InternalError"), times=100)

@@ -1,5 +1,5 @@
 import pytest
-from tests.builders import make_node, make_pod
+from tests.builders import make_node, make_pod, make_term
 
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
@@ -74,6 +74,13 @@ def test_a_search_that_finds_too_few_has_seen_every_node():
     assert scene.choose(node_selector={"third": "0"}) == ("n102", 67)
     # It went once around, so the next one starts at the same place.
     assert scene.choose() == ("n100", 100)
+
+
+def test_a_search_among_named_nodes_moves_the_start_by_how_many_it_saw():
+    scene = Scene(300, 40)
+    named = [make_term("third In 0", fields=[f"metadata.name In n{i}"]) for i in range(150)]
+    assert scene.choose(node_affinity=named) == ("n0", 50)
+    assert scene.choose() == ("n150", 120)
 
 
 def test_small_clusters_are_always_searched_whole():
