@@ -5,6 +5,7 @@ import gc
 import logging
 import signal
 import socket
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -45,6 +46,9 @@ logger = logging.getLogger(__name__)
 
 _ASSIGNED = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 _RESYNC_SECONDS = 60.0
+_SWITCH_SECONDS = 0.0005
+# Room held for a pod that is gone is worth more than the few reads a late watch costs.
+_ASSUMED_CHECK_SECONDS = 15.0
 _INTAKE_PATIENCE_SECONDS = 3.0
 _DRAIN_BINDS_SECONDS = 15.0
 _DRAIN_CALLS_SECONDS = 5.0
@@ -165,6 +169,9 @@ class App:
         for signum in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(signum, self._stop.set)
         await self._server.start(self._options.bind_address, self._options.http_port)
+        # Each answer of the API server comes through a thread that needs the interpreter lock. At the default of 5 ms a
+        # switch, busy decisions and kopf's thread would let through two hundred answers a second.
+        sys.setswitchinterval(_SWITCH_SECONDS)
         self._dispatcher.start()
         self._spawn("nodes", self._nodes.run())
         self._spawn("pods", self._pods.run())
@@ -177,7 +184,7 @@ class App:
                 self._operator.start()
                 self._spawn("scheduler", self._schedule())
                 self._spawn("resync", self._resync.run(_RESYNC_SECONDS))
-                self._spawn("assumed", self._assumed.run(_RESYNC_SECONDS))
+                self._spawn("assumed", self._assumed.run(_ASSUMED_CHECK_SECONDS))
                 await self._stop.wait()
         finally:
             await self._shut_down()
