@@ -112,8 +112,6 @@ def operator_settings(scheduler_names: Collection[str]) -> kopf.OperatorSettings
     settings.posting.enabled = False
     settings.scanning.disabled = True
     settings.queueing.worker_limit = None
-    # A worker idles this long for its pod's next event; the default of 5 s keeps thousands of tasks around.
-    settings.queueing.idle_timeout = 1.0
     settings.networking.error_backoffs = (0.5, 1, 2, 4, 8, 15)
     # kopf would SIGKILL the whole process; ending it is the run command's business.
     settings.process.ultimate_exiting_timeout = None
