@@ -12,7 +12,16 @@ from e2e.controlplane.waiting import wait_until
 
 WAIT_SECONDS = 40.0
 
-_SUFFIXES = {"": 1, "m": Fraction(1, 1000), "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+_SUFFIXES: dict[str, int | Fraction] = {
+    "": 1,
+    "m": Fraction(1, 1000),
+    "k": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "Ki": 2**10,
+    "Mi": 2**20,
+    "Gi": 2**30,
+}
 _AMOUNT = re.compile(r"(\d+)([a-zA-Z]*)")
 _RECORD = re.compile(r"^\d{4}-\d\d-\d\d [\d:,]+ (?=[DIWEC] )", re.MULTILINE)
 _SAMPLE = re.compile(r"([a-z_]+)(?:\{(.*)\})? (\S+)")

@@ -127,7 +127,8 @@ def test_binds_of_which_the_answer_is_lost_or_bad_happen_exactly_once(
 def test_a_watch_that_breaks_in_any_way_is_taken_up_again(
     client: ApiClient, namespace: str, proxy: FaultyProxy, proxied: BayplanProcess, watches: Match
 ) -> None:
-    for number, fault in enumerate((StreamError(410), Refuse(503), CutLine(), StreamError(500))):
+    faults: list[Fault] = [StreamError(410), Refuse(503), CutLine(), StreamError(500)]
+    for number, fault in enumerate(faults):
         small, large = f"small-{number}", f"large-{number}"
         client.create("nodes", node(small, cpu="1"))
         client.create("pods", pod(f"first-{number}", namespace, requests=ONE_CPU))

@@ -1,6 +1,7 @@
 """The API server is not there, goes away, or loses nodes while pods are bound."""
 
 import time
+from functools import partial
 
 import pytest
 from e2e.conftest import RunBayplan
@@ -39,7 +40,7 @@ def test_bayplan_started_before_the_api_server_waits_and_then_works(
     try:
         patient, impatient = (run_bayplan(configuration(), wait_ready=False) for _ in range(2))
         for one in (patient, impatient):
-            wait_until(lambda one=one: is_healthy(one.http_port, path="/livez"), "liveness", detail=one.log_tail)
+            wait_until(partial(is_healthy, one.http_port, path="/livez"), "liveness", detail=one.log_tail)
         assert patient.get("/readyz")[0] == 500
         impatient.terminate()
         assert impatient.wait(EXIT_SECONDS) == 0, impatient.log_tail()

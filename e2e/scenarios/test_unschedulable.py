@@ -148,6 +148,11 @@ def set_spec(name: str, **spec: object) -> Callable[[ApiClient, str], object]:
     return lambda client, _: client.patch("nodes", name, {"spec": spec})
 
 
+def replace_node(client: ApiClient, _: str) -> None:
+    client.delete("nodes", "n1")
+    client.create("nodes", node("n1", cpu="4"))
+
+
 def add_toleration(client: ApiClient, namespace: str) -> None:
     tolerations = client.get("pods", "waiting", namespace)["spec"]["tolerations"]
     change = {"spec": {"tolerations": [*tolerations, {"key": TAINT["key"], "operator": "Exists"}]}}
@@ -210,7 +215,7 @@ WAKES = {
     "the pod gets a toleration": Wake([node("n1", taints=[TAINT])], add_toleration, "untolerated taint"),
     "a node is replaced": Wake(
         [node("n1", cpu="1")],
-        lambda client, _: (client.delete("nodes", "n1"), client.create("nodes", node("n1", cpu="4"))),
+        replace_node,
         "Insufficient cpu",
         spec={"requests": {"cpu": "2"}},
     ),
