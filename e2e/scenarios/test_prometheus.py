@@ -1,7 +1,8 @@
-"""A real Prometheus scrapes the scheduler's port and answers every query of the dashboard."""
+"""A real Prometheus scrapes a scheduler at work and answers every query of the dashboard."""
 
 import asyncio
 import contextlib
+import itertools
 import json
 import math
 import os
@@ -14,17 +15,25 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from e2e.controlplane.bayplan_process import BayplanProcess
 from e2e.controlplane.health import get_local, is_healthy
+from e2e.controlplane.objects import node, pod
+from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.process import Process, free_ports
 from e2e.controlplane.waiting import wait_until
+from e2e.scenarios.outcomes import assert_alive_without_a_traceback, configuration, wait_bound
 from tests.server.samples import metrics, observe_a_bound_pod, observe_a_rejected_pod, observe_everything
 
 from bayplan.server.health import HealthChecks
 from bayplan.server.http import HttpServer
 
+pytestmark = pytest.mark.controlplane
+
 DASHBOARD = Path(__file__).parents[2] / "manifests/dashboards/bayplan.json"
 JOB = "bayplan"
+SAMPLE_JOB = "sample"
 VARIABLES = {"$job": JOB, "$instance": ".+", "$__rate_interval": "10s"}
+PODS_AT_ONCE = 10
 START_SECONDS = 60.0
 DATA_SECONDS = 30.0
 STOP_SECONDS = 10.0
@@ -85,8 +94,8 @@ async def serving_with_traffic() -> AsyncIterator[int]:
 
 
 @pytest.fixture(scope="module")
-def scheduler_port() -> Iterator[int]:
-    """The HTTP port of a scheduler that has work; any port that serves the same metrics will do."""
+def sample_port() -> Iterator[int]:
+    """The HTTP port of metrics with known figures, of no scheduler."""
     started: list[int] = []
     ready, done = threading.Event(), threading.Event()
 
@@ -104,6 +113,43 @@ def scheduler_port() -> Iterator[int]:
     finally:
         done.set()
         thread.join()
+
+
+@pytest.fixture(scope="module")
+def busy_scheduler(
+    control_plane: ControlPlane, bayplan_identity: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BayplanProcess]:
+    """A running bayplan with pods that come and go, one that never fits, and too small a request rate for them."""
+    client, directory = control_plane.client, tmp_path_factory.mktemp("busy")
+    config = directory / "config.json"
+    config.write_text(json.dumps(configuration(qps=PODS_AT_ONCE)))
+    stop = threading.Event()
+
+    def traffic() -> None:
+        for turn in itertools.count():
+            names = [f"turn-{turn}-{index}" for index in range(PODS_AT_ONCE * 2)]
+            client.create_all("pods", [pod(name, "default") for name in names])
+            wait_bound(client, "default", names)
+            client.delete_all("pods", "default")
+            client.create("pods", pod(f"never-{turn}", "default", requests={"cpu": "1000"}))
+            if stop.wait(0.5):
+                return
+
+    process = BayplanProcess(directory, config=config, kubeconfig=bayplan_identity)
+    thread = threading.Thread(target=traffic)
+    try:
+        process.wait_ready()
+        client.create_all("nodes", [node(f"busy-{index}") for index in range(3)])
+        thread.start()
+        yield process
+        assert_alive_without_a_traceback(process)
+    finally:
+        stop.set()
+        if thread.ident is not None:
+            thread.join()
+        process.stop(STOP_SECONDS)
+        client.delete_all("nodes")
+        client.delete_all("pods", "default")
 
 
 @pytest.fixture(scope="session")
@@ -128,14 +174,18 @@ def prometheus_binaries() -> None:
 
 @pytest.fixture(scope="module")
 def prometheus(
-    prometheus_binaries: None, scheduler_port: int, tmp_path_factory: pytest.TempPathFactory
+    prometheus_binaries: None,
+    busy_scheduler: BayplanProcess,
+    sample_port: int,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Prometheus]:
-    """Prometheus with nothing but the scheduler to scrape, once a second."""
+    """Prometheus with the scheduler and the sample to scrape, once a second."""
     directory = tmp_path_factory.mktemp("prometheus")
     config = directory / "prometheus.yml"
-    scrape = {"job_name": JOB, "static_configs": [{"targets": [f"127.0.0.1:{scheduler_port}"]}]}
+    ports = {JOB: busy_scheduler.metrics_port, SAMPLE_JOB: sample_port}
+    scrapes = [{"job_name": job, "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]} for job, port in ports.items()]
     # JSON is YAML too.
-    config.write_text(json.dumps({"global": {"scrape_interval": "1s"}, "scrape_configs": [scrape]}))
+    config.write_text(json.dumps({"global": {"scrape_interval": "1s"}, "scrape_configs": scrapes}))
     (port,) = free_ports(1)
     process = Process(
         "prometheus",
@@ -165,9 +215,10 @@ def prometheus(
 def test_prometheus_scrapes_without_an_error(prometheus: Prometheus) -> None:
     def scraped() -> list[tuple[str, str]]:
         targets = prometheus.api("targets", state="active")["activeTargets"]
-        return [(one["health"], one["lastError"]) for one in targets if one["health"] != "unknown"]
+        known = [(one["health"], one["lastError"]) for one in targets if one["health"] != "unknown"]
+        return known if len(known) == 2 else []
 
-    assert wait_until(scraped, "the first scrape", timeout_seconds=START_SECONDS) == [("up", "")]
+    assert wait_until(scraped, "the first scrapes", timeout_seconds=START_SECONDS) == [("up", "")] * 2
 
 
 @pytest.mark.parametrize("query", dashboard_queries())
@@ -184,16 +235,21 @@ def test_prometheus_answers_a_query_of_the_dashboard_with_data(prometheus: Prome
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        ('max(bayplan_nodes_in_use{job="bayplan"})', 4.0),
-        ('max(bayplan_allocation_ratio{job="bayplan", resource="cpu"})', 0.75),
+        ('max(bayplan_nodes_in_use{job="sample"})', 4.0),
+        ('max(bayplan_allocation_ratio{job="sample", resource="cpu"})', 0.75),
     ],
 )
 def test_prometheus_reads_the_packing_as_it_is(prometheus: Prometheus, query: str, expected: float) -> None:
     assert wait_until(lambda: prometheus.values(query), query, timeout_seconds=DATA_SECONDS) == [expected]
 
 
-def test_promtool_finds_no_fault_in_the_metrics(prometheus_binaries: None, scheduler_port: int) -> None:
-    status, text = get_local(scheduler_port, "/metrics")
-    assert status == 200
-    checked = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
-    assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
+def test_promtool_finds_no_fault_in_the_metrics(
+    prometheus_binaries: None, busy_scheduler: BayplanProcess, sample_port: int
+) -> None:
+    for port in (busy_scheduler.metrics_port, sample_port):
+        status, text = get_local(port, "/metrics")
+        assert status == 200
+        checked = subprocess.run(
+            ["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False
+        )
+        assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")

@@ -176,7 +176,7 @@ class Scheduler:
         try:
             # Deleted while the bind waited for its turn: nothing is left to post.
             gone = self._queue.get(pod.uid) is None
-            result = BindResult.GONE if gone else await self._binder.bind(binding)
+            result = BindResult.GONE if gone else await self._run_bind(queued.profile, binding)
         except Exception as error:
             if not isinstance(error, BindError):
                 logger.exception("bind failed unexpectedly pod=%r", pod.key)
@@ -198,6 +198,18 @@ class Scheduler:
             self._unreserve(framework.reserves, queued, binding.node_name, Status())
             self._release(queued)
             self._queue.done(pod.uid)
+
+    async def _run_bind(self, profile: str, binding: Binding) -> BindResult:
+        """Bind, and tell how long that took, doubts and their resolution included."""
+        posted = self._clock()
+        status = "Error"
+        try:
+            result = await self._binder.bind(binding)
+            if result is BindResult.BOUND:
+                status = "Success"
+            return result
+        finally:
+            self._observer.extension_point("Bind", status, profile, self._clock() - posted)
 
     def _bound(self, queued: QueuedPodInfo, framework: Framework, binding: Binding, started: float) -> None:
         pod = queued.pod_info
