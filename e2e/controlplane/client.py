@@ -5,6 +5,7 @@ import http.client
 import json
 import queue
 import ssl
+import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -24,6 +25,7 @@ _GROUPS = {
 }
 _PREFIXES = {resource: prefix for prefix, resources in _GROUPS.items() for resource in resources}
 _LIST_PAGE = 2000
+_IDLE_SECONDS = 30.0
 
 
 class ApiError(RuntimeError):
@@ -52,7 +54,7 @@ class ApiClient:
         self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 443
         self._tls = tls
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._idle: queue.LifoQueue[http.client.HTTPSConnection] = queue.LifoQueue()
+        self._idle: queue.LifoQueue[tuple[http.client.HTTPSConnection, float]] = queue.LifoQueue()
 
     def connect(self, timeout_seconds: float = 60.0) -> http.client.HTTPSConnection:
         """Returns a new connection that the caller owns; it opens with its first request."""
@@ -77,10 +79,7 @@ class ApiClient:
         headers = {**self._headers, "Accept": "application/json"}
         if data is not None:
             headers["Content-Type"] = content_type
-        try:
-            connection = self._idle.get_nowait()
-        except queue.Empty:
-            connection = self.connect()
+        connection = self._take_idle() or self.connect()
         try:
             connection.request(method, path, body=data, headers=headers)
             response = connection.getresponse()
@@ -88,8 +87,19 @@ class ApiClient:
         except BaseException:
             connection.close()
             raise
-        self._idle.put(connection)
+        self._idle.put((connection, time.monotonic()))
         return response.status, content
+
+    def _take_idle(self) -> http.client.HTTPSConnection | None:
+        """A kept connection the server will not have closed yet for idling."""
+        while True:
+            try:
+                connection, since = self._idle.get_nowait()
+            except queue.Empty:
+                return None
+            if time.monotonic() - since < _IDLE_SECONDS:
+                return connection
+            connection.close()
 
     def request(self, method: str, path: str, body: object = None, content_type: str = "application/json") -> Object:
         """Does one request and returns the decoded reply.
@@ -177,4 +187,4 @@ class ApiClient:
         """Closes the idle connections; the client stays usable."""
         with contextlib.suppress(queue.Empty):
             while True:
-                self._idle.get_nowait().close()
+                self._idle.get_nowait()[0].close()
