@@ -50,8 +50,9 @@ _SWITCH_SECONDS = 0.0005
 # Room held for a pod that is gone is worth more than the few reads a late watch costs.
 _ASSUMED_CHECK_SECONDS = 15.0
 _INTAKE_PATIENCE_SECONDS = 3.0
-_DRAIN_BINDS_SECONDS = 15.0
-_DRAIN_CALLS_SECONDS = 5.0
+# Together under ten seconds, API server or not: a Deployment's grace period is thirty.
+_DRAIN_BINDS_SECONDS = 7.0
+_DRAIN_CALLS_SECONDS = 2.0
 _OPERATOR_SECONDS = 2.0
 
 
