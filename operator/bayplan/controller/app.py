@@ -5,7 +5,6 @@ import gc
 import logging
 import signal
 import socket
-import sys
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -46,7 +45,6 @@ logger = logging.getLogger(__name__)
 
 _ASSIGNED = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 _RESYNC_SECONDS = 60.0
-_SWITCH_SECONDS = 0.0005
 # Room held for a pod that is gone is worth more than the few reads a late watch costs.
 _ASSUMED_CHECK_SECONDS = 15.0
 _INTAKE_PATIENCE_SECONDS = 3.0
@@ -170,9 +168,6 @@ class App:
         for signum in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(signum, self._stop.set)
         await self._server.start(self._options.bind_address, self._options.http_port)
-        # Each answer of the API server comes through a thread that needs the interpreter lock. At the default of 5 ms a
-        # switch, busy decisions and kopf's thread would let through two hundred answers a second.
-        sys.setswitchinterval(_SWITCH_SECONDS)
         self._dispatcher.start()
         self._spawn("nodes", self._nodes.run())
         self._spawn("pods", self._pods.run())
