@@ -53,6 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     command without a word.
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
+    # Integer columns need no BLAS; its idle threads would still spin and take memory.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A name from a file must not end the command because the terminal cannot show it.
         sys.stdout.reconfigure(errors="backslashreplace")

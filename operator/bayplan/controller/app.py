@@ -22,9 +22,8 @@ from bayplan.api.reflector import Reflector
 from bayplan.cache.cache import Cache
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.assumed_pods import AssumedPods
-from bayplan.controller.handover import Handover
 from bayplan.controller.intake import Access, PendingPod, build_registry, field_selector, operator_settings
-from bayplan.controller.operator_thread import OperatorThread
+from bayplan.controller.operator_task import OperatorTask
 from bayplan.controller.resync import IntakeResync
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -47,6 +46,7 @@ _ASSIGNED = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 _RESYNC_SECONDS = 60.0
 # Room held for a pod that is gone is worth more than the few reads a late watch costs.
 _ASSUMED_CHECK_SECONDS = 15.0
+_YOUNG_OBJECTS = 20_000
 _INTAKE_PATIENCE_SECONDS = 3.0
 # Together under ten seconds, API server or not: a Deployment's grace period is thirty.
 _DRAIN_BINDS_SECONDS = 7.0
@@ -151,10 +151,12 @@ class App:
             assumed=lambda: [pod for pod in self.cache.assumed_pods() if self.queue.get(pod.uid) is None],
             ended=assigned.on_delete,
         )
-        handover: Handover[PendingPod] = Handover(self._take)
         access = Access(credentials.server, self._open_session)
-        self._operator = OperatorThread(lambda: build_registry(access, handover.put), lambda: operator_settings(names))
-        self._loop = asyncio.get_running_loop()
+        self._operator = OperatorTask(
+            lambda: build_registry(access, self._take),
+            lambda: operator_settings(names),
+            keep_signals=self._heed_signals,
+        )
         self._last_token: str | None = None
         self._health = HealthChecks()
         self._health.add_readiness("nodes-synced", lambda: None if self._nodes.synced else "nodes are not listed yet")
@@ -164,9 +166,7 @@ class App:
 
     async def run(self) -> int:
         """Schedule until told to stop; 0 after a signal, 1 if a part that must not end did."""
-        loop = asyncio.get_running_loop()
-        for signum in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(signum, self._stop.set)
+        self._heed_signals()
         await self._server.start(self._options.bind_address, self._options.http_port)
         self._dispatcher.start()
         self._spawn("nodes", self._nodes.run())
@@ -177,6 +177,8 @@ class App:
                 # What was listed stays: keep the collector from walking it at every full collection.
                 gc.collect()
                 gc.freeze()
+                # Most of what a pod makes dies by reference count before a collection this rare would look at it.
+                gc.set_threshold(_YOUNG_OBJECTS, 20, 50)
                 self._operator.start()
                 self._spawn("scheduler", self._schedule())
                 self._spawn("resync", self._resync.run(_RESYNC_SECONDS))
@@ -188,6 +190,11 @@ class App:
             logger.critical("ending because a part failed error=%r", self._failed)
             return 1
         return 0
+
+    def _heed_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(signum, self._stop.set)
 
     async def _synced(self) -> bool:
         """Wait for both caches; False if told to stop first."""
@@ -234,7 +241,7 @@ class App:
         self._tasks.append(asyncio.create_task(guarded(), name=name))
 
     def _take(self, told: PendingPod) -> None:
-        """One message of the intake, on the scheduler's loop."""
+        """One message of the intake."""
         if told.pod is not None:
             self._pending.changed(told.pod)
             return
@@ -244,12 +251,11 @@ class App:
         self._pending.gone(told.uid)
 
     async def _open_session(self) -> aiohttp.ClientSession:
-        """A session for kopf, made on kopf's loop, with a token asked for on ours.
+        """A session for kopf.
 
         kopf logs in again when a session was refused, so a second call means the token of the first is no good.
         """
-        wanted = asyncio.run_coroutine_threadsafe(self._token(), self._loop)
-        token = await asyncio.wrap_future(wanted)
+        token = await self._token()
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=self._credentials.ssl_context()),
             headers={"User-Agent": f"bayplan/{__version__} kopf"}

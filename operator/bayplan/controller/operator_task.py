@@ -1,0 +1,158 @@
+"""Runs the kopf operator as a task beside the scheduler's, and starts it again whenever it ends."""
+
+import asyncio
+import contextvars
+import logging
+import time
+from collections.abc import Callable, Collection, Coroutine, Generator, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+from weakref import WeakSet
+
+import kopf
+
+logger = logging.getLogger(__name__)
+
+_FIRST_PAUSE_SECONDS = 1.0
+_MAX_PAUSE_SECONDS = 30.0
+_STEADY_SECONDS = 60.0
+
+Work = Coroutine[Any, Any, Any] | Generator[Any, None, Any]
+_inside_kopf = contextvars.ContextVar("inside_kopf", default=False)
+
+
+class OperatorTask:
+    """Keeps a kopf operator running until stopped.
+
+    kopf ends its operator on many faults that pass (a broken line, a 5xx that lasts, a token not renewed yet), and on
+    ending it cancels every task born on its loop meanwhile that it is not told to leave alone. It is told to leave
+    alone all that it did not spawn itself, so watches, binds and probes go on. After each start kopf lists all pods
+    anew, so nothing is missed; what vanished meanwhile is the resync's to find.
+
+    `keep_signals` is called after each start: kopf takes SIGTERM and SIGINT for itself, and here they are not its.
+    """
+
+    def __init__(
+        self,
+        registry: Callable[[], kopf.OperatorRegistry],
+        settings: Callable[[], kopf.OperatorSettings],
+        *,
+        keep_signals: Callable[[], None],
+    ) -> None:
+        self._registry = registry
+        self._settings = settings
+        self._keep_signals = keep_signals
+        self._ready = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = False
+        self.restarts = 0
+
+    def start(self) -> None:
+        """Start the operator."""
+        for name in ("kopf", "kopf.objects", "kopf.activities"):
+            logging.getLogger(name).setLevel(logging.ERROR)
+        if not self._stopping:
+            self._task = asyncio.create_task(self._run(), name="kopf")
+
+    @property
+    def ready(self) -> bool:
+        """Whether an operator is up."""
+        return self._ready.is_set()
+
+    def stop(self) -> None:
+        """Tell the operator to end; `join` waits for it."""
+        self._stopping = True
+        if self._task is not None:
+            self._task.cancel()
+
+    async def join(self, seconds: float) -> bool:
+        """Wait for the operator's end; False if it takes longer than `seconds`."""
+        if self._task is None:
+            return True
+        done, _ = await asyncio.wait([self._task], timeout=seconds)
+        return bool(done)
+
+    async def _run(self) -> None:
+        pause = _FIRST_PAUSE_SECONDS
+        while True:
+            started = time.monotonic()
+            problem = "it returned"
+            try:
+                await self._operate()
+            except (Exception, asyncio.CancelledError) as error:
+                # kopf may also end by a cancellation of its own making.
+                if self._stopping:
+                    raise
+                problem = f"{type(error).__name__}: {error}"
+            finally:
+                self._ready.clear()
+            self.restarts += 1
+            if time.monotonic() - started >= _STEADY_SECONDS:
+                pause = _FIRST_PAUSE_SECONDS
+            logger.warning("kopf operator ended and is started again problem=%r pause=%.0fs", problem, pause)
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _MAX_PAUSE_SECONDS)
+
+    async def _operate(self) -> None:
+        # Not kopf's stop flag: what waits for it outlives an operator that fails, so the next would never start.
+        with _births_recorded() as born:
+            tasks = await kopf.spawn_tasks(
+                registry=self._registry(),
+                settings=self._settings(),
+                clusterwide=True,
+                standalone=True,
+                ready_flag=self._ready,
+            )
+            self._keep_signals()
+            await kopf.run_tasks(tasks, ignored=_AllBut(born))
+
+
+class _AllBut(Collection["asyncio.Task[Any]"]):
+    """Every task except some, as kopf is told what to leave alone; only membership means anything."""
+
+    def __init__(self, tasks: Collection["asyncio.Task[Any]"]) -> None:
+        self._tasks = tasks
+
+    def __contains__(self, task: object) -> bool:
+        return task not in self._tasks
+
+    def __iter__(self) -> Iterator["asyncio.Task[Any]"]:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+
+@contextmanager
+def _births_recorded() -> Iterator[Collection["asyncio.Task[Any]"]]:
+    """The tasks spawned, directly or by one another, from inside the block, however long they live.
+
+    A task inherits the context of its creator, so a context variable tells them from tasks born at the same time
+    elsewhere on the loop.
+    """
+    loop = asyncio.get_running_loop()
+    born: WeakSet[asyncio.Task[Any]] = WeakSet()
+
+    def factory(
+        loop: asyncio.AbstractEventLoop,
+        work: Work,
+        **options: Any,  # noqa: ANN401  whatever this Python's create_task passes on
+    ) -> asyncio.Task[Any]:
+        task = asyncio.Task(work, loop=loop, **options)
+        context = options.get("context")
+        if _inside_kopf.get() if context is None else context.get(_inside_kopf, False):
+            born.add(task)
+        return task
+
+    previous = loop.get_task_factory()
+    loop.set_task_factory(factory)
+    token = _inside_kopf.set(True)
+    try:
+        yield born
+    finally:
+        with suppress(ValueError):  # The block was left in another context.
+            _inside_kopf.reset(token)
+        loop.set_task_factory(previous)
+
+
+__all__ = ["OperatorTask"]
