@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from bayplan.api.objects import Node, Pod
+from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 
@@ -44,6 +45,7 @@ class Cache:
 
     def __init__(self) -> None:
         self.nodes = NodeTable()
+        self.listers = Listers()
         self._placements: dict[str, _Placement] = {}
         self._assumed = 0
 

@@ -74,7 +74,7 @@ class App:
         names = frozenset(profile.scheduler_name for profile in configuration.profiles)
 
         self.cache = Cache()
-        frameworks = build_frameworks(configuration, self.cache.nodes)
+        frameworks = build_frameworks(configuration, self.cache.nodes, self.cache.listers)
         self.metrics = SchedulerMetrics(
             profiles=sorted(names),
             sources=StateSources(

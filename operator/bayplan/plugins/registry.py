@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from bayplan.cache.listers import Listers
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.config.plugin_args import default_args
@@ -38,6 +39,7 @@ class Handle:
 
     nodes: NodeTable
     index: NodeIndex
+    listers: Listers
 
 
 Factory = Callable[[Any, Handle], Plugin]
@@ -85,13 +87,15 @@ def in_tree_extends(name: str, point: str) -> bool:
     return extends(IN_TREE[name].type, point)
 
 
-def build_frameworks(configuration: SchedulerConfiguration, nodes: NodeTable) -> dict[str, Framework]:
-    """The framework of each profile by schedulerName; all share one index of the node table.
+def build_frameworks(
+    configuration: SchedulerConfiguration, nodes: NodeTable, listers: Listers | None = None
+) -> dict[str, Framework]:
+    """The framework of each profile by schedulerName; all share one index of the node table, and the listers.
 
     Raises:
         ConfigurationError: a profile's plugin sets do not work out; every complaint of every profile.
     """
-    handle = Handle(nodes, NodeIndex(nodes))
+    handle = Handle(nodes, NodeIndex(nodes), listers or Listers())
     expanded = expand_profiles(configuration, in_tree_extends)
     return {
         profile.scheduler_name: _build(profile, expanded[profile.scheduler_name], handle)
@@ -99,14 +103,14 @@ def build_frameworks(configuration: SchedulerConfiguration, nodes: NodeTable) ->
     }
 
 
-def build_framework(profile: Profile, nodes: NodeTable, index: NodeIndex) -> Framework:
+def build_framework(profile: Profile, nodes: NodeTable, index: NodeIndex, listers: Listers | None = None) -> Framework:
     """The framework of one profile over a table and its index.
 
     Raises:
         ConfigurationError: with kube-scheduler's start-up texts.
     """
     expanded = expand_plugins(profile.plugins, in_tree_extends, scheduler_name=profile.scheduler_name)
-    return _build(profile, expanded, Handle(nodes, index))
+    return _build(profile, expanded, Handle(nodes, index, listers or Listers()))
 
 
 def _build(profile: Profile, expanded: Mapping[str, tuple[PluginEntry, ...]], handle: Handle) -> Framework:

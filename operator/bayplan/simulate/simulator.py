@@ -73,7 +73,7 @@ class Simulator:
         self._clock = clock
         self._seconds = 0.0
         self.cache = Cache()
-        self._frameworks = build_frameworks(configuration, self.cache.nodes)
+        self._frameworks = build_frameworks(configuration, self.cache.nodes, self.cache.listers)
         self._cycle = SchedulingCycle(self.cache.nodes)
         self._now = 0.0
         first = next(iter(self._frameworks.values()))

@@ -1,0 +1,76 @@
+"""The objects around pods that plugins look up: namespaces, what owns pods, and disruption budgets."""
+
+from bayplan.api.objects import LabelSelector, ObjectMeta, Struct
+
+
+class Namespace(Struct, frozen=True):
+    """A v1 Namespace; pod affinity terms select namespaces by their labels."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class ServiceSpec(Struct, frozen=True):
+    """What a Service selects."""
+
+    selector: dict[str, str] | None = None
+
+
+class Service(Struct, frozen=True):
+    """A v1 Service; default topology spreading groups the pods it selects."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ServiceSpec = ServiceSpec()
+
+
+class ReplicationControllerSpec(Struct, frozen=True):
+    """What a ReplicationController selects."""
+
+    selector: dict[str, str] | None = None
+
+
+class ReplicationController(Struct, frozen=True):
+    """A v1 ReplicationController."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ReplicationControllerSpec = ReplicationControllerSpec()
+
+
+class WorkloadSpec(Struct, frozen=True):
+    """What a ReplicaSet or StatefulSet selects."""
+
+    selector: LabelSelector | None = None
+
+
+class ReplicaSet(Struct, frozen=True):
+    """An apps/v1 ReplicaSet."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: WorkloadSpec = WorkloadSpec()
+
+
+class StatefulSet(Struct, frozen=True):
+    """An apps/v1 StatefulSet."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: WorkloadSpec = WorkloadSpec()
+
+
+class PodDisruptionBudgetSpec(Struct, frozen=True):
+    """Which pods a budget protects."""
+
+    selector: LabelSelector | None = None
+
+
+class PodDisruptionBudgetStatus(Struct, frozen=True):
+    """How many disruptions the budget allows now, and which pods' disruptions it has counted already."""
+
+    disruptions_allowed: int = 0
+    disrupted_pods: dict[str, str | None] | None = None
+
+
+class PodDisruptionBudget(Struct, frozen=True):
+    """A policy/v1 PodDisruptionBudget; preemption prefers victims that violate none."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()

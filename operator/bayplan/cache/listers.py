@@ -1,0 +1,85 @@
+"""Objects other than nodes and pods that plugins look up: claims, volumes, services, namespaces."""
+
+from collections.abc import Collection, Iterable
+from typing import Any, Generic, Protocol, TypeVar
+
+from bayplan.api.objects import ObjectMeta
+
+
+class NamedObject(Protocol):
+    """An API object as a lister keeps it."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Its identity."""
+        ...
+
+
+T = TypeVar("T", bound=NamedObject)
+
+
+def key_of(meta: ObjectMeta) -> str:
+    """The object's "namespace/name", or the name alone of what has no namespace."""
+    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+
+
+class Lister(Generic[T]):
+    """All objects of one kind as a watch or a file has them; plugins read it, one writer keeps it.
+
+    `version` grows with every change, so that a reader can tell whether what it derived still holds. `synced` says
+    whether the first list is in; a reader that finds nothing before that does not know.
+    """
+
+    __slots__ = ("_by_namespace", "objects", "synced", "version")
+
+    def __init__(self) -> None:
+        self.objects: dict[str, T] = {}
+        self.version = 0
+        self.synced = False
+        self._by_namespace: dict[str, dict[str, T]] = {}
+
+    def __len__(self) -> int:
+        return len(self.objects)
+
+    def get(self, key: str) -> T | None:
+        """The object under "namespace/name" or, without a namespace, its name."""
+        return self.objects.get(key)
+
+    def in_namespace(self, namespace: str) -> Collection[T]:
+        """The objects of one namespace, in the order they came."""
+        return self._by_namespace.get(namespace, {}).values()
+
+    def set(self, obj: T) -> None:
+        """Take in a new or changed object."""
+        key = key_of(obj.metadata)
+        self.objects[key] = obj
+        self._by_namespace.setdefault(obj.metadata.namespace, {})[key] = obj
+        self.version += 1
+
+    def delete(self, key: str) -> T | None:
+        """Forget an object and return it; None if it was not there."""
+        obj = self.objects.pop(key, None)
+        if obj is None:
+            return None
+        namespace = obj.metadata.namespace
+        objects = self._by_namespace[namespace]
+        del objects[key]
+        if not objects:
+            del self._by_namespace[namespace]
+        self.version += 1
+        return obj
+
+
+class Listers:
+    """One lister a kind, made when a plugin first asks: what nobody asks for need not be watched."""
+
+    def __init__(self) -> None:
+        self._listers: dict[type, Lister[Any]] = {}
+
+    def of(self, kind: type[T]) -> Lister[T]:
+        """The lister of a kind, such as `api.storage_objects.PersistentVolume`; asking makes the kind wanted."""
+        return self._listers.setdefault(kind, Lister())
+
+    def wanted(self) -> Iterable[type]:
+        """The kinds somebody asked for; the controller watches these."""
+        return tuple(self._listers)
