@@ -1,0 +1,99 @@
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.builders import make_node, make_pod
+
+from bayplan.cache.cache import Cache
+from bayplan.cache.matching_pods import MatchingPods
+from bayplan.cache.pod_info import PodInfo
+
+
+def is_web(pod: PodInfo) -> bool:
+    return (pod.pod.metadata.labels or {}).get("app") == "web"
+
+
+def pod_on(node: str, uid: str, app: str) -> PodInfo:
+    return PodInfo(make_pod(uid, uid=uid, node=node, labels={"app": app}))
+
+
+def test_counts_the_pods_that_match_on_each_row() -> None:
+    cache = Cache()
+    cache.set_node(make_node("n1"))
+    for uid, app in (("a", "web"), ("b", "web"), ("c", "db")):
+        cache.set_pod(pod_on("n1", uid, app))
+    counts = MatchingPods(cache.nodes, is_web).counts()
+    assert counts.dtype == np.int64
+    assert counts.shape == (cache.nodes.capacity,)
+    assert counts.sum() == counts[cache.nodes.row("n1")] == 2
+
+
+def test_a_weight_sums_up() -> None:
+    cache = Cache()
+    for uid in ("a", "b"):
+        cache.set_pod(pod_on("n1", uid, "web"))
+    assert MatchingPods(cache.nodes, lambda pod: -3).counts().sum() == -6
+
+
+def test_only_rows_whose_pods_changed_are_looked_at_again() -> None:
+    cache, seen = Cache(), []
+
+    def watch(pod: PodInfo) -> bool:
+        seen.append(pod.uid)
+        return True
+
+    cache.set_pod(pod_on("n1", "a", "web"))
+    cache.set_pod(pod_on("n2", "b", "web"))
+    matching = MatchingPods(cache.nodes, watch)
+    matching.counts()
+    seen.clear()
+    cache.set_pod(pod_on("n2", "c", "web"))
+    matching.counts()
+    matching.counts()
+    assert seen == ["b", "c"]
+
+
+def test_the_version_grows_only_with_a_different_answer() -> None:
+    cache = Cache()
+    matching = MatchingPods(cache.nodes, is_web)
+    matching.counts()
+    before = matching.version
+    cache.set_pod(pod_on("n1", "a", "db"))
+    matching.counts()
+    assert matching.version == before
+    cache.set_pod(pod_on("n1", "a", "web"))
+    matching.counts()
+    assert matching.version > before
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("node"), st.integers(0, 90)),
+        st.tuples(st.just("no node"), st.integers(0, 90)),
+        st.tuples(st.sampled_from(["web", "db", "gone"]), st.integers(0, 3), st.integers(0, 90)),
+        st.tuples(st.just("count")),
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(crowd=st.sampled_from([0, 70]), steps=STEPS)
+def test_after_any_changes_counts_equal_a_count_from_scratch(crowd: int, steps: list[tuple[object, ...]]) -> None:
+    cache = Cache()
+    matching = MatchingPods(cache.nodes, is_web)
+    for number in range(crowd):
+        cache.set_node(make_node(f"n{number}"))
+    for step in [*steps, ("count",)]:
+        match step:
+            case ("node", number):
+                cache.set_node(make_node(f"n{number}"))
+            case ("no node", number):
+                if cache.has_node(f"n{number}"):
+                    cache.remove_node(f"n{number}")
+            case ("count",):
+                counted = matching.counts().tolist()
+                assert counted == [sum(map(is_web, pods.values())) for pods in cache.nodes.pods]
+            case ("gone", uid, _):
+                cache.remove_pod(str(uid))
+            case (app, uid, number):
+                cache.set_pod(pod_on(f"n{number}", str(uid), str(app)))
