@@ -148,24 +148,3 @@ async def test_it_exits_1_when_a_part_that_must_not_end_does(monkeypatch, caplog
         assert await c.exit_code() == 1
         assert "ending because a part failed" in caplog.text
         assert (repr(error) if error else "scheduler ended") in caplog.text
-
-
-async def test_kopf_is_given_a_new_token_when_it_logs_in_again():
-    async with KubernetesApi() as server:
-        asked = []
-
-        class Renewing(Credentials):
-            async def token(self):
-                return f"token-{len(asked)}"
-
-            def invalidate(self, token):
-                asked.append(token)
-
-        app = App(default_configuration(), Renewing(server=server.url), ServeOptions("127.0.0.1", 0))
-        for number in range(2):
-            session = await app._open_session()
-            assert session.headers["Authorization"] == f"Bearer token-{number}"
-            await session.close()
-        assert asked == ["token-0"]
-        await app._client.close()
-        await app._events_client.close()

@@ -51,7 +51,9 @@ class Reflector(Generic[T]):
     others go on; its last readable version stays (`keep_undecodable`, for pods: what they use stays used) or is
     deleted (for nodes: nothing is placed on outdated facts).
 
-    `objects` is the store itself, by "namespace/name" or name: read it, do not change it.
+    `objects` is the store itself, by "namespace/name" or name: read it, do not change it. `refused_with` is the HTTP
+    status of the server's last refusal, 0 once it answered again. `on_refused` is told the status and the reason of a
+    refusal that differs from the one before; where it returns True it reported it, and repeats are not logged here.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Reflector(Generic[T]):
         page_size: int = 500,
         keep_undecodable: bool = True,
         on_undecodable: Callable[[str, str], None] | None = None,
+        on_refused: Callable[[int, str], bool] | None = None,
         timing: Timing | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -74,6 +77,9 @@ class Reflector(Generic[T]):
         self.path = path
         self.synced = False
         self.relists_total = 0
+        self.refused_with = 0
+        self._on_refused = on_refused
+        self._reported = False
         self._timing = timing or Timing()
         self._handler = handler
         self._store: ObjectStore[T] = ObjectStore(
@@ -135,15 +141,19 @@ class Reflector(Generic[T]):
         return self._after_failure("the server ended the watch at once", relist=self._is_stuck())
 
     def _after_refusal(self, error: AnswerError) -> float:
+        if error.status != self.refused_with:
+            self.refused_with = error.status
+            self._reported = self._on_refused is not None and self._on_refused(error.status, str(error))
         gone = error.status == GONE
         # An expired version is the normal end of a long gap: the first list after it need not wait.
         at_once = gone and (self._failures == 0 or self._was_steady())
-        delay = self._after_failure(f"answer {error}", relist=gone or self._is_stuck())
+        level = logging.DEBUG if self._reported else logging.WARNING
+        delay = self._after_failure(f"answer {error}", relist=gone or self._is_stuck(), level=level)
         if at_once:
             return 0.0
         return max(delay, min(error.retry_after or 0.0, MAX_RETRY_AFTER_SECONDS))
 
-    def _after_failure(self, reason: str, *, relist: bool) -> float:
+    def _after_failure(self, reason: str, *, relist: bool, level: int = logging.WARNING) -> float:
         if self._was_steady():
             self._failures = 0
         if relist:
@@ -152,8 +162,13 @@ class Reflector(Generic[T]):
         doubled = self._timing.first_delay * 2.0 ** min(self._failures, 16)
         self._failures += 1
         delay = min(doubled * self._rng.uniform(1.0, 2.0), self._timing.longest_delay)
-        logger.warning(
-            "watch interrupted path=%s relist=%s failures=%d reason=%r", self.path, relist, self._failures, reason
+        logger.log(
+            level,
+            "watch interrupted path=%s relist=%s failures=%d reason=%r",
+            self.path,
+            relist,
+            self._failures,
+            reason,
         )
         return delay
 
@@ -187,6 +202,7 @@ class Reflector(Generic[T]):
         await self._in_slices(self._store.keys_outside(present), self._store.remove)
         self._resource_version = page.metadata.resource_version
         self._last_event = self._clock()
+        self.refused_with = 0
         self._lists += 1
         self.relists_total = self._lists - 1
         logger.info("listed path=%s objects=%d seconds=%.3f", self.path, len(self.objects), self._last_event - started)
@@ -221,6 +237,7 @@ class Reflector(Generic[T]):
             async for lines in batches:
                 if self._watch_opened is None:
                     self._watch_opened = self._clock()
+                    self.refused_with = 0
                 await self._in_slices(lines, self._apply)
 
     def _apply(self, line: bytes) -> None:

@@ -6,32 +6,29 @@ import logging
 import signal
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from urllib.parse import urlsplit
 
-import aiohttp
-
-from bayplan import __version__
-from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
-from bayplan.api.objects import Node, Pod
-from bayplan.api.reflector import Reflector
 from bayplan.cache.cache import Cache
 from bayplan.config.types import SchedulerConfiguration
+from bayplan.controller.api_access import KopfSessions, measured_client
 from bayplan.controller.assumed_pods import AssumedPods
 from bayplan.controller.intake import Access, PendingPod, build_registry, field_selector, operator_settings
 from bayplan.controller.operator_task import OperatorTask
 from bayplan.controller.resync import IntakeResync
+from bayplan.controller.watches import Watches
+from bayplan.framework.runtime import Framework
 from bayplan.plugins.registry import build_frameworks
+from bayplan.queue.observer import QueueObserver
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.allocation import allocation_summary
 from bayplan.scheduler.binder import Binder
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.dispatcher import Dispatcher
-from bayplan.scheduler.event_handlers import AssignedPodEvents, NodeEvents, ObservedHandler, PendingPodEvents
+from bayplan.scheduler.event_handlers import PendingPodEvents
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.observer import WatchState
 from bayplan.scheduler.scheduler import Scheduler
@@ -42,7 +39,6 @@ from bayplan.server.state import StateSources
 
 logger = logging.getLogger(__name__)
 
-_ASSIGNED = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 _RESYNC_SECONDS = 60.0
 # Room held for a pod that is gone is worth more than the few reads a late watch costs.
 _ASSUMED_CHECK_SECONDS = 15.0
@@ -75,38 +71,61 @@ class App:
 
         self.cache = Cache()
         frameworks = build_frameworks(configuration, self.cache.nodes, self.cache.listers)
-        self.metrics = SchedulerMetrics(
-            profiles=sorted(names),
-            sources=StateSources(
-                pending=self._pending_counts,
-                cache=self.cache.sizes,
-                allocation=lambda: allocation_summary(self.cache.nodes),
-                watches=self._watch_states,
-            ),
-        )
-        self.queue = SchedulingQueue(
-            clock=time.monotonic,
-            profiles={name: framework.queue_profile() for name, framework in frameworks.items()},
-            initial_backoff_seconds=configuration.pod_initial_backoff_seconds,
-            max_backoff_seconds=configuration.pod_max_backoff_seconds,
-            sort_key=next(iter(frameworks.values())).queue_sort.sort_key,
-            observer=self.metrics,
-        )
+        self.metrics = SchedulerMetrics(profiles=sorted(names), sources=self._sources())
+        self.queue = _queue(configuration, frameworks, self.metrics)
         connection = configuration.client_connection
-        self._client = self._make_client(connection.qps, connection.burst)
+        self._client = measured_client(credentials, connection.qps, connection.burst, self.metrics)
         # Events have a rate limit of their own, as in kube-scheduler, so that they never hold up a bind.
-        self._events_client = self._make_client(connection.qps, connection.burst)
+        self._events_client = measured_client(credentials, connection.qps, connection.burst, self.metrics)
         self._dispatcher = Dispatcher(self._client, self._events_client)
         recorder = EventRecorder(
             emit=self._dispatcher.send, now=lambda: datetime.now(UTC), hostname=socket.gethostname()
         )
+        self.scheduler = self._scheduler(frameworks, recorder)
+        wake, forget = self.scheduler.wake, recorder.forget
+        self._watches = Watches(credentials, self.cache, self.queue, self.metrics, wake=wake, on_gone=forget)
+        self._pending = PendingPodEvents(self.cache, self.queue, wake, self.metrics, profiles=names, on_gone=forget)
+        self._resync = self._intake_resync(names)
+        self._assumed = AssumedPods(
+            self._client,
+            # A pod in flight is its bind's to look after.
+            assumed=lambda: [pod for pod in self.cache.assumed_pods() if self.queue.get(pod.uid) is None],
+            ended=self._watches.assigned.on_delete,
+        )
+        access = Access(credentials.server, KopfSessions(credentials).open)
+        self._operator = OperatorTask(
+            lambda: build_registry(access, self._take),
+            lambda: operator_settings(names),
+            keep_signals=self._heed_signals,
+        )
+        self._health = HealthChecks()
+        self._watches.add_readiness(self._health)
+        self._health.add_readiness("intake", lambda: None if self._operator.ready else "kopf has not started")
+        self._server = HttpServer(self.metrics.registry, self._health)
+
+    def _sources(self) -> StateSources:
+        return StateSources(
+            pending=self._pending_counts,
+            cache=self.cache.sizes,
+            allocation=lambda: allocation_summary(self.cache.nodes),
+            watches=self._watch_states,
+        )
+
+    # The metrics come before the queue and the watches, which report to them.
+    def _pending_counts(self) -> dict[str, int]:
+        return self.queue.pending()
+
+    def _watch_states(self) -> dict[str, WatchState]:
+        return self._watches.states()
+
+    def _scheduler(self, frameworks: Mapping[str, Framework], recorder: EventRecorder) -> Scheduler:
         binder = Binder(
             self._client,
             node_exists=self.cache.has_node,
             confirmed_node=self.cache.confirmed_node,
             on_ambiguous=self.metrics.bind_ambiguous,
         )
-        self.scheduler = Scheduler(
+        return Scheduler(
             cache=self.cache,
             queue=self.queue,
             cycle=SchedulingCycle(self.cache.nodes, observe=self.metrics.extension_point),
@@ -116,28 +135,9 @@ class App:
             recorder=recorder,
             observer=self.metrics,
         )
-        self._pending = PendingPodEvents(
-            self.cache, self.queue, self.scheduler.wake, self.metrics, profiles=names, on_gone=recorder.forget
-        )
-        wake = self.scheduler.wake
-        self._nodes = Reflector(
-            credentials,
-            "/api/v1/nodes",
-            Node,
-            handler=ObservedHandler(NodeEvents(self.cache, self.queue, wake, self.metrics), "Node", self.metrics),
-            keep_undecodable=False,
-            on_undecodable=self._undecodable("Node"),
-        )
-        assigned = AssignedPodEvents(self.cache, self.queue, wake, self.metrics, on_gone=recorder.forget)
-        self._pods = Reflector(
-            credentials,
-            "/api/v1/pods",
-            Pod,
-            handler=ObservedHandler(assigned, "AssignedPod", self.metrics),
-            field_selector=_ASSIGNED,
-            on_undecodable=self._undecodable("Pod"),
-        )
-        self._resync = IntakeResync(
+
+    def _intake_resync(self, names: Collection[str]) -> IntakeResync:
+        return IntakeResync(
             self._client,
             [field_selector({name}) for name in sorted(names)],
             queued=self.queue.uids,
@@ -145,32 +145,14 @@ class App:
             gone=self._pending.gone,
             changed=self._pending.changed,
         )
-        self._assumed = AssumedPods(
-            self._client,
-            # A pod in flight is its bind's to look after.
-            assumed=lambda: [pod for pod in self.cache.assumed_pods() if self.queue.get(pod.uid) is None],
-            ended=assigned.on_delete,
-        )
-        access = Access(credentials.server, self._open_session)
-        self._operator = OperatorTask(
-            lambda: build_registry(access, self._take),
-            lambda: operator_settings(names),
-            keep_signals=self._heed_signals,
-        )
-        self._last_token: str | None = None
-        self._health = HealthChecks()
-        self._health.add_readiness("nodes-synced", lambda: None if self._nodes.synced else "nodes are not listed yet")
-        self._health.add_readiness("pods-synced", lambda: None if self._pods.synced else "pods are not listed yet")
-        self._health.add_readiness("intake", lambda: None if self._operator.ready else "kopf has not started")
-        self._server = HttpServer(self.metrics.registry, self._health)
 
     async def run(self) -> int:
         """Schedule until told to stop; 0 after a signal, 1 if a part that must not end did."""
         self._heed_signals()
         await self._server.start(self._options.bind_address, self._options.http_port)
         self._dispatcher.start()
-        self._spawn("nodes", self._nodes.run())
-        self._spawn("pods", self._pods.run())
+        for name, work in self._watches.work().items():
+            self._spawn(name, work)
         try:
             if await self._synced():
                 logger.info("caches synced nodes=%d pods=%d", len(self.cache.nodes), self.cache.sizes().pods)
@@ -197,8 +179,8 @@ class App:
             loop.add_signal_handler(signum, self._stop.set)
 
     async def _synced(self) -> bool:
-        """Wait for both caches; False if told to stop first."""
-        while not (self._nodes.synced and self._pods.synced):
+        """Wait for the first list of every kind; False if told to stop first."""
+        while not self._watches.synced:
             with suppress(TimeoutError):
                 async with asyncio.timeout(0.02):
                     await self._stop.wait()
@@ -250,49 +232,15 @@ class App:
             self.metrics.undecodable("Pod")
         self._pending.gone(told.uid)
 
-    async def _open_session(self) -> aiohttp.ClientSession:
-        """A session for kopf.
 
-        kopf logs in again when a session was refused, so a second call means the token of the first is no good.
-        """
-        token = await self._token()
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=self._credentials.ssl_context()),
-            headers={"User-Agent": f"bayplan/{__version__} kopf"}
-            | ({"Authorization": f"Bearer {token}"} if token else {}),
-            proxy=self._credentials.proxy,
-        )
-
-    async def _token(self) -> str | None:
-        if self._last_token is not None:
-            self._credentials.invalidate(self._last_token)
-        self._last_token = await self._credentials.token()
-        return self._last_token
-
-    def _make_client(self, qps: float, burst: int) -> ApiClient:
-        host = urlsplit(self._credentials.server).netloc
-
-        def on_request(method: str, code: str, seconds: float) -> None:
-            self.metrics.rest_request(method, code, host, seconds)
-
-        def on_throttle(method: str, seconds: float) -> None:
-            self.metrics.throttled(method, host, seconds)
-
-        return ApiClient(self._credentials, qps=qps, burst=burst, on_request=on_request, on_throttle=on_throttle)
-
-    def _undecodable(self, kind: str) -> Callable[[str, str], None]:
-        def report(key: str, error: str) -> None:
-            logger.warning("object cannot be read kind=%s name=%r error=%s", kind, key, error)
-            self.metrics.undecodable(kind)
-
-        return report
-
-    def _pending_counts(self) -> dict[str, int]:
-        return self.queue.pending()
-
-    def _watch_states(self) -> dict[str, WatchState]:
-        now = time.monotonic()
-        return {
-            name: WatchState(reflector.last_event_age(now), reflector.relists_total)
-            for name, reflector in (("nodes", self._nodes), ("pods", self._pods))
-        }
+def _queue(
+    configuration: SchedulerConfiguration, frameworks: Mapping[str, Framework], observer: QueueObserver
+) -> SchedulingQueue:
+    return SchedulingQueue(
+        clock=time.monotonic,
+        profiles={name: framework.queue_profile() for name, framework in frameworks.items()},
+        initial_backoff_seconds=configuration.pod_initial_backoff_seconds,
+        max_backoff_seconds=configuration.pod_max_backoff_seconds,
+        sort_key=next(iter(frameworks.values())).queue_sort.sort_key,
+        observer=observer,
+    )

@@ -84,6 +84,18 @@ class EventRegistration:
     hint: QueueingHintFn | None = None
 
 
+_ACTION_NAMES = {ActionType.ADD: "Add", ActionType.UPDATE: "Update", ActionType.DELETE: "Delete"}
+
+
+def cluster_event(resource: EventResource, action: ActionType) -> ClusterEvent:
+    """The event of a whole kind, labelled as kube-scheduler does, such as `PersistentVolumeClaimAdd`.
+
+    A registration may join actions, as in `ADD | UPDATE`; its label joins their names by "|".
+    """
+    names = (name for single, name in _ACTION_NAMES.items() if action & single == single)
+    return ClusterEvent(resource, action, f"{resource}{'|'.join(names)}")
+
+
 NODE_ADD = ClusterEvent(EventResource.NODE, ActionType.ADD, "NodeAdd")
 NODE_DELETE = ClusterEvent(EventResource.NODE, ActionType.DELETE, "NodeDelete")
 NODE_ALLOCATABLE = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_ALLOCATABLE, "NodeUpdateNodeAllocatable")

@@ -9,9 +9,10 @@ from bayplan.api.object_store import Handler, KubernetesObject
 from bayplan.api.objects import Node, Pod
 from bayplan.api.quantity import QuantityError
 from bayplan.cache.cache import Cache, is_finished
+from bayplan.cache.listers import Lister, key_of
 from bayplan.cache.pod_info import PodInfo
 from bayplan.queue import cluster_event as events
-from bayplan.queue.cluster_event import ClusterEvent
+from bayplan.queue.cluster_event import ActionType, ClusterEvent, EventResource, cluster_event
 from bayplan.queue.pod_change import scaled_down
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import pod_path
@@ -220,6 +221,48 @@ class PendingPodEvents:
         """The pod is no longer pending: deleted, ended, or bound, which the other watch tells."""
         self._queue.delete(uid)
         self._on_gone(uid)
+
+
+class ListerEvents(Generic[T]):
+    """Keeps a lister equal to what a watch tells, and wakes pods that a change may help.
+
+    `kind` is the API's name of what the lister holds. No plugin waits for kinds without an `EventResource`, such as
+    ReplicaSet: these wake nobody.
+    """
+
+    def __init__(self, lister: Lister[T], kind: str, queue: SchedulingQueue, wake: Callable[[], None]) -> None:
+        self._lister = lister
+        self._queue = queue
+        self._wake = wake
+        resource = EventResource(kind) if kind in set(EventResource) else None
+        self._add, self._update, self._delete = (
+            None if resource is None else cluster_event(resource, action)
+            for action in (ActionType.ADD, ActionType.UPDATE, ActionType.DELETE)
+        )
+
+    def on_add(self, obj: T) -> None:
+        """An object appeared."""
+        self._lister.set(obj)
+        self._tell(self._add, None, obj)
+
+    def on_update(self, old: T, new: T) -> None:
+        """An object changed; the hints of those who wait for it find out what."""
+        self._lister.set(new)
+        self._tell(self._update, old, new)
+
+    def on_delete(self, obj: T) -> None:
+        """An object went away."""
+        self._lister.delete(key_of(obj.metadata))
+        self._tell(self._delete, obj, None)
+
+    def on_synced(self) -> None:
+        """All objects there were at the start are known, or the API server has no such kind."""
+        self._lister.synced = True
+
+    def _tell(self, event: ClusterEvent | None, old: T | None, new: T | None) -> None:
+        if event is not None:
+            self._queue.move_all(event, old, new)
+            self._wake()
 
 
 def _require_schedulable(pod: PodInfo) -> None:

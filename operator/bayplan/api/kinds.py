@@ -1,0 +1,72 @@
+"""The kinds that plugins look up besides nodes and pods: what they are called in files, and where the API has them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bayplan.api import storage_objects as storage
+from bayplan.api import workload_objects as workload
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One kind as the API server and files name it; `group` is empty for the core API."""
+
+    type: type[Any]
+    group: str
+    plural: str
+    namespaced: bool = False
+    version: str = "v1"
+
+    @property
+    def kind(self) -> str:
+        """The kind's name, such as `StorageClass`."""
+        return self.type.__name__
+
+    @property
+    def api_version(self) -> str:
+        """What `apiVersion` says, such as `storage.k8s.io/v1`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def path(self) -> str:
+        """Where all objects of the kind are listed and watched, whatever their namespace."""
+        return f"/{'apis' if self.group else 'api'}/{self.api_version}/{self.plural}"
+
+
+RESOURCES: Final[tuple[Resource, ...]] = (
+    Resource(workload.Namespace, "", "namespaces"),
+    Resource(workload.Service, "", "services", namespaced=True),
+    Resource(workload.ReplicationController, "", "replicationcontrollers", namespaced=True),
+    Resource(workload.ReplicaSet, "apps", "replicasets", namespaced=True),
+    Resource(workload.StatefulSet, "apps", "statefulsets", namespaced=True),
+    Resource(workload.PodDisruptionBudget, "policy", "poddisruptionbudgets", namespaced=True),
+    Resource(storage.PersistentVolume, "", "persistentvolumes"),
+    Resource(storage.PersistentVolumeClaim, "", "persistentvolumeclaims", namespaced=True),
+    Resource(storage.StorageClass, "storage.k8s.io", "storageclasses"),
+    Resource(storage.CSINode, "storage.k8s.io", "csinodes"),
+    Resource(storage.CSIDriver, "storage.k8s.io", "csidrivers"),
+    Resource(storage.CSIStorageCapacity, "storage.k8s.io", "csistoragecapacities", namespaced=True),
+    Resource(storage.VolumeAttachment, "storage.k8s.io", "volumeattachments"),
+)
+"""Every kind a plugin can ask a lister of; the controller watches them, simulations read them from files."""
+
+_BY_TYPE: Final[Mapping[type, Resource]] = {resource.type: resource for resource in RESOURCES}
+_BY_NAME: Final[Mapping[tuple[str, str], Resource]] = {(r.api_version, r.kind): r for r in RESOURCES}
+
+
+def resource_of(kind: type) -> Resource:
+    """The resource of a kind that a plugin asked for.
+
+    Raises:
+        LookupError: the kind is not in the table, so it can neither be watched nor be read from files.
+    """
+    try:
+        return _BY_TYPE[kind]
+    except KeyError:
+        raise LookupError(f"kind {kind.__name__} is not known to bayplan.api.kinds") from None
+
+
+def resource_named(api_version: str, kind: str) -> Resource | None:
+    """The resource of an object in a file; None for kinds nobody reads. Core kinds may come without apiVersion."""
+    return _BY_NAME.get((api_version or "v1", kind))

@@ -1,0 +1,157 @@
+"""Every watch of the running scheduler: one reflector a kind, what it feeds, and what keeps it from being ready."""
+
+import logging
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from bayplan.api.credentials import Credentials
+from bayplan.api.kinds import Resource, resource_of
+from bayplan.api.object_store import Handler
+from bayplan.api.objects import Node, Pod
+from bayplan.api.reflector import Reflector
+from bayplan.cache.cache import Cache
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.scheduler.event_handlers import AssignedPodEvents, ListerEvents, NodeEvents, ObservedHandler
+from bayplan.scheduler.observer import SchedulerObserver, WatchState
+from bayplan.server.health import HealthChecks
+
+logger = logging.getLogger(__name__)
+
+_NODES = Resource(Node, "", "nodes")
+_PODS = Resource(Pod, "", "pods", namespaced=True)
+_ASSIGNED = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+_FORBIDDEN = 403
+_NOT_FOUND = 404
+
+
+class Watch:
+    """The live copy of one kind.
+
+    A kind is `optional` where an API server that does not serve it counts as one without objects. `absent` says that
+    this was found; the kind is asked for again all the same, with the reflector's back-off.
+    """
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        resource: Resource,
+        handler: Handler[Any],
+        observer: SchedulerObserver,
+        *,
+        label: str = "",
+        optional: bool = False,
+        field_selector: str = "",
+        keep_undecodable: bool = True,
+    ) -> None:
+        self.resource = resource
+        self.absent = False
+        self._optional = optional
+        self._observer = observer
+        self._handler = handler
+        self.reflector: Reflector[Any] = Reflector(
+            credentials,
+            resource.path,
+            resource.type,
+            handler=ObservedHandler(handler, label or resource.kind, observer),
+            field_selector=field_selector,
+            keep_undecodable=keep_undecodable,
+            on_undecodable=self._undecodable,
+            on_refused=self._refused,
+        )
+
+    @property
+    def synced(self) -> bool:
+        """Whether all objects are known that there were at the start."""
+        return self.reflector.synced or self.absent
+
+    def problem(self) -> str | None:
+        """Why scheduling has to wait for this kind, in constant words; None if it need not."""
+        if self.reflector.refused_with == _FORBIDDEN:
+            return f"the role does not allow to list and watch {self.resource.plural}"
+        return None if self.synced else f"{self.resource.plural} are not listed yet"
+
+    def _refused(self, status: int, reason: str) -> bool:
+        if status == _FORBIDDEN:
+            logger.error(
+                "permission missing, grant list and watch resource=%s apiGroup=%r reason=%r",
+                self.resource.plural,
+                self.resource.group,
+                reason,
+            )
+            return True
+        if status == _NOT_FOUND and self._optional:
+            logger.warning(
+                "the API server does not serve this kind, going on without kind=%s apiVersion=%s",
+                self.resource.kind,
+                self.resource.api_version,
+            )
+            if not self.synced:
+                self.absent = True
+                self._handler.on_synced()
+            return True
+        return False
+
+    def _undecodable(self, key: str, error: str) -> None:
+        kind = self.resource.kind
+        logger.warning("object cannot be read kind=%s name=%r error=%s", kind, key, error)
+        self._observer.undecodable(kind)
+
+
+class Watches:
+    """Nodes, pods on nodes, and every kind that the cache's listers are wanted for.
+
+    Build the frameworks first: what their plugins asked for is watched from the start, and nothing else ever.
+    """
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        cache: Cache,
+        queue: SchedulingQueue,
+        observer: SchedulerObserver,
+        *,
+        wake: Callable[[], None],
+        on_gone: Callable[[str], None],
+    ) -> None:
+        self.assigned = AssignedPodEvents(cache, queue, wake, observer, on_gone=on_gone)
+        nodes = NodeEvents(cache, queue, wake, observer)
+        listed = [
+            Watch(
+                credentials,
+                resource,
+                ListerEvents(cache.listers.of(kind), resource.kind, queue, wake),
+                observer,
+                optional=True,
+            )
+            for kind in cache.listers.wanted()
+            for resource in (resource_of(kind),)
+        ]
+        self._watches = [
+            Watch(credentials, _NODES, nodes, observer, keep_undecodable=False),
+            Watch(credentials, _PODS, self.assigned, observer, label="AssignedPod", field_selector=_ASSIGNED),
+            *listed,
+        ]
+
+    @property
+    def synced(self) -> bool:
+        """Whether the first list of every kind is in: nothing may be decided before."""
+        return all(watch.synced for watch in self._watches)
+
+    def add_readiness(self, health: HealthChecks) -> None:
+        """Have each kind's state told by `/readyz`."""
+        for watch in self._watches:
+            health.add_readiness(f"{watch.resource.plural}-synced", watch.problem)
+
+    def work(self) -> dict[str, Coroutine[Any, Any, None]]:
+        """What has to run, for ever, by the name of its resource."""
+        return {watch.resource.plural: watch.reflector.run() for watch in self._watches}
+
+    def states(self) -> dict[str, WatchState]:
+        """How fresh each watch is, by the name of its resource; kinds that are not served have none."""
+        now = time.monotonic()
+        return {
+            watch.resource.plural: WatchState(watch.reflector.last_event_age(now), watch.reflector.relists_total)
+            for watch in self._watches
+            if watch.reflector.synced or not watch.absent
+        }
