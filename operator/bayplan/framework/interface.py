@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.effects import Effect
 from bayplan.framework.status import Codes, Reason, Status
 from bayplan.queue.cluster_event import EventRegistration
 
@@ -196,8 +197,8 @@ class PermitPlugin(Plugin, Protocol):
 class PreBindPlugin(Plugin, Protocol):
     """Names what must be written before the bind."""
 
-    def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Sequence[Any]:
-        """Effects to perform first, in order."""
+    def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Sequence[Effect]:
+        """Effects to perform first, in order; asked once, after every plugin reserved."""
         ...
 
 
