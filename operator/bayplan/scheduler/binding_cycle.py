@@ -1,0 +1,155 @@
+"""What follows once a node is chosen: assume, reserve, bind, and undo all of it if the bind fails."""
+
+import logging
+from collections.abc import Callable, Sequence
+
+from bayplan.cache.cache import Cache
+from bayplan.framework.interface import Binding, ReservePlugin
+from bayplan.framework.runtime import Framework
+from bayplan.framework.status import Code, Status
+from bayplan.queue.cluster_event import ASSIGNED_POD_DELETE
+from bayplan.queue.queued_pod import QueuedPodInfo
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.scheduler.binder import Binder, BindError, BindResult
+from bayplan.scheduler.dispatcher import Dispatcher
+from bayplan.scheduler.event_recorder import EventRecorder
+from bayplan.scheduler.failure import FailureHandler
+from bayplan.scheduler.observer import SchedulerObserver
+
+logger = logging.getLogger(__name__)
+
+
+class BindingCycle:
+    """Sees a placement through to a bound pod, or gives the room and the pod back.
+
+    The decision's own part runs at once, so that the next decision counts the pod; the bind runs beside the loop.
+    """
+
+    def __init__(
+        self,
+        *,
+        cache: Cache,
+        queue: SchedulingQueue,
+        binder: Binder,
+        recorder: EventRecorder,
+        failures: FailureHandler,
+        observer: SchedulerObserver,
+        dispatcher: Dispatcher,
+        wake: Callable[[], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._cache = cache
+        self._queue = queue
+        self._binder = binder
+        self._recorder = recorder
+        self._failures = failures
+        self._observer = observer
+        self._dispatcher = dispatcher
+        self._wake = wake
+        self._clock = clock
+
+    def start(self, queued: QueuedPodInfo, framework: Framework, node_name: str, started: float) -> None:
+        """Assume the pod on the node, reserve what plugins reserve, and hand the bind to the workers.
+
+        Raises:
+            Exception: whatever a plugin raised; the pod is forgotten again and still in flight.
+        """
+        pod = queued.pod_info
+        self._cache.assume_pod(pod, node_name)
+        try:
+            rejection = self._reserve(framework, queued, node_name)
+            if rejection is not None:
+                self._cache.forget_pod(pod.uid)
+                if rejection.code is Code.ERROR:
+                    self._failures.fail(queued, f"{rejection.plugin}: {rejection.message}", started, error=True)
+                else:
+                    message = f"0/1 nodes are available: {rejection.message}."
+                    self._failures.fail(queued, message, started, rejectors=frozenset({rejection.plugin}))
+                return
+            binding = framework.binds[0].bind(pod, node_name)
+        except Exception:
+            self._unreserve(framework.reserves, queued, node_name, Status())
+            self._cache.forget_pod(pod.uid)
+            raise
+        self._dispatcher.submit(lambda: self._bind(queued, framework, binding, started))
+
+    def _reserve(self, framework: Framework, queued: QueuedPodInfo, node_name: str) -> Status | None:
+        """Run Reserve and Permit; the first rejection undoes what was reserved."""
+        done: list[ReservePlugin] = []
+        for plugin in framework.reserves:
+            done.append(plugin)
+            status = plugin.reserve({}, queued.pod_info, node_name)
+            if not status.ok:
+                return self._unreserve(done, queued, node_name, Status(status.code, status.reasons, plugin.name))
+        for permit in framework.permits:
+            status = permit.permit({}, queued.pod_info, node_name)
+            if not status.ok:
+                return self._unreserve(done, queued, node_name, Status(status.code, status.reasons, permit.name))
+        return None
+
+    @staticmethod
+    def _unreserve(plugins: Sequence[ReservePlugin], queued: QueuedPodInfo, node_name: str, status: Status) -> Status:
+        for plugin in reversed(plugins):
+            plugin.unreserve({}, queued.pod_info, node_name)
+        return status
+
+    async def _bind(self, queued: QueuedPodInfo, framework: Framework, binding: Binding, started: float) -> None:
+        pod = queued.pod_info
+        try:
+            # Deleted while the bind waited for its turn: nothing is left to post.
+            gone = self._queue.get(pod.uid) is None
+            result = BindResult.GONE if gone else await self._run_bind(queued.profile, binding)
+        except Exception as error:
+            if not isinstance(error, BindError):
+                logger.exception("bind failed unexpectedly pod=%r", pod.key)
+            self._unreserve(framework.reserves, queued, binding.node_name, Status())
+            self._release(queued)
+            if self._cache.node_of(pod.uid) is not None:
+                # The watch has shown it on a node after all.
+                self._queue.done(pod.uid)
+                return
+            message = f'running Bind plugin "{framework.binds[0].name}": {error}'
+            self._failures.fail(queued, message, started, error=True)
+            return
+        finally:
+            self._wake()
+        if result is BindResult.BOUND:
+            self._bound(queued, framework, binding, started)
+        else:
+            logger.info("pod is no longer ours to bind pod=%r", pod.key)
+            self._unreserve(framework.reserves, queued, binding.node_name, Status())
+            self._release(queued)
+            self._queue.done(pod.uid)
+
+    async def _run_bind(self, profile: str, binding: Binding) -> BindResult:
+        """Bind, and tell how long that took, doubts and their resolution included."""
+        posted = self._clock()
+        status = "Error"
+        try:
+            result = await self._binder.bind(binding)
+            if result is BindResult.BOUND:
+                status = "Success"
+            return result
+        finally:
+            self._observer.extension_point("Bind", status, profile, self._clock() - posted)
+
+    def _bound(self, queued: QueuedPodInfo, framework: Framework, binding: Binding, started: float) -> None:
+        pod = queued.pod_info
+        now = self._clock()
+        self._queue.done(pod.uid)
+        self._recorder.forget(pod.uid)
+        self._recorder.scheduled(pod, binding.node_name)
+        for plugin in framework.post_binds:
+            plugin.post_bind(pod, binding.node_name)
+        self._observer.attempt(queued.profile, "scheduled", now - started)
+        if queued.flushed:
+            self._observer.flushed()
+        first = queued.initial_attempt_timestamp
+        self._observer.bound(queued.attempts, now - (started if first is None else first))
+
+    def _release(self, queued: QueuedPodInfo) -> None:
+        """Give back the room of an assumed pod, and wake pods that may use it."""
+        pod = queued.pod_info
+        if self._cache.is_assumed(pod.uid):
+            self._cache.forget_pod(pod.uid)
+            self._queue.move_all(ASSIGNED_POD_DELETE, pod, None)
