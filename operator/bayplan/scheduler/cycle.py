@@ -76,6 +76,16 @@ class SchedulingCycle:
         Among nodes with the same best total the one first in the table wins, which for equal nodes is the one that
         was added first.
         """
+        try:
+            return self._schedule(pod, framework, explain=explain, with_scores=with_scores)
+        except Exception:
+            # A plugin that raised half way left its evaluation behind the table: the next pod starts anew.
+            self._evaluations.pop((id(framework), framework.signature(pod)), None)
+            raise
+
+    def _schedule(
+        self, pod: PodInfo, framework: Framework, *, explain: bool, with_scores: bool
+    ) -> Placement | FitError:
         started = perf_counter()
         evaluation = self._evaluation(pod, framework)
         evaluation.refresh(pod)
