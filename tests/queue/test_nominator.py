@@ -76,3 +76,31 @@ def test_the_caller_may_keep_and_change_the_list():
 def test_a_nomination_names_a_node():
     with pytest.raises(ValueError, match="default/a"):
         Nominator().add(info("a"), "")
+
+
+def test_pods_see_nominations_of_their_own_priority_and_above():
+    nominator = Nominator()
+    assert nominator.lowest_priority_from(0) is None
+    low, high = (PodInfo(make_pod(uid=name, priority=priority)) for name, priority in (("low", 5), ("high", 9)))
+    nominator.add(low, "n1")
+    nominator.add(high, "n2")
+    assert [nominator.lowest_priority_from(priority) for priority in (4, 5, 6, 9, 10)] == [5, 5, 9, 9, None]
+    nominator.update(low, PodInfo(make_pod(uid="low", priority=7)))
+    assert nominator.lowest_priority_from(0) == 7
+    nominator.delete("low")
+    assert nominator.lowest_priority_from(0) == 9
+    assert len(nominator) == 1
+
+
+def test_readers_are_told_which_nodes_changed():
+    nominator = Nominator()
+    pod = PodInfo(make_pod(uid="a"))
+    nominator.add(pod, "n1")
+    position = nominator.position
+    assert nominator.changed_since(position) == set()
+    nominator.add(pod, "n2")
+    assert nominator.changed_since(position) == {"n1", "n2"}
+    for _ in range(10_000):
+        nominator.refresh(pod)
+    assert nominator.changed_since(position) is None
+    assert nominator.changed_since(nominator.position - 1) == {"n2"}

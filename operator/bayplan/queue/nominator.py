@@ -1,6 +1,11 @@
 """Pods that wait for room being made on a node (upstream: backend/queue/nominator.go)."""
 
+from collections import Counter
+from collections.abc import Collection
+
 from bayplan.cache.pod_info import PodInfo
+
+_KEPT_CHANGES = 4096
 
 
 class Nominator:
@@ -10,11 +15,17 @@ class Nominator:
     most one node.
     """
 
-    __slots__ = ("_node_of", "_pods_on")
+    __slots__ = ("_changed", "_dropped", "_node_of", "_pods_on", "_priorities")
 
     def __init__(self) -> None:
         self._node_of: dict[str, str] = {}
         self._pods_on: dict[str, dict[str, PodInfo]] = {}
+        self._priorities: Counter[int] = Counter()
+        self._changed: list[str] = []
+        self._dropped = 0
+
+    def __len__(self) -> int:
+        return len(self._node_of)
 
     def add(self, pod: PodInfo, node: str) -> None:
         """Nominates the pod to `node` in place of any earlier nomination."""
@@ -23,6 +34,8 @@ class Nominator:
         self.delete(pod.uid)
         self._node_of[pod.uid] = node
         self._pods_on.setdefault(node, {})[pod.uid] = pod
+        self._priorities[pod.priority] += 1
+        self._log(node)
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
         """Follows an update of the pod object.
@@ -36,7 +49,7 @@ class Nominator:
         if not node:
             self.delete(new.uid)
         elif node == self._node_of.get(new.uid):
-            self._pods_on[node][new.uid] = new
+            self.refresh(new)
         else:
             self.add(new, node)
 
@@ -46,9 +59,29 @@ class Nominator:
         if node is None:
             return
         pods = self._pods_on[node]
-        del pods[uid]
+        self._forget_priority(pods.pop(uid).priority)
+        self._log(node)
         if not pods:
             del self._pods_on[node]
+
+    def refresh(self, pod: PodInfo) -> None:
+        """Replaces the object of a nominated pod; any other pod is left alone."""
+        node = self._node_of.get(pod.uid)
+        if node is not None:
+            pods = self._pods_on[node]
+            self._forget_priority(pods[pod.uid].priority)
+            pods[pod.uid] = pod
+            self._priorities[pod.priority] += 1
+            self._log(node)
+
+    def nodes(self) -> Collection[str]:
+        """The names of the nodes that any pod is nominated to; they need not exist."""
+        return self._pods_on.keys()
+
+    def get(self, uid: str) -> PodInfo | None:
+        """The pod, if it is nominated."""
+        node = self._node_of.get(uid)
+        return None if node is None else self._pods_on[node][uid]
 
     def nominated_pods_for_node(self, node: str) -> list[PodInfo]:
         """The pods nominated to `node`, in order of nomination."""
@@ -57,3 +90,31 @@ class Nominator:
     def nominated_node(self, uid: str) -> str | None:
         """The node the pod is nominated to."""
         return self._node_of.get(uid)
+
+    def lowest_priority_from(self, priority: int) -> int | None:
+        """The lowest priority of a nominated pod that is at least `priority`; None if no such pod is nominated.
+
+        Pods with the same answer see the same nominations.
+        """
+        return min((each for each in self._priorities if each >= priority), default=None)
+
+    @property
+    def position(self) -> int:
+        """Where the list of changes ends now, for `changed_since`."""
+        return self._dropped + len(self._changed)
+
+    def changed_since(self, position: int) -> set[str] | None:
+        """The nodes whose nominations changed after `position`; None if that is not known any more."""
+        start = position - self._dropped
+        return None if start < 0 else set(self._changed[start:])
+
+    def _log(self, node: str) -> None:
+        self._changed.append(node)
+        if len(self._changed) > 2 * _KEPT_CHANGES:
+            del self._changed[:_KEPT_CHANGES]
+            self._dropped += _KEPT_CHANGES
+
+    def _forget_priority(self, priority: int) -> None:
+        self._priorities[priority] -= 1
+        if not self._priorities[priority]:
+            del self._priorities[priority]
