@@ -7,13 +7,15 @@ from typing import Annotated
 
 import typer
 
+from bayplan.cache.node_table import NodeTable
 from bayplan.cli import BAD_INPUT
 from bayplan.config.convert import to_effective_yaml, to_minimal_yaml
+from bayplan.config.default_plugins import IMPLEMENTED_PLUGINS, UPSTREAM_PLUGINS
 from bayplan.config.errors import ConfigurationError, quote_unprintable
 from bayplan.config.load import default_configuration, load_configuration
-from bayplan.config.plugin_sets import expand_profiles
 from bayplan.config.types import SchedulerConfiguration
-from bayplan.plugins.registry import in_tree_extends
+from bayplan.plugins.out_of_tree import installed_plugins
+from bayplan.plugins.registry import build_frameworks
 
 config_app = typer.Typer(
     name="config",
@@ -68,14 +70,15 @@ def convert(file: ConfigurationFile, scheduler_name: SchedulerName = None) -> No
 
 
 def load_checked(file: Path, scheduler_name: str | None = None) -> SchedulerConfiguration:
-    """The configuration in `file`, whose plugin sets are known to work out too.
+    """The configuration in `file`, whose plugins are known to work out too: those from outside are imported and made.
 
     Raises:
         ConfigurationError: with everything that is wrong.
     """
-    configuration = load_configuration(file, scheduler_name=scheduler_name)
+    known = IMPLEMENTED_PLUGINS | (installed_plugins() - UPSTREAM_PLUGINS)
+    configuration = load_configuration(file, scheduler_name=scheduler_name, known_plugins=known)
     try:
-        expand_profiles(configuration, in_tree_extends)
+        build_frameworks(configuration, NodeTable())
     except ConfigurationError as error:
         raise ConfigurationError(error.errors, file=str(file)) from None
     return configuration

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from bayplan.config.errors import ConfigurationError
-from bayplan.config.load import default_configuration, load_configuration
+from bayplan.config.load import default_configuration
 from bayplan.config.types import SchedulerConfiguration
 
 logger = logging.getLogger(__name__)
@@ -50,13 +50,14 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
     # Imported here so that the other commands do not pay for kopf and the API client.
     from bayplan.api.credentials import load_credentials  # noqa: PLC0415
     from bayplan.api.errors import CredentialsError  # noqa: PLC0415
+    from bayplan.cli.config import load_checked  # noqa: PLC0415
     from bayplan.controller.app import App, ServeOptions  # noqa: PLC0415
 
     try:
         configuration = (
             default_configuration(scheduler_name=scheduler_name)
             if config is None
-            else load_configuration(config, scheduler_name=scheduler_name)
+            else load_checked(config, scheduler_name)
         )
     except ConfigurationError as error:
         typer.echo(str(error), err=True)

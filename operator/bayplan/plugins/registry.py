@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from bayplan.cache.listers import Listers
@@ -27,6 +28,7 @@ from bayplan.plugins.node_ports import NodePorts
 from bayplan.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.node_unschedulable import NodeUnschedulable
+from bayplan.plugins.out_of_tree import load_out_of_tree
 from bayplan.plugins.priority_sort import PrioritySort
 from bayplan.plugins.scheduling_gates import SchedulingGates
 from bayplan.plugins.taint_toleration import TaintToleration
@@ -79,7 +81,7 @@ IN_TREE: Final[Mapping[str, InTreePlugin]] = {
     "ImageLocality": InTreePlugin(ImageLocality, lambda args, handle: ImageLocality(handle.index)),
     "DefaultBinder": InTreePlugin(DefaultBinder, lambda args, handle: DefaultBinder()),
 }
-"""Every plugin a profile can enable, by kube-scheduler's name for it."""
+"""The plugins of this project, by kube-scheduler's name for them."""
 
 
 def in_tree_extends(name: str, point: str) -> bool:
@@ -93,12 +95,16 @@ def build_frameworks(
     """The framework of each profile by schedulerName; all share one index of the node table, and the listers.
 
     Raises:
-        ConfigurationError: a profile's plugin sets do not work out; every complaint of every profile.
+        ConfigurationError: a profile's plugin sets do not work out, or a plugin from outside is no good; every
+            complaint of every profile.
     """
     handle = Handle(nodes, NodeIndex(nodes), listers or Listers())
-    expanded = expand_profiles(configuration, in_tree_extends)
+    outside = load_out_of_tree(configuration, IN_TREE.keys(), handle)
+    expanded = expand_profiles(configuration, outside.extends(in_tree_extends))
     return {
-        profile.scheduler_name: _build(profile, expanded[profile.scheduler_name], handle)
+        profile.scheduler_name: _build(
+            profile, expanded[profile.scheduler_name], handle, outside.of(profile.scheduler_name)
+        )
         for profile in configuration.profiles
     }
 
@@ -113,8 +119,13 @@ def build_framework(profile: Profile, nodes: NodeTable, index: NodeIndex, lister
     return _build(profile, expanded, Handle(nodes, index, listers or Listers()))
 
 
-def _build(profile: Profile, expanded: Mapping[str, tuple[PluginEntry, ...]], handle: Handle) -> Framework:
-    made: dict[str, Plugin] = {}
+def _build(
+    profile: Profile,
+    expanded: Mapping[str, tuple[PluginEntry, ...]],
+    handle: Handle,
+    outside: Mapping[str, Plugin] = MappingProxyType({}),
+) -> Framework:
+    made: dict[str, Plugin] = dict(outside)
 
     def make(name: str) -> Plugin:
         if name not in made:
