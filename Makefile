@@ -8,12 +8,13 @@ PIP_VERSION := 26.3
 SOURCES := operator tests e2e
 PYTEST := $(BIN)/python -m pytest
 PYTEST_ARGS ?=
+SEED ?= 2
 
 # Entry points and modules come from the virtual environment, never from the folder make runs in.
 unexport PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test unit e2e controlplane check format demo bench clean
+.PHONY: help venv test unit e2e oracle controlplane check format demo bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +38,10 @@ unit: $(INSTALLED) ## Run the tests that need no control plane
 
 e2e: controlplane ## Run the scenarios on a real control plane
 	$(PYTEST) e2e $(PYTEST_ARGS)
+
+oracle: controlplane ## Record kube-scheduler's decisions on new random clusters (SEED=2) and replay them in bayplan
+	$(BIN)/python -m tests.oracle.record --seed $(SEED) --out build/oracle-$(SEED)
+	BAYPLAN_ORACLE_DATA=build/oracle-$(SEED) $(PYTEST) tests/oracle/test_replay.py $(PYTEST_ARGS)
 
 controlplane: $(INSTALLED) ## Build the control plane for tests, unless it is cached
 	$(BIN)/python -m e2e.controlplane.build

@@ -1,0 +1,78 @@
+"""What the oracle stores: clusters, pods and what kube-scheduler decided, as compressed JSON lines."""
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+Object = dict[str, Any]
+
+DATA = Path(__file__).with_name("data")
+
+
+@dataclass(slots=True)
+class Scene:
+    """A cluster and the pods to schedule on it, one after the other, before anybody has decided.
+
+    All objects are as a user would write them. `objects` are those of other kinds, each with its `kind`.
+    """
+
+    objects: list[Object] = field(default_factory=list)
+    nodes: list[Object] = field(default_factory=list)
+    placed: list[Object] = field(default_factory=list)
+    incoming: list[Object] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Decision:
+    """kube-scheduler's decision about one pod, as its log has it.
+
+    `scores` has a list per plugin, in the order of `feasible`, after normalisation and weight; it is empty when one
+    node was feasible, because nothing is scored then. `error` tells a cycle that failed from a pod that does not fit.
+    `nominated` and `victims` are for recordings in which pods may be preempted.
+    """
+
+    node: str | None = None
+    feasible: list[str] = field(default_factory=list)
+    scores: dict[str, list[int]] = field(default_factory=dict)
+    totals: list[int] = field(default_factory=list)
+    message: str | None = None
+    error: bool = False
+    nominated: str | None = None
+    victims: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A scene that kube-scheduler has decided on; `decisions` go with `scene.incoming`."""
+
+    name: str
+    configuration: str
+    scene: Scene
+    decisions: list[Decision]
+
+
+def write_cases(path: Path, configurations: dict[str, Object], cases: Iterable[Case]) -> None:
+    """Write one family's cases; equal cases give equal bytes."""
+    lines = [{"configurations": configurations}, *(_sparse(asdict(case)) for case in cases)]
+    text = "".join(json.dumps(line, separators=(",", ":"), sort_keys=True) + "\n" for line in lines)
+    path.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+
+
+def read_cases(path: Path) -> tuple[dict[str, Object], Iterator[Case]]:
+    """The configurations of a file by name, and its cases."""
+    lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+    return json.loads(lines[0])["configurations"], (_case(json.loads(line)) for line in lines[1:])
+
+
+def _case(line: Object) -> Case:
+    decisions = [Decision(**decision) for decision in line["decisions"]]
+    return Case(line["name"], line["configuration"], Scene(**line["scene"]), decisions)
+
+
+def _sparse(case: Object) -> Object:
+    """The case without the empty fields of its decisions."""
+    case["decisions"] = [{key: value for key, value in each.items() if value} for each in case["decisions"]]
+    return case

@@ -1,0 +1,125 @@
+"""kube-scheduler's log at -v 10 in JSON, read as it grows."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tests.oracle.case import Decision, Object
+
+_POLL_SECONDS = 0.005
+
+_SCORED = "Plugin scored node for pod"
+_TOTAL = "Calculated node's final score for pod"
+_BOUND = "Successfully bound pod to node"
+_NO_FIT = "Unable to schedule pod; no fit; waiting"
+_NO_NODES = "Unable to schedule pod; no nodes are registered to the cluster; waiting"
+_ERROR = "Error scheduling pod; retrying"
+_COUNTED = {
+    "Add event for node": "node-add",
+    "Delete event for node": "node-delete",
+    "Add event for scheduled pod": "pod-add",
+    "Update event for scheduled pod": "pod-update",
+    "Delete event for scheduled pod": "pod-delete",
+}
+_MARKS = tuple(text.encode() for text in (_SCORED, _TOTAL, _BOUND, _NO_FIT, _NO_NODES, _ERROR, *_COUNTED))
+
+
+class DecisionLog:
+    """Follows one kube-scheduler's log: what it has seen of the cluster, and its decision about each pod."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = path.stat().st_size if path.exists() else 0
+        self._rest = b""
+        self.seen: Counter[str] = Counter()
+        """How many events of each kind of `_COUNTED` the scheduler has taken in."""
+        self._open: dict[str, Decision] = {}
+        self._done: dict[str, Decision] = {}
+
+    def decision(self, key: str, timeout_seconds: float = 20.0) -> Decision:
+        """Waits for the first decision about the pod "namespace/name".
+
+        Raises:
+            TimeoutError: there is none.
+        """
+        self.wait(lambda: key in self._done, f"a decision about {key}", timeout_seconds)
+        return self._done[key]
+
+    def wait(self, check: Callable[[], bool], what: str, timeout_seconds: float = 20.0) -> None:
+        """Reads on until `check()` is true.
+
+        Raises:
+            TimeoutError: it did not become true.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            for line in self._lines():
+                self._take(line)
+            if check():
+                return
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"kube-scheduler's log did not show {what}")
+            time.sleep(_POLL_SECONDS)
+
+    def forget(self) -> None:
+        """Starts over, as before the next case."""
+        self.seen.clear()
+        self._open.clear()
+        self._done.clear()
+
+    def _lines(self) -> Iterator[bytes]:
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            content = file.read()
+        self._offset += len(content)
+        *lines, self._rest = (self._rest + content).split(b"\n")
+        yield from lines
+
+    def _take(self, line: bytes) -> None:
+        # Most lines at this level are requests and replies with whole objects in them.
+        if not any(mark in line[:400] for mark in _MARKS):
+            return
+        entry = json.loads(line)
+        text = entry["msg"]
+        kind = _COUNTED.get(text)
+        if kind is not None:
+            self.seen[kind] += 1
+            return
+        pod = entry.get("pod")
+        if pod is None:
+            return
+        key = f"{pod['namespace']}/{pod['name']}"
+        if key not in self._done and text in (_SCORED, _TOTAL, _BOUND, _NO_FIT, _NO_NODES, _ERROR):
+            self._record(key, text, entry)
+
+    def _record(self, key: str, text: str, entry: Object) -> None:
+        decision = self._open.setdefault(key, Decision())
+        if text == _SCORED:
+            decision.scores.setdefault(entry["plugin"], []).append(entry["score"])
+            return
+        if text == _TOTAL:
+            decision.feasible.append(entry["node"])
+            decision.totals.append(entry["score"])
+            return
+        if text == _BOUND:
+            decision.node = entry["node"]
+            if not decision.feasible:
+                assert entry["feasibleNodes"] == 1, f"{key}: {entry['feasibleNodes']} feasible nodes and no scores"
+                decision.feasible = [entry["node"]]
+            assert entry["feasibleNodes"] == len(decision.feasible), key
+        else:
+            decision.message = "no nodes available to schedule pods" if text == _NO_NODES else entry["err"]
+            decision.error = text == _ERROR
+        self._done[key] = self._sorted(decision)
+
+    @staticmethod
+    def _sorted(decision: Decision) -> Decision:
+        """The decision with its nodes in the order of their names, so that equal decisions are stored alike."""
+        order = sorted(range(len(decision.feasible)), key=lambda place: decision.feasible[place])
+        decision.feasible = [decision.feasible[place] for place in order]
+        if decision.totals:
+            decision.totals = [decision.totals[place] for place in order]
+        decision.scores = {name: [given[place] for place in order] for name, given in decision.scores.items()}
+        return decision

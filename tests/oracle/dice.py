@@ -1,0 +1,20 @@
+"""Random choices of one seed."""
+
+import random
+from collections.abc import Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Dice(random.Random):
+    """A source of choices: the same seed throws the same, on every machine."""
+
+    def maybe(self, chance: float) -> bool:
+        """True with this probability."""
+        return self.random() < chance
+
+    def some(self, among: Sequence[T], low: int = 1, high: int | None = None) -> list[T]:
+        """Between `low` and `high` different ones, in random order."""
+        high = min(len(among), len(among) if high is None else high)
+        return self.sample(list(among), self.randint(min(low, high), high))

@@ -1,0 +1,63 @@
+"""The families of scenes, and under which configurations each is recorded."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.oracle.case import Scene
+from tests.oracle.configurations import OTHER_SCHEDULER
+from tests.oracle.dice import Dice
+from tests.oracle.families import parts, placement, resources
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """How scenes are made, `cases` of them unless told otherwise, under each configuration in turn."""
+
+    generate: Callable[[Dice], Scene]
+    cases: int
+    configurations: tuple[str, ...]
+
+
+_SCORING = (
+    "default",
+    "most-allocated",
+    "most-weighted",
+    "least-weighted",
+    "ratio-packing",
+    "ratio-falling",
+    "ratio-step",
+    "balanced-many",
+    "balanced-one",
+    "ignored-resources",
+    "one-score",
+    "two-profiles",
+)
+
+FAMILIES: dict[str, Family] = {
+    "resources": Family(resources.generate, 132, _SCORING),
+    "taints": Family(placement.generate_taints, 48, ("default", "weights", "without-some", "own-plugins")),
+    "node-affinity": Family(
+        placement.generate_node_affinity, 60, ("default", "added-affinity", "weights", "filters-reordered")
+    ),
+    "ports-and-images": Family(
+        placement.generate_ports_and_images, 50, ("default", "weights", "without-some", "own-plugins", "one-score")
+    ),
+    "mixed": Family(
+        placement.generate_mixed,
+        100,
+        ("default", "added-affinity", "weights", "without-some", "own-plugins", "filters-reordered", *_SCORING[1:]),
+    ),
+}
+
+
+def scene_of(family: str, seed: int, index: int) -> tuple[str, Scene]:
+    """The configuration's name and the scene of one case; the same arguments give the same scene."""
+    made = FAMILIES[family]
+    configuration = made.configurations[index % len(made.configurations)]
+    dice = Dice(f"{family}/{seed}/{index}")
+    scene = made.generate(dice)
+    scene.objects = [*parts.namespaces(), *scene.objects]
+    if configuration == "two-profiles":
+        for each in scene.incoming[::2]:
+            each["spec"]["schedulerName"] = OTHER_SCHEDULER
+    return configuration, scene

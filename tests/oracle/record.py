@@ -1,0 +1,112 @@
+"""Records kube-scheduler's decisions on random clusters: `python -m tests.oracle.record --seed 7`.
+
+Needs the control plane that `make controlplane` builds. The replay in test_replay.py holds bayplan against the files.
+"""
+
+import argparse
+import json
+import logging
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from e2e.controlplane import commands
+from e2e.controlplane.build import binary
+from e2e.controlplane.health import is_healthy
+from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
+from e2e.controlplane.process import Process, free_ports
+from e2e.controlplane.waiting import wait_until
+from tests.oracle.case import DATA, Case, Object, Scene, write_cases
+from tests.oracle.configurations import CONFIGURATIONS
+from tests.oracle.decision_log import DecisionLog
+from tests.oracle.families import parts
+from tests.oracle.families.family import FAMILIES, scene_of
+from tests.oracle.stage import Stage
+
+# Scenes say of a pod all there is to say; what these would add or hold back belongs to no scheduler.
+_ADMISSION_OFF = ("DefaultTolerationSeconds", "RuntimeClass", "StorageObjectInUseProtection", "DefaultStorageClass")
+
+# A pod like the one before it would be given the next node of the last ranking, unscored.
+_ARGUMENTS = ("--logging-format=json", "--feature-gates=OpportunisticBatching=false")
+_STOP_SECONDS = 3.0
+
+
+def record(families: dict[str, int], seed: int, directory: Path) -> None:
+    """Records so many cases of each family and writes one file a family to `directory`."""
+    directory.mkdir(parents=True, exist_ok=True)
+    scenes: dict[str, list[tuple[str, str, Scene]]] = defaultdict(list)
+    for family, count in families.items():
+        for index in range(count):
+            configuration, scene = scene_of(family, seed, index)
+            scenes[configuration].append((family, f"{family}-{seed}-{index:03}", scene))
+    recorded: dict[str, list[Case]] = defaultdict(list)
+    with ControlPlane.start(ControlPlaneOptions(bench=True, disable_admission=_ADMISSION_OFF)) as plane:
+        fresh = True
+        for configuration, group in scenes.items():
+            started = time.monotonic()
+            with _kube_scheduler(plane, CONFIGURATIONS[configuration]) as log:
+                stage = Stage(plane.client, log)
+                if fresh:
+                    stage.create_namespaces(parts.namespaces())
+                    fresh = False
+                for family, name, scene in group:
+                    recorded[family].append(stage.play(name, configuration, scene))
+            seconds = time.monotonic() - started
+            print(f"{configuration}: {len(group)} cases in {seconds:.0f} s, {stage.refused} pods refused", flush=True)
+    for family, cases in recorded.items():
+        cases.sort(key=lambda case: case.name)
+        used = {case.configuration: CONFIGURATIONS[case.configuration] for case in cases}
+        write_cases(directory / f"{family}.jsonl.gz", used, cases)
+
+
+@contextmanager
+def _kube_scheduler(plane: ControlPlane, configuration: Object) -> Iterator[DecisionLog]:
+    directory = plane.directory / "oracle"
+    directory.mkdir(exist_ok=True)
+    kubeconfig = plane.kubeconfig_for("system:kube-scheduler")
+    document = {
+        **configuration,
+        "leaderElection": {"leaderElect": False},
+        "clientConnection": {"kubeconfig": str(kubeconfig), "qps": 5000, "burst": 5000},
+    }
+    config = directory / "config.yaml"
+    config.write_text(json.dumps(document))
+    (port,) = free_ports(1)
+    command = commands.kube_scheduler(binary("kube-scheduler"), kubeconfig, config, directory, port=port, verbosity=10)
+    path = directory / "kube-scheduler.log"
+    path.unlink(missing_ok=True)
+    process = Process("kube-scheduler", [*command, *_ARGUMENTS], log_path=path, directory=directory)
+
+    def healthy_or_dead() -> bool:
+        if process.exit_code is not None:
+            raise RuntimeError(f"kube-scheduler exited with {process.exit_code}:\n{process.log_tail()}")
+        return is_healthy(port, tls=True)
+
+    try:
+        wait_until(healthy_or_dead, "kube-scheduler becoming healthy", timeout_seconds=60)
+        yield DecisionLog(path)
+    finally:
+        process.stop(_STOP_SECONDS)
+
+
+def main() -> int:
+    """Parses the arguments and records."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--family", action="append", choices=sorted(FAMILIES), help="only this one; may be repeated")
+    parser.add_argument("--cases", type=int, help="cases of each family, instead of its own number")
+    parser.add_argument("--out", type=Path, default=DATA, help="folder for the files, one a family")
+    arguments = parser.parse_args()
+    logging.basicConfig(level=logging.WARNING)
+    families = {name: arguments.cases or FAMILIES[name].cases for name in arguments.family or FAMILIES}
+    started = time.monotonic()
+    record(families, arguments.seed, arguments.out)
+    print(f"{sum(families.values())} cases in {time.monotonic() - started:.0f} s", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
