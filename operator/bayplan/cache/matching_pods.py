@@ -21,7 +21,7 @@ class MatchingPods:
     readers mask with `NodeTable.exists` where that matters.
     """
 
-    __slots__ = ("_counts", "_follower", "_nodes", "_predicate", "version")
+    __slots__ = ("__weakref__", "_counts", "_follower", "_nodes", "_predicate", "version")
 
     def __init__(self, nodes: NodeTable, predicate: PodPredicate) -> None:
         self._nodes = nodes

@@ -1,5 +1,7 @@
 """A pod with everything a scheduling cycle asks of it worked out once."""
 
+from collections.abc import Hashable
+
 from bayplan.api.objects import Pod
 from bayplan.cache.host_ports import HostPort, host_ports
 from bayplan.cache.resources import PodRequests, placed_requests, pod_requests
@@ -33,7 +35,7 @@ class PodInfo:
         self.uid = meta.uid
         self.key = f"{meta.namespace}/{meta.name}"
         self.priority = pod.spec.priority or 0
-        self.signatures: dict[int, object] = {}
+        self.signatures: dict[int, tuple[int, Hashable]] = {}
         self._host_ports: tuple[HostPort, ...] | None = None
         self._requests: PodRequests | None = None
         self._placed: PodRequests | None = None

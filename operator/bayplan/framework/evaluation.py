@@ -7,7 +7,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import RowFollower
-from bayplan.framework.filtering import Filtering
+from bayplan.framework.filtering import Filtering, pre_reads
 from bayplan.framework.interface import (
     MAX_NODE_SCORE,
     CycleState,
@@ -34,9 +34,7 @@ class Evaluation:
         self._framework = framework
         self._nodes = nodes
         self._state: CycleState = {}
-        self._asks_every_cycle = any(
-            getattr(plugin, "reads", Reads.NODE) is Reads.CLUSTER for plugin in framework.pre_scores
-        )
+        self._asks_every_cycle = any(pre_reads(plugin) is Reads.CLUSTER for plugin in framework.pre_scores)
         self.filtering = Filtering(framework, nodes, self._state)
         self._follower = RowFollower(nodes)
         self._skipped: set[str] = set()

@@ -7,7 +7,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import RowFollower
-from bayplan.framework.interface import CycleState, FilterPlugin, PreFilterPlugin, Reads, Rejections
+from bayplan.framework.interface import CycleState, FilterPlugin, PreFilterPlugin, PreScorePlugin, Reads, Rejections
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Diagnosis, Status
 
@@ -26,7 +26,7 @@ class Filtering:
         self._framework = framework
         self._nodes = nodes
         self._state = state
-        self._asks_every_cycle = any(_reads(plugin) is Reads.CLUSTER for plugin in framework.pre_filters)
+        self._asks_every_cycle = any(pre_reads(plugin) is Reads.CLUSTER for plugin in framework.pre_filters)
         self._follower = RowFollower(nodes)
         self._filters: list[FilterPlugin] = []
         self._codes: NDArray[np.int8] = np.zeros((0, 0), dtype=np.int8)
@@ -216,5 +216,6 @@ class Filtering:
         return touched
 
 
-def _reads(plugin: PreFilterPlugin) -> Reads:
-    return getattr(plugin, "reads", Reads.NODE)
+def pre_reads(plugin: PreFilterPlugin | PreScorePlugin) -> Reads:
+    """What the answers of a plugin's PreFilter and PreScore depend on; as its `reads` unless it says otherwise."""
+    return getattr(plugin, "pre_reads", getattr(plugin, "reads", Reads.NODE))

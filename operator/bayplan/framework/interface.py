@@ -64,7 +64,10 @@ class Plugin(Protocol):
 
 @runtime_checkable
 class SignPlugin(Plugin, Protocol):
-    """Says what of a pod its answers depend on, so that pods of equal shape share them."""
+    """Says what of a pod its answers depend on, so that pods of equal shape share them.
+
+    A plugin whose signatures depend on more than the pod has a `sign_version` that grows when that changes.
+    """
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
         """Everything of the pod this plugin looks at, hashable; None makes the pod share nothing."""
@@ -108,7 +111,11 @@ class PreFilterResult:
 
 @runtime_checkable
 class PreFilterPlugin(Plugin, Protocol):
-    """Looks at the pod once before nodes are filtered; its SKIP switches its own filter off."""
+    """Looks at the pod once before nodes are filtered; its SKIP switches its own filter off.
+
+    It is asked again in every cycle if the plugin's `reads` is CLUSTER, unless its `pre_reads`, which then speaks for
+    PreFilter and PreScore, says less.
+    """
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         """Reject the pod as a whole, narrow the search, skip, or prepare `state`."""

@@ -26,7 +26,7 @@ from bayplan.framework.status import SUCCESS, Status
 from bayplan.queue.cluster_event import EventRegistration
 from bayplan.queue.queueing_hints import GateRejection, QueueProfile
 
-_UNSHARED = object()
+_UNSIGNED: tuple[int, Hashable] = (-1, None)
 _serials = count()
 
 
@@ -68,6 +68,7 @@ class Framework:
         deciding = [*self.pre_filters, *self.filters, *self.pre_scores, *(entry.plugin for entry in self.scores)]
         unique = {plugin.name: plugin for plugin in deciding}
         self._signers = tuple(getattr(plugin, "sign_pod", None) for plugin in unique.values())
+        self._sign_versions = tuple(plugin for plugin in unique.values() if hasattr(plugin, "sign_version"))
 
     def run_pre_enqueue(self, pod: PodInfo) -> Status:
         """The first rejection of the PreEnqueue plugins, or SUCCESS."""
@@ -80,21 +81,23 @@ class Framework:
     def signature(self, pod: PodInfo) -> Hashable:
         """Equal for pods that every filter and score treats alike; None if the pod is like no other.
 
-        Kept on the pod, so retries of a pod do not work it out again.
+        Kept on the pod, so retries of a pod do not work it out again unless what plugins make of it has changed.
         """
-        known = pod.signatures.get(self._serial, _UNSHARED)
-        if known is not _UNSHARED:
-            return known
+        version = sum([plugin.sign_version for plugin in self._sign_versions])
+        known_version, known = pod.signatures.get(self._serial, _UNSIGNED)
+        if known_version != version:
+            known = self._sign(pod)
+            pod.signatures[self._serial] = version, known
+        return known
+
+    def _sign(self, pod: PodInfo) -> Hashable:
         parts: list[Hashable] = []
         for sign in self._signers:
             part = sign(pod) if sign is not None else None
             if part is None:
-                pod.signatures[self._serial] = None
                 return None
             parts.append(part)
-        signature = tuple(parts)
-        pod.signatures[self._serial] = signature
-        return signature
+        return tuple(parts)
 
     def queue_profile(self) -> QueueProfile:
         """What the scheduling queue asks of this profile: what holds a pod back, and which events wake it."""

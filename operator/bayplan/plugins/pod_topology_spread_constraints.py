@@ -1,0 +1,169 @@
+"""Topology spread constraints of a pod, resolved: what they count, where, and how unevenly pods may lie."""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bayplan.api.objects import LabelSelector, LabelSelectorRequirement, TopologySpreadConstraint
+from bayplan.api.selectors import Labels, compile_label_selector
+from bayplan.cache.pod_info import PodInfo
+
+DO_NOT_SCHEDULE: Final = "DoNotSchedule"
+SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
+
+_HONOR = "Honor"
+_INT32: Final = 2**31 - 1
+
+Requirement = tuple[str, str, tuple[str, ...]]
+"""Key, operator and values of one expression."""
+
+
+class PodSelector:
+    """A label selector that can be compared, so that equal ones share their counts; None selects nothing.
+
+    An invalid one selects nothing too. Its `requirements` are in an order of their own.
+    """
+
+    __slots__ = ("_matcher", "error", "requirements")
+
+    def __init__(self, requirements: Iterable[Requirement] | None) -> None:
+        self.requirements = None if requirements is None else tuple(sorted(set(requirements)))
+        self._matcher = compile_label_selector(_as_label_selector(self.requirements))
+        self.error = self._matcher.error
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is there and asks for nothing, so that it matches all labels."""
+        return self.requirements == ()
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether no labels match."""
+        return self._matcher.is_nothing
+
+    def matches(self, labels: Labels | None) -> bool:
+        """Whether all requirements hold."""
+        return self._matcher.matches(labels)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PodSelector) and self.requirements == other.requirements
+
+    def __hash__(self) -> int:
+        return hash(self.requirements)
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadConstraint:
+    """One constraint as it applies to one pod (upstream: podtopologyspread/common.go topologySpreadConstraint).
+
+    `self_match` is 1 if the pod itself is among the pods it counts.
+    """
+
+    topology_key: str
+    max_skew: int
+    min_domains: int
+    selector: PodSelector
+    self_match: int
+    honors_affinity: bool
+    honors_taints: bool
+
+    @property
+    def signature(self) -> Hashable:
+        """Equal for constraints that say the same of pods in the same namespace."""
+        policies = (self.honors_affinity, self.honors_taints)
+        return (
+            self.topology_key,
+            self.max_skew,
+            self.min_domains,
+            self.selector.requirements,
+            self.self_match,
+            policies,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadConstraints:
+    """A pod's hard and soft constraints; they count pods of its namespace.
+
+    `requires_all_keys` says that nodes without one of the soft constraints' topology keys are left out of the score.
+    """
+
+    namespace: str
+    hard: tuple[SpreadConstraint, ...]
+    soft: tuple[SpreadConstraint, ...]
+    requires_all_keys: bool
+
+
+def resolve_own(pod: PodInfo) -> SpreadConstraints:
+    """The constraints in the pod's spec, with the values of its `matchLabelKeys` in the selectors."""
+    own = pod.pod.spec.topology_spread_constraints or ()
+    labels = pod.pod.metadata.labels or {}
+
+    def resolve(action: str) -> tuple[SpreadConstraint, ...]:
+        return tuple(_resolved(each, _with_label_keys(each, labels), labels) for each in of_action(own, action))
+
+    return SpreadConstraints(pod.namespace, resolve(DO_NOT_SCHEDULE), resolve(SCHEDULE_ANYWAY), requires_all_keys=True)
+
+
+def resolve_defaults(
+    constraints: Sequence[TopologySpreadConstraint], selector: PodSelector, pod: PodInfo, *, requires_all_keys: bool
+) -> SpreadConstraints:
+    """Default constraints, counting what the pod's services and owner select; without such there are none."""
+    labels = pod.pod.metadata.labels or {}
+
+    def resolve(action: str) -> tuple[SpreadConstraint, ...]:
+        if selector.is_empty:
+            return ()
+        return tuple(_resolved(each, selector, labels) for each in of_action(constraints, action))
+
+    return SpreadConstraints(pod.namespace, resolve(DO_NOT_SCHEDULE), resolve(SCHEDULE_ANYWAY), requires_all_keys)
+
+
+def of_action(constraints: Iterable[TopologySpreadConstraint], action: str) -> list[TopologySpreadConstraint]:
+    """The constraints of one `whenUnsatisfiable`; an empty one is the API's default, DoNotSchedule."""
+    return [each for each in constraints if (each.when_unsatisfiable or DO_NOT_SCHEDULE) == action]
+
+
+def requirements_of_labels(labels: Mapping[str, str]) -> list[Requirement]:
+    """Requirements that hold for pods with all these labels."""
+    return [(key, "In", (value,)) for key, value in labels.items()]
+
+
+def requirements_of(selector: LabelSelector) -> list[Requirement]:
+    """The requirements a label selector is made of."""
+    expressions = selector.match_expressions or ()
+    return requirements_of_labels(selector.match_labels or {}) + [
+        (each.key, each.operator, tuple(sorted(set(each.values or ())))) for each in expressions
+    ]
+
+
+def _with_label_keys(constraint: TopologySpreadConstraint, labels: Labels) -> PodSelector:
+    if constraint.label_selector is None:
+        return PodSelector(None)
+    keys = [key for key in constraint.match_label_keys or () if key in labels]
+    merged = requirements_of_labels({key: labels[key] for key in keys})
+    return PodSelector(merged + requirements_of(constraint.label_selector))
+
+
+def _resolved(constraint: TopologySpreadConstraint, selector: PodSelector, labels: Labels) -> SpreadConstraint:
+    return SpreadConstraint(
+        topology_key=constraint.topology_key,
+        # Both are int32 on the wire; a file may say anything.
+        max_skew=max(-_INT32, min(constraint.max_skew, _INT32)),
+        min_domains=1 if constraint.min_domains is None else constraint.min_domains,
+        selector=selector,
+        self_match=int(selector.matches(labels)),
+        honors_affinity=(constraint.node_affinity_policy or _HONOR) == _HONOR,
+        honors_taints=constraint.node_taints_policy == _HONOR,
+    )
+
+
+def _as_label_selector(requirements: Iterable[Requirement] | None) -> LabelSelector | None:
+    if requirements is None:
+        return None
+    return LabelSelector(
+        match_expressions=[
+            LabelSelectorRequirement(key=key, operator=operator, values=list(values) or None)
+            for key, operator, values in requirements
+        ]
+    )

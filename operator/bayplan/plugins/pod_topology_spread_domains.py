@@ -1,0 +1,148 @@
+"""The domains that spread constraints divide the nodes into, and how many matching pods each holds."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.api.objects import Taint
+from bayplan.api.tolerations import find_untolerated_taint
+from bayplan.cache.change_log import Rows
+from bayplan.cache.matching_pods import MatchingPods
+from bayplan.cache.node_index import LabelColumn, NodeIndex
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.row_follower import ObjectFollower
+from bayplan.plugins.node_selection import NodeSelection, matches_labels
+from bayplan.plugins.pod_topology_spread_constraints import PodSelector, SpreadConstraint
+
+_HARD_EFFECTS = ("NoSchedule", "NoExecute")
+
+CountPods = Callable[[PodSelector], MatchingPods | None]
+"""Counts what a selector selects in the pod's namespace; None for selectors that count nothing."""
+
+
+class Domains:
+    """One constraint's domains: a node's domain is the value of its topology key, and no value is as good as "".
+
+    `labelled` are the rows that have the key, `ids` each row's domain, `(capacity,)` both. `counted_rows` are the rows
+    whose pods count, `counted_ids` their domains, `(counted,)` both; `known` are the domains that occur among them.
+    """
+
+    __slots__ = ("_counting", "_pods_at", "counted_ids", "counted_rows", "ids", "known", "labelled", "limit", "totals")
+
+    def __init__(self, column: LabelColumn, counted: NDArray[np.bool_], counting: MatchingPods | None) -> None:
+        # Copied, because the column goes on changing with the nodes.
+        self.ids: NDArray[np.intp] = column.ids.astype(np.intp)
+        self.labelled = self.ids != 0
+        self.ids[~self.labelled] = column.id_of("") or 0
+        self.limit = len(column.values)
+        self.counted_rows: Rows = np.flatnonzero(counted)
+        self.counted_ids = self.ids[self.counted_rows]
+        self.known: NDArray[np.intp] = np.flatnonzero(np.bincount(self.counted_ids, minlength=1))
+        self.totals: NDArray[np.int64] = np.zeros(self.limit, dtype=np.int64)
+        """Matching pods per domain, `(limit,) int64`, as of the last `recount`."""
+        self._counting = counting
+        self._pods_at = -1
+
+    def recount(self) -> bool:
+        """Bring `totals` up to date; True if that changed them."""
+        if self._counting is None:
+            return False
+        counts = self._counting.counts()
+        if self._counting.version == self._pods_at:
+            return False
+        self._pods_at = self._counting.version
+        # Whole numbers this small are exact in float64, the only type bincount sums.
+        summed = np.bincount(self.counted_ids, weights=counts[self.counted_rows], minlength=self.limit)
+        self.totals = summed.astype(np.int64)
+        return True
+
+    def pods_on(self, rows: Rows) -> NDArray[np.int64]:
+        """Matching pods on each row itself, `(rows,) int64`."""
+        if self._counting is None:
+            return np.zeros(len(rows), dtype=np.int64)
+        return self._counting.counts()[rows]
+
+
+class SpreadDomains:
+    """The domains of some constraints of one pod, kept current as nodes change; the filter and the score have one each.
+
+    With `requires_all_keys` only nodes with all topology keys count. Once no node has all of them, the constraints
+    that follow decide nothing: `domains` then ends early, which bounds what pods with made-up keys cost.
+    """
+
+    def __init__(
+        self,
+        constraints: Sequence[SpreadConstraint],
+        pod: PodInfo,
+        nodes: NodeTable,
+        index: NodeIndex,
+        count_pods: CountPods,
+        *,
+        requires_all_keys: bool,
+    ) -> None:
+        self._constraints = constraints
+        self._inclusion = _Inclusion(pod)
+        self._nodes = nodes
+        self._index = index
+        self._requires_all_keys = requires_all_keys
+        self._counting = [count_pods(each.selector) for each in constraints]
+        self._follower = ObjectFollower(nodes)
+        self.domains: list[Domains] = []
+        self.has_all_keys: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+        """Which rows have all topology keys, `(capacity,) bool`."""
+
+    def catch_up(self) -> bool:
+        """Rebuild the domains if a node changed, and recount; True if anything is different from last time."""
+        changed = self._follower.follow()
+        rebuilt = changed is None or len(changed) > 0
+        if rebuilt:
+            self._rebuild()
+        recounted = [each.recount() for each in self.domains]
+        return rebuilt or any(recounted)
+
+    def _rebuild(self) -> None:
+        exists = self._nodes.exists
+        self.has_all_keys = exists.copy()
+        columns: list[LabelColumn] = []
+        for constraint in self._constraints:
+            column = self._index.labels.column(constraint.topology_key)
+            columns.append(column)
+            self.has_all_keys &= column.ids != 0
+            if self._requires_all_keys and not self.has_all_keys.any():
+                break
+        considered = self.has_all_keys if self._requires_all_keys else exists
+        self.domains = [
+            Domains(column, considered & self._inclusion.includes(constraint, self._index, self._nodes), counting)
+            for constraint, counting, column in zip(self._constraints, self._counting, columns, strict=False)
+        ]
+
+
+class _Inclusion:
+    """Which nodes count by the constraints' inclusion policies (upstream: common.go matchNodeInclusionPolicies)."""
+
+    __slots__ = ("_labels", "_selection", "_tolerations")
+
+    def __init__(self, pod: PodInfo) -> None:
+        spec = pod.pod.spec
+        affinity = spec.affinity and spec.affinity.node_affinity
+        required = affinity and affinity.required_during_scheduling_ignored_during_execution
+        self._labels = spec.node_selector or {}
+        self._selection = None if not required else NodeSelection(required.node_selector_terms or ())
+        self._tolerations = spec.tolerations
+
+    def includes(self, constraint: SpreadConstraint, index: NodeIndex, nodes: NodeTable) -> NDArray[np.bool_]:
+        """Which rows the constraint's policies let count, `(capacity,) bool`."""
+        rows = np.arange(nodes.capacity, dtype=np.intp)
+        included = np.ones(nodes.capacity, dtype=np.bool_)
+        if constraint.honors_affinity:
+            included &= matches_labels(self._labels, index, rows)
+            if self._selection is not None:
+                included &= self._selection.matches(index, nodes, rows)
+        if constraint.honors_taints:
+            included &= index.taints().each(rows, self._is_tolerated, np.bool_)
+        return included
+
+    def _is_tolerated(self, taints: tuple[Taint, ...]) -> bool:
+        return find_untolerated_taint(taints, self._tolerations, _HARD_EFFECTS) is None

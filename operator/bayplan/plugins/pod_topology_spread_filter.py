@@ -1,0 +1,56 @@
+"""The hard half of topology spreading: nodes whose domain would get too far ahead of the emptiest."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.cache.change_log import Rows
+from bayplan.framework.status import Code, Codes, Reason
+from bayplan.plugins.pod_topology_spread_constraints import SpreadConstraint
+from bayplan.plugins.pod_topology_spread_domains import Domains, SpreadDomains
+
+_NOT_MATCHED = "node(s) didn't match pod topology spread constraints"
+_NO_LABEL = f"{_NOT_MATCHED} (missing required label)"
+
+_NO_DOMAINS = 2**31 - 1
+"""The fewest pods of any domain when there is no domain."""
+
+
+class HardSpread:
+    """The verdict of a pod's DoNotSchedule constraints on every node (upstream: podtopologyspread/filtering.go)."""
+
+    def __init__(self, constraints: Sequence[SpreadConstraint], domains: SpreadDomains) -> None:
+        self._constraints = constraints
+        self._domains = domains
+        self._codes: Codes = np.zeros(0, dtype=np.int8)
+
+    def codes(self, rows: Rows) -> Codes:
+        """A code per row as the table is now, `(rows,) int8`."""
+        if self._domains.catch_up():
+            self._codes = self._decide()
+        return self._codes[rows]
+
+    def reasons(self, rows: Rows) -> Sequence[Reason]:
+        """Why rows are rejected."""
+        codes = self.codes(rows)
+        return [
+            Reason(_NO_LABEL, codes == Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
+            Reason(_NOT_MATCHED, codes == Code.UNSCHEDULABLE),
+        ]
+
+    def _decide(self) -> Codes:
+        codes = np.zeros(len(self._domains.has_all_keys), dtype=np.int8)
+        # The first constraint a node fails decides, so it is written last.
+        for constraint, domains in reversed(list(zip(self._constraints, self._domains.domains, strict=False))):
+            codes[_too_full(constraint, domains)[domains.ids]] = Code.UNSCHEDULABLE
+            codes[~domains.labelled] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        return codes
+
+
+def _too_full(constraint: SpreadConstraint, domains: Domains) -> NDArray[np.bool_]:
+    """Which domains may not take the pod, `(domains,) bool`."""
+    fewest = int(domains.totals[domains.known].min()) if len(domains.known) else _NO_DOMAINS
+    if len(domains.known) < constraint.min_domains:
+        fewest = 0
+    return domains.totals + (constraint.self_match - fewest) > constraint.max_skew

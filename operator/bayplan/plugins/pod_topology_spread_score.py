@@ -1,0 +1,70 @@
+"""The soft half of topology spreading: feasible nodes rank by how few matching pods their domains hold."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.cache.change_log import Rows
+from bayplan.framework.interface import MAX_NODE_SCORE, Scores
+from bayplan.plugins.natural_logarithm import natural_logarithm
+from bayplan.plugins.pod_topology_spread_constraints import SpreadConstraint
+from bayplan.plugins.pod_topology_spread_domains import SpreadDomains
+
+_HOSTNAME: Final = "kubernetes.io/hostname"
+_INT64_MAX: Final = 2**63 - 1
+
+
+class SoftSpread:
+    """The scores of a pod's ScheduleAnyway constraints (upstream: podtopologyspread/scoring.go).
+
+    A constraint's counts weigh with the logarithm of how many domains the feasible nodes have, so no score can be told
+    without knowing all feasible nodes.
+    """
+
+    def __init__(
+        self, constraints: Sequence[SpreadConstraint], domains: SpreadDomains, *, requires_all_keys: bool
+    ) -> None:
+        self._constraints = constraints
+        self._domains = domains
+        self._requires_all_keys = requires_all_keys
+
+    def scores(self, feasible: Rows) -> Scores:
+        """The final 0..100 scores if exactly the rows `feasible` are feasible, `(feasible,) int64`."""
+        self._domains.catch_up()
+        result: Scores = np.zeros(len(feasible), dtype=np.int64)
+        if not self._requires_all_keys:
+            return normalized(self._raw(feasible))
+        ranked = self._domains.has_all_keys[feasible]
+        if ranked.any():
+            result[ranked] = normalized(self._raw(feasible[ranked]))
+        return result
+
+    def _raw(self, rows: Rows) -> Scores:
+        """The raw score of `rows`, none of which is ignored, `(rows,) int64`; float64 in upstream's order."""
+        total = np.zeros(len(rows), dtype=np.float64)
+        for constraint, domains in zip(self._constraints, self._domains.domains, strict=False):
+            if constraint.topology_key == _HOSTNAME:
+                counts, size = domains.pods_on(rows), len(rows)
+            else:
+                ids = domains.ids[rows]
+                counts, size = domains.totals[ids], int(np.count_nonzero(np.bincount(ids)))
+            share = counts * natural_logarithm(size + 2) + float(constraint.max_skew - 1)
+            total += np.where(domains.labelled[rows], share, 0.0)
+        return rounded(total)
+
+
+def normalized(raw: Scores) -> Scores:
+    """100 for the smallest raw score, less the larger they are; integers as upstream divides them."""
+    highest = max(0, int(raw.max(initial=0)))
+    if highest == 0:
+        return np.full(len(raw), MAX_NODE_SCORE, dtype=np.int64)
+    lowest = int(raw.min(initial=_INT64_MAX))
+    return MAX_NODE_SCORE * (highest + lowest - raw) // highest
+
+
+def rounded(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Rounded to whole numbers, halves away from zero, as Go's math.Round."""
+    whole = np.trunc(values)
+    return (whole + np.where(np.abs(values - whole) >= 0.5, np.copysign(1.0, values), 0.0)).astype(np.int64)
