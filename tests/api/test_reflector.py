@@ -426,6 +426,31 @@ async def test_retry_after_is_honoured():
             assert sleeps.delays == [17.0]
 
 
+async def test_a_refusal_is_told_once_and_forgotten_when_the_server_answers(caplog):
+    async with FakeApiServer() as server:
+        told, sleeps = [], Sleeps()
+        server.inject(Refuse(404, "NotFound"), times=3)
+        server.inject(Refuse(500), times=2)
+
+        def on_refused(status, reason):
+            told.append((status, reflector.refused_with, reason))
+            return status == 404
+
+        async with reflecting(server, sleeps=sleeps, on_refused=on_refused) as (reflector, view):
+            await until(lambda: reflector.synced)
+            assert [(status, known) for status, known, _ in told] == [(404, 404), (500, 500)]
+            assert told[0][2] == "404 NotFound: injected"
+            assert reflector.refused_with == 0
+            # What was reported is not logged; what was not, is.
+            assert [r.args[2] for r in caplog.records if "watch interrupted" in r.message] == [4, 5]
+            server.put(PODS, pod("a"))
+            await until(lambda: view.objects)
+            server.inject(Refuse(403))
+            server.end_watches()
+            await until(lambda: len(told) == 3)
+            await until(lambda: not reflector.refused_with)
+
+
 async def test_a_refused_connection_is_tried_until_the_server_is_back():
     async with FakeApiServer() as gone:
         port = gone.port

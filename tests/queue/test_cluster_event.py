@@ -11,6 +11,7 @@ from bayplan.queue.cluster_event import (
     ActionType,
     ClusterEvent,
     EventResource,
+    cluster_event,
 )
 
 ADD_OR_TAINT = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT, "")
@@ -36,3 +37,23 @@ ANY_ADD = ClusterEvent(EventResource.WILDCARD, ActionType.ADD, "")
 )
 def test_an_event_matches_a_registration_that_is_as_wide_or_wider(event, registered, matches):
     assert event.matches(registered) is matches
+
+
+@pytest.mark.parametrize(
+    ("resource", "action", "label"),
+    [
+        (EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, "PersistentVolumeClaimAdd"),
+        (EventResource.CSI_NODE, ActionType.UPDATE, "CSINodeUpdate"),
+        (EventResource.VOLUME_ATTACHMENT, ActionType.DELETE, "VolumeAttachmentDelete"),
+        (EventResource.STORAGE_CLASS, ActionType.ADD | ActionType.UPDATE, "StorageClassAdd|Update"),
+    ],
+)
+def test_the_event_of_a_kind_is_labelled_as_kube_scheduler_does(resource, action, label):
+    assert cluster_event(resource, action) == ClusterEvent(resource, action, label)
+
+
+def test_an_update_of_a_kind_reaches_who_registered_adds_and_updates_but_not_who_registered_adds():
+    update = cluster_event(EventResource.STORAGE_CLASS, ActionType.UPDATE)
+    assert update.matches(cluster_event(EventResource.STORAGE_CLASS, ActionType.ADD | ActionType.UPDATE))
+    assert not update.matches(cluster_event(EventResource.STORAGE_CLASS, ActionType.ADD))
+    assert not update.matches(cluster_event(EventResource.CSI_NODE, ActionType.UPDATE))

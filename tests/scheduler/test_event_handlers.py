@@ -2,13 +2,17 @@ import msgspec
 import pytest
 from tests.builders import make_node, make_pod
 
-from bayplan.api.objects import Node, NodeCondition
+from bayplan.api.objects import Node, NodeCondition, ObjectMeta
+from bayplan.api.storage_objects import StorageClass
+from bayplan.api.workload_objects import ReplicaSet
 from bayplan.cache.cache import Cache
+from bayplan.cache.listers import Listers
 from bayplan.cache.pod_info import PodInfo
 from bayplan.queue.queueing_hints import QueueProfile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.event_handlers import (
     AssignedPodEvents,
+    ListerEvents,
     NodeEvents,
     ObservedHandler,
     PendingPodEvents,
@@ -53,6 +57,7 @@ class Scene:
         self.observer = Observer()
         self.wakes = 0
         self.gone = []
+        self.listers = Listers()
         self.nodes = NodeEvents(self.cache, self.queue, self._wake, self.observer)
         self.assigned = AssignedPodEvents(self.cache, self.queue, self._wake, self.observer, on_gone=self.gone.append)
         self.pending = PendingPodEvents(
@@ -63,6 +68,9 @@ class Scene:
             profiles=frozenset({"bayplan"}),
             on_gone=self.gone.append,
         )
+
+    def events_of(self, kind):
+        return ListerEvents(self.listers.of(kind), kind.__name__, self.queue, self._wake)
 
     def _wake(self):
         self.wakes += 1
@@ -334,3 +342,42 @@ def test_every_event_handled_is_told_with_its_resource(scene):
     handler.on_synced()
     assert scene.observer.handled == ["NodeAdd", "NodeUpdate", "NodeDelete"]
     assert scene.queue.labels() == ["NodeAdd", "NodeUpdateNodeAllocatable", "NodeDelete"]
+
+
+def test_a_lister_is_kept_and_each_change_of_its_kind_told(scene):
+    events, lister = scene.events_of(StorageClass), scene.listers.of(StorageClass)
+    old, new = (StorageClass(metadata=ObjectMeta(name="fast", resource_version=str(i))) for i in range(2))
+    events.on_add(old)
+    assert (lister.get("fast"), lister.synced) == (old, False)
+    events.on_synced()
+    assert lister.synced
+    events.on_update(old, new)
+    assert lister.get("fast") is new
+    events.on_delete(new)
+    assert lister.get("fast") is None
+    assert scene.queue.events == [
+        ("StorageClassAdd", None, old),
+        ("StorageClassUpdate", old, new),
+        ("StorageClassDelete", new, None),
+    ]
+    assert scene.wakes == 4
+
+
+def test_the_lister_is_up_to_date_when_the_hints_are_asked(scene):
+    lister, seen = scene.listers.of(StorageClass), []
+    scene.queue.move_all = lambda event, old, new: seen.append(len(lister))
+    events, obj = scene.events_of(StorageClass), StorageClass(metadata=ObjectMeta(name="fast"))
+    events.on_add(obj)
+    events.on_delete(obj)
+    assert seen == [1, 0]
+
+
+def test_a_kind_that_no_plugin_can_wait_for_wakes_nobody(scene):
+    obj = ReplicaSet(metadata=ObjectMeta(name="web", namespace="default"))
+    events, wakes = scene.events_of(ReplicaSet), scene.wakes
+    events.on_add(obj)
+    events.on_update(obj, obj)
+    assert scene.listers.of(ReplicaSet).get("default/web") is obj
+    events.on_delete(obj)
+    assert len(scene.listers.of(ReplicaSet)) == 0
+    assert (scene.queue.events, scene.wakes) == ([], wakes)

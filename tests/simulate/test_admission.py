@@ -3,9 +3,12 @@ import math
 import pytest
 from tests.builders import make_node, make_pod
 
+from bayplan.api.kinds import resource_of
 from bayplan.api.objects import Container, NodeStatus, ObjectMeta, Pod, PodSpec, PriorityClass, ResourceRequirements
+from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim, StorageClass, StorageMeta
+from bayplan.api.workload_objects import Namespace, Service
 from bayplan.cache.resources import node_allocatable, pod_requests
-from bayplan.simulate.admission import Admission, AdmissionError, created_at
+from bayplan.simulate.admission import Admission, AdmissionError, created_at, looked_up
 
 
 def bare_pod(**spec):
@@ -80,3 +83,40 @@ def test_a_node_without_allocatable_offers_its_capacity():
     bare = Admission(()).node(type(node)(metadata=node.metadata, status=NodeStatus(capacity={"cpu": "4"})))
     assert node_allocatable(bare) == {"cpu": 4000}
     assert Admission(()).node(node) is node
+
+
+def admitted(obj):
+    return looked_up(obj, resource_of(type(obj)))
+
+
+def test_what_plugins_look_up_gets_the_api_servers_defaults():
+    service = admitted(Service(metadata=ObjectMeta(name="web")))
+    assert (service.metadata.namespace, service.metadata.uid) == ("default", "file:services/default/web")
+    volume = admitted(PersistentVolume(metadata=StorageMeta(name="pv", namespace="stray")))
+    assert (volume.metadata.namespace, volume.metadata.uid) == ("", "file:persistentvolumes/pv")
+    assert (volume.spec.volume_mode, volume.status.phase) == ("Filesystem", "Available")
+    claim = admitted(PersistentVolumeClaim(metadata=StorageMeta(name="data")))
+    assert (claim.spec.volume_mode, claim.spec.storage_class_name) == ("Filesystem", None)
+    assert admitted(StorageClass(metadata=ObjectMeta(name="fast"))).volume_binding_mode == "Immediate"
+
+
+def test_a_namespace_carries_its_name_as_a_label():
+    namespace = admitted(Namespace(metadata=ObjectMeta(name="shop", labels={"team": "a"})))
+    assert namespace.metadata.labels == {"team": "a", "kubernetes.io/metadata.name": "shop"}
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        Service(metadata=ObjectMeta(name="web", namespace="shop", uid="1")),
+        StorageClass(metadata=ObjectMeta(name="fast", uid="1"), volume_binding_mode="WaitForFirstConsumer"),
+    ],
+    ids=["service", "class"],
+)
+def test_what_comes_from_a_cluster_passes_unchanged(obj):
+    assert admitted(obj) is obj
+
+
+def test_a_namespace_name_the_api_server_refuses_is_refused():
+    with pytest.raises(AdmissionError, match=r"^metadata\.namespace: 'A B' is not a valid name"):
+        admitted(Service(metadata=ObjectMeta(name="web", namespace="A B")))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bayplan.api.kinds import RESOURCES
 from bayplan.simulate.cluster import read_cluster
 from bayplan.simulate.errors import ClusterFileError
 
@@ -93,8 +94,49 @@ def test_a_byte_order_mark_is_no_part_of_the_text(read):
 
 def test_other_kinds_are_counted_and_ignored(read):
     longhorn = {"apiVersion": "longhorn.io/v1beta2", "kind": "Node", "metadata": {"name": "n1"}}
-    service = {"apiVersion": "v1", "kind": "Service"}
-    assert read(NODE, longhorn, service, service).ignored_kinds == {"Node": 1, "Service": 2}
+    secret = {"apiVersion": "v1", "kind": "Secret"}
+    foreign = {"apiVersion": "serving.knative.dev/v1", "kind": "Service"}
+    cluster = read(NODE, longhorn, secret, secret, foreign)
+    assert cluster.ignored_kinds == {"Node": 1, "Secret": 2, "Service": 1}
+    assert cluster.looked_up == []
+
+
+@pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.kind)
+def test_every_kind_that_plugins_look_up_is_read(read, resource):
+    obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": "x"}}
+    typed_list = {
+        "apiVersion": resource.api_version,
+        "kind": f"{resource.kind}List",
+        "items": [{"metadata": {"name": "y"}}],
+    }
+    cluster = read(obj, typed_list)
+    assert cluster.ignored_kinds == {}
+    assert [type(found) for found in cluster.looked_up] == [resource.type] * 2
+    assert [found.metadata.name for found in cluster.looked_up] == ["x", "y"]
+    assert {found.metadata.namespace for found in cluster.looked_up} == {"default" if resource.namespaced else ""}
+
+
+def test_of_what_plugins_look_up_the_fields_they_read_are_kept(read):
+    services = "kind: Service\nmetadata: {name: web, namespace: shop}\nspec: {selector: {app: web}}\n"
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "annotations": {"pv.kubernetes.io/bind-completed": "yes", "other": "text"}},
+        "spec": {"volumeName": "pv1", "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    service, found = read(services, claim).looked_up
+    assert (service.metadata.namespace, service.spec.selector) == ("shop", {"app": "web"})
+    assert found.spec.volume_name == "pv1"
+    assert found.metadata.annotations.bind_completed == "yes"
+
+
+def test_an_object_given_twice_is_an_error_that_names_both_places(read):
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}}
+    same = {**service, "metadata": {"name": "web", "namespace": "default"}}
+    elsewhere = {**service, "metadata": {"name": "web", "namespace": "other"}}
+    assert len(read(service, elsewhere).looked_up) == 2
+    with pytest.raises(ClusterFileError, match=r'Service "web": .*this Service was given before, in .*/cluster\.yaml$'):
+        read(service, same)
 
 
 @pytest.mark.parametrize(
@@ -135,6 +177,26 @@ def test_other_kinds_are_counted_and_ignored(read):
         (
             "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: high}\nvalue: many\n",
             'cluster.yaml: document 1: PriorityClass "high": value: Expected int, got str',
+        ),
+        (
+            "kind: Service\nmetadata: {name: web}\nspec: {selector: [a]}\n",
+            'cluster.yaml: document 1: Service "web": spec.selector: Expected object | null, got array',
+        ),
+        (
+            "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: -fast}\n",
+            "document 1: StorageClass \"-fast\": metadata.name: '-fast' is not a valid name",
+        ),
+        (
+            "kind: PersistentVolume\nmetadata: {name: pv}\nspec: {capacity: {storage: lots}}\n",
+            "document 1: PersistentVolume \"pv\": spec.capacity[storage]: not a quantity: 'lots'",
+        ),
+        (
+            "kind: PersistentVolumeClaim\nmetadata: {name: c}\nspec: {resources: {requests: {storage: 1x}}}\n",
+            'document 1: PersistentVolumeClaim "c": spec.resources.requests[storage]: not a quantity',
+        ),
+        (
+            "apiVersion: storage.k8s.io/v1\nkind: CSIStorageCapacity\nmetadata: {name: c}\nmaximumVolumeSize: 1x\n",
+            'document 1: CSIStorageCapacity "c": maximumVolumeSize: not a quantity',
         ),
     ],
 )
@@ -202,7 +264,7 @@ json_values = st.recursive(
 
 @settings(max_examples=60)
 @given(
-    kind=st.sampled_from(["Pod", "Node", "PriorityClass", "List"]),
+    kind=st.sampled_from(["Pod", "Node", "PriorityClass", "List", "Service", "PersistentVolume", "Namespace"]),
     parts=st.fixed_dictionaries(
         {}, optional={"metadata": json_values, "spec": json_values, "status": json_values, "items": json_values}
     ),

@@ -6,6 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import make_node, make_pod
 
+from bayplan.api.objects import ObjectMeta
+from bayplan.api.workload_objects import ReplicaSet, Service
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration, load_configuration
 from bayplan.scheduler.cycle import Placement
@@ -204,6 +206,15 @@ def test_pods_can_arrive_between_decisions():
     assert result.step() is None
     result.add(ClusterObjects(nodes=[make_node("n2", cpu=1)], pods=[PodInfo(make_pod("b", cpu=1))]))
     assert placements(result.run()) == {"a": "n1", "b": "n2"}
+
+
+def test_what_plugins_asked_for_is_in_their_listers_before_the_first_decision():
+    result = simulator()
+    services, sets = result.cache.listers.of(Service), result.cache.listers.of(ReplicaSet)
+    web = Service(metadata=ObjectMeta(name="web", namespace="default"))
+    result.add(ClusterObjects(looked_up=[web]))
+    assert (services.get("default/web"), services.synced) == (web, True)
+    assert (len(sets), sets.synced) == (0, True)
 
 
 sizes = st.lists(st.tuples(st.integers(1, 4000), st.integers(1, 4096), st.integers(0, 3)), max_size=12)

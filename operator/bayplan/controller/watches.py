@@ -9,8 +9,9 @@ from bayplan.api.credentials import Credentials
 from bayplan.api.kinds import Resource, resource_of
 from bayplan.api.object_store import Handler
 from bayplan.api.objects import Node, Pod
-from bayplan.api.reflector import Reflector
+from bayplan.api.reflector import Reflector, Timing
 from bayplan.cache.cache import Cache
+from bayplan.cache.listers import Lister
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.event_handlers import AssignedPodEvents, ListerEvents, NodeEvents, ObservedHandler
 from bayplan.scheduler.observer import SchedulerObserver, WatchState
@@ -43,6 +44,7 @@ class Watch:
         optional: bool = False,
         field_selector: str = "",
         keep_undecodable: bool = True,
+        timing: Timing | None = None,
     ) -> None:
         self.resource = resource
         self.absent = False
@@ -58,6 +60,7 @@ class Watch:
             keep_undecodable=keep_undecodable,
             on_undecodable=self._undecodable,
             on_refused=self._refused,
+            timing=timing,
         )
 
     @property
@@ -113,24 +116,20 @@ class Watches:
         *,
         wake: Callable[[], None],
         on_gone: Callable[[str], None],
+        timing: Timing | None = None,
     ) -> None:
+        def watch(resource: Resource, handler: Handler[Any], **options: Any) -> Watch:  # noqa: ANN401  as Watch takes them
+            return Watch(credentials, resource, handler, observer, timing=timing, **options)
+
         self.assigned = AssignedPodEvents(cache, queue, wake, observer, on_gone=on_gone)
         nodes = NodeEvents(cache, queue, wake, observer)
-        listed = [
-            Watch(
-                credentials,
-                resource,
-                ListerEvents(cache.listers.of(kind), resource.kind, queue, wake),
-                observer,
-                optional=True,
-            )
-            for kind in cache.listers.wanted()
-            for resource in (resource_of(kind),)
+        listed: list[tuple[Lister[Any], Resource]] = [
+            (cache.listers.of(kind), resource_of(kind)) for kind in cache.listers.wanted()
         ]
         self._watches = [
-            Watch(credentials, _NODES, nodes, observer, keep_undecodable=False),
-            Watch(credentials, _PODS, self.assigned, observer, label="AssignedPod", field_selector=_ASSIGNED),
-            *listed,
+            watch(_NODES, nodes, keep_undecodable=False),
+            watch(_PODS, self.assigned, label="AssignedPod", field_selector=_ASSIGNED),
+            *(watch(r, ListerEvents(lister, r.kind, queue, wake), optional=True) for lister, r in listed),
         ]
 
     @property

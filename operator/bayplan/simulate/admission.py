@@ -1,13 +1,18 @@
 """What the API server would have made of an object from a file before a scheduler saw it."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from msgspec import structs
 
+from bayplan.api.kinds import Resource
 from bayplan.api.objects import Container, Node, Pod, PodSpec, PriorityClass, Quantity, ResourceRequirements
+from bayplan.api.quantity import QuantityError, nano
+from bayplan.api.storage_objects import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass
+from bayplan.api.workload_objects import Namespace
+from bayplan.cache.listers import NamedObject
 
 DEFAULT_NAMESPACE: Final = "default"
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
@@ -89,6 +94,25 @@ class Admission:
         return changes
 
 
+def looked_up(obj: NamedObject, resource: Resource) -> NamedObject:
+    """An object that plugins look up, of the type of `resource`, as a scheduler would see it.
+
+    Raises:
+        AdmissionError: no valid name, or an amount of storage that is none.
+    """
+    meta = obj.metadata
+    _check_name(meta.name)
+    namespace = (meta.namespace or DEFAULT_NAMESPACE) if resource.namespaced else ""
+    if namespace:
+        _check_name(namespace, "metadata.namespace")
+    if meta.namespace != namespace or not meta.uid:
+        place = f"{namespace}/{meta.name}" if namespace else meta.name
+        uid = meta.uid or f"file:{resource.plural}/{place}"
+        obj = _with(obj, metadata=structs.replace(meta, namespace=namespace, uid=uid))
+    fill = _DEFAULTS.get(resource.type)
+    return obj if fill is None else fill(obj)
+
+
 def created_at(pod: Pod) -> float:
     """When the pod was created, in seconds since the epoch; pods that never were come after all others.
 
@@ -143,3 +167,64 @@ def _pod_level(spec: PodSpec) -> ResourceRequirements:
 
 def _requesting(resources: ResourceRequirements, limits: Mapping[str, Quantity]) -> ResourceRequirements:
     return structs.replace(resources, requests={**limits, **(resources.requests or {})})
+
+
+def _with(obj: Any, **changes: object) -> Any:  # noqa: ANN401  a wire object of any type, which it keeps
+    return structs.replace(obj, **changes)
+
+
+def _namespace(namespace: Namespace) -> Namespace:
+    meta = namespace.metadata
+    labels = {**(meta.labels or {}), "kubernetes.io/metadata.name": meta.name}
+    return structs.replace(namespace, metadata=structs.replace(meta, labels=labels))
+
+
+def _volume(volume: PersistentVolume) -> PersistentVolume:
+    spec = volume.spec
+    _check_storage(spec.capacity, "spec.capacity")
+    if spec.volume_mode is None:
+        volume = structs.replace(volume, spec=structs.replace(spec, volume_mode="Filesystem"))
+    if not volume.status.phase:
+        # The volume controller says so soon after a volume is created.
+        volume = structs.replace(volume, status=structs.replace(volume.status, phase="Available"))
+    return volume
+
+
+def _claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+    spec = claim.spec
+    _check_storage(spec.resources.requests, "spec.resources.requests")
+    if spec.volume_mode is not None:
+        return claim
+    return structs.replace(claim, spec=structs.replace(spec, volume_mode="Filesystem"))
+
+
+def _storage_class(storage_class: StorageClass) -> StorageClass:
+    if storage_class.volume_binding_mode is not None:
+        return storage_class
+    return structs.replace(storage_class, volume_binding_mode="Immediate")
+
+
+def _capacity(capacity: CSIStorageCapacity) -> CSIStorageCapacity:
+    _check_quantity(capacity.capacity, "capacity")
+    _check_quantity(capacity.maximum_volume_size, "maximumVolumeSize")
+    return capacity
+
+
+_DEFAULTS: Final[Mapping[type, Callable[[Any], Any]]] = {
+    Namespace: _namespace,
+    PersistentVolume: _volume,
+    PersistentVolumeClaim: _claim,
+    StorageClass: _storage_class,
+    CSIStorageCapacity: _capacity,
+}
+
+
+def _check_storage(amounts: Mapping[str, Quantity] | None, path: str) -> None:
+    _check_quantity((amounts or {}).get("storage"), f"{path}[storage]")
+
+
+def _check_quantity(quantity: Quantity, path: str) -> None:
+    try:
+        nano(quantity)
+    except QuantityError as error:
+        raise AdmissionError(f"{path}: {error}") from None

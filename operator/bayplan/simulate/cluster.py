@@ -3,13 +3,15 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
+from bayplan.api.kinds import RESOURCES, Resource, resource_named
 from bayplan.api.objects import Node, Pod, PriorityClass
 from bayplan.api.quantity import QuantityError
+from bayplan.cache.listers import NamedObject, key_of
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import node_allocatable
-from bayplan.simulate.admission import DEFAULT_NAMESPACE, Admission, AdmissionError
+from bayplan.simulate.admission import DEFAULT_NAMESPACE, Admission, AdmissionError, looked_up
 from bayplan.simulate.documents import DECODE_ERRORS, Decoder, RawObject, field_error, raw_objects, read_file
 from bayplan.simulate.errors import ClusterFileError
 
@@ -35,6 +37,8 @@ class ClusterObjects:
     skipped: list[SkippedPod] = field(default_factory=list)
     ignored_kinds: dict[str, int] = field(default_factory=dict)
     """How many objects of other kinds there were, by kind."""
+    looked_up: list[NamedObject] = field(default_factory=list)
+    """What plugins look up: objects of the kinds in `bayplan.api.kinds`."""
 
 
 _CORE: Final = ""
@@ -43,6 +47,7 @@ _NODE: Final = Decoder(Node)
 _POD: Final = Decoder(Pod)
 _CLASS: Final = Decoder(PriorityClass)
 _VALUE: Final = Decoder(dict)
+_LOOKED_UP: Final[dict[Resource, Decoder[Any]]] = {resource: Decoder(resource.type) for resource in RESOURCES}
 
 
 def read_cluster(files: Iterable[str]) -> ClusterObjects:
@@ -51,7 +56,7 @@ def read_cluster(files: Iterable[str]) -> ClusterObjects:
     A pod that is wrong is skipped and named; anything else that is wrong ends the reading.
 
     Raises:
-        ClusterFileError: a file cannot be read, a document is malformed, or a node or class is.
+        ClusterFileError: a file cannot be read, a document is malformed, or a node, a class or what plugins look up is.
     """
     reader = _Reader()
     for name in files:
@@ -63,6 +68,7 @@ def read_cluster(files: Iterable[str]) -> ClusterObjects:
 class _Reader:
     def __init__(self) -> None:
         self._nodes: dict[str, tuple[Node, str]] = {}
+        self._looked_up: dict[tuple[Resource, str], tuple[NamedObject, str]] = {}
         self._pods: list[tuple[RawObject, Pod]] = []
         self._classes: list[PriorityClass] = []
         self._skipped: list[SkippedPod] = []
@@ -77,6 +83,8 @@ class _Reader:
                 self._take_node(raw)
             elif raw.kind == "PriorityClass" and group == _SCHEDULING:
                 self._classes.append(_CLASS(raw.value))
+            elif resource := resource_named(raw.api_version, raw.kind):
+                self._take_looked_up(raw, resource)
             else:
                 self._ignored[raw.kind] += 1
         except (*DECODE_ERRORS, AdmissionError, QuantityError) as error:
@@ -102,7 +110,11 @@ class _Reader:
                 seen |= {info.key, info.uid}
                 pods.append(info)
         return ClusterObjects(
-            [node for node, _ in self._nodes.values()], pods, self._skipped, dict(sorted(self._ignored.items()))
+            [node for node, _ in self._nodes.values()],
+            pods,
+            self._skipped,
+            dict(sorted(self._ignored.items())),
+            [obj for obj, _ in self._looked_up.values()],
         )
 
     def _take_pod(self, raw: RawObject) -> None:
@@ -117,6 +129,12 @@ class _Reader:
         known = self._nodes.setdefault(node.metadata.name, (node, raw.where))
         if known[1] != raw.where:
             raise AdmissionError(f"metadata.name: this node was given before, in {known[1]}")
+
+    def _take_looked_up(self, raw: RawObject, resource: Resource) -> None:
+        obj = looked_up(_LOOKED_UP[resource](raw.value), resource)
+        known = self._looked_up.setdefault((resource, key_of(obj.metadata)), (obj, raw.where))
+        if known[1] != raw.where:
+            raise AdmissionError(f"metadata.name: this {resource.kind} was given before, in {known[1]}")
 
     def _skip(self, raw: RawObject, message: str) -> None:
         namespace, name = _names(raw)

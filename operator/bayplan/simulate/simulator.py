@@ -2,12 +2,14 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from msgspec import UNSET
 
 from bayplan.cache.cache import Cache, is_finished
+from bayplan.cache.listers import Lister, NamedObject
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.plugins.registry import build_frameworks
@@ -87,12 +89,13 @@ class Simulator:
         self._reports: dict[str, PodReport] = {}
 
     def add(self, objects: ClusterObjects) -> None:
-        """Take in nodes and pods, before or between decisions.
+        """Take in nodes, pods and what plugins look up, before or between decisions.
 
         Pods that wait are queued by priority, then creation time, then in the order given.
         """
         for node in objects.nodes:
             self.cache.set_node(node)
+        self._fill_listers(objects.looked_up)
         given = self._given
         given.skipped.extend(objects.skipped)
         for kind, count in objects.ignored_kinds.items():
@@ -114,6 +117,16 @@ class Simulator:
             self._now += 1.0
             self.queue.add(pod)
             self._pending.append(pod)
+
+    def _fill_listers(self, objects: Iterable[NamedObject]) -> None:
+        """What no plugin asked for is left out, as `bayplan run` does not watch it."""
+        listers: dict[type, Lister[Any]] = {kind: self.cache.listers.of(kind) for kind in self.cache.listers.wanted()}
+        for obj in objects:
+            lister = listers.get(type(obj))
+            if lister is not None:
+                lister.set(obj)
+        for lister in listers.values():
+            lister.synced = True
 
     def step(self, *, explain: bool = False, scores: bool = False) -> Decision | None:
         """Decide about the next pod, and count it on its node if one was found; None when no pod is worth trying.
