@@ -87,7 +87,7 @@ def test_a_new_global_default_counts_for_new_pods_only(
         client.create("pods", pod("after", namespace))
         if _priority(control_plane, namespace, "after") == 77:
             return True
-        client.delete("pods", "after", namespace)
+        client.delete("pods", "after", namespace=namespace)
         return False
 
     wait_until(defaulted, "the global default")
@@ -113,7 +113,7 @@ def test_deleting_a_class_leaves_its_pods_their_priority_and_their_turn(
             client.create("pods", pod("late", namespace, priorityClassName="short-lived"))
         except ApiError as error:
             return "no PriorityClass" in str(error)
-        client.delete("pods", "late", namespace)
+        client.delete("pods", "late", namespace=namespace)
         return False
 
     wait_until(refused, "the refusal of the deleted class")
@@ -165,17 +165,17 @@ def test_a_quota_by_priority_class_keeps_untrusted_users_from_high_priority(
     wait_until(lambda: client.list("serviceaccounts", "default"), "the default service account")
     small = {"cpu": "100m", "memory": "64Mi"}
 
-    def create(name: str, **spec: object) -> None:
-        client.create("pods", pod(name, "default", requests=small, **spec))
+    def create(name: str, priority_class: str = "") -> None:
+        client.create("pods", pod(name, "default", requests=small, priorityClassName=priority_class))
 
-    create("allowed-0", priorityClassName="high-priority")
-    create("allowed-1", priorityClassName="high-priority-nonpreempting")
+    create("allowed-0", "high-priority")
+    create("allowed-1", "high-priority-nonpreempting")
     with pytest.raises(ApiError, match="exceeded quota: high-priority") as refusal:
-        create("one-too-many", priorityClassName="high-priority")
+        create("one-too-many", "high-priority")
     assert refusal.value.status == 403
     # Pods of ordinary priority are not the quota's business.
     create("ordinary")
-    create("batch", priorityClassName="batch-low")
+    create("batch", "batch-low")
     client.create("nodes", node("n", cpu="4"))
     plane.kubectl("taint", "node", "n", "node.kubernetes.io/not-ready-", check=False)
     run_bayplan(kubeconfig=install_bayplan(plane))
