@@ -13,6 +13,7 @@ from e2e.controlplane.objects import node, pod
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.service_account import request_token
 
+from bayplan.api.kinds import RESOURCES
 from bayplan.config.load import default_configuration, load_configuration
 
 pytestmark = pytest.mark.controlplane
@@ -20,9 +21,12 @@ pytestmark = pytest.mark.controlplane
 Rule = tuple[str, str, str]
 
 SHIPPED_RIGHTS: set[Rule] = {
-    *(("", "pods", verb) for verb in ("get", "list", "watch")),
-    *(("", "nodes", verb) for verb in ("list", "watch")),
+    *(("", "pods", verb) for verb in ("get", "delete")),
+    *(("", resource, verb) for resource in ("pods", "nodes") for verb in ("list", "watch")),
+    *((resource.group, resource.plural, verb) for resource in RESOURCES for verb in ("list", "watch")),
+    *(("", resource, "patch") for resource in ("persistentvolumes", "persistentvolumeclaims")),
     ("", "pods/binding", "create"),
+    ("", "pods/eviction", "create"),
     ("", "pods/status", "patch"),
     *(("events.k8s.io", "events", verb) for verb in ("create", "patch")),
 }
@@ -115,9 +119,11 @@ def test_the_service_account_does_a_schedulers_work(
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [
-        ("DELETE", "/api/v1/namespaces/{namespace}/pods/other", None),
+        ("DELETE", "/api/v1/namespaces/{namespace}/pods", None),
         ("PATCH", "/api/v1/namespaces/{namespace}/pods/other", {"metadata": {"labels": {"a": "b"}}}),
-        ("POST", "/api/v1/namespaces/{namespace}/pods/other/eviction", {"metadata": {"name": "other"}}),
+        ("DELETE", "/api/v1/namespaces/{namespace}/persistentvolumeclaims/other", None),
+        ("PATCH", "/api/v1/persistentvolumes/other/status", {"status": {"phase": "Failed"}}),
+        ("GET", "/apis/apps/v1/deployments", None),
         ("GET", "/api/v1/namespaces/{namespace}/pods/other/log", None),
         ("GET", "/api/v1/secrets", None),
         ("GET", "/api/v1/configmaps", None),
