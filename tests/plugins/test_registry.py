@@ -32,7 +32,13 @@ def test_the_default_profile_runs_kube_schedulers_order_and_weights():
     framework = build_framework(default_profile(), scene.cache.nodes, scene.index)
     assert names(framework.pre_enqueue) == ["SchedulingGates"]
     assert framework.queue_sort.name == "PrioritySort"
-    assert names(framework.pre_filters) == ["UnsupportedRules", "NodeAffinity", "NodePorts", "NodeResourcesFit"]
+    assert names(framework.pre_filters) == [
+        "UnsupportedRules",
+        "NodeAffinity",
+        "NodePorts",
+        "NodeResourcesFit",
+        "NodeDeclaredFeatures",
+    ]
     assert names(framework.filters) == [
         "NodeUnschedulable",
         "NodeName",
@@ -40,6 +46,7 @@ def test_the_default_profile_runs_kube_schedulers_order_and_weights():
         "NodeAffinity",
         "NodePorts",
         "NodeResourcesFit",
+        "NodeDeclaredFeatures",
     ]
     assert names(framework.pre_scores) == [
         "TaintToleration",

@@ -149,6 +149,12 @@ class ResourceRequirements(Struct, frozen=True):
     limits: dict[str, Quantity] | None = None
 
 
+class ContainerRestartRule(Struct, frozen=True):
+    """What happens when a container exits in some way; cut to the action."""
+
+    action: str = ""
+
+
 class Container(Struct, frozen=True):
     """A container or init container; `restart_policy` Always makes an init container a sidecar."""
 
@@ -157,6 +163,7 @@ class Container(Struct, frozen=True):
     ports: list[ContainerPort] | None = None
     resources: ResourceRequirements | None = None
     restart_policy: str | None = None
+    restart_policy_rules: list[ContainerRestartRule] | None = None
 
 
 class PodSchedulingGate(Struct, frozen=True):
@@ -232,6 +239,8 @@ class PodSpec(Struct, frozen=True):
     volumes: list[Volume] | None = None
     resource_claims: list[PodResourceClaim] | None = None
     termination_grace_period_seconds: int | None = None
+    host_network: bool = False
+    host_users: bool | None = None
 
 
 class PodCondition(Struct, frozen=True):
@@ -310,6 +319,7 @@ class NodeStatus(Struct, frozen=True):
     capacity: dict[str, Quantity] | None = None
     conditions: list[NodeCondition] | None = None
     images: list[ContainerImage] | None = None
+    declared_features: list[str] | None = None
 
 
 class Node(Struct, frozen=True):

@@ -55,6 +55,7 @@ IMPLEMENTED_PLUGINS: Final = frozenset(
         "NodeResourcesBalancedAllocation",
         "ImageLocality",
         "DefaultBinder",
+        "NodeDeclaredFeatures",
     )
 )
 """The plugins bayplan has."""

@@ -23,6 +23,7 @@ from bayplan.framework.runtime import Framework
 from bayplan.plugins.default_binder import DefaultBinder
 from bayplan.plugins.image_locality import ImageLocality
 from bayplan.plugins.node_affinity import NodeAffinity
+from bayplan.plugins.node_declared_features import NodeDeclaredFeatures
 from bayplan.plugins.node_name import NodeName
 from bayplan.plugins.node_ports import NodePorts
 from bayplan.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
@@ -80,6 +81,7 @@ IN_TREE: Final[Mapping[str, InTreePlugin]] = {
     "NodeResourcesBalancedAllocation": InTreePlugin(NodeResourcesBalancedAllocation, _balanced),
     "ImageLocality": InTreePlugin(ImageLocality, lambda args, handle: ImageLocality(handle.index)),
     "DefaultBinder": InTreePlugin(DefaultBinder, lambda args, handle: DefaultBinder()),
+    "NodeDeclaredFeatures": InTreePlugin(NodeDeclaredFeatures, lambda args, handle: NodeDeclaredFeatures()),
 }
 """The plugins of this project, by kube-scheduler's name for them."""
 

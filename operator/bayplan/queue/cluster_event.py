@@ -20,7 +20,8 @@ class ActionType(IntFlag):
     UPDATE_POD_SCALE_DOWN = 256
     UPDATE_POD_TOLERATION = 512
     UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1024
-    UPDATE = 2048 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 512 | 1024
+    UPDATE_NODE_DECLARED_FEATURE = 4096
+    UPDATE = 2048 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 512 | 1024 | 4096
 
 
 class EventResource(StrEnum):
@@ -102,6 +103,9 @@ NODE_ALLOCATABLE = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_ALLOC
 NODE_LABEL = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_LABEL, "NodeUpdateNodeLabel")
 NODE_TAINT = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAINT, "NodeUpdateNodeTaint")
 NODE_CONDITION = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_CONDITION, "NodeUpdateNodeCondition")
+NODE_DECLARED_FEATURE = ClusterEvent(
+    EventResource.NODE, ActionType.UPDATE_NODE_DECLARED_FEATURE, "NodeUpdateNodeDeclaredFeature"
+)
 ASSIGNED_POD_ADD = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD, "AssignedPodAdd")
 ASSIGNED_POD_UPDATE = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_LABEL, "AssignedPodUpdatePodLabel")
 ASSIGNED_POD_SCALE_DOWN = ClusterEvent(

@@ -285,4 +285,6 @@ def node_changes(old: Node, new: Node) -> list[ClusterEvent]:
     before = {(c.type, c.status) for c in old.status.conditions or ()}
     if before != {(c.type, c.status) for c in new.status.conditions or ()}:
         changes.append(events.NODE_CONDITION)
+    if (old.status.declared_features or []) != (new.status.declared_features or []):
+        changes.append(events.NODE_DECLARED_FEATURE)
     return changes

@@ -1,0 +1,89 @@
+"""NodeDeclaredFeatures: pods that need a feature of the kubelet run on nodes that declare it."""
+
+from collections.abc import Hashable, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from bayplan.api.objects import Node
+from bayplan.cache.change_log import Rows
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.interface import CycleState, PreFilterResult, Reads
+from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason
+from bayplan.queue.cluster_event import (
+    NODE_ADD,
+    NODE_DECLARED_FEATURE,
+    UNSCHEDULABLE_POD_UPDATE,
+    EventRegistration,
+    QueueingHint,
+)
+
+_RESTART_ALL = "RestartAllContainersOnContainerExits"
+_USER_NAMESPACES = "UserNamespacesHostNetworkSupport"
+
+
+class NodeDeclaredFeatures:
+    """Rejects nodes that do not declare, in `status.declaredFeatures`, what the pod's spec needs.
+
+    Upstream: plugins/nodedeclaredfeatures, with the features of component-helpers/nodedeclaredfeatures in 1.36 that
+    matter for scheduling: restarting all containers, and user namespaces with the host's network.
+    """
+
+    name: ClassVar[str] = "NodeDeclaredFeatures"
+    reads: ClassVar[Reads] = Reads.NODE
+
+    def sign_pod(self, pod: PodInfo) -> Hashable:
+        return _needed(pod)
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+        return PreFilterResult(SUCCESS if _needed(pod) else SKIP)
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
+        needed = _needed(pod)
+        codes = np.zeros(len(rows), dtype=np.int8)
+        for position, row in enumerate(rows.tolist()):
+            node = nodes.nodes[row]
+            declared = () if node is None else node.status.declared_features or ()
+            if not needed.issubset(declared):
+                codes[position] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        return codes
+
+    def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
+        return [Reason("node(s) didn't match Pod's required features", np.ones(len(rows), dtype=np.bool_))]
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        return (
+            EventRegistration(NODE_ADD, _declares_other_features),
+            EventRegistration(NODE_DECLARED_FEATURE, _declares_other_features),
+            EventRegistration(UNSCHEDULABLE_POD_UPDATE, _needs_other_features),
+        )
+
+
+def _needed(pod: PodInfo) -> frozenset[str]:
+    spec = pod.pod.spec
+    needed = set()
+    if spec.host_network and spec.host_users is False:
+        needed.add(_USER_NAMESPACES)
+    for container in (*spec.containers, *(spec.init_containers or ())):
+        if any(rule.action == "RestartAllContainers" for rule in container.restart_policy_rules or ()):
+            needed.add(_RESTART_ALL)
+            break
+    return frozenset(needed)
+
+
+def _declares_other_features(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    same = (
+        isinstance(old, Node)
+        and isinstance(new, Node)
+        and (old.status.declared_features or []) == (new.status.declared_features or [])
+    )
+    return QueueingHint.SKIP if same else QueueingHint.QUEUE
+
+
+def _needs_other_features(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    if not isinstance(new, PodInfo) or not isinstance(old, PodInfo):
+        return QueueingHint.QUEUE
+    if new.uid != pod.uid or _needed(new) == _needed(old):
+        return QueueingHint.SKIP
+    return QueueingHint.QUEUE
