@@ -1,0 +1,64 @@
+"""Volumes and claims as they will be once the writes under way arrive.
+
+Upstream: plugins/volumebinding/passive_assume_cache.go.
+"""
+
+from typing import Generic, TypeVar
+
+from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim
+from bayplan.cache.listers import Lister, Listers, NamedObject, key_of
+from bayplan.plugins.volume_claims import VolumeError
+
+T = TypeVar("T", bound=NamedObject)
+
+
+class AssumedObjects(Generic[T]):
+    """A lister's objects, some of them replaced by what they are assumed to become.
+
+    An assumption holds while the lister has the version it was made of; any newer version ends it.
+    """
+
+    def __init__(self, lister: Lister[T]) -> None:
+        self._lister = lister
+        self._assumed: dict[str, T] = {}
+
+    def get(self, key: str) -> T | None:
+        """The object, assumed or as the API has it."""
+        obj = self._lister.get(key)
+        return obj if obj is None or not self._assumed else self.current(obj)
+
+    def current(self, obj: T) -> T:
+        """What an object of the lister is assumed to become, or itself."""
+        assumed = self._assumed.get(key_of(obj.metadata))
+        if assumed is None or assumed.metadata.resource_version != obj.metadata.resource_version:
+            return obj
+        return assumed
+
+    def assume(self, obj: T) -> None:
+        """Let the object count as changed.
+
+        Raises:
+            VolumeError: the lister has another version of it by now.
+        """
+        key = key_of(obj.metadata)
+        stored = self._lister.get(key)
+        if stored is None or stored.metadata.resource_version != obj.metadata.resource_version:
+            version = "" if stored is None else stored.metadata.resource_version
+            raise VolumeError(
+                f'"{key}" is out of sync (stored: {version}, assume: {obj.metadata.resource_version})',
+            )
+        self._assumed[key] = obj
+
+    def restore(self, obj: T) -> None:
+        """End the assumption `obj`, unless somebody made another since."""
+        key = key_of(obj.metadata)
+        if self._assumed.get(key) is obj:
+            del self._assumed[key]
+
+
+class AssumedVolumes:
+    """What the VolumeBinding plugins of all profiles assume, so that no two pods get the same volume."""
+
+    def __init__(self, listers: Listers) -> None:
+        self.volumes = AssumedObjects(listers.of(PersistentVolume))
+        self.claims = AssumedObjects(listers.of(PersistentVolumeClaim))

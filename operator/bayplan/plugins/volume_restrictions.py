@@ -1,0 +1,158 @@
+"""VolumeRestrictions: disks and claims that two pods may not use at once."""
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bayplan.api.objects import Pod, Volume
+from bayplan.api.storage_objects import PersistentVolumeClaim
+from bayplan.cache.change_log import Rows
+from bayplan.cache.listers import Listers
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.interface import CycleState, PreFilterResult, Reads
+from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
+from bayplan.plugins.volume_claims import claim_not_found, named_claims, names_claim
+from bayplan.plugins.volumes_in_use import VolumesInUse, is_disk
+from bayplan.queue.cluster_event import (
+    ASSIGNED_POD_DELETE,
+    NODE_ADD,
+    NODE_TAINT,
+    ActionType,
+    EventRegistration,
+    EventResource,
+    QueueingHint,
+    cluster_event,
+)
+
+_DISK_CONFLICT = "node(s) had no available disk"
+_CLAIM_CONFLICT = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+)
+_READ_WRITE_ONCE_POD = "ReadWriteOncePod"
+
+
+class VolumeRestrictions:
+    """Rejects nodes whose pods hold the pod's in-tree disks, and all nodes while its ReadWriteOncePod claim is in use.
+
+    Upstream: plugins/volumerestrictions/volume_restrictions.go.
+    """
+
+    name: ClassVar[str] = "VolumeRestrictions"
+    # What the claims of a pod depend on is cluster-wide, but such pods share no evaluation.
+    reads: ClassVar[Reads] = Reads.USAGE
+
+    def __init__(self, nodes: NodeTable, listers: Listers) -> None:
+        self._in_use = VolumesInUse(nodes)
+        self._claims = listers.of(PersistentVolumeClaim)
+
+    def sign_pod(self, pod: PodInfo) -> Hashable:
+        volumes = pod.pod.spec.volumes
+        if not volumes:
+            return ()
+        return None if named_claims(pod.pod) else repr(_disks(pod.pod))
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+        if not pod.pod.spec.volumes:
+            return PreFilterResult(SKIP)
+        exclusive: set[str] = set()
+        for name in named_claims(pod.pod):
+            claim = self._claims.get(f"{pod.namespace}/{name}")
+            if claim is None:
+                return PreFilterResult(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (claim_not_found(name),)))
+            if _READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()):
+                exclusive.add(f"{pod.namespace}/{name}")
+        if not _disks(pod.pod) and not self._are_in_use(exclusive, nodes):
+            return PreFilterResult(SKIP)
+        state[self.name] = exclusive
+        return PreFilterResult(SUCCESS)
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
+        # Asked again, not remembered: preemption asks about tables without the pods in the way.
+        if self._are_in_use(state.get(self.name, ()), nodes):
+            return np.full(len(rows), Code.UNSCHEDULABLE, dtype=np.int8)
+        return self._disk_conflicts(pod, nodes, rows) * np.int8(Code.UNSCHEDULABLE)
+
+    def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
+        conflicts = self._disk_conflicts(pod, nodes, rows)
+        return [Reason(_DISK_CONFLICT, conflicts), Reason(_CLAIM_CONFLICT, ~conflicts)]
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        claim_added = cluster_event(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD)
+        return (
+            EventRegistration(ASSIGNED_POD_DELETE, _held_what_it_needs),
+            EventRegistration(NODE_ADD),
+            EventRegistration(NODE_TAINT),
+            EventRegistration(claim_added, _is_its_claim),
+        )
+
+    def _are_in_use(self, claim_keys: Iterable[str], nodes: NodeTable) -> bool:
+        return any(self._in_use.is_named(nodes, key) for key in claim_keys)
+
+    def _disk_conflicts(self, pod: PodInfo, nodes: NodeTable, rows: Rows) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        conflicts = np.zeros(len(rows), dtype=np.bool_)
+        disks = _disks(pod.pod)
+        if disks:
+            for place, row in enumerate(rows.tolist()):
+                conflicts[place] = _conflict(disks, self._in_use.disks(nodes, row))
+        return conflicts
+
+
+def _disks(pod: Pod) -> list[Volume]:
+    return [volume for volume in pod.spec.volumes or () if is_disk(volume)]
+
+
+def _conflict(disks: Sequence[Volume], held: Sequence[Volume]) -> bool:
+    return any(_are_in_conflict(disk, other) for disk in disks for other in held)
+
+
+def _are_in_conflict(one: Volume, other: Volume) -> bool:
+    """Whether two pods cannot have these disks on the same node: read-only ones mostly can be shared."""
+    if one.gce_persistent_disk is not None and other.gce_persistent_disk is not None:
+        gce = (one.gce_persistent_disk, other.gce_persistent_disk)
+        if _text(gce[0], "pdName") == _text(gce[1], "pdName") and not _are_read_only(*gce):
+            return True
+    if one.aws_elastic_block_store is not None and other.aws_elastic_block_store is not None:
+        aws = (one.aws_elastic_block_store, other.aws_elastic_block_store)
+        if _text(aws[0], "volumeID") == _text(aws[1], "volumeID"):
+            return True
+    if one.iscsi is not None and other.iscsi is not None:
+        iscsi = (one.iscsi, other.iscsi)
+        if _text(iscsi[0], "iqn") == _text(iscsi[1], "iqn") and not _are_read_only(*iscsi):
+            return True
+    if one.rbd is not None and other.rbd is not None:
+        rbd = (one.rbd, other.rbd)
+        same = all(_text(rbd[0], key) == _text(rbd[1], key) for key in ("pool", "image"))
+        if same and not _are_read_only(*rbd) and _monitors(rbd[0]) & _monitors(rbd[1]):
+            return True
+    return False
+
+
+def _text(source: dict[str, Any], key: str) -> object:
+    return source.get(key) or ""
+
+
+def _are_read_only(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return one.get("readOnly") is True and other.get("readOnly") is True
+
+
+def _monitors(source: dict[str, Any]) -> set[str]:
+    monitors = source.get("monitors")
+    return {each for each in monitors if isinstance(each, str)} if isinstance(monitors, list) else set()
+
+
+def _held_what_it_needs(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    """Whether the deleted pod held a disk or a claim of the rejected one."""
+    if not isinstance(old, PodInfo):
+        return QueueingHint.QUEUE
+    if old.namespace != pod.namespace:
+        return QueueingHint.SKIP
+    shared = set(named_claims(pod.pod)) & set(named_claims(old.pod))
+    return QueueingHint.QUEUE if shared or _conflict(_disks(pod.pod), _disks(old.pod)) else QueueingHint.SKIP
+
+
+def _is_its_claim(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    if isinstance(new, PersistentVolumeClaim) and not names_claim(pod, new, ephemeral_too=False):
+        return QueueingHint.SKIP
+    return QueueingHint.QUEUE
