@@ -9,6 +9,7 @@ from msgspec import structs
 
 from bayplan.api.kinds import Resource
 from bayplan.api.objects import Container, Node, Pod, PodSpec, PriorityClass, Quantity, ResourceRequirements
+from bayplan.simulate.match_label_keys import merged_affinity, merged_constraints
 from bayplan.api.quantity import QuantityError, nano
 from bayplan.api.storage_objects import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass
 from bayplan.api.workload_objects import Namespace
@@ -69,6 +70,12 @@ class Admission:
             changes["init_containers"] = [_with_requests(c) for c in spec.init_containers]
         if spec.resources is not None and spec.resources.limits:
             changes["resources"] = _pod_level(spec)
+        if spec.affinity is not None:
+            changes["affinity"] = merged_affinity(spec.affinity, meta.labels or {})
+        if spec.topology_spread_constraints:
+            changes["topology_spread_constraints"] = merged_constraints(
+                spec.topology_spread_constraints, meta.labels or {}
+            )
         return structs.replace(pod, spec=structs.replace(spec, **changes)) if changes else pod
 
     def node(self, node: Node) -> Node:
