@@ -9,11 +9,11 @@ from msgspec import structs
 
 from bayplan.api.kinds import Resource
 from bayplan.api.objects import Container, Node, Pod, PodSpec, PriorityClass, Quantity, ResourceRequirements
-from bayplan.simulate.match_label_keys import merged_affinity, merged_constraints
 from bayplan.api.quantity import QuantityError, nano
 from bayplan.api.storage_objects import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass
 from bayplan.api.workload_objects import Namespace
 from bayplan.cache.listers import NamedObject
+from bayplan.simulate.match_label_keys import merged_affinity, merged_constraints
 
 DEFAULT_NAMESPACE: Final = "default"
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
