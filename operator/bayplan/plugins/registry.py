@@ -5,23 +5,28 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
+from bayplan.api.workload_objects import Namespace
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.config.plugin_args import default_args
 from bayplan.config.plugin_sets import expand_plugins, expand_profiles
 from bayplan.config.types import (
+    InterPodAffinityArgs,
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
     PluginEntry,
+    PodTopologySpreadArgs,
     Profile,
     SchedulerConfiguration,
+    VolumeBindingArgs,
 )
 from bayplan.framework.interface import Plugin, extends
 from bayplan.framework.runtime import Framework
 from bayplan.plugins.default_binder import DefaultBinder
 from bayplan.plugins.image_locality import ImageLocality
+from bayplan.plugins.inter_pod_affinity import InterPodAffinity
 from bayplan.plugins.node_affinity import NodeAffinity
 from bayplan.plugins.node_declared_features import NodeDeclaredFeatures
 from bayplan.plugins.node_name import NodeName
@@ -29,11 +34,16 @@ from bayplan.plugins.node_ports import NodePorts
 from bayplan.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.node_unschedulable import NodeUnschedulable
+from bayplan.plugins.node_volume_limits import NodeVolumeLimits
 from bayplan.plugins.out_of_tree import load_out_of_tree
+from bayplan.plugins.pod_topology_spread import PodTopologySpread
 from bayplan.plugins.priority_sort import PrioritySort
 from bayplan.plugins.scheduling_gates import SchedulingGates
 from bayplan.plugins.taint_toleration import TaintToleration
 from bayplan.plugins.unsupported_rules import UnsupportedRules
+from bayplan.plugins.volume_binding import VolumeBinding
+from bayplan.plugins.volume_restrictions import VolumeRestrictions
+from bayplan.plugins.volume_zone import VolumeZone
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +79,18 @@ def _affinity(args: NodeAffinityArgs, handle: Handle) -> Plugin:
     return NodeAffinity(args, handle.index)
 
 
+def _inter_pod_affinity(args: InterPodAffinityArgs, handle: Handle) -> Plugin:
+    return InterPodAffinity(args, handle.nodes, handle.index, handle.listers.of(Namespace))
+
+
+def _spread(args: PodTopologySpreadArgs, handle: Handle) -> Plugin:
+    return PodTopologySpread(args, handle.index, handle.listers)
+
+
+def _volume_binding(args: VolumeBindingArgs, handle: Handle) -> Plugin:
+    return VolumeBinding(args, handle.nodes, handle.index, handle.listers)
+
+
 IN_TREE: Final[Mapping[str, InTreePlugin]] = {
     "SchedulingGates": InTreePlugin(SchedulingGates, lambda args, handle: SchedulingGates()),
     "PrioritySort": InTreePlugin(PrioritySort, lambda args, handle: PrioritySort()),
@@ -78,6 +100,16 @@ IN_TREE: Final[Mapping[str, InTreePlugin]] = {
     "NodeAffinity": InTreePlugin(NodeAffinity, _affinity),
     "NodePorts": InTreePlugin(NodePorts, lambda args, handle: NodePorts(handle.index)),
     "NodeResourcesFit": InTreePlugin(NodeResourcesFit, _fit),
+    "VolumeRestrictions": InTreePlugin(
+        VolumeRestrictions, lambda args, handle: VolumeRestrictions(handle.nodes, handle.listers)
+    ),
+    "NodeVolumeLimits": InTreePlugin(
+        NodeVolumeLimits, lambda args, handle: NodeVolumeLimits(handle.nodes, handle.listers)
+    ),
+    "VolumeBinding": InTreePlugin(VolumeBinding, _volume_binding),
+    "VolumeZone": InTreePlugin(VolumeZone, lambda args, handle: VolumeZone(handle.index, handle.listers)),
+    "PodTopologySpread": InTreePlugin(PodTopologySpread, _spread),
+    "InterPodAffinity": InTreePlugin(InterPodAffinity, _inter_pod_affinity),
     "NodeResourcesBalancedAllocation": InTreePlugin(NodeResourcesBalancedAllocation, _balanced),
     "ImageLocality": InTreePlugin(ImageLocality, lambda args, handle: ImageLocality(handle.index)),
     "DefaultBinder": InTreePlugin(DefaultBinder, lambda args, handle: DefaultBinder()),

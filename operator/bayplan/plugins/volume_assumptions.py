@@ -4,6 +4,7 @@ Upstream: plugins/volumebinding/passive_assume_cache.go.
 """
 
 from typing import Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim
 from bayplan.cache.listers import Lister, Listers, NamedObject, key_of
@@ -62,3 +63,14 @@ class AssumedVolumes:
     def __init__(self, listers: Listers) -> None:
         self.volumes = AssumedObjects(listers.of(PersistentVolume))
         self.claims = AssumedObjects(listers.of(PersistentVolumeClaim))
+
+    @classmethod
+    def over(cls, listers: Listers) -> "AssumedVolumes":
+        """The one instance for these listers."""
+        assumed = _OVER.get(listers)
+        if assumed is None:
+            assumed = _OVER[listers] = cls(listers)
+        return assumed
+
+
+_OVER: WeakKeyDictionary[Listers, AssumedVolumes] = WeakKeyDictionary()

@@ -55,13 +55,12 @@ class VolumeBinding:
         nodes: NodeTable,
         index: NodeIndex,
         listers: Listers,
-        assumed: AssumedVolumes | None = None,
     ) -> None:
         self._timeout_seconds = float(args.bind_timeout_seconds)
         self._nodes = nodes
         self._listers = listers
         self._claims = listers.of(PersistentVolumeClaim)
-        self._assumed = assumed or AssumedVolumes(listers)
+        self._assumed = AssumedVolumes.over(listers)
         self._search = VolumeSearch(index, listers, self._assumed)
         self._reserved: dict[str, Reservation] = {}
 
