@@ -3,6 +3,7 @@
 from collections.abc import Hashable
 
 from bayplan.api.objects import Pod
+from bayplan.cache.affinity_terms import PodAffinityTerms, affinity_terms
 from bayplan.cache.host_ports import HostPort, host_ports
 from bayplan.cache.resources import PodRequests, placed_requests, pod_requests
 
@@ -15,6 +16,7 @@ class PodInfo:
 
     __slots__ = (
         "__weakref__",
+        "_affinity_terms",
         "_host_ports",
         "_placed",
         "_requests",
@@ -36,6 +38,7 @@ class PodInfo:
         self.key = f"{meta.namespace}/{meta.name}"
         self.priority = pod.spec.priority or 0
         self.signatures: dict[int, tuple[int, Hashable]] = {}
+        self._affinity_terms: PodAffinityTerms | None = None
         self._host_ports: tuple[HostPort, ...] | None = None
         self._requests: PodRequests | None = None
         self._placed: PodRequests | None = None
@@ -62,6 +65,13 @@ class PodInfo:
         if self._host_ports is None:
             self._host_ports = host_ports(self.pod)
         return self._host_ports
+
+    @property
+    def affinity_terms(self) -> PodAffinityTerms:
+        """The pod affinity and anti-affinity terms; NO_TERMS itself for pods without any."""
+        if self._affinity_terms is None:
+            self._affinity_terms = affinity_terms(self.pod)
+        return self._affinity_terms
 
     def __repr__(self) -> str:
         return f"PodInfo({self.key!r})"

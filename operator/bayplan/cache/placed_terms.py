@@ -1,0 +1,153 @@
+"""The affinity terms of pods that are on nodes, counted by term and row, so that a pod can be asked about each once."""
+
+from collections import Counter
+from collections.abc import Iterator
+from enum import IntEnum
+
+from bayplan.cache.affinity_terms import NO_TERMS, AffinityTerm, PodAffinityTerms
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.row_follower import RowFollower
+
+_KEPT_CHANGES = 4096
+_SLACK = 64
+
+
+class TermKind(IntEnum):
+    """What a term of a placed pod asks of other pods."""
+
+    REQUIRED_AFFINITY = 0
+    REQUIRED_ANTI_AFFINITY = 1
+    PREFERRED = 2
+
+
+class PlacedTerm:
+    """A term that placed pods have: by row how many times, and the amount: the same or, if preferred, its weights."""
+
+    __slots__ = ("kind", "rows", "term")
+
+    def __init__(self, kind: TermKind, term: AffinityTerm) -> None:
+        self.kind = kind
+        self.term = term
+        self.rows: dict[int, tuple[int, int]] = {}
+
+
+TermChange = tuple[PlacedTerm, int, int]
+"""A term, the row, and how much its amount there grew."""
+
+_Key = tuple[TermKind, AffinityTerm]
+
+
+class PlacedTerms:
+    """Every term of every pod in a node table; always equal to what a count from scratch would give.
+
+    Pod affinity asks it about the terms of others. Rows without a node object count too: readers go by node labels,
+    which those do not have. Call `catch_up` before anything else.
+    """
+
+    def __init__(self, nodes: NodeTable) -> None:
+        self._nodes = nodes
+        self._follower = RowFollower(nodes)
+        self._terms: dict[_Key, PlacedTerm] = {}
+        self._pods: dict[int, dict[str, PodInfo]] = {}
+        self._changes: list[TermChange] = []
+        self._dropped = 0
+        self._key_uses: Counter[str] = Counter()
+        self._label_keys: frozenset[str] = frozenset()
+        self.kinds: Counter[TermKind] = Counter()
+        """How many different terms there are of each kind."""
+        self.label_keys_version = 0
+        """Grows when `label_keys` changes, and when the first term comes."""
+
+    def __len__(self) -> int:
+        return len(self._terms)
+
+    def __iter__(self) -> Iterator[PlacedTerm]:
+        return iter(self._terms.values())
+
+    @property
+    def label_keys(self) -> frozenset[str]:
+        """All label keys that selectors of terms ask about, and some that none does any more."""
+        return self._label_keys
+
+    @property
+    def position(self) -> int:
+        """Where the changes end now."""
+        return self._dropped + len(self._changes)
+
+    def since(self, position: int) -> list[TermChange] | None:
+        """The changes after `position`; None if they are not known any more and all terms must be read."""
+        start = position - self._dropped
+        return None if start < 0 else self._changes[start:]
+
+    def catch_up(self) -> None:
+        """Take in what changed in the table."""
+        change = self._follower.follow()
+        rows = range(self._nodes.capacity) if change.everything else change.usage.tolist()
+        for row in rows:
+            pods = {uid: pod for uid, pod in self._nodes.pods[row].items() if pod.affinity_terms is not NO_TERMS}
+            if pods or row in self._pods:
+                self._compare(row, self._pods.get(row, {}), pods)
+        if len(self._changes) > 2 * _KEPT_CHANGES:
+            dropped = len(self._changes) - _KEPT_CHANGES
+            del self._changes[:dropped]
+            self._dropped += dropped
+        if self._key_uses.keys() - self._label_keys or len(self._label_keys) > 2 * len(self._key_uses) + _SLACK:
+            self._label_keys = frozenset(self._key_uses)
+            self.label_keys_version += 1
+
+    def _compare(self, row: int, before: dict[str, PodInfo], now: dict[str, PodInfo]) -> None:
+        grown: dict[_Key, tuple[int, int]] = {}
+        for pods, others, sign in ((now, before, 1), (before, now, -1)):
+            for uid, pod in pods.items():
+                if others.get(uid) is not pod:
+                    for key, weight in _keys(pod.affinity_terms):
+                        uses, amount = grown.get(key, (0, 0))
+                        grown[key] = uses + sign, amount + sign * weight
+        for key, (uses, amount) in grown.items():
+            if uses or amount:
+                self._grow(key, row, uses, amount)
+        if now:
+            self._pods[row] = now
+        else:
+            del self._pods[row]
+
+    def _grow(self, key: _Key, row: int, uses: int, amount: int) -> None:
+        placed = self._terms.get(key)
+        if placed is None:
+            placed = self._add(key)
+        had_uses, had_amount = placed.rows.get(row, (0, 0))
+        if had_uses + uses:
+            placed.rows[row] = had_uses + uses, had_amount + amount
+        else:
+            del placed.rows[row]
+            if not placed.rows:
+                self._remove(key)
+        if amount:
+            self._changes.append((placed, row, amount))
+
+    def _add(self, key: _Key) -> PlacedTerm:
+        if not self._terms:
+            self.label_keys_version += 1
+        placed = self._terms[key] = PlacedTerm(*key)
+        self.kinds[key[0]] += 1
+        self._key_uses.update(key[1].label_keys)
+        return placed
+
+    def _remove(self, key: _Key) -> None:
+        kind, term = key
+        del self._terms[key]
+        self.kinds[kind] -= 1
+        for name in term.label_keys:
+            self._key_uses[name] -= 1
+            if not self._key_uses[name]:
+                del self._key_uses[name]
+
+
+def _keys(terms: PodAffinityTerms) -> Iterator[tuple[_Key, int]]:
+    for term in terms.required_affinity:
+        yield (TermKind.REQUIRED_AFFINITY, term), 1
+    for term in terms.required_anti_affinity:
+        yield (TermKind.REQUIRED_ANTI_AFFINITY, term), 1
+    for term, weight in terms.preferred:
+        yield (TermKind.PREFERRED, term), weight

@@ -1,0 +1,135 @@
+"""Pod affinity told pod by pod and node by node, as kube-scheduler's own loops go."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from tests.reference.filters import UNRESOLVABLE, UNSCHEDULABLE, Host, Verdict
+
+from bayplan.api.objects import LabelSelector, Pod, PodAffinity, PodAffinityTerm
+from bayplan.cache.pod_info import PodInfo
+
+Labels = Mapping[str, str]
+Namespaces = Mapping[str, Labels]
+"""The labels of each namespace that is known."""
+
+_Pairs = dict[tuple[str, str], int]
+
+
+def verdict(pod: PodInfo, host: Host, hosts: Sequence[Host], namespaces: Namespaces) -> Verdict:
+    near, far = _required(pod.pod, "pod_affinity"), _required(pod.pod, "pod_anti_affinity")
+    affinity: _Pairs = {}
+    anti: _Pairs = {}
+    others: _Pairs = {}
+    for each in hosts:
+        for placed in each.pods:
+            if near and all(_own_matches(pod, term, placed.pod, namespaces) for term in near):
+                for term in near:
+                    _count(affinity, each, term, 1)
+            for term in far:
+                if _own_matches(pod, term, placed.pod, namespaces):
+                    _count(anti, each, term, 1)
+            for term in _required(placed.pod, "pod_anti_affinity"):
+                if _others_match(placed, term, pod, namespaces):
+                    _count(others, each, term, 1)
+    if any(term.topology_key not in host.labels for term in near):
+        return UNRESOLVABLE, ["node(s) didn't match pod affinity rules"]
+    alone = not affinity and all(_own_matches(pod, term, pod.pod, namespaces) for term in near)
+    if not alone and any((term.topology_key, host.labels[term.topology_key]) not in affinity for term in near):
+        return UNRESOLVABLE, ["node(s) didn't match pod affinity rules"]
+    if any(pair in anti for pair in host.labels.items()):
+        return UNSCHEDULABLE, ["node(s) didn't match pod anti-affinity rules"]
+    if any(pair in others for pair in host.labels.items()):
+        return UNSCHEDULABLE, ["node(s) didn't satisfy existing pods anti-affinity rules"]
+    return None
+
+
+def raw_scores(
+    pod: PodInfo,
+    feasible: Sequence[Host],
+    hosts: Sequence[Host],
+    namespaces: Namespaces,
+    *,
+    hard_weight: int = 1,
+    ignore: bool = False,
+) -> list[int]:
+    wishes = _preferred(pod.pod)
+    if ignore and not wishes:
+        return [0] * len(feasible)
+    pairs: _Pairs = {}
+    for each in hosts:
+        for placed in each.pods:
+            for weight, term in wishes:
+                if _own_matches(pod, term, placed.pod, namespaces):
+                    _count(pairs, each, term, weight)
+            theirs = [(hard_weight, term) for term in _required(placed.pod, "pod_affinity")] + _preferred(placed.pod)
+            for weight, term in theirs:
+                if _others_match(placed, term, pod, namespaces):
+                    _count(pairs, each, term, weight)
+    return [sum(pairs.get(pair, 0) for pair in host.labels.items()) for host in feasible]
+
+
+def normalized(scores: Sequence[int]) -> list[int]:
+    if not scores or min(scores) == max(scores):
+        return [0] * len(scores)
+    low, high = min(scores), max(scores)
+    return [int(100.0 * (float(score - low) / float(high - low))) for score in scores]
+
+
+def _count(pairs: _Pairs, host: Host, term: PodAffinityTerm, amount: int) -> None:
+    if term.topology_key in host.labels:
+        pair = term.topology_key, host.labels[term.topology_key]
+        pairs[pair] = pairs.get(pair, 0) + amount
+
+
+def _own_matches(owner: PodInfo, term: PodAffinityTerm, other: Pod, namespaces: Namespaces) -> bool:
+    """A term of the incoming pod: a selector of namespaces is looked up, and asked once more without labels."""
+    selector = term.namespace_selector
+    names = {name for name, labels in namespaces.items() if _selects(selector, labels)}
+    if selector == LabelSelector():
+        names = {other.metadata.namespace}
+    if other.metadata.namespace not in names | _names(owner.pod, term) and not _selects(selector, {}):
+        return False
+    return _selects(term.label_selector, other.metadata.labels or {})
+
+
+def _others_match(owner: PodInfo, term: PodAffinityTerm, incoming: PodInfo, namespaces: Namespaces) -> bool:
+    """A term of a pod on a node: the labels of the incoming pod's namespace are asked."""
+    labels = namespaces.get(incoming.namespace, {})
+    if incoming.namespace not in _names(owner.pod, term) and not _selects(term.namespace_selector, labels):
+        return False
+    return _selects(term.label_selector, incoming.pod.metadata.labels or {})
+
+
+def _names(owner: Pod, term: PodAffinityTerm) -> set[str]:
+    if not term.namespaces and term.namespace_selector is None:
+        return {owner.metadata.namespace}
+    return set(term.namespaces or [])
+
+
+def _selects(selector: LabelSelector | None, labels: Labels) -> bool:
+    if selector is None:
+        return False
+    if any(labels.get(key) != value for key, value in (selector.match_labels or {}).items()):
+        return False
+    tests: dict[str, Callable[[str, list[str]], bool]] = {
+        "In": lambda key, values: labels.get(key) in values,
+        "NotIn": lambda key, values: labels.get(key) not in values,
+        "Exists": lambda key, values: key in labels,
+        "DoesNotExist": lambda key, values: key not in labels,
+    }
+    return all(tests[each.operator](each.key, each.values or []) for each in selector.match_expressions or [])
+
+
+def _part(pod: Pod, part: str) -> PodAffinity:
+    return (pod.spec.affinity and getattr(pod.spec.affinity, part)) or PodAffinity()
+
+
+def _required(pod: Pod, part: str) -> list[PodAffinityTerm]:
+    return _part(pod, part).required_during_scheduling_ignored_during_execution or []
+
+
+def _preferred(pod: Pod) -> list[tuple[int, PodAffinityTerm]]:
+    near = _part(pod, "pod_affinity").preferred_during_scheduling_ignored_during_execution or []
+    far = _part(pod, "pod_anti_affinity").preferred_during_scheduling_ignored_during_execution or []
+    return [(wish.weight, wish.pod_affinity_term) for wish in near] + [
+        (-wish.weight, wish.pod_affinity_term) for wish in far
+    ]
