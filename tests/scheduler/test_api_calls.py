@@ -14,6 +14,9 @@ from bayplan.scheduler.api_calls import (
     JSON,
     STRATEGIC_MERGE_PATCH,
     binding_call,
+    disruption_target_call,
+    merged_patch,
+    nomination_ended_call,
     pod_path,
     pod_scheduled_call,
     rfc3339,
@@ -123,3 +126,33 @@ def test_times_are_utc_to_the_second_and_to_the_microsecond():
     moment = datetime(2026, 1, 1, 1, 0, 0, 7, tzinfo=timezone(timedelta(hours=2)))
     assert rfc3339(moment) == "2025-12-31T23:00:00Z"
     assert rfc3339_micro(moment) == "2025-12-31T23:00:00.000007Z"
+
+
+@pytest.mark.parametrize(("nomination", "written"), [("n1", "n1"), ("", None)])
+def test_a_nomination_goes_with_the_condition_even_if_the_condition_is_known(nomination, written):
+    body = patch(info(condition()), nomination=nomination)
+    assert body["status"]["nominatedNodeName"] == written
+    assert body["status"]["conditions"][0]["message"] == "no room"
+    assert "nominatedNodeName" not in patch(info())["status"]
+
+
+def test_a_disruption_condition_of_another_reason_is_replaced_and_keeps_its_time():
+    old = PodCondition(type="DisruptionTarget", status="True", reason="EvictionByEvictionAPI", message="x")
+    body = json.loads(disruption_target_call(info(old, generation=3), "bayplan", NOW).body)
+    (said,) = body["status"]["conditions"]
+    assert (said["reason"], said["observedGeneration"]) == ("PreemptionByScheduler", 3)
+    assert "lastTransitionTime" not in said
+
+
+def test_two_waiting_patches_become_one_that_does_both():
+    nominate = pod_scheduled_call(info(), "Unschedulable", "a", NOW, nomination="n1")
+    explain = pod_scheduled_call(info(), "Unschedulable", "b", NOW)
+    for older, newer, node in (
+        (nominate, explain, "n1"),
+        (nominate, nomination_ended_call(info()), None),
+        (nomination_ended_call(info()), nominate, "n1"),
+    ):
+        status = json.loads(merged_patch(older, newer).body)["status"]
+        assert status["nominatedNodeName"] == node
+        assert len(status["conditions"]) == 1
+    assert json.loads(merged_patch(nominate, explain).body)["status"]["conditions"][0]["message"] == "b"

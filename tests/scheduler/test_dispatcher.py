@@ -1,4 +1,5 @@
 import asyncio
+import json
 import logging
 from collections import defaultdict
 
@@ -40,7 +41,7 @@ class Client:
             answer = self.answers[path].pop(0) if self.answers[path] else 200
             if isinstance(answer, BaseException):
                 raise answer
-            self.done.append((path, body))
+            self.done.append((path, body and json.loads(body)["status"]["v"].encode()))
             return ApiResponse(answer, b"")
         finally:
             self.now -= 1
@@ -56,8 +57,8 @@ class Scene:
         self.dispatcher.send(ApiCall("POST", path, None, "x", path))
 
     def patch(self, uid, body=b""):
-        call = ApiCall("PATCH", uid, body, "x", uid)
-        self.dispatcher.patch(uid, call, lambda: self.lost.append((uid, body)))
+        call = ApiCall("PATCH", uid, json.dumps({"status": {"v": body.decode()}}).encode(), "x", uid)
+        self.dispatcher.patch(uid, call, lambda done: done or self.lost.append((uid, body)))
 
     async def drain(self, binds_seconds=30, calls_seconds=30):
         await self.dispatcher.drain(binds_seconds=binds_seconds, calls_seconds=calls_seconds)
@@ -150,7 +151,7 @@ async def test_events_and_patches_have_a_client_each_and_patches_go_first():
     assert scene.events.done == [("e", None)]
 
 
-async def test_of_waiting_patches_of_one_pod_only_the_latest_is_sent():
+async def test_waiting_patches_of_one_pod_are_sent_as_one_and_the_latest_counts():
     scene = Scene()
     scene.client.gate.clear()
     scene.dispatcher.start()
@@ -165,6 +166,65 @@ async def test_of_waiting_patches_of_one_pod_only_the_latest_is_sent():
     await scene.drain()
     assert sorted(scene.client.done) == [("u", b"1"), ("u", b"4"), ("v", b"1")]
     assert scene.lost == []
+
+
+async def test_a_patch_that_joins_a_waiting_one_takes_nothing_back_and_both_are_told():
+    scene = Scene()
+    told = []
+    scene.dispatcher.start()
+    bodies = ({"nominatedNodeName": "n1", "conditions": [1]}, {"conditions": [2]})
+    scene.client.gate.clear()
+    scene.patch("u")
+    await settle()
+    sent = []
+
+    async def request(method, path, *, body=None, content_type=None):
+        sent.append(json.loads(body)["status"])
+        return ApiResponse(200, b"")
+
+    scene.client.request = request
+    for status in bodies:
+        body = json.dumps({"metadata": {"uid": "u"}, "status": status}).encode()
+        scene.dispatcher.patch("u", ApiCall("PATCH", "u", body, "x", "u"), told.append)
+    scene.client.gate.set()
+    await scene.drain()
+    assert sent == [{"nominatedNodeName": "n1", "conditions": [2]}]
+    assert told == [True, True]
+
+
+async def test_preemptions_have_workers_of_their_own_and_are_waited_for_at_the_end():
+    scene = Scene(preemption_workers=2)
+    scene.dispatcher.start()
+    gate = asyncio.Event()
+    done = []
+
+    async def preemption():
+        await gate.wait()
+        done.append("preemption")
+
+    async def bind():
+        done.append("bind")
+
+    for _ in range(3):
+        scene.dispatcher.preempt(preemption)
+    await settle()
+    scene.dispatcher.submit(bind)
+    await settle()
+    assert (done, scene.dispatcher.jobs_in_flight) == (["bind"], 0)
+    asyncio.get_running_loop().call_later(0.01, gate.set)
+    await scene.drain()
+    assert done == ["bind"] + ["preemption"] * 3
+
+
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+async def test_a_request_gives_the_last_answer_and_none_if_there_was_none(method):
+    scene = Scene()
+    scene.client.answers["v"] = [503, AmbiguousError("lost"), 429]
+    scene.client.answers["w"] = [AmbiguousError("lost")] * 4
+    scene.client.answers["x"] = [409]
+    answers = [await scene.dispatcher.request(ApiCall(method, path, None, "x", path)) for path in ("v", "w", "x")]
+    assert [answer and answer.status for answer in answers] == [429, None, 409]
+    assert scene.client.started == ["v"] * 3 + ["w"] * 4 + ["x"]
 
 
 @pytest.mark.parametrize("problem", [409, 500, 503, 504, AmbiguousError("lost"), UnreachableError("refused")], ids=repr)

@@ -256,3 +256,16 @@ def test_every_failure_is_counted_exactly_once_by_the_end(steps):
             assert body["series"]["count"] > last[call.path]
             last[call.path] = body["series"]["count"]
     assert sum(last.values()) == failures
+
+
+def test_a_victim_is_told_who_came_by_uid_and_by_the_preemptors_profile(scene):
+    victim = info("victim", uid="u9", scheduler_name="default-scheduler")
+    scene.recorder.preempted(victim, info("secret-name", uid="u1"), "n1")
+    scene.recorder.preempted(victim, info("secret-name", uid="u1"), "n1", in_memory=True)
+    first, second = (body for _, body in scene.take())
+    assert (first["type"], first["reason"], first["action"]) == ("Normal", "Preempted", "Preempting")
+    assert first["note"] == "Preempted by pod u1 on node n1"
+    assert second["note"] == "Preempted by pod u1 on node n1 (in kube-scheduler memory)."
+    assert first["regarding"]["uid"] == "u9"
+    assert "related" not in first
+    assert (first["reportingController"], first["reportingInstance"]) == ("bayplan", "bayplan-host-1")

@@ -1,3 +1,4 @@
+import asyncio
 import gc
 import json
 import weakref
@@ -15,10 +16,14 @@ class Sent:
 
     def __init__(self):
         self.calls = []
+        self.statuses = []
         self.losers = []
 
     def __call__(self, uid, call, lost):
-        self.calls.append((uid, json.loads(call.body)["status"]["conditions"][0]["message"]))
+        status = json.loads(call.body)["status"]
+        message = status["conditions"][0]["message"] if "conditions" in status else None
+        self.calls.append((uid, message))
+        self.statuses.append((status.get("nominatedNodeName", "nothing"), message))
         self.losers.append(lost)
 
     def messages(self):
@@ -72,7 +77,7 @@ def test_a_write_that_was_given_up_is_made_up_for_at_the_next_attempt():
     writer, sent = conditions()
     pod = info()
     writer.pending(pod, "Unschedulable", "no room")
-    sent.losers[0]()
+    sent.losers[0](False)
     writer.pending(pod, "Unschedulable", "no room")
     assert sent.messages() == ["no room", "no room"]
 
@@ -82,9 +87,34 @@ def test_the_loss_of_an_older_write_does_not_repeat_the_newer_one():
     pod = info()
     writer.pending(pod, "Unschedulable", "a")
     writer.pending(pod, "Unschedulable", "b")
-    sent.losers[0]()
+    sent.losers[0](False)
     writer.pending(pod, "Unschedulable", "b")
     assert sent.messages() == ["a", "b"]
+
+
+async def test_a_nomination_is_written_with_the_condition_even_if_that_is_known_and_waits_for_the_answer():
+    writer, sent = conditions()
+    pod = info("no room")
+    for done in (True, False):
+        waiting = asyncio.ensure_future(writer.nominated(pod, "Unschedulable", "no room", "n1"))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        sent.losers[-1](done)
+        assert await waiting is done
+    assert sent.statuses == [("n1", "no room")] * 2
+
+
+async def test_a_nomination_no_path_can_name_is_not_written():
+    writer, _ = conditions()
+    assert not await writer.nominated(PodInfo(make_pod("..")), "Unschedulable", "no room", "n1")
+
+
+def test_a_nomination_is_taken_back_with_the_condition_or_alone():
+    writer, sent = conditions()
+    writer.pending(info("no room"), "Unschedulable", "no room", nomination="")
+    writer.nomination_ended(info())
+    writer.nomination_ended(PodInfo(make_pod("..")))
+    assert sent.statuses == [(None, "no room"), (None, None)]
 
 
 def test_a_long_message_is_recognised_after_it_was_cut():

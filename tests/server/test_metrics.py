@@ -136,7 +136,7 @@ def test_ten_thousand_pods_add_no_series():
 @pytest.mark.parametrize("observer", [NoObserver, type(metrics())])
 def test_an_observer_takes_exactly_the_calls_of_the_protocol(observer):
     calls = [name for name in vars(SchedulerObserver) if not name.startswith("_")]
-    assert len(calls) == 12
+    assert len(calls) == 14
     for name in calls:
         assert inspect.signature(getattr(observer, name)) == inspect.signature(getattr(SchedulerObserver, name))
 

@@ -67,9 +67,8 @@ class InFlightPods:
 
     def missed(self, pod: InFlightPod) -> Iterator[Happening]:
         """The events since the pod's pop that concern it, oldest first."""
-        uid = pod.queued.uid
         for event in islice(self._events, pod.since - self._dropped, None):
-            if event.target is None or event.target == uid:
+            if event.concerns(pod.queued.pod_info):
                 yield event
 
     def done(self, uid: str) -> None:

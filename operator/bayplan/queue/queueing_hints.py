@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -38,6 +38,15 @@ class QueueProfile:
     pre_enqueue: Callable[[PodInfo], GateRejection | None]
     registrations: Mapping[str, Sequence[EventRegistration]]
 
+    def gate(self, pod: PodInfo) -> GateRejection | None:
+        """What holds the pod back, None if nothing does; a gate that cannot answer holds it."""
+        try:
+            return self.pre_enqueue(pod)
+        except Exception:
+            # An update or an activation asks again.
+            logger.exception("PreEnqueue failed, pod is held back pod=%s", pod.key)
+            return GateRejection("PreEnqueue", "the check failed")
+
 
 class Requeue(Enum):
     """What an event does to a pod that waits for one."""
@@ -56,7 +65,8 @@ Audience = Mapping[str, Mapping[str, _Hints]]
 class Happening:
     """An event, the object before and after it, and who wants to hear of it.
 
-    With a `target` it concerns the pod of that uid only. A wildcard concerns every pod, whatever rejected it.
+    With a `target` it concerns the pod of that uid only, with a `ceiling` only pods of at most that priority, and
+    never the pod `spared`. A wildcard concerns every pod, whatever rejected it.
     """
 
     event: ClusterEvent
@@ -64,6 +74,14 @@ class Happening:
     new: object | None
     audience: Audience
     target: str | None = None
+    ceiling: int | None = None
+    spared: str | None = None
+
+    def concerns(self, pod: PodInfo) -> bool:
+        """Whether the event can help this pod at all, whatever rejected it."""
+        if self.target is not None and self.target != pod.uid:
+            return False
+        return (self.ceiling is None or pod.priority <= self.ceiling) and self.spared != pod.uid
 
     @property
     def wildcard(self) -> bool:
@@ -81,13 +99,20 @@ class Audiences:
         self._known: dict[ClusterEvent, Audience] = {}
 
     def happening(
-        self, event: ClusterEvent, old: object | None, new: object | None, target: str | None = None
+        self,
+        event: ClusterEvent,
+        old: object | None,
+        new: object | None,
+        *,
+        target: str | None = None,
+        ceiling: int | None = None,
+        spared: str | None = None,
     ) -> Happening:
         """The event with its audience."""
         audience = self._known.get(event)
         if audience is None:
             audience = self._known[event] = self._collect(event)
-        return Happening(event, old, new, audience, target)
+        return Happening(event, old, new, audience, target, ceiling, spared)
 
     def _collect(self, event: ClusterEvent) -> Audience:
         audience: dict[str, dict[str, _Hints]] = {}
@@ -120,6 +145,20 @@ def judge(queued: QueuedPodInfo, happening: Happening, failures: Counter[str]) -
         if not queued.pending_plugins:
             break
     return verdict
+
+
+def judge_missed(queued: QueuedPodInfo, missed: Iterable[Happening]) -> Requeue:
+    """What events that came during the pod's attempt do to it: the best of their verdicts."""
+    failures: Counter[str] = Counter()
+    best = Requeue.SKIP
+    for happening in missed:
+        verdict = judge(queued, happening, failures)
+        if verdict is Requeue.SKIP:
+            continue
+        best = verdict
+        if verdict is Requeue.IMMEDIATELY or not queued.pending_plugins:
+            break
+    return best
 
 
 def _says_queue(

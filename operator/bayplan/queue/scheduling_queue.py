@@ -1,6 +1,5 @@
 """The scheduling queue (upstream: backend/queue/scheduling_queue.go); README.md draws its states."""
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count
@@ -8,6 +7,7 @@ from itertools import count
 from bayplan.cache.pod_info import PodInfo
 from bayplan.queue.backoff import backoff_expiration, is_backing_off, release_time
 from bayplan.queue.cluster_event import (
+    ASSIGNED_POD_DELETE,
     UNSCHEDULABLE_POD_ADD,
     UNSCHEDULABLE_TIMEOUT,
     WILDCARD,
@@ -15,13 +15,12 @@ from bayplan.queue.cluster_event import (
 )
 from bayplan.queue.in_flight import InFlightPod, InFlightPods
 from bayplan.queue.keyed_heap import SortKey
+from bayplan.queue.nominator import Nominator
 from bayplan.queue.observer import NoObserver, QueueObserver
 from bayplan.queue.places import Places
 from bayplan.queue.pod_change import unschedulable_pod_changes
 from bayplan.queue.queued_pod import NO_PLUGINS, Place, QueuedPodInfo
-from bayplan.queue.queueing_hints import Audiences, GateRejection, QueueProfile, Requeue, judge
-
-logger = logging.getLogger(__name__)
+from bayplan.queue.queueing_hints import Audiences, Happening, QueueProfile, Requeue, judge, judge_missed
 
 BACKOFF_COMPLETE = "BackoffComplete"
 POP_FROM_BACKOFF_Q = "PopFromBackoffQ"
@@ -57,7 +56,9 @@ class SchedulingQueue:
         max_in_unschedulable_seconds: float = 300.0,
         sort_key: Callable[[PodInfo, float], SortKey] = priority_sort,
         observer: QueueObserver = NO_OBSERVER,
+        nominator: Nominator | None = None,
     ) -> None:
+        self.nominator = Nominator() if nominator is None else nominator
         self._clock = clock
         self._profiles = profiles
         self._initial_backoff = initial_backoff_seconds
@@ -82,6 +83,8 @@ class SchedulingQueue:
         if pod.pod.spec.scheduler_name not in self._profiles:
             raise ValueError(f"pod {pod.key}: no profile is named {pod.pod.spec.scheduler_name!r}")
         queued = QueuedPodInfo(pod, timestamp=self._clock(), sequence=next(self._sequence))
+        if pod.pod.status.nominated_node_name:
+            self.nominator.add(pod, pod.pod.status.nominated_node_name)
         self._requeue(queued, Requeue.IMMEDIATELY, UNSCHEDULABLE_POD_ADD.label)
 
     def update(self, old: PodInfo | None, new: PodInfo) -> None:
@@ -98,6 +101,7 @@ class SchedulingQueue:
         elif not _same_version(queued.pod_info, new):
             before = old or queued.pod_info
             queued.pod_info = new
+            self._follow_nomination(before, new)
             if queued.place in (Place.GATED, Place.UNSCHEDULABLE):
                 self._wake_updated(queued, before)
             else:
@@ -108,6 +112,8 @@ class SchedulingQueue:
         if _same_version(flying.pod_info, new):
             return
         flying.latest = new
+        # The attempt decides on the nomination; its outcome meets the newest object when the pod is handed back.
+        self.nominator.refresh(new)
         for event in unschedulable_pod_changes(old, new):
             self._in_flight.record(self._audiences.happening(event, old, new, target=new.uid))
 
@@ -126,13 +132,50 @@ class SchedulingQueue:
                 return
 
     def delete(self, uid: str) -> None:
-        """Forgets the pod wherever it is; one in flight is dropped when it is handed back."""
+        """Forgets the pod wherever it is, and its nomination; one in flight is dropped when it is handed back."""
         queued = self._places.pods.get(uid)
         if queued is not None:
             self._places.leave(queued)
         flying = self._in_flight.get(uid)
         if flying is not None:
             flying.deleted = True
+        self.withdraw(uid)
+
+    # Room kept for pods on a node.
+
+    def nominate(self, pod: PodInfo, node: str) -> None:
+        """Keeps room on `node` for the pod, in place of any earlier nomination, whose room others may now use."""
+        before = self.nominator.nominated_node(pod.uid)
+        self.nominator.add(pod, node)
+        if before not in (None, node):
+            self._room_left(pod, spared=pod.uid)
+
+    def withdraw(self, uid: str, *, wake: bool = False) -> None:
+        """Keeps no room for the pod any more; others of its priority or lower may use it.
+
+        `wake` is for a pod whose room another one took: it looks for a place anew.
+        """
+        pod = self.nominator.get(uid)
+        if pod is not None:
+            self.nominator.delete(uid)
+            self._room_left(pod, spared=None if wake else uid)
+
+    def placed(self, uid: str, node: str) -> None:
+        """The pod takes `node`, which ends its nomination; a nomination to another node leaves room there."""
+        if self.nominator.nominated_node(uid) == node:
+            self.nominator.delete(uid)
+        else:
+            self.withdraw(uid)
+
+    def _follow_nomination(self, old: PodInfo, new: PodInfo) -> None:
+        before = self.nominator.nominated_node(new.uid)
+        self.nominator.update(old, new)
+        if before is not None and self.nominator.nominated_node(new.uid) != before:
+            self._room_left(new, spared=None)
+
+    def _room_left(self, pod: PodInfo, *, spared: str | None) -> None:
+        # To pods of its priority or lower a nominated pod is as if it were on the node (upstream: eventhandlers.go).
+        self._move(self._audiences.happening(ASSIGNED_POD_DELETE, pod, None, ceiling=pod.priority, spared=spared))
 
     # Attempts.
 
@@ -153,8 +196,9 @@ class SchedulingQueue:
         return queued
 
     def done(self, uid: str) -> None:
-        """Ends the tracking of a popped pod that does not come back."""
+        """Ends the tracking of a popped pod that does not come back, and its nomination."""
         self._in_flight.done(uid)
+        self.withdraw(uid)
 
     def add_unschedulable(
         self,
@@ -178,6 +222,9 @@ class SchedulingQueue:
             return
         if flying is not None:
             queued.pod_info = flying.pod_info
+        told = queued.pod_info.pod.status.nominated_node_name
+        if told and self.nominator.nominated_node(uid) is None:
+            self.nominator.add(queued.pod_info, told)
         rejectors = NO_PLUGINS if error else rejector_plugins | pending_plugins
         if rejectors:
             queued.unschedulable_count += 1
@@ -195,26 +242,14 @@ class SchedulingQueue:
             self._max_backoff,
         )
         self._places.set_rejectors(queued, rejectors)
-        verdict = self._judge_missed(queued, flying)
+        verdict = Requeue.AFTER_BACKOFF
+        if flying is not None and rejectors:
+            verdict = judge_missed(queued, self._in_flight.missed(flying))
         self._in_flight.done(uid)
         if verdict is Requeue.SKIP:
             self._places.enter(queued, Place.UNSCHEDULABLE, SCHEDULE_ATTEMPT_FAILURE)
         else:
             self._requeue(queued, verdict, SCHEDULE_ATTEMPT_FAILURE)
-
-    def _judge_missed(self, queued: QueuedPodInfo, flying: InFlightPod | None) -> Requeue:
-        if flying is None or not queued.rejector_plugins:
-            return Requeue.AFTER_BACKOFF
-        failures: Counter[str] = Counter()
-        best = Requeue.SKIP
-        for missed in self._in_flight.missed(flying):
-            verdict = judge(queued, missed, failures)
-            if verdict is Requeue.SKIP:
-                continue
-            best = verdict
-            if verdict is Requeue.IMMEDIATELY or not queued.pending_plugins:
-                break
-        return best
 
     # What wakes waiting pods.
 
@@ -225,7 +260,10 @@ class SchedulingQueue:
         moves only by an event its gating plugin registered for. A wildcard event moves every pod that is not
         gated.
         """
-        happening = self._audiences.happening(event, old, new)
+        self._move(self._audiences.happening(event, old, new))
+
+    def _move(self, happening: Happening) -> None:
+        event = happening.event
         self._in_flight.record(happening)
         if happening.wildcard:
             for queued in self._places.waiting.rejected():
@@ -235,6 +273,8 @@ class SchedulingQueue:
         for profile, plugins in happening.audience.items():
             for queued in self._places.waiting.waiting_for(profile, plugins):
                 if queued.gating_plugin is not None and queued.gating_plugin not in plugins:
+                    continue
+                if not happening.concerns(queued.pod_info):
                     continue
                 verdict = judge(queued, happening, failures)
                 if verdict is not Requeue.SKIP:
@@ -299,7 +339,7 @@ class SchedulingQueue:
     # The one way back towards an attempt.
 
     def _requeue(self, queued: QueuedPodInfo, how: Requeue, event: str) -> None:
-        rejection = self._gate(queued)
+        rejection = self._profiles[queued.profile].gate(queued.pod_info)
         if rejection is not None:
             if queued.place is Place.GATED and queued.gating_plugin == rejection.plugin:
                 queued.gating_message = rejection.message
@@ -309,14 +349,6 @@ class SchedulingQueue:
             self._places.enter(queued, Place.BACKOFF if queued.rejector_plugins else Place.ERROR_BACKOFF, event)
         else:
             self._places.enter(queued, Place.ACTIVE, event)
-
-    def _gate(self, queued: QueuedPodInfo) -> GateRejection | None:
-        try:
-            return self._profiles[queued.profile].pre_enqueue(queued.pod_info)
-        except Exception:
-            # A gate that cannot answer holds the pod; an update or an activation asks again.
-            logger.exception("PreEnqueue failed, pod is held back pod=%s", queued.pod_info.key)
-            return GateRejection("PreEnqueue", "the check failed")
 
 
 def _same_version(known: PodInfo, new: PodInfo) -> bool:

@@ -1,12 +1,13 @@
 """The writes a scheduler makes, as values: built here without I/O, performed by the dispatcher."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from bayplan.api.client import path_segment
+from bayplan.api.objects import PodCondition
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import Binding
 
@@ -51,28 +52,93 @@ def binding_call(binding: Binding) -> ApiCall:
 
 
 def pod_scheduled_call(
-    pod: PodInfo, reason: str, message: str, now: datetime, *, written: WrittenCondition | None = None
+    pod: PodInfo,
+    reason: str,
+    message: str,
+    now: datetime,
+    *,
+    written: WrittenCondition | None = None,
+    nomination: str | None = None,
 ) -> ApiCall | None:
     """The PATCH that sets PodScheduled=False, or None if the pod says exactly that already.
+
+    `nomination` is written along in the same request, whatever the condition says: autoscalers look at both and must
+    never see the condition alone. "" ends a nomination, None says nothing about it.
 
     `written` is what was written since this version of the pod, which then counts instead of what the pod says. The UID
     makes the API server refuse a recreated pod. The transition time is left alone while the status stays False, as
     kube-scheduler does (upstream: pkg/api/v1/pod UpdatePodCondition).
     """
     message = condition_message(message)
-    old = next((c for c in pod.pod.status.conditions or () if c.type == "PodScheduled"), None)
+    old = _condition(pod, "PodScheduled")
     if written is None and old is not None and old.status == "False":
         written = (old.reason, old.message)
-    if written == (reason, message):
+    if nomination is None and written == (reason, message):
         return None
     condition: dict[str, Any] = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
     if pod.pod.metadata.generation:
         condition["observedGeneration"] = pod.pod.metadata.generation
     if old is None or old.status != "False":
         condition["lastTransitionTime"] = rfc3339(now)
-    body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+    status: dict[str, Any] = {"conditions": [condition]}
+    if nomination is not None:
+        status["nominatedNodeName"] = nomination or None
+    return _status_call(pod, status)
+
+
+def nomination_ended_call(pod: PodInfo) -> ApiCall:
+    """The PATCH that takes back a pod's nomination and leaves the rest of its status alone."""
+    return _status_call(pod, {"nominatedNodeName": None})
+
+
+def disruption_target_call(victim: PodInfo, scheduler_name: str, now: datetime) -> ApiCall | None:
+    """The PATCH that says on a victim why it ends, or None if it says so (upstream: preemption/executor.go)."""
+    message = f"{scheduler_name}: preempting to accommodate a higher priority pod"
+    reason = "PreemptionByScheduler"
+    condition: dict[str, Any] = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
+    old = _condition(victim, "DisruptionTarget")
+    if old is not None and (old.status, old.reason, old.message) == ("True", reason, message):
+        return None
+    if victim.pod.metadata.generation:
+        condition["observedGeneration"] = victim.pod.metadata.generation
+    if old is None or old.status != "True":
+        condition["lastTransitionTime"] = rfc3339(now)
+    return _status_call(victim, {"conditions": [condition]})
+
+
+def delete_call(victim: PodInfo) -> ApiCall:
+    """The DELETE of a victim with its own grace period; the UID spares a recreated pod of the same name."""
+    body = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": victim.uid}}
+    return ApiCall("DELETE", pod_path(victim.namespace, victim.name), msgspec.json.encode(body), JSON, victim.key)
+
+
+def eviction_call(victim: PodInfo) -> ApiCall:
+    """The POST that asks for a victim's end and is refused with 429 if a PodDisruptionBudget forbids it."""
+    body = {
+        "kind": "Eviction",
+        "apiVersion": "policy/v1",
+        "metadata": {"namespace": victim.namespace, "name": victim.name},
+        "deleteOptions": {"preconditions": {"uid": victim.uid}},
+    }
+    path = f"{pod_path(victim.namespace, victim.name)}/eviction"
+    return ApiCall("POST", path, msgspec.json.encode(body), JSON, victim.key)
+
+
+def merged_patch(older: ApiCall, newer: ApiCall) -> ApiCall:
+    """One status patch that does what both would do in turn, for patches made here; lists are taken from the newer."""
+    first, second = msgspec.json.decode(older.body or b"{}"), msgspec.json.decode(newer.body or b"{}")
+    second["status"] = {**first.get("status", {}), **second.get("status", {})}
+    return replace(newer, body=msgspec.json.encode(second))
+
+
+def _status_call(pod: PodInfo, status: dict[str, Any]) -> ApiCall:
+    body = {"metadata": {"uid": pod.uid}, "status": status}
     path = f"{pod_path(pod.namespace, pod.name)}/status"
     return ApiCall("PATCH", path, msgspec.json.encode(body), STRATEGIC_MERGE_PATCH, pod.key)
+
+
+def _condition(pod: PodInfo, kind: str) -> PodCondition | None:
+    return next((c for c in pod.pod.status.conditions or () if c.type == kind), None)
 
 
 def condition_message(message: str) -> str:

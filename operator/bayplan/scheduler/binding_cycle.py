@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from bayplan.cache.cache import Cache
 from bayplan.framework.interface import Binding, ReservePlugin
@@ -15,8 +16,17 @@ from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.failure import FailureHandler
 from bayplan.scheduler.observer import SchedulerObserver
+from bayplan.scheduler.pre_bind import PreBinder, pre_bind_steps
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _WaitingBind:
+    queued: QueuedPodInfo
+    framework: Framework
+    binding: Binding
+    started: float
 
 
 class BindingCycle:
@@ -47,6 +57,8 @@ class BindingCycle:
         self._dispatcher = dispatcher
         self._wake = wake
         self._clock = clock
+        self._waiting: dict[str, _WaitingBind] = {}
+        self._pre_binder = PreBinder(dispatcher)
 
     def start(self, queued: QueuedPodInfo, framework: Framework, node_name: str, started: float) -> None:
         """Assume the pod on the node, reserve what plugins reserve, and hand the bind to the workers.
@@ -67,11 +79,56 @@ class BindingCycle:
                     self._failures.fail(queued, message, started, rejectors=frozenset({rejection.plugin}))
                 return
             binding = framework.binds[0].bind(pod, node_name)
+            steps = pre_bind_steps(framework, pod, node_name)
         except Exception:
             self._unreserve(framework.reserves, queued, node_name, Status())
             self._cache.forget_pod(pod.uid)
             raise
-        self._dispatcher.submit(lambda: self._bind(queued, framework, binding, started))
+        self._queue.placed(pod.uid, node_name)
+        waiting = self._waiting[pod.uid] = _WaitingBind(queued, framework, binding, started)
+        if not steps:
+            self._submit(waiting)
+            return
+        self._pre_binder.start(
+            steps,
+            is_wanted=lambda: self._waiting.get(pod.uid) is waiting and self._queue.get(pod.uid) is not None,
+            done=lambda: self._submit(waiting),
+            failed=lambda message: self._pre_bind_failed(waiting, message),
+        )
+
+    def stop(self) -> None:
+        """End the waits before binds; the pods stay unbound, for whoever schedules next."""
+        self._pre_binder.stop()
+
+    def _submit(self, waiting: _WaitingBind) -> None:
+        self._dispatcher.submit(lambda: self._run(waiting))
+
+    def _pre_bind_failed(self, waiting: _WaitingBind, message: str) -> None:
+        if self._waiting.get(waiting.queued.uid) is waiting:
+            del self._waiting[waiting.queued.uid]
+            self._bind_failed(waiting.queued, waiting.framework, waiting.binding, waiting.started, message)
+            self._wake()
+
+    def reject(self, uid: str) -> bool:
+        """Take back a bind that was not posted yet, for a pod of higher priority; False if it is too late for that.
+
+        The room is free at once, and the pod backs off.
+        """
+        waiting = self._waiting.pop(uid, None)
+        if waiting is None:
+            return False
+        queued = waiting.queued
+        self._unreserve(waiting.framework.reserves, queued, waiting.binding.node_name, Status())
+        self._release(queued)
+        self._failures.fail(queued, "0/1 nodes are available: preempted.", waiting.started)
+        return True
+
+    async def _run(self, waiting: _WaitingBind) -> None:
+        uid = waiting.queued.uid
+        # Rejected meanwhile, and perhaps placed anew since.
+        if self._waiting.get(uid) is waiting:
+            del self._waiting[uid]
+            await self._bind(waiting.queued, waiting.framework, waiting.binding, waiting.started)
 
     def _reserve(self, framework: Framework, queued: QueuedPodInfo, node_name: str) -> Status | None:
         """Run Reserve and Permit; the first rejection undoes what was reserved."""
@@ -102,14 +159,8 @@ class BindingCycle:
         except Exception as error:
             if not isinstance(error, BindError):
                 logger.exception("bind failed unexpectedly pod=%r", pod.key)
-            self._unreserve(framework.reserves, queued, binding.node_name, Status())
-            self._release(queued)
-            if self._cache.node_of(pod.uid) is not None:
-                # The watch has shown it on a node after all.
-                self._queue.done(pod.uid)
-                return
             message = f'running Bind plugin "{framework.binds[0].name}": {error}'
-            self._failures.fail(queued, message, started, error=True)
+            self._bind_failed(queued, framework, binding, started, message)
             return
         finally:
             self._wake()
@@ -120,6 +171,18 @@ class BindingCycle:
             self._unreserve(framework.reserves, queued, binding.node_name, Status())
             self._release(queued)
             self._queue.done(pod.uid)
+
+    def _bind_failed(
+        self, queued: QueuedPodInfo, framework: Framework, binding: Binding, started: float, message: str
+    ) -> None:
+        """Give back the room of a pod that was not bound, and the pod to the queue."""
+        self._unreserve(framework.reserves, queued, binding.node_name, Status())
+        self._release(queued)
+        if self._cache.node_of(queued.uid) is not None:
+            # The watch has shown it on a node after all.
+            self._queue.done(queued.uid)
+            return
+        self._failures.fail(queued, message, started, error=True)
 
     async def _run_bind(self, profile: str, binding: Binding) -> BindResult:
         """Bind, and tell how long that took, doubts and their resolution included."""

@@ -5,60 +5,89 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from bayplan.api.client import ApiClient
+from bayplan.api.client import ApiClient, ApiResponse
 from bayplan.api.errors import AmbiguousError, UnreachableError
-from bayplan.scheduler.api_calls import ApiCall
+from bayplan.scheduler.api_calls import ApiCall, merged_patch
 
 logger = logging.getLogger(__name__)
 
 Job = Callable[[], Awaitable[None]]
 
+Ended = Callable[[bool], None]
+"""Told once whether a patch was done."""
+
 _RETRY_DELAYS_SECONDS = (0.1, 0.5, 2.0)
 _MAX_WAITING_CALLS = 20_000
 
+_BIND, _CALL, _PREEMPTION = range(3)
+_NAMES = ("bind", "call", "preemption")
+
 
 class Dispatcher:
-    """Runs binds at once up to a limit, and Events and status patches behind them with a limit of their own.
+    """Runs binds at once up to a limit, preemptions beside them, and Events and status patches behind them.
 
     A lost Event or an old condition is a pity, a lost bind is not acceptable: jobs (binds) look after their own
     retries and are never dropped; calls are retried on answers that promise it helps, then logged and given up, and
-    the oldest are dropped when very many wait. Status patches of one pod never overtake each other: only the latest
-    waiting one is sent. Events have a client, and so a rate limit, of their own, as in kube-scheduler. Workers are
+    the oldest are dropped when very many wait. Status patches of one pod never overtake each other: those that wait
+    are sent as one. Events have a client, and so a rate limit, of their own, as in kube-scheduler. Workers are
     few long-lived tasks, not one task a call, which costs less per pod.
     """
 
     def __init__(
-        self, client: ApiClient, events_client: ApiClient, *, bind_workers: int = 32, call_workers: int = 16
+        self,
+        client: ApiClient,
+        events_client: ApiClient,
+        *,
+        bind_workers: int = 32,
+        call_workers: int = 16,
+        preemption_workers: int = 16,
     ) -> None:
         self._client = client
         self._events_client = events_client
         self._jobs: deque[Job] = deque()
         self._calls: deque[ApiCall] = deque()
-        self._latest_patch: dict[str, tuple[ApiCall, Callable[[], None]]] = {}
+        self._latest_patch: dict[str, tuple[ApiCall, tuple[Ended, ...]]] = {}
         self._patching: set[str] = set()
-        self._worker_counts = (bind_workers, call_workers)
-        self._idle: tuple[deque[asyncio.Future[None]], deque[asyncio.Future[None]]] = (deque(), deque())
+        self._preemptions: deque[Job] = deque()
+        self._worker_counts = {_BIND: bind_workers, _CALL: call_workers, _PREEMPTION: preemption_workers}
+        self._idle: tuple[deque[asyncio.Future[None]], ...] = (deque(), deque(), deque())
         self._workers: list[asyncio.Task[None]] = []
-        self._busy = [0, 0]
+        self._busy = [0, 0, 0]
         self._dropped = 0
         self._settled = asyncio.Event()
         self._settled.set()
 
     def start(self) -> None:
         """Start the workers on the running loop."""
-        bind_workers, call_workers = self._worker_counts
-        self._workers = [asyncio.create_task(self._run(0), name=f"bind-{i}") for i in range(bind_workers)]
-        self._workers += [asyncio.create_task(self._run(1), name=f"call-{i}") for i in range(call_workers)]
+        self._workers = [
+            asyncio.create_task(self._run(kind), name=f"{_NAMES[kind]}-{i}")
+            for kind, number in self._worker_counts.items()
+            for i in range(number)
+        ]
 
     @property
     def jobs_in_flight(self) -> int:
         """Binds waiting or under way; the scheduling loop pauses while there are too many."""
-        return len(self._jobs) + self._busy[0]
+        return len(self._jobs) + self._busy[_BIND]
+
+    @property
+    def _unfinished_jobs(self) -> int:
+        return self.jobs_in_flight + len(self._preemptions) + self._busy[_PREEMPTION]
 
     def submit(self, job: Job) -> None:
         """Run a bind as soon as a worker is free."""
         self._jobs.append(job)
-        self._wake(0)
+        self._wake(_BIND)
+
+    def preempt(self, job: Job) -> None:
+        """Make room for a pod as soon as a worker is free; binds never wait for that."""
+        self._preemptions.append(job)
+        self._wake(_PREEMPTION)
+
+    async def request(self, call: ApiCall) -> ApiResponse | None:
+        """Make a call and give its last answer, whatever the status; None if there was none after several tries."""
+        answer, _ = await self._answer(self._client, call)
+        return answer
 
     def send(self, call: ApiCall) -> None:
         """Send an Event when there is time."""
@@ -70,20 +99,26 @@ class Dispatcher:
                     "events are dropped because the API server takes them too slowly total=%d", self._dropped
                 )
         self._calls.append(call)
-        self._wake(1)
+        self._wake(_CALL)
 
-    def patch(self, uid: str, call: ApiCall, lost: Callable[[], None]) -> None:
-        """Patch a pod's status; a patch of the same pod that still waits is replaced. `lost` is called if it fails."""
-        waiting = uid in self._latest_patch
-        self._latest_patch[uid] = (call, lost)
-        if not waiting and uid not in self._patching:
-            self._wake(1)
+    def patch(self, uid: str, call: ApiCall, ended: Ended) -> None:
+        """Patch a pod's status, in one request with a patch of the same pod that still waits.
+
+        `ended` is told whether it was done; False also when it was given up.
+        """
+        waiting = self._latest_patch.get(uid)
+        if waiting is not None:
+            self._latest_patch[uid] = (merged_patch(waiting[0], call), (*waiting[1], ended))
+            return
+        self._latest_patch[uid] = (call, (ended,))
+        if uid not in self._patching:
+            self._wake(_CALL)
 
     async def drain(self, *, binds_seconds: float, calls_seconds: float) -> None:
-        """Wait until all binds, then all calls, are done, each at most that long; then end the workers."""
-        await self._wait_until(lambda: self.jobs_in_flight == 0, binds_seconds)
-        await self._wait_until(lambda: not (self._calls or self._latest_patch or self._busy[1]), calls_seconds)
-        left = self.jobs_in_flight + len(self._calls) + len(self._latest_patch)
+        """Wait until all jobs, then all calls, are done, each at most that long; then end the workers."""
+        await self._wait_until(lambda: self._unfinished_jobs == 0, binds_seconds)
+        await self._wait_until(lambda: not (self._calls or self._latest_patch or self._busy[_CALL]), calls_seconds)
+        left = self._unfinished_jobs + len(self._calls) + len(self._latest_patch)
         if left:
             logger.warning("ending with API calls not finished left=%d", left)
         for worker in self._workers:
@@ -124,13 +159,14 @@ class Dispatcher:
                 self._busy[kind] -= 1
 
     def _next(self, kind: int) -> Job | None:
-        if kind == 0:
-            return self._jobs.popleft() if self._jobs else None
+        if kind != _CALL:
+            jobs = self._jobs if kind == _BIND else self._preemptions
+            return jobs.popleft() if jobs else None
         for uid in self._latest_patch:
             if uid not in self._patching:
-                call, lost = self._latest_patch.pop(uid)
+                call, ended = self._latest_patch.pop(uid)
                 self._patching.add(uid)
-                return lambda: self._perform_patch(uid, call, lost)
+                return lambda: self._perform_patch(uid, call, ended)
         if self._calls:
             call = self._calls.popleft()
             return lambda: self._perform_event(call)
@@ -144,35 +180,43 @@ class Dispatcher:
                 waiter.set_result(None)
                 return
 
-    async def _perform_patch(self, uid: str, call: ApiCall, lost: Callable[[], None]) -> None:
+    async def _perform_patch(self, uid: str, call: ApiCall, ended: tuple[Ended, ...]) -> None:
         done = False
         try:
             done = await self._perform(self._client, call)
         finally:
             self._patching.discard(uid)
-            if not done:
-                lost()
+            for tell in ended:
+                tell(done)
 
     async def _perform_event(self, call: ApiCall) -> None:
         await self._perform(self._events_client, call)
 
     async def _perform(self, client: ApiClient, call: ApiCall) -> bool:
-        """Send a call, again after answers that say it may work later; False, and logged, if it was given up."""
-        problem = ""
-        for delay in (*_RETRY_DELAYS_SECONDS, None):
-            try:
-                response = await client.request(call.method, call.path, body=call.body, content_type=call.content_type)
-            except (AmbiguousError, UnreachableError) as error:
-                problem = str(error)
-            else:
-                if response.status < 400:
-                    return True
-                problem = f"status {response.status}"
-                if response.status not in {409, 500, 503, 504} or (response.status == 409 and call.method == "POST"):
-                    break
-            if delay is not None:
-                await asyncio.sleep(delay)
+        """Send a call; False, and logged, if it was given up."""
+        answer, problem = await self._answer(client, call)
+        if answer is not None and answer.status < 400:
+            return True
         # 404 and 422 are what a pod deleted, or recreated under its name, answers: nobody misses that write.
         level = logging.DEBUG if problem in {"status 404", "status 409", "status 422"} else logging.WARNING
         logger.log(level, "API call given up method=%s about=%r problem=%s", call.method, call.about, problem)
         return False
+
+    async def _answer(self, client: ApiClient, call: ApiCall) -> tuple[ApiResponse | None, str]:
+        """Send a call, again after answers that say it may work later; the last answer and what was wrong with it."""
+        problem = ""
+        answer: ApiResponse | None = None
+        for delay in (*_RETRY_DELAYS_SECONDS, None):
+            try:
+                answer = await client.request(call.method, call.path, body=call.body, content_type=call.content_type)
+            except (AmbiguousError, UnreachableError) as error:
+                answer, problem = None, str(error)
+            else:
+                if answer.status < 400:
+                    break
+                problem = f"status {answer.status}"
+                if answer.status not in {409, 500, 503, 504} or (answer.status == 409 and call.method != "PATCH"):
+                    break
+            if delay is not None:
+                await asyncio.sleep(delay)
+        return answer, problem

@@ -60,6 +60,17 @@ class EventRecorder:
         """Say why the pod is still pending."""
         self._repeatable(pod, ("Warning", "FailedScheduling", "Scheduling"), message)
 
+    def preempted(self, victim: PodInfo, preemptor: PodInfo, node_name: str, *, in_memory: bool = False) -> None:
+        """Say on a victim whom it makes room for, by UID: its owner may not know the other's name.
+
+        `in_memory` is a victim that was not bound yet and goes back to the queue.
+        """
+        note = f"Preempted by pod {preemptor.uid} on node {node_name}"
+        if in_memory:
+            note += " (in kube-scheduler memory)."
+        scheduler = preemptor.pod.spec.scheduler_name
+        self._create(victim, ("Normal", "Preempted", "Preempting"), note, self._now(), scheduler=scheduler)
+
     def forget(self, uid: str) -> None:
         """Drop the series of a pod that is gone or bound, writing counts not written yet."""
         for series in self._series.pop(uid, {}).values():
@@ -99,20 +110,22 @@ class EventRecorder:
         if series.written == 1:
             self._write(series, now)
 
-    def _create(self, pod: PodInfo, what: _What, note: str, now: datetime) -> str | None:
-        """Emit the event's creation and return its path; None, and logged, for names that no request can carry."""
+    def _create(self, pod: PodInfo, what: _What, note: str, now: datetime, *, scheduler: str = "") -> str | None:
+        """Emit the event's creation and return its path; None, and logged, for names that no request can carry.
+
+        `scheduler` is the profile that reports, if it is not the pod's own.
+        """
         try:
-            call, path = self._creation(pod, what, note, now)
+            call, path = self._creation(pod, what, note, now, scheduler or pod.pod.spec.scheduler_name)
         except ValueError as error:
             logger.warning("event cannot be written pod=%r error=%s", pod.key, error)
             return None
         self._emit(call)
         return path
 
-    def _creation(self, pod: PodInfo, what: _What, note: str, now: datetime) -> tuple[ApiCall, str]:
+    def _creation(self, pod: PodInfo, what: _What, note: str, now: datetime, scheduler: str) -> tuple[ApiCall, str]:
         kind, reason, action = what
         name = _event_name(pod.name, now)
-        scheduler = pod.pod.spec.scheduler_name
         regarding = {"kind": "Pod", "apiVersion": "v1", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
         if pod.pod.metadata.resource_version:
             regarding["resourceVersion"] = pod.pod.metadata.resource_version

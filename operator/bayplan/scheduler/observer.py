@@ -59,6 +59,12 @@ class SchedulerObserver(Protocol):
     def event_handled(self, event: str, seconds: float) -> None:
         """One watch event was taken into cache and queue."""
 
+    def preemption_attempt(self) -> None:
+        """Preemption was asked for room for a pod, whatever it found."""
+
+    def preemption_victims(self, count: int) -> None:
+        """Preemption chose a node where `count` pods end."""
+
     def flushed(self) -> None:
         """A pod was bound only after the periodic flush of the unschedulable pods, not woken by an event."""
 

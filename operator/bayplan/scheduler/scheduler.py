@@ -12,12 +12,13 @@ from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.binder import Binder
 from bayplan.scheduler.binding_cycle import BindingCycle
-from bayplan.scheduler.cycle import Placement, SchedulingCycle
+from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.failure import FailureHandler
 from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.pod_conditions import PodConditions
+from bayplan.scheduler.preemption import PreemptionExecutor
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +26,7 @@ logger = logging.getLogger(__name__)
 _SLICE_SECONDS = 0.01
 _MAX_BINDS_IN_FLIGHT = 256
 _MAX_SLEEP_SECONDS = 30.0
+_SWEEP_SECONDS = 1.0
 
 
 class Scheduler:
@@ -46,6 +48,7 @@ class Scheduler:
         recorder: EventRecorder,
         observer: SchedulerObserver,
         clock: Callable[[], float] = time.monotonic,
+        strict_profiles: frozenset[str] = frozenset(),
     ) -> None:
         self._cache = cache
         self._queue = queue
@@ -73,6 +76,18 @@ class Scheduler:
             wake=self.wake,
             clock=clock,
         )
+        self._preemption = PreemptionExecutor(
+            cache=cache,
+            queue=queue,
+            dispatcher=dispatcher,
+            recorder=recorder,
+            failures=self._failures,
+            observer=observer,
+            reject_waiting=self._binding.reject,
+            now=lambda: datetime.now(UTC),
+            wake=self.wake,
+            strict_profiles=strict_profiles,
+        )
         self._news = asyncio.Event()
         self._stopping = False
 
@@ -83,16 +98,21 @@ class Scheduler:
     def stop(self) -> None:
         """Pop no more pods; binds under way are the dispatcher's to finish."""
         self._stopping = True
+        self._binding.stop()
         self._news.set()
 
     async def run(self) -> None:
         """Schedule until `stop` is called."""
+        swept = self._clock()
         while not self._stopping:
             self._news.clear()
             self._queue.flush(self._clock())
             self._recorder.sweep()
             if self._dispatcher.jobs_in_flight < _MAX_BINDS_IN_FLIGHT and self._schedule_slice():
                 # Enough for now, with more to do: everything else on the loop gets its turn.
+                if self._clock() - swept >= _SWEEP_SECONDS:
+                    swept = self._clock()
+                    self._preemption.sweep()
                 await asyncio.sleep(0)
                 continue
             await self._sleep()
@@ -110,6 +130,7 @@ class Scheduler:
         return False
 
     async def _sleep(self) -> None:
+        self._preemption.sweep()
         deadline = self._queue.next_deadline()
         seconds = _MAX_SLEEP_SECONDS if deadline is None else min(deadline - self._clock(), _MAX_SLEEP_SECONDS)
         try:
@@ -141,4 +162,19 @@ class Scheduler:
             logger.exception("scheduling cycle failed pod=%r", pod.key)
             self._failures.fail(queued, str(error) or type(error).__name__, started, error=True)
             return
-        self._failures.fail(queued, outcome.message, started, rejectors=outcome.diagnosis.rejector_plugins)
+        self._no_fit(queued, framework, outcome, started)
+
+    def _no_fit(self, queued: QueuedPodInfo, framework: Framework, outcome: FitError, started: float) -> None:
+        """Make room for the pod where that was found possible; otherwise it waits for an event."""
+        if outcome.diagnosis.node_count and any(
+            plugin.name == "DefaultPreemption" for plugin in framework.post_filters
+        ):
+            self._observer.preemption_attempt()
+        node_name = outcome.nominated_node_name
+        if node_name:
+            self._preemption.start(queued, outcome, node_name, started)
+            return
+        rejectors = outcome.diagnosis.rejector_plugins
+        self._failures.fail(
+            queued, outcome.message, started, rejectors=rejectors, nomination_ends=node_name is not None
+        )

@@ -89,8 +89,10 @@ class SchedulerMetrics:
                 "Number of pods scheduled only after the periodic flush of the unschedulable pods.",
             )
         )
-        self._register(Tally("scheduler_preemption_attempts_total", "Total preemption attempts till now."))
-        self._register(
+        self._preemptions = self._register(
+            Tally("scheduler_preemption_attempts_total", "Total preemption attempts till now.")
+        )
+        self._victims = self._register(
             Histogram(
                 "scheduler_preemption_victims",
                 "Number of selected preemption victims.",
@@ -199,6 +201,14 @@ class SchedulerMetrics:
     def event_handled(self, event: str, seconds: float) -> None:
         """See `SchedulerObserver.event_handled`."""
         self._event_seconds.observe((event,), seconds)
+
+    def preemption_attempt(self) -> None:
+        """See `SchedulerObserver`."""
+        self._preemptions.values[()] += 1
+
+    def preemption_victims(self, count: int) -> None:
+        """See `SchedulerObserver`."""
+        self._victims.observe((), count)
 
     def flushed(self) -> None:
         """See `SchedulerObserver.flushed`."""
