@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tests.reference import filters, scores
+from tests.reference import filters, inter_pod_affinity, scores, topology_spread
 from tests.reference.filters import UNRESOLVABLE, Host, Verdict
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.plugin_sets import expand_plugins
 from bayplan.config.types import PluginEntry, Profile
-from bayplan.plugins.registry import in_tree_extends
+from bayplan.plugins.registry import IN_TREE, in_tree_extends
 
 _REVERSED = "TaintToleration"
 
@@ -55,7 +55,7 @@ def reference_schedule(hosts: Sequence[Host], pod: PodInfo, profile: Profile) ->
                 reason = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
                 _reject(decision, host, "NodeAffinity", (UNRESOLVABLE, [reason]))
             else:
-                _filter(decision, host, pod, profile, points["filter"])
+                _filter(decision, host, hosts, pod, profile, points["filter"])
         decision.message = _message(decision, len(hosts))
     if not hosts:
         decision.message = "no nodes available to schedule pods"
@@ -64,9 +64,16 @@ def reference_schedule(hosts: Sequence[Host], pod: PodInfo, profile: Profile) ->
     return decision
 
 
-def _filter(decision: Decision, host: Host, pod: PodInfo, profile: Profile, order: Sequence[PluginEntry]) -> None:
+def _filter(
+    decision: Decision,
+    host: Host,
+    hosts: Sequence[Host],
+    pod: PodInfo,
+    profile: Profile,
+    order: Sequence[PluginEntry],
+) -> None:
     for entry in order:
-        verdict = _verdict(entry.name, pod, host, profile)
+        verdict = _verdict(entry.name, pod, host, hosts, profile)
         if verdict is not None:
             _reject(decision, host, entry.name, verdict)
             return
@@ -79,7 +86,7 @@ def _reject(decision: Decision, host: Host, plugin: str, verdict: tuple[int, lis
     decision.plugins.add(plugin)
 
 
-def _verdict(plugin: str, pod: PodInfo, host: Host, profile: Profile) -> Verdict:
+def _verdict(plugin: str, pod: PodInfo, host: Host, hosts: Sequence[Host], profile: Profile) -> Verdict:
     args = profile.plugin_config.get(plugin)
     return {
         "NodeUnschedulable": lambda: filters.node_unschedulable(pod, host),
@@ -88,6 +95,8 @@ def _verdict(plugin: str, pod: PodInfo, host: Host, profile: Profile) -> Verdict
         "NodeAffinity": lambda: filters.node_affinity(pod, host, args),
         "NodePorts": lambda: filters.node_ports(pod, host),
         "NodeResourcesFit": lambda: filters.node_resources_fit(pod, host, args),
+        "InterPodAffinity": lambda: inter_pod_affinity.verdict(pod, host, hosts, {}),
+        "PodTopologySpread": lambda: topology_spread.verdict(pod, host, hosts),
     }[plugin]()
 
 
@@ -102,6 +111,8 @@ def _score(
             continue
         if entry.name in ("TaintToleration", "NodeAffinity"):
             raw = scores.default_normalize(raw, reverse=entry.name == _REVERSED)
+        elif entry.name == "InterPodAffinity":
+            raw = inter_pod_affinity.normalized(raw)
         weighted = {host.name: score * entry.weight for host, score in zip(feasible, raw, strict=True)}
         decision.scores[entry.name] = weighted
         for name, score in weighted.items():
@@ -119,6 +130,13 @@ def _raw_scores(
         pod.requests.amounts.get(resource.name) for resource in args.resources
     ):
         return None
+    if plugin == "PodTopologySpread":
+        return topology_spread.scores(pod, feasible, hosts)
+    if plugin == "InterPodAffinity":
+        weight = args.hard_pod_affinity_weight
+        if not any(inter_pod_affinity.raw_scores(pod, hosts, hosts, {}, hard_weight=weight)):
+            return None
+        return inter_pod_affinity.raw_scores(pod, feasible, hosts, {}, hard_weight=weight)
     score = {
         "TaintToleration": lambda host: scores.taint_toleration(pod, host),
         "NodeAffinity": lambda host: scores.node_affinity(pod, host, args),
@@ -148,6 +166,8 @@ def _unsupported(pod: PodInfo) -> tuple[str, list[str]] | None:
         found.append(("PodTopologySpread", "a DoNotSchedule topology spread constraint"))
     if any(volume.persistent_volume_claim for volume in spec.volumes or []):
         found.append(("VolumeBinding", "a persistent volume claim"))
+    found = [rule for rule in found if rule[0] not in IN_TREE]
+    found = [rule for rule in found if rule[0] not in IN_TREE]
     if not found:
         return None
     texts = [f"pod has {what}, which bayplan does not schedule yet ({plugin})" for plugin, what in found]

@@ -112,8 +112,7 @@ class InterPodAffinity:
             if self._ignores_others or not placed:
                 return SKIP
         amounts = state[_AMOUNTS] = self._scored(state, pod, nodes)
-        # The pod's own wishes are scored even while nothing matches: all rows get 0, and no scores need to be redone.
-        return SUCCESS if wishes or amounts else SKIP
+        return SUCCESS if amounts else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
         amounts: dict[str, Amounts] | None = state.get(_AMOUNTS)

@@ -23,14 +23,15 @@ class PreferredTerms:
         self._others = OthersTerms(around, {TermKind.PREFERRED: 1, TermKind.REQUIRED_AFFINITY: hard_weight})
 
     def amounts(self, pod: PodInfo) -> dict[str, Amounts]:
-        """What each topology key's domains are to be scored by; empty when all rows score 0."""
+        """What each topology key's domains are to be scored by; empty when nothing is to be scored."""
         amounts: dict[str, Amounts] = {}
         if self._own.topology_keys:
             amounts.update(self._own.amounts())
         for key, others in self._others.amounts(pod).items():
             own = amounts.get(key)
             amounts[key] = others if own is None else own + others
-        return amounts
+        column = self._around.labels.column
+        return {key: each for key, each in amounts.items() if column(key).ids[np.flatnonzero(each)].any()}
 
     def score(self, amounts: dict[str, Amounts], rows: Rows) -> Scores:
         """The raw score of each row: the sums of all domains it is in."""
