@@ -107,7 +107,7 @@ class Changing:
             self.scene.check(make_pod("incoming", **form))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     pods=st.lists(shapes, min_size=6, max_size=6),
     script=st.lists(steps, min_size=4, max_size=16),

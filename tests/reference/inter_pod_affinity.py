@@ -1,6 +1,6 @@
 """Pod affinity told pod by pod and node by node, as kube-scheduler's own loops go."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tests.reference.filters import UNRESOLVABLE, UNSCHEDULABLE, Host, Verdict
 
@@ -16,30 +16,41 @@ _Pairs = dict[tuple[str, str], int]
 
 def verdict(pod: PodInfo, host: Host, hosts: Sequence[Host], namespaces: Namespaces) -> Verdict:
     near, far = _required(pod.pod, "pod_affinity"), _required(pod.pod, "pod_anti_affinity")
-    affinity: _Pairs = {}
+    if not _has_friends(pod, near, host, hosts, namespaces):
+        return UNRESOLVABLE, ["node(s) didn't match pod affinity rules"]
     anti: _Pairs = {}
     others: _Pairs = {}
-    for each in hosts:
-        for placed in each.pods:
-            if near and all(_own_matches(pod, term, placed.pod, namespaces) for term in near):
-                for term in near:
-                    _count(affinity, each, term, 1)
-            for term in far:
-                if _own_matches(pod, term, placed.pod, namespaces):
-                    _count(anti, each, term, 1)
-            for term in _required(placed.pod, "pod_anti_affinity"):
-                if _others_match(placed, term, pod, namespaces):
-                    _count(others, each, term, 1)
-    if any(term.topology_key not in host.labels for term in near):
-        return UNRESOLVABLE, ["node(s) didn't match pod affinity rules"]
-    alone = not affinity and all(_own_matches(pod, term, pod.pod, namespaces) for term in near)
-    if not alone and any((term.topology_key, host.labels[term.topology_key]) not in affinity for term in near):
-        return UNRESOLVABLE, ["node(s) didn't match pod affinity rules"]
+    for each, placed in _placed(hosts):
+        for term in far:
+            if _own_matches(pod, term, placed.pod, namespaces):
+                _count(anti, each, term, 1)
+        for term in _required(placed.pod, "pod_anti_affinity"):
+            if _others_match(placed, term, pod, namespaces):
+                _count(others, each, term, 1)
     if any(pair in anti for pair in host.labels.items()):
         return UNSCHEDULABLE, ["node(s) didn't match pod anti-affinity rules"]
     if any(pair in others for pair in host.labels.items()):
         return UNSCHEDULABLE, ["node(s) didn't satisfy existing pods anti-affinity rules"]
     return None
+
+
+def _has_friends(
+    pod: PodInfo, near: Sequence[PodAffinityTerm], host: Host, hosts: Sequence[Host], namespaces: Namespaces
+) -> bool:
+    pairs: _Pairs = {}
+    for each, placed in _placed(hosts):
+        if all(_own_matches(pod, term, placed.pod, namespaces) for term in near):
+            for term in near:
+                _count(pairs, each, term, 1)
+    if any(term.topology_key not in host.labels for term in near):
+        return False
+    if not pairs and all(_own_matches(pod, term, pod.pod, namespaces) for term in near):
+        return True
+    return all((term.topology_key, host.labels[term.topology_key]) in pairs for term in near)
+
+
+def _placed(hosts: Sequence[Host]) -> Iterator[tuple[Host, PodInfo]]:
+    return ((host, pod) for host in hosts for pod in host.pods)
 
 
 def raw_scores(

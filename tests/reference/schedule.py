@@ -55,7 +55,7 @@ def reference_schedule(hosts: Sequence[Host], pod: PodInfo, profile: Profile) ->
                 reason = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
                 _reject(decision, host, "NodeAffinity", (UNRESOLVABLE, [reason]))
             else:
-                _filter(decision, host, hosts, pod, profile, points["filter"])
+                _filter(decision, host, hosts, pod=pod, profile=profile, order=points["filter"])
         decision.message = _message(decision, len(hosts))
     if not hosts:
         decision.message = "no nodes available to schedule pods"
@@ -68,6 +68,7 @@ def _filter(
     decision: Decision,
     host: Host,
     hosts: Sequence[Host],
+    *,
     pod: PodInfo,
     profile: Profile,
     order: Sequence[PluginEntry],
