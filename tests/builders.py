@@ -43,6 +43,7 @@ DELETED = "2026-01-01T01:00:00Z"
 HostPort = int | tuple[str, str, int]
 
 _serial = itertools.count(1)
+_API_VERSIONS = {"ReplicationController": "v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1"}
 
 
 def make_pod(
@@ -210,7 +211,8 @@ def _given(**amounts: Quantity) -> dict[str, Quantity]:
 
 def _owner(text: str) -> OwnerReference:
     kind, _, name = text.partition("/")
-    return OwnerReference(kind=kind, name=name, uid=f"uid-{kind}-{name}", controller=True)
+    version = _API_VERSIONS.get(kind, "")
+    return OwnerReference(api_version=version, kind=kind, name=name, uid=f"uid-{kind}-{name}", controller=True)
 
 
 def _affinity(

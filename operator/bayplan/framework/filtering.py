@@ -207,10 +207,15 @@ class Filtering:
         touched = rows
         for index, plugin in enumerate(self._filters):
             if plugin.reads is Reads.CLUSTER or (plugin.reads is Reads.NODES and nodes_changed):
-                asked = touched = self._nodes.rows()
-                self._spread = True
-            else:
-                asked = rows if plugin.reads is Reads.USAGE else node_rows
+                asked = self._nodes.rows()
+                codes = plugin.filter(self._state, pod, self._nodes, asked)
+                if not np.array_equal(codes, self._codes[index, asked]):
+                    self._codes[index, asked] = codes
+                    self._spread = True
+                    self._diagnosis = None
+                    touched = asked
+                continue
+            asked = rows if plugin.reads is Reads.USAGE else node_rows
             if len(asked):
                 self._codes[index, asked] = plugin.filter(self._state, pod, self._nodes, asked)
         return touched

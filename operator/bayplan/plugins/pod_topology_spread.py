@@ -135,20 +135,20 @@ class PodTopologySpread:
     def _hard_spread(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> HardSpread:
         key = f"{self.name}/hard"
         known: HardSpread | None = state.get(key)
-        if known is None:
+        if known is None or known.nodes is not nodes:
             hard = self._constraints_of(state, pod).hard
             domains = self._domains(hard, pod, nodes, requires_all_keys=True)
-            known = state[key] = HardSpread(hard, domains)
+            known = state[key] = HardSpread(hard, nodes, domains)
         return known
 
     def _soft_spread(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> SoftSpread:
         key = f"{self.name}/soft"
         known: SoftSpread | None = state.get(key)
-        if known is None:
+        if known is None or known.nodes is not nodes:
             constraints = self._constraints_of(state, pod)
             all_keys = constraints.requires_all_keys
             domains = self._domains(constraints.soft, pod, nodes, requires_all_keys=all_keys)
-            known = state[key] = SoftSpread(constraints.soft, domains, requires_all_keys=all_keys)
+            known = state[key] = SoftSpread(constraints.soft, nodes, domains, requires_all_keys=all_keys)
         return known
 
     def _domains(

@@ -29,7 +29,18 @@ class Domains:
     whose pods count, `counted_ids` their domains, `(counted,)` both; `known` are the domains that occur among them.
     """
 
-    __slots__ = ("_counting", "_pods_at", "counted_ids", "counted_rows", "ids", "known", "labelled", "limit", "totals")
+    __slots__ = (
+        "_counting",
+        "_seen_at",
+        "_summed_at",
+        "_totals",
+        "counted_ids",
+        "counted_rows",
+        "ids",
+        "known",
+        "labelled",
+        "limit",
+    )
 
     def __init__(self, column: LabelColumn, counted: NDArray[np.bool_], counting: MatchingPods | None) -> None:
         # Copied, because the column goes on changing with the nodes.
@@ -40,23 +51,29 @@ class Domains:
         self.counted_rows: Rows = np.flatnonzero(counted)
         self.counted_ids = self.ids[self.counted_rows]
         self.known: NDArray[np.intp] = np.flatnonzero(np.bincount(self.counted_ids, minlength=1))
-        self.totals: NDArray[np.int64] = np.zeros(self.limit, dtype=np.int64)
-        """Matching pods per domain, `(limit,) int64`, as of the last `recount`."""
         self._counting = counting
-        self._pods_at = -1
+        self._totals: NDArray[np.int64] = np.zeros(self.limit, dtype=np.int64)
+        self._summed_at = self._seen_at = -1
 
-    def recount(self) -> bool:
-        """Bring `totals` up to date; True if that changed them."""
+    def moved(self) -> bool:
+        """Whether pods came or went since the last call."""
         if self._counting is None:
             return False
+        self._counting.counts()
+        before, self._seen_at = self._seen_at, self._counting.version
+        return before != self._seen_at
+
+    def totals(self) -> NDArray[np.int64]:
+        """Matching pods per domain, `(limit,) int64`."""
+        if self._counting is None:
+            return self._totals
         counts = self._counting.counts()
-        if self._counting.version == self._pods_at:
-            return False
-        self._pods_at = self._counting.version
-        # Whole numbers this small are exact in float64, the only type bincount sums.
-        summed = np.bincount(self.counted_ids, weights=counts[self.counted_rows], minlength=self.limit)
-        self.totals = summed.astype(np.int64)
-        return True
+        if self._counting.version != self._summed_at:
+            self._summed_at = self._counting.version
+            # Whole numbers this small are exact in float64, the only type bincount sums.
+            summed = np.bincount(self.counted_ids, weights=counts[self.counted_rows], minlength=self.limit)
+            self._totals = summed.astype(np.int64)
+        return self._totals
 
     def pods_on(self, rows: Rows) -> NDArray[np.int64]:
         """Matching pods on each row itself, `(rows,) int64`."""
@@ -94,13 +111,19 @@ class SpreadDomains:
         """Which rows have all topology keys, `(capacity,) bool`."""
 
     def catch_up(self) -> bool:
-        """Rebuild the domains if a node changed, and recount; True if anything is different from last time."""
+        """Rebuild the domains if a node changed; True if so."""
         changed = self._follower.follow()
-        rebuilt = changed is None or len(changed) > 0
-        if rebuilt:
-            self._rebuild()
-        recounted = [each.recount() for each in self.domains]
-        return rebuilt or any(recounted)
+        if changed is not None and not len(changed):
+            return False
+        self._rebuild()
+        return True
+
+    def moved(self) -> bool:
+        """Catch up; True if nodes or matching pods are others than at the last call."""
+        rebuilt = self.catch_up()
+        # Each is asked, so that none tells of the same pods later.
+        moved = [each.moved() for each in self.domains]
+        return rebuilt or any(moved)
 
     def _rebuild(self) -> None:
         exists = self._nodes.exists

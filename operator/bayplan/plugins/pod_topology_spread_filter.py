@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.cache.change_log import Rows
+from bayplan.cache.node_table import NodeTable
 from bayplan.framework.status import Code, Codes, Reason
 from bayplan.plugins.pod_topology_spread_constraints import SpreadConstraint
 from bayplan.plugins.pod_topology_spread_domains import Domains, SpreadDomains
@@ -20,14 +21,15 @@ _NO_DOMAINS = 2**31 - 1
 class HardSpread:
     """The verdict of a pod's DoNotSchedule constraints on every node (upstream: podtopologyspread/filtering.go)."""
 
-    def __init__(self, constraints: Sequence[SpreadConstraint], domains: SpreadDomains) -> None:
+    def __init__(self, constraints: Sequence[SpreadConstraint], nodes: NodeTable, domains: SpreadDomains) -> None:
+        self.nodes = nodes
         self._constraints = constraints
         self._domains = domains
         self._codes: Codes = np.zeros(0, dtype=np.int8)
 
     def codes(self, rows: Rows) -> Codes:
         """A code per row as the table is now, `(rows,) int8`."""
-        if self._domains.catch_up():
+        if self._domains.moved():
             self._codes = self._decide()
         return self._codes[rows]
 
@@ -50,7 +52,8 @@ class HardSpread:
 
 def _too_full(constraint: SpreadConstraint, domains: Domains) -> NDArray[np.bool_]:
     """Which domains may not take the pod, `(domains,) bool`."""
-    fewest = int(domains.totals[domains.known].min()) if len(domains.known) else _NO_DOMAINS
+    totals = domains.totals()
+    fewest = int(totals[domains.known].min()) if len(domains.known) else _NO_DOMAINS
     if len(domains.known) < constraint.min_domains:
         fewest = 0
-    return domains.totals + (constraint.self_match - fewest) > constraint.max_skew
+    return totals + (constraint.self_match - fewest) > constraint.max_skew

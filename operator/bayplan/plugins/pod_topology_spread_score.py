@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.cache.change_log import Rows
+from bayplan.cache.node_table import NodeTable
 from bayplan.framework.interface import MAX_NODE_SCORE, Scores
 from bayplan.plugins.natural_logarithm import natural_logarithm
 from bayplan.plugins.pod_topology_spread_constraints import SpreadConstraint
@@ -24,8 +25,14 @@ class SoftSpread:
     """
 
     def __init__(
-        self, constraints: Sequence[SpreadConstraint], domains: SpreadDomains, *, requires_all_keys: bool
+        self,
+        constraints: Sequence[SpreadConstraint],
+        nodes: NodeTable,
+        domains: SpreadDomains,
+        *,
+        requires_all_keys: bool,
     ) -> None:
+        self.nodes = nodes
         self._constraints = constraints
         self._domains = domains
         self._requires_all_keys = requires_all_keys
@@ -49,7 +56,7 @@ class SoftSpread:
                 counts, size = domains.pods_on(rows), len(rows)
             else:
                 ids = domains.ids[rows]
-                counts, size = domains.totals[ids], int(np.count_nonzero(np.bincount(ids)))
+                counts, size = domains.totals()[ids], int(np.count_nonzero(np.bincount(ids)))
             share = counts * natural_logarithm(size + 2) + float(constraint.max_skew - 1)
             total += np.where(domains.labelled[rows], share, 0.0)
         return rounded(total)
