@@ -22,6 +22,7 @@ from bayplan.controller.resync import IntakeResync
 from bayplan.controller.watches import Watches
 from bayplan.framework.runtime import Framework
 from bayplan.plugins.registry import build_frameworks
+from bayplan.queue.nominator import Nominator
 from bayplan.queue.observer import QueueObserver
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.allocation import allocation_summary
@@ -70,9 +71,10 @@ class App:
         names = frozenset(profile.scheduler_name for profile in configuration.profiles)
 
         self.cache = Cache()
-        frameworks = build_frameworks(configuration, self.cache.nodes, self.cache.listers)
+        nominator = Nominator()
+        frameworks = build_frameworks(configuration, self.cache.nodes, self.cache.listers, nominator)
         self.metrics = SchedulerMetrics(profiles=sorted(names), sources=self._sources())
-        self.queue = _queue(configuration, frameworks, self.metrics)
+        self.queue = _queue(configuration, frameworks, nominator, self.metrics)
         connection = configuration.client_connection
         self._client = measured_client(credentials, connection.qps, connection.burst, self.metrics)
         # Events have a rate limit of their own, as in kube-scheduler, so that they never hold up a bind.
@@ -83,7 +85,9 @@ class App:
         )
         self.scheduler = self._scheduler(frameworks, recorder)
         wake, forget = self.scheduler.wake, recorder.forget
-        self._watches = Watches(credentials, self.cache, self.queue, self.metrics, wake=wake, on_gone=forget)
+        self._watches = Watches(
+            credentials, self.cache, self.queue, self.metrics, wake=wake, on_gone=forget, scheduler_names=names
+        )
         self._pending = PendingPodEvents(self.cache, self.queue, wake, self.metrics, profiles=names, on_gone=forget)
         self._resync = self._intake_resync(names)
         self._assumed = AssumedPods(
@@ -128,7 +132,7 @@ class App:
         return Scheduler(
             cache=self.cache,
             queue=self.queue,
-            cycle=SchedulingCycle(self.cache.nodes, observe=self.metrics.extension_point),
+            cycle=SchedulingCycle(self.cache.nodes, self.queue.nominator, observe=self.metrics.extension_point),
             frameworks=frameworks,
             dispatcher=self._dispatcher,
             binder=binder,
@@ -234,7 +238,10 @@ class App:
 
 
 def _queue(
-    configuration: SchedulerConfiguration, frameworks: Mapping[str, Framework], observer: QueueObserver
+    configuration: SchedulerConfiguration,
+    frameworks: Mapping[str, Framework],
+    nominator: Nominator,
+    observer: QueueObserver,
 ) -> SchedulingQueue:
     return SchedulingQueue(
         clock=time.monotonic,
@@ -243,4 +250,5 @@ def _queue(
         max_backoff_seconds=configuration.pod_max_backoff_seconds,
         sort_key=next(iter(frameworks.values())).queue_sort.sort_key,
         observer=observer,
+        nominator=nominator,
     )

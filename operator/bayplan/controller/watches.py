@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from typing import Any
 
 from bayplan.api.credentials import Credentials
@@ -14,6 +14,7 @@ from bayplan.cache.cache import Cache
 from bayplan.cache.listers import Lister
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.event_handlers import AssignedPodEvents, ListerEvents, NodeEvents, ObservedHandler
+from bayplan.scheduler.foreign_nominations import ForeignNominationEvents, foreign_nominations_selector
 from bayplan.scheduler.observer import SchedulerObserver, WatchState
 from bayplan.server.health import HealthChecks
 
@@ -30,7 +31,8 @@ class Watch:
     """The live copy of one kind.
 
     A kind is `optional` where an API server that does not serve it counts as one without objects. `absent` says that
-    this was found; the kind is asked for again all the same, with the reflector's back-off.
+    this was found; the kind is asked for again all the same, with the reflector's back-off. `name` tells a second
+    watch of a kind from the first.
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class Watch:
         handler: Handler[Any],
         observer: SchedulerObserver,
         *,
+        name: str = "",
         label: str = "",
         optional: bool = False,
         field_selector: str = "",
@@ -47,6 +50,7 @@ class Watch:
         timing: Timing | None = None,
     ) -> None:
         self.resource = resource
+        self.name = name or resource.plural
         self.absent = False
         self._optional = optional
         self._observer = observer
@@ -72,7 +76,7 @@ class Watch:
         """Why scheduling has to wait for this kind, in constant words; None if it need not."""
         if self.reflector.refused_with == _FORBIDDEN:
             return f"the role does not allow to list and watch {self.resource.plural}"
-        return None if self.synced else f"{self.resource.plural} are not listed yet"
+        return None if self.synced else f"{self.name} are not listed yet"
 
     def _refused(self, status: int, reason: str) -> bool:
         if status == _FORBIDDEN:
@@ -104,7 +108,8 @@ class Watch:
 class Watches:
     """Nodes, pods on nodes, and every kind that the cache's listers are wanted for.
 
-    Build the frameworks first: what their plugins asked for is watched from the start, and nothing else ever.
+    With `scheduler_names` nominations of pods that other schedulers place are watched as well. Build the frameworks
+    first: what their plugins asked for is watched from the start, and nothing else ever.
     """
 
     def __init__(
@@ -116,6 +121,7 @@ class Watches:
         *,
         wake: Callable[[], None],
         on_gone: Callable[[str], None],
+        scheduler_names: Collection[str] = (),
         timing: Timing | None = None,
     ) -> None:
         def watch(resource: Resource, handler: Handler[Any], **options: Any) -> Watch:  # noqa: ANN401  as Watch takes them
@@ -131,6 +137,12 @@ class Watches:
             watch(_PODS, self.assigned, label="AssignedPod", field_selector=_ASSIGNED),
             *(watch(r, ListerEvents(lister, r.kind, queue, wake), optional=True) for lister, r in listed),
         ]
+        if scheduler_names:
+            handler = ForeignNominationEvents(queue, wake)
+            selector = foreign_nominations_selector(scheduler_names)
+            self._watches.append(
+                watch(_PODS, handler, name="nominations", label="NominatedPod", field_selector=selector)
+            )
 
     @property
     def synced(self) -> bool:
@@ -140,17 +152,17 @@ class Watches:
     def add_readiness(self, health: HealthChecks) -> None:
         """Have each kind's state told by `/readyz`."""
         for watch in self._watches:
-            health.add_readiness(f"{watch.resource.plural}-synced", watch.problem)
+            health.add_readiness(f"{watch.name}-synced", watch.problem)
 
     def work(self) -> dict[str, Coroutine[Any, Any, None]]:
-        """What has to run, for ever, by the name of its resource."""
-        return {watch.resource.plural: watch.reflector.run() for watch in self._watches}
+        """What has to run, for ever, by the name of the watch."""
+        return {watch.name: watch.reflector.run() for watch in self._watches}
 
     def states(self) -> dict[str, WatchState]:
-        """How fresh each watch is, by the name of its resource; kinds that are not served have none."""
+        """How fresh each watch is, by its name; kinds that are not served have none."""
         now = time.monotonic()
         return {
-            watch.resource.plural: WatchState(watch.reflector.last_event_age(now), watch.reflector.relists_total)
+            watch.name: WatchState(watch.reflector.last_event_age(now), watch.reflector.relists_total)
             for watch in self._watches
             if watch.reflector.synced or not watch.absent
         }
