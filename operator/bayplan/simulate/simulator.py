@@ -174,6 +174,9 @@ class Simulator:
             return Decision(pod, None, str(error) or type(error).__name__)
         if isinstance(outcome, Placement):
             self.cache.assume_pod(pod, outcome.node_name)
+            # What plugins assume, such as volumes taken, stands for the writes that nobody makes here.
+            for plugin in framework.reserves:
+                plugin.reserve({}, pod, outcome.node_name)
             self.queue.done(pod.uid)
             self.queue.move_all(ASSIGNED_POD_ADD, None, pod)
         else:
