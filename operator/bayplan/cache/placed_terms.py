@@ -48,6 +48,7 @@ class PlacedTerms:
     def __init__(self, nodes: NodeTable) -> None:
         self._nodes = nodes
         self._follower = RowFollower(nodes)
+        self._seen = (-1, -1)
         self._terms: dict[_Key, PlacedTerm] = {}
         self._pods: dict[int, dict[str, PodInfo]] = {}
         self._changes: list[TermChange] = []
@@ -82,6 +83,11 @@ class PlacedTerms:
 
     def catch_up(self) -> None:
         """Take in what changed in the table."""
+        # Asked several times a cycle, most of them in vain.
+        seen = (self._nodes.layout, self._nodes.usage_changed.position)
+        if seen == self._seen:
+            return
+        self._seen = seen
         change = self._follower.follow()
         rows = range(self._nodes.capacity) if change.everything else change.usage.tolist()
         for row in rows:

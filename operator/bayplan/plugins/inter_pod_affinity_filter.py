@@ -70,6 +70,6 @@ class RequiredTerms:
         near: _Mask | None = None
         for key, matching in amounts.items():
             column = self._around.labels.column(key)
-            inside = domain_sums(column, matching)[column.ids[rows]] > 0
+            inside = (domain_sums(column, matching) > 0)[column.ids[rows]]
             near = inside if near is None else near | inside
         return near
