@@ -105,7 +105,7 @@ class Scene:
     def __init__(self):
         self.now = 0.0
         self.cache = Cache()
-        self.frameworks = build_frameworks(default_configuration(), self.cache.nodes)
+        self.frameworks = build_frameworks(default_configuration(), self.cache.nodes, self.cache.listers)
         (self.framework,) = self.frameworks.values()
         self.queue = SchedulingQueue(
             clock=self.clock, profiles={name: f.queue_profile() for name, f in self.frameworks.items()}

@@ -1,0 +1,149 @@
+import asyncio
+import json
+
+import pytest
+from tests.plugins.volume_scenes import claim, delayed_class, pod_with, ref, volume
+from tests.scheduler.test_scheduler import Scene
+
+from bayplan.api.client import ApiResponse
+from bayplan.framework.effects import WaitFor, Write
+from bayplan.framework.status import SUCCESS, Code, Status
+from bayplan.scheduler.pre_bind import PreBinder
+
+WRITE = Write("/path", {"metadata": {"uid": "u"}}, "persistentvolume v")
+
+
+class Requests:
+    """A dispatcher that answers every call alike and keeps what it was asked."""
+
+    def __init__(self, status=200, body=b"{}"):
+        self.calls = []
+        self.answer = None if status is None else ApiResponse(status, body)
+
+    async def request(self, call):
+        self.calls.append(call)
+        return self.answer
+
+
+async def outcome(requests, *effects, is_wanted=lambda: True):
+    """What became of one plugin's effects: "done" or the message of the failure."""
+    ended = asyncio.get_running_loop().create_future()
+    binder = PreBinder(requests)
+    binder.start(
+        [("Plugin", effects)], is_wanted=is_wanted, done=lambda: ended.set_result("done"), failed=ended.set_result
+    )
+    async with asyncio.timeout(5):
+        result = await ended
+    await asyncio.sleep(0)
+    assert len(binder) == 0
+    return result
+
+
+async def test_writes_are_merge_patches_in_order_before_the_wait():
+    requests, asked = Requests(), []
+
+    def condition():
+        asked.append(len(requests.calls))
+        return SUCCESS if len(asked) > 1 else None
+
+    assert await outcome(requests, WRITE, Write("/two", {}, "two"), WaitFor(condition, 5, "waiting")) == "done"
+    assert [(call.method, call.path) for call in requests.calls] == [("PATCH", "/path"), ("PATCH", "/two")]
+    assert requests.calls[0].content_type == "application/merge-patch+json"
+    assert json.loads(requests.calls[0].body) == {"metadata": {"uid": "u"}}
+    assert asked == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("requests", "text"),
+    [
+        (Requests(409, b'{"reason":"Conflict","message":"changed"}'), "status 409: Conflict: changed"),
+        (Requests(None), "no answer from the API server"),
+    ],
+)
+async def test_a_write_that_fails_ends_it(requests, text):
+    message = await outcome(requests, WRITE, Write("/two", {}, "two"))
+    assert message == f'running PreBind plugin "Plugin": writing persistentvolume v: {text}'
+    assert len(requests.calls) == 1
+
+
+async def test_a_condition_that_fails_or_never_comes_ends_it():
+    failing = WaitFor(lambda: Status(Code.ERROR, ("no way",)), 5, "binding volumes")
+    assert await outcome(Requests(), failing) == 'running PreBind plugin "Plugin": binding volumes: no way'
+    endless = WaitFor(lambda: None, 0.0, "binding volumes")
+    message = await outcome(Requests(), endless)
+    assert message == 'running PreBind plugin "Plugin": binding volumes: context deadline exceeded'
+
+
+async def test_a_pod_that_is_not_wanted_any_more_writes_and_waits_no_longer():
+    requests = Requests()
+    assert await outcome(requests, WRITE, WaitFor(lambda: None, 5, "x"), is_wanted=lambda: False) == "done"
+    assert requests.calls == []
+
+
+async def test_stopping_ends_the_waits_without_a_word():
+    said = []
+    binder = PreBinder(Requests())
+    wait = WaitFor(lambda: None, 60, "x")
+    binder.start([("P", [wait])], is_wanted=lambda: True, done=lambda: said.append(1), failed=said.append)
+    await asyncio.sleep(0)
+    binder.stop()
+    await asyncio.sleep(0.01)
+    assert (said, len(binder)) == ([], 0)
+
+
+@pytest.fixture
+def scene():
+    made = Scene()
+    made.requests = Requests()
+    made.dispatcher.request = made.requests.request
+    made.node()
+    made.add = lambda *objects: [made.cache.listers.of(type(each)).set(each) for each in objects]
+    made.add(delayed_class(), claim(), volume("v"))
+    made.pending.changed(pod_with("c", cpu="1"))
+    return made
+
+
+async def settle(scene):
+    """Let the pre-bind look once more, and what it starts run."""
+    for _ in range(20):
+        await asyncio.sleep(0.01)
+        await scene.dispatcher.run()
+
+
+async def test_a_pod_is_bound_once_its_claim_is(scene):
+    await scene.attempt()
+    await settle(scene)
+    assert [call.path for call in scene.requests.calls] == ["/api/v1/persistentvolumes/v"]
+    assert scene.binder.bindings == []
+    scene.add(volume("v", version="2", claim_ref=ref()), claim(version="2", volume="v", bound=True))
+    await settle(scene)
+    assert scene.binder.bindings == [("p", "n1")]
+    assert scene.cache.node_of("p") == "n1"
+
+
+async def test_a_refused_write_gives_the_volume_the_room_and_the_pod_back(scene):
+    scene.requests.answer = ApiResponse(403, b"{}")
+    await scene.attempt()
+    await settle(scene)
+    assert scene.binder.bindings == []
+    assert scene.cache.node_of("p") is None
+    assert "persistentvolume v: status 403" in scene.said()[-1][-1]
+    scene.now += 100
+    scene.queue.flush(scene.now)
+    scene.requests.answer = ApiResponse(200, b"{}")
+    await scene.attempt()
+    await settle(scene)
+    assert len(scene.requests.calls) == 2, "the volume is free to be chosen again"
+
+
+async def test_a_pod_deleted_while_its_claim_is_bound_leaves_nothing_behind(scene):
+    await scene.attempt()
+    await settle(scene)
+    scene.pending.gone("p")
+    await settle(scene)
+    assert scene.binder.bindings == []
+    assert scene.cache.node_of("p") is None
+    scene.pending.changed(pod_with("c", name="other", cpu="1"))
+    await scene.attempt()
+    await settle(scene)
+    assert len(scene.requests.calls) == 2
