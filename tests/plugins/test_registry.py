@@ -37,6 +37,7 @@ def test_the_default_profile_runs_kube_schedulers_order_and_weights():
         "NodeAffinity",
         "NodePorts",
         "NodeResourcesFit",
+        "InterPodAffinity",
         "NodeDeclaredFeatures",
     ]
     assert names(framework.filters) == [
@@ -46,18 +47,21 @@ def test_the_default_profile_runs_kube_schedulers_order_and_weights():
         "NodeAffinity",
         "NodePorts",
         "NodeResourcesFit",
+        "InterPodAffinity",
         "NodeDeclaredFeatures",
     ]
     assert names(framework.pre_scores) == [
         "TaintToleration",
         "NodeAffinity",
         "NodeResourcesFit",
+        "InterPodAffinity",
         "NodeResourcesBalancedAllocation",
     ]
     assert [(entry.plugin.name, entry.weight) for entry in framework.scores] == [
         ("TaintToleration", 3),
         ("NodeAffinity", 2),
         ("NodeResourcesFit", 1),
+        ("InterPodAffinity", 2),
         ("NodeResourcesBalancedAllocation", 1),
         ("ImageLocality", 1),
     ]
