@@ -10,6 +10,7 @@ import ssl
 import sys
 import time
 from pathlib import Path
+from typing import TextIO
 
 from e2e.bench.programs import start_module
 from e2e.controlplane.client import ApiClient, path_of
@@ -77,26 +78,35 @@ def _watch(kubeconfig: Path, namespace: str, output: Path) -> None:
     client = _client(kubeconfig)
     collection = path_of("pods", namespace=namespace)
     version = client.request("GET", f"{collection}?limit=1")["metadata"]["resourceVersion"]
+    with output.open("w") as file:
+        while True:
+            # The API server ends watches that read too slowly; going on from the last event loses none.
+            version = _follow(client, collection, version, file)
+
+
+def _follow(client: ApiClient, collection: str, version: str, file: TextIO) -> str:
+    """Write down what one watch tells and return the version to go on from."""
     query = f"watch=1&fieldSelector={_BOUND}&resourceVersion={version}&timeoutSeconds={_MAX_SECONDS}"
     connection = client.connect(timeout_seconds=_MAX_SECONDS)
     response = client.send(connection, f"{collection}?{query}", {"Accept": _METADATA})
     if response.status != 200:
         sys.exit(f"watch: {response.status} {response.read()[:500]!r}")
-    with output.open("w") as file:
-        file.write(f"{_READY} 0\n")
+    file.write(f"{_READY} 0\n")
+    file.flush()
+    rest = b""
+    while data := response.read1(_READ_BYTES):
+        arrived = time.monotonic()
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            event = json.loads(line)
+            if event["type"] == "ERROR":
+                sys.exit(f"watch: {event['object']}")
+            version = event["object"]["metadata"]["resourceVersion"]
+            if event["type"] == "ADDED":
+                file.write(f"{event['object']['metadata']['name']} {arrived:.6f}\n")
         file.flush()
-        rest = b""
-        while data := response.read1(_READ_BYTES):
-            arrived = time.monotonic()
-            *lines, rest = (rest + data).split(b"\n")
-            for line in lines:
-                event = json.loads(line)
-                if event["type"] == "ADDED":
-                    file.write(f"{event['object']['metadata']['name']} {arrived:.6f}\n")
-                elif event["type"] == "ERROR":
-                    sys.exit(f"watch: {event['object']}")
-            file.flush()
-    sys.exit("watch: the API server ended it")
+    connection.close()
+    return version
 
 
 def main() -> None:

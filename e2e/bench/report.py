@@ -38,7 +38,7 @@ def table(runs: Sequence[Run], entrants: Sequence[Contestant], pods: int) -> str
         for nodes in dict.fromkeys(run.nodes for run in runs)
         for contestant in entrants
     ]
-    lines = [*_markdown(heads, rows), "", f"{pods} pods fit on {fewest_nodes(pods)} nodes."]
+    lines = [*markdown(heads, rows), "", f"{pods} pods fit on {fewest_nodes(pods)} nodes."]
     for nodes, values in ratios(runs).items():
         for against, ratio in values.items():
             lines.append(f"{nodes} nodes: bayplan has {ratio:.2f} times the rate of {against}.")
@@ -76,7 +76,8 @@ def _median(values: Sequence[float], form: str) -> str:
     return format(statistics.median(values), form) if values else _NO_FIGURE
 
 
-def _markdown(heads: list[str], rows: list[list[str]]) -> list[str]:
+def markdown(heads: list[str], rows: list[list[str]]) -> list[str]:
+    """Returns the lines of a Markdown table, numbers to the right; the second column is text."""
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
 
     def line(cells: list[str]) -> str:

@@ -22,6 +22,7 @@ _GROUPS = {
     "apis/policy/v1": ("poddisruptionbudgets",),
     "apis/rbac.authorization.k8s.io/v1": ("clusterroles", "clusterrolebindings", "roles", "rolebindings"),
     "apis/scheduling.k8s.io/v1": ("priorityclasses",),
+    "apis/storage.k8s.io/v1": ("csinodes", "csidrivers", "csistoragecapacities", "storageclasses", "volumeattachments"),
 }
 _PREFIXES = {resource: prefix for prefix, resources in _GROUPS.items() for resource in resources}
 _LIST_PAGE = 2000

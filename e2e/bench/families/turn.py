@@ -1,0 +1,123 @@
+"""One contestant's turn with one family: put the objects there, start it, and time the binds of the measured pods."""
+
+import contextlib
+import tempfile
+import time
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+
+from e2e.bench.bind_watch import BindWatch
+from e2e.bench.contestants import Contestant, Stage
+from e2e.bench.families.workloads import Workload
+from e2e.bench.meter import CpuMeter
+from e2e.controlplane.client import ApiError, path_of
+from e2e.controlplane.plane import ControlPlane
+from e2e.controlplane.process import Process
+from e2e.controlplane.waiting import wait_until
+
+_SAMPLE_SECONDS = 0.02
+_STOP_SECONDS = 20.0
+_REST_SECONDS = 2.0
+_CLEAR_SECONDS = 600.0
+_CLUSTER_SCOPED = ("persistentvolumes", "csinodes", "priorityclasses")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a turn gave: seconds from the first bind to the last, and the scheduler's CPU from its start.
+
+    `bound` below `pods` means the limit passed; the rate then is of those bound. `slowest_tenth` is the rate of the
+    last tenth of the binds, which tells a tail.
+    """
+
+    contestant: str
+    pods: int
+    bound: int
+    seconds: float
+    cpu_ms_per_pod: float
+    peak_rss: int
+    slowest_tenth: float
+
+    @property
+    def pods_per_second(self) -> float:
+        """Pods bound a second."""
+        return self.bound / self.seconds if self.seconds > 0 else 0.0
+
+
+def take_turn(
+    plane: ControlPlane, contestant: Contestant, workload: Workload, kubeconfig: Path, *, limit: float
+) -> Result:
+    """Run one contestant on the workload's cluster, whose nodes exist, and clear everything but the nodes."""
+    client = plane.client
+    for name, labels in workload.namespaces.items():
+        metadata = {"name": name, "labels": labels}
+        client.create("namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    made = dict.fromkeys(resource for resource, _ in workload.objects)
+    try:
+        for resource in made:
+            client.create_all(resource, [each for kind, each in workload.objects if kind == resource])
+        for pods in (workload.init, workload.pending, workload.measured):
+            client.create_all("pods", pods)
+        time.sleep(_REST_SECONDS)
+        with tempfile.TemporaryDirectory(prefix="family-", dir=plane.directory) as name:
+            directory = Path(name)
+            stage = Stage(plane, kubeconfig, directory, workload.measured_namespace, directory / "none.txt")
+            return _measure(plane, contestant, stage, len(workload.measured), limit)
+    finally:
+        _clear(plane, workload, [resource for resource in made if resource in _CLUSTER_SCOPED])
+
+
+def _measure(plane: ControlPlane, contestant: Contestant, stage: Stage, pods: int, limit: float) -> Result:
+    watch = BindWatch(plane.admin_kubeconfig, stage.namespace, stage.directory)
+    try:
+        process = contestant.start(stage)
+        try:
+            meter = CpuMeter(process)
+            bound = _wait(watch, process, meter, pods, limit)
+            moments = sorted(watch.bound_at.values())
+            tail = moments[len(moments) * 9 // 10 :]
+            return Result(
+                contestant.name,
+                pods,
+                bound,
+                moments[-1] - moments[0] if moments else 0.0,
+                meter.at(moments[-1]) / bound * 1000 if moments else 0.0,
+                process.peak_rss_bytes(),
+                (len(tail) - 1) / (tail[-1] - tail[0]) if len(tail) > 1 and tail[-1] > tail[0] else 0.0,
+            )
+        finally:
+            process.stop(_STOP_SECONDS)
+    finally:
+        watch.stop()
+
+
+def _wait(watch: BindWatch, process: Process, meter: CpuMeter, pods: int, limit: float) -> int:
+    deadline = time.monotonic() + limit
+    while (bound := watch.poll()) < pods and time.monotonic() < deadline:
+        if process.exit_code is not None:
+            raise RuntimeError(f"{process.name} exited with {process.exit_code}:\n{process.log_tail()}")
+        meter.sample()
+        time.sleep(_SAMPLE_SECONDS)
+    meter.sample()
+    return bound
+
+
+def _clear(plane: ControlPlane, workload: Workload, cluster_scoped: list[str]) -> None:
+    client = plane.client
+    deadline = time.monotonic() + _CLEAR_SECONDS
+    kept = {"pods", "events"} | {resource for resource, _ in workload.objects if resource not in cluster_scoped}
+    jobs: list[tuple[str, str | None]] = [(resource, name) for name in workload.namespaces for resource in kept]
+    jobs += [(resource, None) for resource in cluster_scoped if resource != "priorityclasses"]
+    for resource, namespace in jobs:
+
+        def gone(resource: str = resource, namespace: str | None = namespace) -> bool:
+            with contextlib.suppress(ApiError, OSError, HTTPException):
+                client.delete_all(resource, namespace)
+            return not client.request("GET", f"{path_of(resource, namespace=namespace)}?limit=1")["items"]
+
+        left = max(1.0, deadline - time.monotonic())
+        wait_until(gone, f"{resource} of {namespace} being deleted", timeout_seconds=left)
+    for resource, each in workload.objects:
+        if resource == "priorityclasses":
+            client.delete(resource, each["metadata"]["name"])
