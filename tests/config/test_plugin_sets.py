@@ -217,7 +217,6 @@ def test_each_profile_is_expanded_by_name(tmp_path):
 
 
 def test_the_default_set_is_kube_schedulers_without_what_is_missing():
-    assert {"DefaultPreemption", "PodTopologySpread"} <= UPSTREAM_PLUGINS - IMPLEMENTED_PLUGINS
     assert IMPLEMENTED_PLUGINS < UPSTREAM_PLUGINS
     assert default_plugins(UPSTREAM_PLUGINS).multi_point.enabled == UPSTREAM_DEFAULT_PLUGINS
     listed = default_plugins(IMPLEMENTED_PLUGINS).multi_point.enabled

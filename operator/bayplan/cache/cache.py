@@ -102,7 +102,7 @@ class Cache:
             if self.nodes.names[held.row] == pod.pod.spec.node_name and held.pod.placed == placed:
                 # What the node gives up is the same: swap the object, leave the columns and their readers alone.
                 self._confirm(held)
-                if held.pod.pod.metadata.labels != pod.pod.metadata.labels:
+                if _looks_different(held.pod.pod, pod.pod):
                     self.nodes.usage_changed.append(held.row)
                 held.pod = pod
                 self.nodes.pods[held.row][pod.uid] = pod
@@ -170,3 +170,12 @@ class Cache:
         self._confirm(placement)
         self.nodes.remove_pod(placement.pod, placement.row)
         del self._placements[uid]
+
+
+def _looks_different(old: Pod, new: Pod) -> bool:
+    """Whether something changed that plugins read of pods on nodes: whom rules count, and how important pods are."""
+    return (
+        old.metadata.labels != new.metadata.labels
+        or old.status.start_time != new.status.start_time
+        or old.spec.priority != new.spec.priority
+    )

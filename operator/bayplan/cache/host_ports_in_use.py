@@ -18,8 +18,15 @@ class HostPortsInUse:
         self._taken: dict[int, frozenset[HostPort]] = {}
         self._any: NDArray[np.bool_] = np.zeros(nodes.capacity, dtype=np.bool_)
 
-    def conflicts(self, wanted: tuple[HostPort, ...], rows: Rows) -> NDArray[np.bool_]:
-        """Which of `rows` have a pod that takes one of the wanted ports, `(rows,) bool`."""
+    def conflicts(self, wanted: tuple[HostPort, ...], nodes: NodeTable, rows: Rows) -> NDArray[np.bool_]:
+        """Which of `rows` have a pod that takes one of the wanted ports, `(rows,) bool`.
+
+        `nodes` may be another table than the one followed here, such as a shadow of it; then its pods are looked at.
+        """
+        if nodes is not self._nodes:
+            on_rows = (nodes.pods[row].values() for row in rows.tolist())
+            found = (any(is_conflict(wanted, pod.host_ports) for pod in pods) for pods in on_rows)
+            return np.fromiter(found, dtype=np.bool_, count=len(rows))
         self._catch_up()
         result = self._any[rows]
         for at in np.flatnonzero(result).tolist():

@@ -1,5 +1,7 @@
 """The columnar node table that a scheduling cycle reads: one row a node, one numpy column a quantity."""
 
+from collections.abc import Collection
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -130,6 +132,10 @@ class NodeTable:
     def requested_column(self, name: str) -> Column | None:
         """What pods take of a resource, or None where no pod ever asked for it."""
         return self.requested.get(name)
+
+    def clamped_rows(self) -> Collection[int]:
+        """The rows where some pod asks for so much that amounts are clamped and so are no plain sums."""
+        return self._huge_rows
 
     def _count(self, pod: PodInfo, row: int, sign: int) -> None:
         requests = pod.placed

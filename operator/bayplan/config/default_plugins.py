@@ -58,6 +58,7 @@ IMPLEMENTED_PLUGINS: Final = frozenset(
         "VolumeZone",
         "PodTopologySpread",
         "InterPodAffinity",
+        "DefaultPreemption",
         "NodeResourcesBalancedAllocation",
         "ImageLocality",
         "DefaultBinder",

@@ -1,5 +1,7 @@
 """Masks and scores of one pod shape over all nodes, kept current as rows change instead of worked out anew."""
 
+from typing import cast
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +18,8 @@ from bayplan.framework.interface import (
     Reads,
     Scores,
 )
+from bayplan.framework.nominated_filtering import NominatedFiltering
+from bayplan.framework.nominated_table import NominatedTable, Nominations
 from bayplan.framework.runtime import Framework, WeightedScore
 from bayplan.framework.status import Code
 
@@ -26,16 +30,27 @@ NOT_FEASIBLE = -1
 class Evaluation:
     """What one profile says of one pod shape: which rows are feasible, and the total score of each.
 
-    Pods with the same `Framework.signature` share an evaluation. `refresh` brings the filters up to date, `totals`
-    the scores; both redo only rows that changed, unless a plugin depends on more than its own row.
+    Pods with the same `Framework.signature` that see the same nominations (`seen`) share an evaluation. `refresh`
+    brings the filters up to date, `totals` the scores; both redo only rows that changed, unless a plugin depends on
+    more than its own row.
     """
 
-    def __init__(self, framework: Framework, nodes: NodeTable) -> None:
+    def __init__(
+        self,
+        framework: Framework,
+        nodes: NodeTable,
+        nominations: Nominations | None = None,
+        seen: NominatedTable | None = None,
+    ) -> None:
         self._framework = framework
         self._nodes = nodes
         self._state: CycleState = {}
         self._asks_every_cycle = any(pre_reads(plugin) is Reads.CLUSTER for plugin in framework.pre_scores)
-        self.filtering = Filtering(framework, nodes, self._state)
+        self.filtering = (
+            Filtering(framework, nodes, self._state)
+            if nominations is None or seen is None
+            else NominatedFiltering(framework, nodes, self._state, nominations, seen)
+        )
         self._follower = RowFollower(nodes)
         self._skipped: set[str] = set()
         self._active: list[_RawScore] = []
@@ -166,8 +181,9 @@ class _RawScore:
         if normalize is Normalize.NONE:
             return raw
         if normalize is Normalize.CUSTOM:
-            assert isinstance(self.plugin, NormalizeScorePlugin)
-            return self.plugin.normalize_score(state, pod, nodes, rows, raw)
+            # Not asserted: a protocol takes as long to check as a plugin to answer.
+            custom = cast("NormalizeScorePlugin", self.plugin)
+            return custom.normalize_score(state, pod, nodes, rows, raw)
         if peak == 0:
             return np.full(len(rows), MAX_NODE_SCORE, dtype=np.int64) if normalize is Normalize.REVERSE else raw
         scaled = raw * MAX_NODE_SCORE // peak

@@ -1,5 +1,7 @@
 """The filter half of an evaluation: which rows a pod shape may use, who rejected the others, and why."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,7 +11,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import RowFollower
 from bayplan.framework.interface import CycleState, FilterPlugin, PreFilterPlugin, PreScorePlugin, Reads, Rejections
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import Code, Diagnosis, Status
+from bayplan.framework.status import Code, Codes, Diagnosis, Status
 
 _PASSED = -1
 """In `rejected_by`: no filter rejected the row."""
@@ -33,11 +35,16 @@ class Filtering:
         self._narrowed_to: frozenset[str] | None = None
         self._narrowed_by: list[str] = []
         self._allowed: NDArray[np.bool_] | None = None
-        self.feasible: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+        self._feasible: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
         self.rejection: Status | None = None
         """Set when a PreFilter plugin rejected the pod as a whole; then no row is feasible."""
         self._spread = True
         self._diagnosis: Diagnosis | None = None
+
+    @property
+    def feasible(self) -> NDArray[np.bool_]:
+        """Which rows passed every filter, `(capacity,) bool`."""
+        return self._feasible
 
     def refresh(self, pod: PodInfo) -> None:
         """Bring the feasible set up to date with the node table."""
@@ -53,7 +60,7 @@ class Filtering:
             rows, node_rows = change.usage, change.objects
             if len(rows):
                 self._diagnosis = None
-                self.feasible[rows] = False
+                self._feasible[rows] = False
                 rows = rows[self._nodes.exists[rows]]
                 node_rows = node_rows[self._nodes.exists[node_rows]]
         if self.rejection is not None:
@@ -62,10 +69,13 @@ class Filtering:
             self._narrow(self._allowed, node_rows)
         touched = self._ask(pod, rows, node_rows, nodes_changed=everything or len(change.objects) > 0)
         if len(touched):
-            passed = ~self._codes[:, touched].any(axis=0)
+            # Reduced over whole columns when most rows are asked about, as copying some out takes longer.
+            most = 2 * len(touched) > self._nodes.capacity
+            codes = np.bitwise_or.reduce(self._codes if most else self._codes[:, touched], axis=0)
+            passed = (codes[touched] if most else codes) == 0
             if self._allowed is not None:
                 passed &= self._allowed[touched]
-            self.feasible[touched] = passed
+            self._feasible[touched] = passed
 
     def take_spread(self) -> bool:
         """Whether, since the last call, rows may have changed that no log names; the answer is forgotten."""
@@ -116,13 +126,14 @@ class Filtering:
         """The codes of all existing nodes, for PostFilter plugins."""
         rows = self._nodes.rows()
         if self.rejection is not None:
-            return Rejections(rows, np.full(len(rows), self.rejection.code, dtype=np.int8))
+            codes = np.full(len(rows), self.rejection.code, dtype=np.int8)
+            return Rejections(rows, codes, tuple(self._filters), self._pre_filters_of(self._filters))
         first = self.rejected_by(rows)
         codes = np.zeros(len(rows), dtype=np.int8)
         rejected = first != _PASSED
-        codes[rejected] = self._codes[first[rejected], rows[rejected]]
+        codes[rejected] = self._codes_at(first[rejected], rows[rejected])
         codes[self.narrowed_out(rows)] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-        return Rejections(rows, codes)
+        return Rejections(rows, codes, tuple(self._filters), self._pre_filters_of(self._filters))
 
     def diagnose(self, pod: PodInfo) -> Diagnosis:
         """Why no node fits; worked out once until something changes."""
@@ -145,11 +156,19 @@ class Filtering:
             rows = rows[~out]
         first = self.rejected_by(rows)
         for index in np.unique(first[first != _PASSED]).tolist():
-            plugins.add(self._filters[index].name)
+            plugins.add(self.filter_at(index).name)
             for text, holds in self.reasons_of(pod, index, rows[first == index]):
                 if held := int(np.count_nonzero(holds)):
                     reasons[text] = reasons.get(text, 0) + held
         return Diagnosis(count, reasons=reasons, rejector_plugins=frozenset(plugins))
+
+    def _codes_at(self, filters: NDArray[np.intp], rows: Rows) -> Codes:
+        """What the filters numbered `filters` said of `rows`, one each."""
+        return self._codes[filters, rows]
+
+    def _pre_filters_of(self, filters: Sequence[FilterPlugin]) -> tuple[PreFilterPlugin, ...]:
+        names = {plugin.name for plugin in filters}
+        return tuple(plugin for plugin in self._framework.pre_filters if plugin.name in names)
 
     def _pre_filter(self, pod: PodInfo) -> bool:
         """Ask the PreFilter plugins: they may reject the pod, narrow the search, or switch their filter off.
@@ -193,7 +212,7 @@ class Filtering:
     def _start_over(self) -> None:
         capacity = self._nodes.capacity
         self._codes = np.zeros((len(self._filters), capacity), dtype=np.int8)
-        self.feasible = np.zeros(capacity, dtype=np.bool_)
+        self._feasible = np.zeros(capacity, dtype=np.bool_)
         self._allowed = None if self._narrowed_to is None else np.zeros(capacity, dtype=np.bool_)
         self._spread = True
 

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.candidate import Candidate
 from bayplan.framework.effects import Effect
+from bayplan.framework.nominated_table import NominatedTable
 from bayplan.framework.status import Codes, Reason, Status
 from bayplan.queue.cluster_event import EventRegistration
 
@@ -124,7 +126,12 @@ class PreFilterPlugin(Plugin, Protocol):
 
 @runtime_checkable
 class FilterPlugin(Plugin, Protocol):
-    """Rules out nodes that cannot run the pod."""
+    """Rules out nodes that cannot run the pod.
+
+    A filter that reads USAGE must reject no row less for having more pods. If of a row's usage it reads nothing but
+    `requested` and `pod_count`, it may say so by a class attribute `reads_pods = False`: preemption is then tried out
+    on columns, for many nodes at once.
+    """
 
     reads: ClassVar[Reads]
 
@@ -239,19 +246,31 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Rejections:
-    """What the filters said when no node fitted: the existing `rows` and their `codes`."""
+    """What the filters said when no node fitted: the existing `rows` and their `codes`.
+
+    `filters` are those that have a say in this pod, in order, and `pre_filters` their PreFilters. `nominated` is the
+    node table with the pods added that are nominated at this pod's priority or above, when there are any.
+    """
 
     rows: Rows
     codes: Codes
+    filters: Sequence[FilterPlugin] = ()
+    pre_filters: Sequence[PreFilterPlugin] = ()
+    nominated: NominatedTable | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PostFilterResult:
-    """A nomination with its victims, or a message why there is none."""
+    """A nomination with its victims, or a message why there is none.
+
+    `nominated_node_name` is None when an earlier nomination stays as it is, and "" when it is to be cleared.
+    `candidates` are the nodes that were compared, in the order they were found.
+    """
 
     status: Status
     nominated_node_name: str | None = None
     victims: tuple[PodInfo, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
 
 
 EXTENSION_POINTS: dict[str, type] = {

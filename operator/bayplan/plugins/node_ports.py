@@ -37,7 +37,7 @@ class NodePorts:
         return PreFilterResult(SUCCESS if pod.host_ports else SKIP)
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
-        return self._index.host_ports.conflicts(pod.host_ports, rows) * np.int8(Code.UNSCHEDULABLE)
+        return self._index.host_ports.conflicts(pod.host_ports, nodes, rows) * np.int8(Code.UNSCHEDULABLE)
 
     def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
         text = "node(s) didn't have free ports for the requested pod ports"

@@ -33,6 +33,7 @@ class NodeResourcesFit:
 
     name: ClassVar[str] = "NodeResourcesFit"
     reads: ClassVar[Reads] = Reads.USAGE
+    reads_pods: ClassVar[bool] = False
     normalize: ClassVar[Normalize] = Normalize.NONE
 
     def __init__(self, args: NodeResourcesFitArgs) -> None:

@@ -1,17 +1,20 @@
 """The plugins of this version by name, and the frameworks a configuration builds of them."""
 
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from bayplan.api.workload_objects import Namespace
+from bayplan.api.workload_objects import Namespace, PodDisruptionBudget
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
+from bayplan.config.extenders import leave_to_extenders
 from bayplan.config.plugin_args import default_args
 from bayplan.config.plugin_sets import expand_plugins, expand_profiles
 from bayplan.config.types import (
+    DefaultPreemptionArgs,
     InterPodAffinityArgs,
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
@@ -25,6 +28,7 @@ from bayplan.config.types import (
 from bayplan.framework.interface import Plugin, extends
 from bayplan.framework.runtime import Framework
 from bayplan.plugins.default_binder import DefaultBinder
+from bayplan.plugins.default_preemption import DefaultPreemption
 from bayplan.plugins.image_locality import ImageLocality
 from bayplan.plugins.inter_pod_affinity import InterPodAffinity
 from bayplan.plugins.node_affinity import NodeAffinity
@@ -44,6 +48,7 @@ from bayplan.plugins.unsupported_rules import UnsupportedRules
 from bayplan.plugins.volume_binding import VolumeBinding
 from bayplan.plugins.volume_restrictions import VolumeRestrictions
 from bayplan.plugins.volume_zone import VolumeZone
+from bayplan.queue.nominator import Nominator
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,9 @@ class Handle:
     nodes: NodeTable
     index: NodeIndex
     listers: Listers
+    nominator: Nominator = field(default_factory=Nominator)
+    clock: Callable[[], float] = time.time
+    """Seconds since the epoch."""
 
 
 Factory = Callable[[Any, Handle], Plugin]
@@ -73,6 +81,11 @@ def _fit(args: NodeResourcesFitArgs, handle: Handle) -> Plugin:
 
 def _balanced(args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> Plugin:
     return NodeResourcesBalancedAllocation(args)
+
+
+def _preemption(args: DefaultPreemptionArgs, handle: Handle) -> Plugin:
+    budgets = handle.listers.of(PodDisruptionBudget)
+    return DefaultPreemption(args, handle.nodes, budgets, handle.nominator, handle.clock)
 
 
 def _affinity(args: NodeAffinityArgs, handle: Handle) -> Plugin:
@@ -110,6 +123,7 @@ IN_TREE: Final[Mapping[str, InTreePlugin]] = {
     "VolumeZone": InTreePlugin(VolumeZone, lambda args, handle: VolumeZone(handle.index, handle.listers)),
     "PodTopologySpread": InTreePlugin(PodTopologySpread, _spread),
     "InterPodAffinity": InTreePlugin(InterPodAffinity, _inter_pod_affinity),
+    "DefaultPreemption": InTreePlugin(DefaultPreemption, _preemption),
     "NodeResourcesBalancedAllocation": InTreePlugin(NodeResourcesBalancedAllocation, _balanced),
     "ImageLocality": InTreePlugin(ImageLocality, lambda args, handle: ImageLocality(handle.index)),
     "DefaultBinder": InTreePlugin(DefaultBinder, lambda args, handle: DefaultBinder()),
@@ -124,23 +138,33 @@ def in_tree_extends(name: str, point: str) -> bool:
 
 
 def build_frameworks(
-    configuration: SchedulerConfiguration, nodes: NodeTable, listers: Listers | None = None
+    configuration: SchedulerConfiguration,
+    nodes: NodeTable,
+    listers: Listers | None = None,
+    nominator: Nominator | None = None,
+    clock: Callable[[], float] = time.time,
 ) -> dict[str, Framework]:
-    """The framework of each profile by schedulerName; all share one index of the node table, and the listers.
+    """The framework of each profile by schedulerName; all share one index of the node table, listers and nominator.
+
+    `clock` gives seconds since the epoch.
 
     Raises:
         ConfigurationError: a profile's plugin sets do not work out, or a plugin from outside is no good; every
             complaint of every profile.
     """
-    handle = Handle(nodes, NodeIndex(nodes), listers or Listers())
+    handle = Handle(nodes, NodeIndex(nodes), listers or Listers(), nominator or Nominator(), clock)
+    configuration = leave_to_extenders(configuration)
     outside = load_out_of_tree(configuration, IN_TREE.keys(), handle)
     expanded = expand_profiles(configuration, outside.extends(in_tree_extends))
-    return {
+    frameworks = {
         profile.scheduler_name: _build(
             profile, expanded[profile.scheduler_name], handle, outside.of(profile.scheduler_name)
         )
         for profile in configuration.profiles
     }
+    for framework in frameworks.values():
+        framework.extended = bool(configuration.extenders)
+    return frameworks
 
 
 def build_framework(profile: Profile, nodes: NodeTable, index: NodeIndex, listers: Listers | None = None) -> Framework:

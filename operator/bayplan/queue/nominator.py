@@ -24,9 +24,6 @@ class Nominator:
         self._changed: list[str] = []
         self._dropped = 0
 
-    def __len__(self) -> int:
-        return len(self._node_of)
-
     def add(self, pod: PodInfo, node: str) -> None:
         """Nominates the pod to `node` in place of any earlier nomination."""
         if not node:

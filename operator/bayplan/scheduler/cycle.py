@@ -1,7 +1,8 @@
 """The pure scheduling cycle: a pod and the node table in, a placement or the reasons against one out."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -10,9 +11,13 @@ import numpy as np
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.candidate import Candidate
 from bayplan.framework.evaluation import Evaluation
+from bayplan.framework.nominated_table import Nominations
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import Code, Diagnosis
+from bayplan.framework.status import Code, Diagnosis, Status
+from bayplan.queue.nominator import Nominator
+from bayplan.scheduler.extender_verdicts import diagnosis_with_verdicts, rejections_with_verdicts
 from bayplan.scheduler.trace import Trace, trace_attempt
 
 ExtensionPointObserver = Callable[[str, str, str, float], None]
@@ -40,12 +45,17 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class FitError:
-    """No node fits; `nominated_node_name` and `victims` are set when preemption can make room."""
+    """No node fits; `nominated_node_name` and `victims` are set when preemption can make room.
+
+    `nominated_node_name` is "" when an earlier nomination is to be cleared, None when it stays. `candidates` are the
+    nodes preemption compared.
+    """
 
     diagnosis: Diagnosis
     nominated_node_name: str | None = None
     victims: tuple[PodInfo, ...] = ()
     trace: Trace | None = None
+    candidates: tuple[Candidate, ...] = ()
 
     @property
     def message(self) -> str:
@@ -60,10 +70,13 @@ class SchedulingCycle:
     known shape cost what changed since, not what exists.
     """
 
-    def __init__(self, nodes: NodeTable, *, observe: ExtensionPointObserver | None = None) -> None:
+    def __init__(
+        self, nodes: NodeTable, nominator: Nominator | None = None, *, observe: ExtensionPointObserver | None = None
+    ) -> None:
         self._nodes = nodes
+        self._nominations = Nominations(nodes, nominator or Nominator())
         self._observe = observe
-        self._evaluations: OrderedDict[tuple[int, Hashable], Evaluation] = OrderedDict()
+        self._evaluations: OrderedDict[tuple[int, Hashable, int | None], Evaluation] = OrderedDict()
         self._next_start = 0
 
     def schedule(
@@ -76,11 +89,57 @@ class SchedulingCycle:
         Among nodes with the same best total the one first in the table wins, which for equal nodes is the one that
         was added first.
         """
-        try:
+        with self._forgetting(pod, framework):
             return self._schedule(pod, framework, explain=explain, with_scores=with_scores)
+
+    def feasible_nodes(self, pod: PodInfo, framework: Framework) -> list[str]:
+        """The nodes that pass the filters now, as many as percentageOfNodesToScore asks for.
+
+        The first half of `schedule`, for those who ask extenders about the nodes before they `choose` or `reject`.
+        """
+        with self._forgetting(pod, framework):
+            started = perf_counter()
+            evaluation = self._evaluation(pod, framework)
+            evaluation.refresh(pod)
+            sampled = self._sample(evaluation, framework)
+            rows = np.flatnonzero(evaluation.feasible) if sampled is None else sampled
+            self._report("Filter", len(rows) > 0, framework, started)
+            return [self._nodes.names[row] for row in rows.tolist()]
+
+    def choose(
+        self, pod: PodInfo, framework: Framework, names: Sequence[str], extra: Mapping[str, int]
+    ) -> Placement | None:
+        """The best of the nodes called `names`, which each have `extra` points; None if none of them fits any more."""
+        with self._forgetting(pod, framework):
+            started = perf_counter()
+            evaluation = self._evaluation(pod, framework)
+            evaluation.refresh(pod)
+            known = {row: name for name in names if (row := self._nodes.row(name)) is not None}
+            rows = np.array(sorted(row for row in known if evaluation.feasible[row]), dtype=np.intp)
+            if len(rows) < 2:
+                return Placement(known[int(rows[0])], None, len(names)) if len(rows) else None
+            totals = _total(evaluation, pod, rows)
+            totals += np.array([extra.get(known[row], 0) for row in rows.tolist()], dtype=np.int64)
+            best = int(totals.argmax())
+            self._report("Score", True, framework, started)
+            return Placement(known[int(rows[best])], int(totals[best]), len(rows))
+
+    def reject(self, pod: PodInfo, framework: Framework, verdicts: Mapping[str, Status]) -> FitError:
+        """Why no node is left when extenders spoke against those in `verdicts` and left no other."""
+        with self._forgetting(pod, framework):
+            evaluation = self._evaluation(pod, framework)
+            evaluation.refresh(pod)
+            return self._fit_error(pod, framework, evaluation, explain=False, verdicts=verdicts)
+
+    @contextmanager
+    def _forgetting(self, pod: PodInfo, framework: Framework) -> Iterator[None]:
+        """Forget the pod's evaluation if a plugin raises half way: it is left behind the table."""
+        try:
+            yield
         except Exception:
-            # A plugin that raised half way left its evaluation behind the table: the next pod starts anew.
-            self._evaluations.pop((id(framework), framework.signature(pod)), None)
+            signature = framework.signature(pod)
+            for key in [key for key in self._evaluations if key[:2] == (id(framework), signature)]:
+                del self._evaluations[key]
             raise
 
     def _schedule(
@@ -89,6 +148,11 @@ class SchedulingCycle:
         started = perf_counter()
         evaluation = self._evaluation(pod, framework)
         evaluation.refresh(pod)
+        nominated = self._fits_where_nominated(pod, evaluation)
+        if nominated is not None:
+            self._report("Filter", True, framework, started)
+            trace = trace_attempt(self._nodes, evaluation, pod, nominated) if explain else None
+            return Placement(self._nodes.names[nominated[0]], None, 1, trace)
         sampled = self._sample(evaluation, framework)
         feasible_count = evaluation.filtering.feasible_count() if sampled is None else len(sampled)
         filtered = self._report("Filter", feasible_count > 0, framework, started)
@@ -115,6 +179,15 @@ class SchedulingCycle:
             scores = {plugin: int(given[chosen]) for plugin, given in evaluation.scores(pod, rows).items()}
         return Placement(self._nodes.names[row], score, feasible_count, trace, scores)
 
+    def _fits_where_nominated(self, pod: PodInfo, evaluation: Evaluation) -> Rows | None:
+        """The row the pod is nominated to, if it fits there now: then no other is looked at.
+
+        Upstream: schedule_one.go evaluateNominatedNode.
+        """
+        name = self._nominations.nominator.nominated_node(pod.uid) or pod.pod.status.nominated_node_name
+        row = self._nodes.row(name) if name else None
+        return None if row is None or not evaluation.feasible[row] else np.array([row], dtype=np.intp)
+
     def _report(self, point: str, ok: bool, framework: Framework, started: float) -> float:
         """Tell how long an extension point took for all nodes; returns the time now."""
         now = perf_counter()
@@ -122,18 +195,32 @@ class SchedulingCycle:
             self._observe(point, "Success" if ok else "Unschedulable", framework.profile_name, now - started)
         return now
 
-    def _fit_error(self, pod: PodInfo, framework: Framework, evaluation: Evaluation, *, explain: bool) -> FitError:
+    def _fit_error(
+        self,
+        pod: PodInfo,
+        framework: Framework,
+        evaluation: Evaluation,
+        *,
+        explain: bool,
+        verdicts: Mapping[str, Status] | None = None,
+    ) -> FitError:
         diagnosis = evaluation.filtering.diagnose(pod)
+        if verdicts is not None:
+            diagnosis = diagnosis_with_verdicts(diagnosis, verdicts)
         trace = trace_attempt(self._nodes, evaluation, pod, None) if explain else None
         if diagnosis.node_count == 0 or not framework.post_filters:
             return FitError(diagnosis, trace=trace)
         rejections = evaluation.filtering.rejections()
+        if verdicts is not None:
+            rejections = rejections_with_verdicts(rejections, verdicts, self._nodes)
         reasons: list[str] = []
+        nominated_node_name: str | None = None
         for plugin in framework.post_filters:
             result = plugin.post_filter({}, pod, self._nodes, rejections)
             reasons.extend(result.status.reasons)
             if result.status.code is Code.SUCCESS:
-                return FitError(diagnosis, result.nominated_node_name, result.victims, trace)
+                return FitError(diagnosis, result.nominated_node_name, result.victims, trace, result.candidates)
+            nominated_node_name = result.nominated_node_name
             if result.status.code is not Code.UNSCHEDULABLE:
                 break
         diagnosis = Diagnosis(
@@ -143,16 +230,17 @@ class SchedulingCycle:
             diagnosis.pre_filter_message,
             ", ".join(reasons),
         )
-        return FitError(diagnosis, trace=trace)
+        return FitError(diagnosis, nominated_node_name, trace=trace)
 
     def _evaluation(self, pod: PodInfo, framework: Framework) -> Evaluation:
         signature = framework.signature(pod)
+        seen = self._nominations.seen_by(pod)
         if signature is None:
-            return Evaluation(framework, self._nodes)
-        key = (id(framework), signature)
+            return Evaluation(framework, self._nodes, self._nominations, seen)
+        key = (id(framework), signature, None if seen is None else id(seen))
         evaluation = self._evaluations.get(key)
         if evaluation is None:
-            evaluation = self._evaluations[key] = Evaluation(framework, self._nodes)
+            evaluation = self._evaluations[key] = Evaluation(framework, self._nodes, self._nominations, seen)
             while len(self._evaluations) > max(2, _KEPT_CELLS // self._nodes.capacity):
                 self._evaluations.popitem(last=False)
         else:

@@ -1,0 +1,98 @@
+"""A second node table beside the real one, to try out pods on nodes where nothing happens in earnest."""
+
+from collections.abc import Iterable
+
+from bayplan.cache.change_log import ChangeLog, Rows
+from bayplan.cache.node_table import Column, NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.row_follower import RowFollower
+
+_USAGE = ("non_zero_cpu", "non_zero_memory", "pod_count")
+
+
+class ShadowTable(NodeTable):
+    """The nodes of `source` in the same rows, with usage of its own; preemption and nominations rely on it.
+
+    What is known of node objects is shared with `source`, what pods take is copied and may be changed here: `source`
+    and its logs never notice. `follow` takes over what changed in `source`, `restore` undoes changes made here. Its
+    `usage_changed` logs both, so plugins may keep counts of it as they do of the real table.
+    """
+
+    def __init__(self, source: NodeTable) -> None:
+        super().__init__()
+        self.source = source
+        self._source_rows = RowFollower(source)
+        self.objects_changed = source.objects_changed
+        self.names, self.nodes = source.names, source.nodes
+        self.allocatable = source.allocatable
+        self._row_of = source._row_of  # noqa: SLF001 - rows and names are the source's
+        self._held_by_all = source._held_by_all  # noqa: SLF001 - and so are amounts of nodes
+        self.layout = -1
+
+    def follow(self) -> Rows | None:
+        """Take over what changed in the source since the last call: the rows, or None when it was everything."""
+        source = self.source
+        change = self._source_rows.follow()
+        self.node_count = source.node_count
+        if change.everything:
+            self._copy_all()
+            return None
+        self.restore(change.usage)
+        return change.usage
+
+    def restore(self, rows: Rows) -> None:
+        """Make `rows` as they are in the source."""
+        self.restore_columns(rows)
+        source = self.source
+        huge = source._huge_rows  # noqa: SLF001 - a table as this one
+        for row in rows.tolist():
+            self.pods[row] = dict(source.pods[row])
+            if row in huge:
+                self._huge_rows.add(row)
+            else:
+                self._huge_rows.discard(row)
+            self.usage_changed.append(row)
+
+    def restore_columns(self, rows: Rows) -> None:
+        """As `restore`, for callers that changed nothing but columns: pods are left alone and nothing is logged."""
+        if not len(rows):
+            return
+        source = self.source
+        for name, column in self.requested.items():
+            theirs = source.requested.get(name)
+            column[rows] = 0 if theirs is None else theirs[rows]
+        for name, theirs in source.requested.items():
+            if name not in self.requested:
+                self._amounts(self.requested, name)[rows] = theirs[rows]
+        for attribute in _USAGE:
+            getattr(self, attribute)[rows] = getattr(source, attribute)[rows]
+
+    def amounts_of(self, name: str) -> Column:
+        """The `requested` column of a resource, made if no pod asked for it yet."""
+        return self._amounts(self.requested, name)
+
+    def place(self, pods: Iterable[PodInfo], row: int) -> None:
+        """Count `pods` on an existing row; whoever is there already is not counted twice."""
+        name = self.names[row]
+        for pod in pods:
+            if pod.uid not in self.pods[row]:
+                self.add_pod(pod, name)
+
+    def _copy_all(self) -> None:
+        source = self.source
+        self.capacity = source.capacity
+        # A reader that saw only part of what is replaced here must start over, whatever the logs say.
+        self.layout += 1
+        self.usage_changed = ChangeLog()
+        self.exists, self.allowed_pods = source.exists, source.allowed_pods
+        self.requested = {name: column.copy() for name, column in source.requested.items()}
+        for attribute in _USAGE:
+            setattr(self, attribute, getattr(source, attribute).copy())
+        self.pods = [dict(on_row) for on_row in source.pods]
+        self._huge_rows = set(source._huge_rows)  # noqa: SLF001 - a table as this one
+
+    def _claim(self, name: str) -> int:
+        raise LookupError(f"node {name} is not in the table")
+
+    def _release(self, row: int) -> None:
+        """Rows belong to the source."""

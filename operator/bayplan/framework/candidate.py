@@ -1,0 +1,91 @@
+"""A node that would fit after evicting some pods, and which of several such nodes is best."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from math import inf
+from typing import Final
+
+from bayplan.cache.pod_info import PodInfo
+
+# Added to every priority, so that few victims of negative priority are not worse than many.
+_PRIORITY_OFFSET: Final = 2**31
+
+CRITERIA: Final = (
+    "fewest disruption budget violations",
+    "lowest priority of its most important victim",
+    "lowest sum of priorities",
+    "fewest victims",
+    "latest start of its longest running victims of the highest priority",
+    "found first",
+)
+"""What decides between candidates, in order: the texts under which a decision is explained."""
+
+
+def start_time(pod: PodInfo) -> float:
+    """When the pod started, in seconds since the epoch; one that has not, or says no time, started after all others."""
+    return _seconds(pod.pod.status.start_time)
+
+
+@lru_cache(maxsize=65536)
+def _seconds(text: str | None) -> float:
+    if not text:
+        return inf
+    try:
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return inf
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One node and the pods, the most important first, whose eviction makes the preemptor fit; at least one.
+
+    The criteria are kube-scheduler's (upstream: framework/preemption/preemption.go pickOneNodeForPreemption).
+    """
+
+    node_name: str
+    victims: tuple[PodInfo, ...]
+    pdb_violations: int = 0
+
+    @property
+    def highest_priority(self) -> int:
+        """The priority of the most important victim."""
+        return self.victims[0].priority
+
+    @property
+    def priority_sum(self) -> int:
+        """Sum over the victims of their priority plus 2^31."""
+        return sum(victim.priority for victim in self.victims) + _PRIORITY_OFFSET * len(self.victims)
+
+    @property
+    def latest_start(self) -> float:
+        """Start of the longest running of the victims of the highest priority, in seconds since the epoch, or inf."""
+        highest = self.highest_priority
+        return min(start_time(victim) for victim in self.victims if victim.priority == highest)
+
+    @property
+    def price(self) -> tuple[int, int, int, int]:
+        """The first four criteria in order; the smallest is the best."""
+        return self.pdb_violations, self.highest_priority, self.priority_sum, len(self.victims)
+
+
+def choose(candidates: Sequence[Candidate]) -> Candidate:
+    """The best candidate; of equal ones the first.
+
+    Raises:
+        ValueError: there is none.
+    """
+    best = min(candidate.price for candidate in candidates)
+    return max((each for each in candidates if each.price == best), key=lambda each: each.latest_start)
+
+
+def deciding_criterion(chosen: Candidate, other: Candidate) -> str:
+    """The first of CRITERIA by which `chosen` is better than `other`."""
+    ranks = ((*each.price, each.latest_start) for each in (chosen, other))
+    for text, ours, theirs in zip(CRITERIA, *ranks, strict=False):
+        if ours != theirs:
+            return text
+    return CRITERIA[-1]

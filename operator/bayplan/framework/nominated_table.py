@@ -1,0 +1,123 @@
+"""The node table as it will be once nominated pods have arrived: their room is taken for everybody they outrank."""
+
+from collections import OrderedDict
+from typing import Final
+
+import numpy as np
+
+from bayplan.api.quantity import QuantityError
+from bayplan.cache.change_log import Rows
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.shadow_table import ShadowTable
+from bayplan.queue.nominator import Nominator
+
+_KEPT_TABLES: Final = 4
+
+
+class NominatedTable:
+    """Nodes with the pods nominated to them added, as far as these have `priority` or more; follows both sources.
+
+    Shared by all pods that see the same nominations; filters and preemption rely on it.
+    """
+
+    def __init__(self, nodes: NodeTable, nominator: Nominator, priority: int) -> None:
+        self.table = ShadowTable(nodes)
+        self.pods: dict[int, list[PodInfo]] = {}
+        """The added pods by row, in order of nomination; rows without any are left out."""
+        self._nominator = nominator
+        self._priority = priority
+        self._position = -1
+
+    def follow(self) -> None:
+        """Bring the table up to date with nodes, pods and nominations."""
+        at, self._position = self._position, self._nominator.position
+        if at == self._position:
+            changed: set[str] | None = set()
+        else:
+            changed = None if at < 0 else self._nominator.changed_since(at)
+        rows = self.table.follow()
+        if rows is None or changed is None:
+            self.table.restore(np.fromiter(self.pods, dtype=np.intp, count=len(self.pods)))
+            self.pods.clear()
+            for name in self._nominator.nodes():
+                self._nominate(self.table.row(name))
+            return
+        for row in rows.tolist():
+            self._nominate(row)
+        found = (self.table.row(name) for name in changed)
+        stale = np.array([row for row in found if row is not None], dtype=np.intp)
+        self.table.restore(stale)
+        for row in stale.tolist():
+            self._nominate(row)
+
+    def rows(self) -> Rows:
+        """The rows of existing nodes with nominated pods, ascending."""
+        exists = self.table.exists
+        return np.array(sorted(row for row in self.pods if exists[row]), dtype=np.intp)
+
+    def others(self, row: int, pod: PodInfo) -> list[PodInfo]:
+        """The pods nominated to a row besides `pod` itself."""
+        return [each for each in self.pods.get(row, ()) if each.uid != pod.uid]
+
+    def _nominate(self, row: int | None) -> None:
+        """Add the pods nominated to a row that is as in the node table."""
+        if row is None:
+            return
+        pods = [
+            pod
+            for pod in self._nominator.nominated_pods_for_node(self.table.names[row])
+            if pod.priority >= self._priority and _is_countable(pod)
+        ]
+        if pods:
+            self.pods[row] = pods
+            self.table.place(pods, row)
+        else:
+            self.pods.pop(row, None)
+
+
+class Nominations:
+    """The nominated tables of one node table, by the lowest priority they count."""
+
+    def __init__(self, nodes: NodeTable, nominator: Nominator) -> None:
+        self.nominator = nominator
+        self._nodes = nodes
+        self._tables: OrderedDict[int, NominatedTable] = OrderedDict()
+        self._alone: ShadowTable | None = None
+
+    def seen_by(self, pod: PodInfo) -> NominatedTable | None:
+        """The table that counts the nominations `pod` must respect, up to date; None if there are none.
+
+        Upstream: framework/runtime/framework.go addGENominatedPods, pods of equal or higher priority.
+        """
+        if not self.nominator.nodes():
+            self._tables.clear()
+            return None
+        priority = self.nominator.lowest_priority_from(pod.priority)
+        if priority is None:
+            return None
+        table = self._tables.get(priority)
+        if table is None:
+            table = self._tables[priority] = NominatedTable(self._nodes, self.nominator, priority)
+            if len(self._tables) > _KEPT_TABLES:
+                self._tables.popitem(last=False)
+        else:
+            self._tables.move_to_end(priority)
+        table.follow()
+        return table
+
+    def alone(self) -> ShadowTable:
+        """A table without nominated pods, up to date, to add those of one node at a time; restore it after use."""
+        if self._alone is None:
+            self._alone = ShadowTable(self._nodes)
+        self._alone.follow()
+        return self._alone
+
+
+def _is_countable(pod: PodInfo) -> bool:
+    """Whether the requests can be read: anybody can nominate a pod of their own by its status."""
+    try:
+        _ = pod.placed
+    except QuantityError:
+        return False
+    return True

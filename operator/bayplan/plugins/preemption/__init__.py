@@ -1,0 +1,1 @@
+"""What DefaultPreemption is made of: who may preempt, whom, on which node, at what price."""

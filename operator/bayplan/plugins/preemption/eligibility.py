@@ -1,0 +1,53 @@
+"""Whether a pod may preempt at all (upstream: defaultpreemption/default_preemption.go PodEligibleToPreemptOthers)."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.interface import Rejections
+from bayplan.framework.status import Code
+from bayplan.plugins.preemption.importance import VictimRule
+
+NEVER: Final = "not eligible due to preemptionPolicy=Never."
+TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
+
+
+def ineligible(
+    pod: PodInfo, nominated_node: str, nodes: NodeTable, rejections: Rejections, rule: VictimRule
+) -> str | None:
+    """Why `pod` may not preempt now, in kube-scheduler's words; None if it may."""
+    if pod.pod.spec.preemption_policy == "Never":
+        return NEVER
+    row = nodes.row(nominated_node) if nominated_node else None
+    if row is None or not nodes.exists[row]:
+        return None
+    if Code.UNSCHEDULABLE_AND_UNRESOLVABLE in rejections.codes[rejections.rows == row]:
+        return None
+    if any(is_preempted(each) and rule.allows(each, pod.priority) for each in nodes.pods[row].values()):
+        return TERMINATING
+    return None
+
+
+def is_preempted(pod: PodInfo) -> bool:
+    """Whether the pod terminates because a scheduler evicted it for another (upstream: podTerminatingByPreemption)."""
+    if pod.pod.metadata.deletion_timestamp is None:
+        return False
+    for condition in pod.pod.status.conditions or ():
+        if condition.type == "DisruptionTarget":
+            return condition.status == "True" and condition.reason == "PreemptionByScheduler"
+    return False
+
+
+def too_early(pod: PodInfo, delay: int, now: float) -> str | None:
+    """Why a pod that may preempt only `delay` seconds after its creation may not yet; None if it may."""
+    if not delay:
+        return None
+    try:
+        moment = datetime.fromisoformat(pod.pod.metadata.creation_timestamp or "")
+        created = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+    if now - created >= delay:
+        return None
+    return f"not eligible before preemptionDelaySeconds={delay} have passed since the pod was created."

@@ -1,0 +1,33 @@
+"""Which pods may be victims, and the order in which they are spared (upstream: util/utils.go MoreImportantPod)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.candidate import start_time
+
+
+def importance(pod: PodInfo) -> tuple[int, float]:
+    """Sorts the most important pod first: by priority, then by who has run longest."""
+    return -pod.priority, start_time(pod)
+
+
+@dataclass(frozen=True, slots=True)
+class VictimRule:
+    """Which pods a pod of some priority may have evicted: all of lower priority that have run long enough.
+
+    `minimum_runtime` is in seconds, 0 spares nobody; `now` gives seconds since the epoch.
+    """
+
+    minimum_runtime: int
+    now: Callable[[], float]
+
+    def allows(self, victim: PodInfo, priority: int) -> bool:
+        """Whether `victim` may be evicted now."""
+        return victim.priority < priority and (not self.minimum_runtime or self.ripe_at(victim) <= self.now())
+
+    def ripe_at(self, victim: PodInfo) -> float:
+        """From when on the pod has run long enough; never, as far as is known, for one that has not started."""
+        started = start_time(victim)
+        return started if started == inf else started + self.minimum_runtime

@@ -1,0 +1,117 @@
+"""Victims on many nodes at once, for filters that look at nothing but columns."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.cache.change_log import Rows
+from bayplan.cache.node_table import Column, NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.shadow_table import ShadowTable
+from bayplan.framework.interface import CycleState, Reads, Rejections
+from bayplan.plugins.preemption.budgets import Budgets
+from bayplan.plugins.preemption.importance import importance
+from bayplan.plugins.preemption.lower_priority import LowerPriorityPods
+from bayplan.plugins.preemption.plan import Plan, no_victim_needed
+
+Fits = NDArray[np.bool_]
+
+
+class ColumnTrial:
+    """As OneNodeTrial with the same results, but in step: all rows lose their pods, then each gets one back at a time.
+
+    Nominated pods stay counted all along: filters that read amounts reject a node no less for having more pods, so
+    the round without them would pass as well.
+    """
+
+    def __init__(
+        self, pod: PodInfo, rejections: Rejections, lower: LowerPriorityPods, budgets: Budgets, scratch: ShadowTable
+    ) -> None:
+        self._pod = pod
+        self._filters = rejections.filters
+        self._pre_filters = rejections.pre_filters
+        self._lower = lower
+        self._budgets = budgets
+        self._scratch = scratch
+        self._beside: NodeTable = scratch.source if rejections.nominated is None else rejections.nominated.table
+        self._state: CycleState = {}
+        self._reads_usage = [plugin for plugin in rejections.filters if plugin.reads is Reads.USAGE]
+
+    def screen(self, rows: Rows, reasons: Counter[str]) -> Fits:
+        """Take all possible victims off `rows` of the scratch table; which rows then fit, `(rows,) bool`.
+
+        What others fail of is counted in `reasons`. The caller restores the columns when it is done with the plans.
+        """
+        fits = np.ones(len(rows), dtype=np.bool_)
+        if not len(rows):
+            return fits
+        pod, scratch = self._pod, self._scratch
+        self._remove_all(rows)
+        for pre_filter in self._pre_filters:
+            pre_filter.pre_filter(self._state, pod, scratch)
+        for plugin in self._filters:
+            asked = np.flatnonzero(fits)
+            failing = asked[plugin.filter(self._state, pod, scratch, rows[asked]) != 0]
+            if not len(failing):
+                continue
+            fits[failing] = False
+            for reason in plugin.reasons(self._state, pod, scratch, rows[failing]):
+                if held := int(np.count_nonzero(reason.holds)):
+                    reasons[reason.text] += held
+        return fits
+
+    def plans(self, rows: Sequence[int]) -> dict[int, Plan]:
+        """The victims on rows that passed `screen`, which each may be asked about once."""
+        plans = {row: Plan(row) for row in rows}
+        if plans:
+            self._reprieve(list(plans.values()), np.array(rows, dtype=np.intp))
+        return plans
+
+    def _remove_all(self, rows: Rows) -> None:
+        scratch, beside, lower = self._scratch, self._beside, self._lower
+        for name, column in beside.requested.items():
+            scratch.amounts_of(name)[rows] = column[rows] - lower.freed(name, rows)
+        scratch.pod_count[rows] = beside.pod_count[rows] - lower.counts[rows]
+
+    def _reprieve(self, plans: Sequence[Plan], rows: Rows) -> None:
+        """Give every row its pods back, those that would violate budgets first, each unless the pod then fails."""
+        split = [self._budgets.split(self._lower.victims[plan.row]) for plan in plans]
+        orders = [[*violating, *others] if violating else others for violating, others in split]
+        lengths = np.array([len(order) for order in orders])
+        for step in range(int(lengths.max())):
+            at = np.flatnonzero(lengths > step)
+            pods = [orders[index][step] for index in at.tolist()]
+            amounts = dict(self._amounts(pods))
+            self._shift(rows[at], amounts, slice(None), 1)
+            refused = np.flatnonzero(~self._fit(rows[at]))
+            if not len(refused):
+                continue
+            self._shift(rows[at[refused]], amounts, refused, -1)
+            for index, pod in zip(at[refused].tolist(), (pods[each] for each in refused.tolist()), strict=True):
+                plans[index].victims.append(pod)
+                plans[index].violations += step < len(split[index][0])
+        for plan, (violating, _) in zip(plans, split, strict=True):
+            if violating:
+                plan.victims.sort(key=importance)
+            if not plan.victims:
+                plan.reasons = [no_victim_needed(self._scratch.names[plan.row])]
+
+    def _fit(self, rows: Rows) -> Fits:
+        fits = np.ones(len(rows), dtype=np.bool_)
+        for plugin in self._reads_usage:
+            fits &= plugin.filter(self._state, self._pod, self._scratch, rows) == 0
+        return fits
+
+    def _amounts(self, pods: Sequence[PodInfo]) -> Iterator[tuple[str, Column]]:
+        """What each of `pods` takes, by resource, `(pods,) int64`."""
+        taken = [pod.placed.amounts for pod in pods]
+        for name in set().union(*taken):
+            yield name, np.array([amounts.get(name, 0) for amounts in taken], dtype=np.int64)
+
+    def _shift(self, rows: Rows, amounts: dict[str, Column], which: "Rows | slice[None]", sign: int) -> None:
+        scratch = self._scratch
+        for name, column in amounts.items():
+            scratch.amounts_of(name)[rows] += sign * column[which]
+        scratch.pod_count[rows] += sign

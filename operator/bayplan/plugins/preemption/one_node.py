@@ -1,0 +1,59 @@
+"""Victims on one node, found pod by pod with any filters (upstream: default_preemption.go SelectVictimsOnNode)."""
+
+import numpy as np
+
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.shadow_table import ShadowTable
+from bayplan.framework.interface import Rejections
+from bayplan.framework.trial import Trial, failure_beside
+from bayplan.plugins.preemption.budgets import Budgets
+from bayplan.plugins.preemption.importance import importance
+from bayplan.plugins.preemption.lower_priority import LowerPriorityPods
+from bayplan.plugins.preemption.plan import Plan, no_victim_needed
+
+
+class OneNodeTrial:
+    """Removes all possible victims of a node on a scratch table, then spares as many as it can."""
+
+    def __init__(
+        self, pod: PodInfo, rejections: Rejections, lower: LowerPriorityPods, budgets: Budgets, scratch: ShadowTable
+    ) -> None:
+        self._pod = pod
+        self._rejections = rejections
+        self._lower = lower
+        self._budgets = budgets
+        self._scratch = scratch
+        self._trial: Trial | None = None
+
+    def plan(self, row: int) -> Plan:
+        """The victims on `row`, or why there are none; the scratch table is as before."""
+        if self._trial is None:
+            rejections = self._rejections
+            self._trial = Trial(self._pod, rejections.filters, rejections.pre_filters, self._scratch)
+        try:
+            return self._select(self._trial, row)
+        finally:
+            self._scratch.restore(np.array([row], dtype=np.intp))
+
+    def _select(self, trial: Trial, row: int) -> Plan:
+        scratch, seen = self._scratch, self._rejections.nominated
+        nominated = [] if seen is None else seen.others(row, self._pod)
+        possible = self._lower.victims[row]
+        for victim in possible:
+            scratch.remove_pod(victim, row)
+        plan = Plan(row)
+        failure = failure_beside(trial, nominated, row, explain=True)
+        if failure is not None:
+            plan.reasons = list(failure.reasons)
+            return plan
+        violating, others = self._budgets.split(possible)
+        for index, victim in enumerate([*violating, *others]):
+            scratch.place([victim], row)
+            if failure_beside(trial, nominated, row) is not None:
+                scratch.remove_pod(victim, row)
+                plan.victims.append(victim)
+                plan.violations += index < len(violating)
+        plan.victims.sort(key=importance)
+        if not plan.victims:
+            plan.reasons = [no_victim_needed(scratch.names[row])]
+        return plan

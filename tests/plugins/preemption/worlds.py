@@ -1,0 +1,66 @@
+"""A small full cluster in which to preempt."""
+
+from bayplan.api.objects import LabelSelector, Node, ObjectMeta, Pod
+from bayplan.api.workload_objects import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from bayplan.cache.cache import Cache
+from bayplan.cache.pod_info import PodInfo
+from bayplan.config.load import default_configuration
+from bayplan.plugins.registry import build_frameworks
+from bayplan.queue.nominator import Nominator
+from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
+
+NOW = 1_767_225_600.0 + 86_400.0
+"""A day after 2026-01-01T00:00:00Z."""
+
+
+class World:
+    """Nodes, pods on them, budgets and nominations, and the cycle that decides among them."""
+
+    def __init__(self, *objects: Node | Pod | PodDisruptionBudget, configuration=None) -> None:
+        self.cache = Cache()
+        self.nominator = Nominator()
+        self.now = NOW
+        (self.framework,) = build_frameworks(
+            configuration or default_configuration(),
+            self.cache.nodes,
+            self.cache.listers,
+            self.nominator,
+            lambda: self.now,
+        ).values()
+        self.cycle = SchedulingCycle(self.cache.nodes, self.nominator)
+        self.add(*objects)
+
+    def add(self, *objects: Node | Pod | PodDisruptionBudget) -> None:
+        for each in objects:
+            if isinstance(each, Node):
+                self.cache.set_node(each)
+            elif isinstance(each, Pod):
+                self.cache.set_pod(PodInfo(each))
+            else:
+                self.cache.listers.of(PodDisruptionBudget).set(each)
+
+    def schedule(self, pod: Pod | PodInfo, **options) -> Placement | FitError:
+        info = pod if isinstance(pod, PodInfo) else PodInfo(pod)
+        return self.cycle.schedule(info, self.framework, **options)
+
+    def preempt(self, pod: Pod | PodInfo) -> tuple[str | None, list[str]]:
+        """The nominated node and the names of the victims."""
+        outcome = self.schedule(pod)
+        assert isinstance(outcome, FitError)
+        return outcome.nominated_node_name, [victim.name for victim in outcome.victims]
+
+    def post_filter_message(self, pod: Pod | PodInfo) -> str:
+        outcome = self.schedule(pod)
+        assert isinstance(outcome, FitError)
+        assert outcome.victims == ()
+        return outcome.diagnosis.post_filter_message
+
+
+def make_budget(name="b", *, allowed=0, namespace="default", disrupted=(), **labels) -> PodDisruptionBudget:
+    return PodDisruptionBudget(
+        metadata=ObjectMeta(name=name, namespace=namespace),
+        spec=PodDisruptionBudgetSpec(selector=LabelSelector(match_labels=labels or None)),
+        status=PodDisruptionBudgetStatus(
+            disruptions_allowed=allowed, disrupted_pods=dict.fromkeys(disrupted, "2026-01-01T00:00:00Z")
+        ),
+    )
