@@ -127,6 +127,33 @@ def test_a_migrated_volume_is_reached_by_the_drivers_topology():
     assert scene.texts(scene.binding, pod_with("c")) == {}
 
 
+@pytest.mark.parametrize(
+    ("zones", "text"),
+    [
+        ("z0__z1", "zone in unexpected format, expected: {locale}-{region}-{zone}, got: z0"),
+        ("eu-1-a__us-1-a", "multiple or no regions gotten from zones, got: map[eu-1:{} us-1:{}]"),
+    ],
+)
+def test_a_regional_disk_in_no_region_fails_the_cycle_on_nodes_that_leave_it_to_the_driver(zones, text):
+    disk = {"gce_persistent_disk": GCEPersistentDiskSource("d"), "labels": {"topology.kubernetes.io/zone": zones}}
+    scene = VolumeScene(claim(volume="v", bound=True), volume("v", **disk), host("n1"))
+    assert scene.texts(scene.binding, pod_with("c")) == {}
+    scene.add(csi_node("n1", migrated="kubernetes.io/gce-pd"))
+    with pytest.raises(VolumeError) as caught:
+        scene.texts(scene.binding, pod_with("c"))
+    start = 'running "VolumeBinding" filter plugin: could not translate pv: failed to get region from zones: '
+    assert str(caught.value) == start + text
+
+
+def test_a_regional_disk_is_reached_in_all_its_zones():
+    zones = {"topology.kubernetes.io/zone": "eu-1-a__eu-1-b"}
+    disk = volume("v", gce_persistent_disk=GCEPersistentDiskSource("d"), labels=zones)
+    scene = VolumeScene(claim(volume="v", bound=True), disk)
+    for name, zone in (("n1", "eu-1-a"), ("n2", "eu-1-b"), ("n3", "eu-1-c")):
+        scene.add(host(name, **{"topology.gke.io/zone": zone}), csi_node(name, migrated="kubernetes.io/gce-pd"))
+    assert scene.texts(scene.binding, pod_with("c")) == {"n3": [CONFLICT]}
+
+
 def test_the_smallest_volume_that_fits_is_taken():
     scene = VolumeScene(host("n1"), host("n2"), claim(size="5Gi"), delayed_class())
     scene.add(volume("huge", on="n1", size="50Gi"), volume("fit", on="n1", size="5Gi"), volume("tiny", size="4Gi"))

@@ -108,6 +108,20 @@ def csi_volume_of_inline(volume: Volume) -> CSIVolume | None:
     return None
 
 
+def translation_problem(volume: PersistentVolume) -> str:
+    """Why the volume cannot be translated for its CSI driver, or ""; nodes that leave it to the driver need that."""
+    spec = volume.spec
+    if spec.aws_elastic_block_store is not None:
+        name = spec.aws_elastic_block_store.volume_id
+        if _aws_handle(name) is None:
+            return f"failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS volume ({name})"
+    elif spec.gce_persistent_disk is not None:
+        zones = _gce_zones(volume)
+        if len(zones) > 1 and (problem := _gce_problem(zones)):
+            return f"failed to get region from zones: {problem}"
+    return ""
+
+
 def is_migrated_on(plugin: str, csi_node: CSINode | None) -> bool:
     """Whether the kubelet of the node leaves an in-tree plugin's volumes to the CSI driver."""
     annotations = None if csi_node is None else csi_node.metadata.annotations
@@ -183,12 +197,29 @@ def _aws_handle(volume_id: str) -> str | None:
 
 
 def _gce_handle(volume: PersistentVolume, disk: str) -> str | None:
-    labels = volume.metadata.labels or {}
-    zones = (labels.get(_BETA_ZONE) or labels.get(_ZONE) or "").split(_ZONE_SEPARATOR)
+    zones = _gce_zones(volume)
     if len(zones) == 1:
         return f"projects/{_UNSPECIFIED}/zones/{zones[0] or _UNSPECIFIED}/disks/{disk}"
-    parts = [zone.split("-") for zone in zones]
-    regions = {"-".join(each[:2]) for each in parts}
-    if any(len(each) != 3 for each in parts) or len(regions) != 1:
+    if _gce_problem(zones):
         return None
-    return f"projects/{_UNSPECIFIED}/regions/{regions.pop()}/disks/{disk}"
+    region = "-".join(zones[0].split("-")[:2])
+    return f"projects/{_UNSPECIFIED}/regions/{region}/disks/{disk}"
+
+
+def _gce_zones(volume: PersistentVolume) -> list[str]:
+    labels = volume.metadata.labels or {}
+    return (labels.get(_BETA_ZONE) or labels.get(_ZONE) or "").split(_ZONE_SEPARATOR)
+
+
+def _gce_problem(zones: list[str]) -> str:
+    """Why the zones of a regional disk are in no region (upstream: gceGetRegionFromZones)."""
+    regions = set()
+    for zone in zones:
+        parts = zone.split("-")
+        if len(parts) != 3:
+            return f"zone in unexpected format, expected: {{locale}}-{{region}}-{{zone}}, got: {zone}"
+        regions.add("-".join(parts[:2]))
+    if len(regions) == 1:
+        return ""
+    shown = " ".join(f"{region}:{{}}" for region in sorted(regions))
+    return f"multiple or no regions gotten from zones, got: map[{shown}]"

@@ -32,7 +32,7 @@ from bayplan.plugins.volume_claims import (
     volume_class,
 )
 from bayplan.plugins.volume_matching import NO_VOLUME, Choice, choose_volumes, requested_storage
-from bayplan.plugins.volume_migration import in_tree_plugin, is_migrated_on, migrated_node_affinity
+from bayplan.plugins.volume_migration import in_tree_plugin, is_migrated_on, migrated_node_affinity, translation_problem
 from bayplan.plugins.volume_reach import NodeReach, Places
 
 _Mask = NDArray[np.bool_]
@@ -106,7 +106,7 @@ class VolumeSearch:
         """What each row says to the pod's claims (upstream: FindPodVolumes).
 
         Raises:
-            VolumeError: a claim cannot be read, or its class is gone.
+            VolumeError: a claim cannot be read, its class is gone, or its volume cannot be translated.
         """
         reach = NodeReach(self._index, nodes, rows)
         conflict, missing = self._check_bound(claims.bound, reach, nodes, rows)
@@ -148,11 +148,13 @@ class VolumeSearch:
             if volume is None:
                 return conflict, ~conflict
             usable = np.zeros(len(rows), dtype=np.bool_)
-            usable[self._usable_at(volume, reach, nodes, rows)] = True
+            usable[self._usable_at(volume, reach, nodes, rows, ~conflict)] = True
             conflict |= ~usable
         return conflict, np.zeros(len(rows), dtype=np.bool_)
 
-    def _usable_at(self, volume: PersistentVolume, reach: NodeReach, nodes: NodeTable, rows: Rows) -> Places:
+    def _usable_at(
+        self, volume: PersistentVolume, reach: NodeReach, nodes: NodeTable, rows: Rows, open_rows: _Mask
+    ) -> Places:
         places = reach.of_affinity(volume.spec.node_affinity)
         plugin = in_tree_plugin(volume)
         if plugin is None:
@@ -161,6 +163,8 @@ class VolumeSearch:
         migrated: _Mask = np.array(
             [is_migrated_on(plugin, self._csi_nodes.get(names[row])) for row in rows.tolist()], dtype=np.bool_
         )
+        if (migrated & open_rows).any() and (problem := translation_problem(volume)):
+            raise VolumeError(f"could not translate pv: {problem}")
         there = reach.of_affinity(migrated_node_affinity(volume, plugin))
         return np.concatenate([places[~migrated[places]], there[migrated[there]]])
 
