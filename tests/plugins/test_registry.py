@@ -37,6 +37,10 @@ def test_the_default_profile_runs_kube_schedulers_order_and_weights():
         "NodeAffinity",
         "NodePorts",
         "NodeResourcesFit",
+        "VolumeRestrictions",
+        "NodeVolumeLimits",
+        "VolumeBinding",
+        "VolumeZone",
         "InterPodAffinity",
         "NodeDeclaredFeatures",
     ]
@@ -47,6 +51,10 @@ def test_the_default_profile_runs_kube_schedulers_order_and_weights():
         "NodeAffinity",
         "NodePorts",
         "NodeResourcesFit",
+        "VolumeRestrictions",
+        "NodeVolumeLimits",
+        "VolumeBinding",
+        "VolumeZone",
         "InterPodAffinity",
         "NodeDeclaredFeatures",
     ]
@@ -54,6 +62,7 @@ def test_the_default_profile_runs_kube_schedulers_order_and_weights():
         "TaintToleration",
         "NodeAffinity",
         "NodeResourcesFit",
+        "VolumeBinding",
         "InterPodAffinity",
         "NodeResourcesBalancedAllocation",
     ]
@@ -61,6 +70,7 @@ def test_the_default_profile_runs_kube_schedulers_order_and_weights():
         ("TaintToleration", 3),
         ("NodeAffinity", 2),
         ("NodeResourcesFit", 1),
+        ("VolumeBinding", 1),
         ("InterPodAffinity", 2),
         ("NodeResourcesBalancedAllocation", 1),
         ("ImageLocality", 1),

@@ -93,11 +93,14 @@ def test_every_profile_refuses_and_files_the_pod_under_the_missing_plugins():
     scene = Scene(make_node("a"), make_node("b"))
     framework = build_framework(default_profile(), scene.cache.nodes, scene.index)
     cycle = SchedulingCycle(scene.cache.nodes)
-    result = cycle.schedule(PodInfo(make_pod(volumes=[CLAIM])), framework)
-    assert isinstance(result, FitError)
-    assert result.message == (
-        "0/2 nodes are available: "
-        "pod has a persistent volume claim, which bayplan does not schedule yet (VolumeBinding)."
+    devices = make_pod()
+    devices = msgspec.structs.replace(
+        devices, spec=msgspec.structs.replace(devices.spec, resource_claims=[PodResourceClaim(name="gpu")])
     )
-    assert result.diagnosis.rejector_plugins == {"VolumeBinding"}
+    result = cycle.schedule(PodInfo(devices), framework)
+    assert isinstance(result, FitError)
+    assert result.message.startswith(
+        "0/2 nodes are available: pod has resource claims, which bayplan does not schedule yet (DynamicResources)."
+    )
+    assert result.diagnosis.rejector_plugins == {"DynamicResources"}
     assert isinstance(cycle.schedule(PodInfo(make_pod()), framework), Placement)
