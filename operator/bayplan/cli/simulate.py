@@ -63,11 +63,14 @@ def simulate(
     from bayplan.simulate.simulator import Simulator  # noqa: PLC0415
 
     try:
-        simulator = Simulator(_configuration(config, scheduler_name))
+        configuration = _configuration(config, scheduler_name)
+        simulator = Simulator(configuration)
         objects = read_cluster(cluster)
     except (ConfigurationError, ClusterFileError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(_BAD_INPUT) from None
+    if configuration.extenders:
+        typer.echo("extenders are not called in a simulation: decisions are those of the plugins alone", err=True)
     for skipped in objects.skipped:
         typer.echo(f"{skipped.source}: pod {skipped.namespace}/{skipped.name} skipped: {skipped.message}", err=True)
     simulator.add(objects)

@@ -1,11 +1,19 @@
 """Extenders: decoding and validation (staging kube-scheduler/config/v1/types.go, validation.go validateExtenders)."""
 
+from dataclasses import replace
 from datetime import timedelta
 
-from bayplan.config.errors import FieldError, child, invalid, item
+from bayplan.config.errors import FieldError, child, forbidden, invalid, item
 from bayplan.config.fields import INT64, Fields, required_name
 from bayplan.config.label_names import validate_extended_resource_name
-from bayplan.config.types import Extender, ExtenderManagedResource, ExtenderTLSConfig
+from bayplan.config.types import (
+    Extender,
+    ExtenderManagedResource,
+    ExtenderTLSConfig,
+    NodeResourcesFitArgs,
+    Profile,
+    SchedulerConfiguration,
+)
 
 
 def decode_extender(fields: Fields) -> Extender:
@@ -54,6 +62,39 @@ def validate_extenders(extenders: tuple[Extender, ...]) -> list[FieldError]:
         found = f"found {binders} extenders implementing bind"
         errors.append(invalid("extenders", found, "only one extender can implement bind"))
     return errors
+
+
+def unsupported_verbs(extenders: tuple[Extender, ...]) -> list[FieldError]:
+    """What the extenders are to do that this version does not ask them for."""
+    return [
+        forbidden(child(item("extenders", index), "preemptVerb"), "is not implemented in this version of bayplan")
+        for index, extender in enumerate(extenders)
+        if extender.preempt_verb
+    ]
+
+
+def leave_to_extenders(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
+    """The configuration with NodeResourcesFit ignoring what extenders want it to (upstream: buildExtenders).
+
+    Their resources take the place of `ignoredResources` in every profile, as in kube-scheduler.
+    """
+    ignored = tuple(
+        resource.name
+        for extender in configuration.extenders
+        for resource in extender.managed_resources
+        if resource.ignored_by_scheduler
+    )
+    if not ignored:
+        return configuration
+
+    def changed(profile: Profile) -> Profile:
+        args = profile.plugin_config.get("NodeResourcesFit")
+        if not isinstance(args, NodeResourcesFitArgs):
+            args = NodeResourcesFitArgs()
+        config = {**profile.plugin_config, "NodeResourcesFit": replace(args, ignored_resources=ignored)}
+        return replace(profile, plugin_config=config)
+
+    return replace(configuration, profiles=tuple(changed(profile) for profile in configuration.profiles))
 
 
 def _tls_config(fields: Fields) -> ExtenderTLSConfig:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 from bayplan.api.credentials import Credentials
 from bayplan.cache.cache import Cache
@@ -31,6 +32,9 @@ from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_handlers import PendingPodEvents
 from bayplan.scheduler.event_recorder import EventRecorder
+from bayplan.scheduler.extended_cycle import ExtendedCycle, pod_from_api
+from bayplan.scheduler.extender_binder import ExtenderBinder
+from bayplan.scheduler.extender_client import make_clients
 from bayplan.scheduler.observer import WatchState
 from bayplan.scheduler.scheduler import Scheduler
 from bayplan.server.health import HealthChecks
@@ -79,6 +83,7 @@ class App:
         self._client = measured_client(credentials, connection.qps, connection.burst, self.metrics)
         # Events have a rate limit of their own, as in kube-scheduler, so that they never hold up a bind.
         self._events_client = measured_client(credentials, connection.qps, connection.burst, self.metrics)
+        self._extenders = make_clients(configuration.extenders)
         self._dispatcher = Dispatcher(self._client, self._events_client)
         recorder = EventRecorder(
             emit=self._dispatcher.send, now=lambda: datetime.now(UTC), hostname=socket.gethostname()
@@ -123,22 +128,31 @@ class App:
         return self._watches.states()
 
     def _scheduler(self, frameworks: Mapping[str, Framework], recorder: EventRecorder) -> Scheduler:
-        binder = Binder(
+        binds = next((each for each in self._extenders if each.spec.bind_verb), None)
+        make_binder = Binder if binds is None else partial(ExtenderBinder, extender=binds, assumed=self.cache.pod)
+        binder = make_binder(
             self._client,
             node_exists=self.cache.has_node,
             confirmed_node=self.cache.confirmed_node,
             on_ambiguous=self.metrics.bind_ambiguous,
         )
+        cycle = SchedulingCycle(self.cache.nodes, self.queue.nominator, observe=self.metrics.extension_point)
         return Scheduler(
             cache=self.cache,
             queue=self.queue,
-            cycle=SchedulingCycle(self.cache.nodes, self.queue.nominator, observe=self.metrics.extension_point),
+            cycle=cycle,
             frameworks=frameworks,
             dispatcher=self._dispatcher,
             binder=binder,
             recorder=recorder,
             observer=self.metrics,
+            extended=self._extended(cycle),
         )
+
+    def _extended(self, cycle: SchedulingCycle) -> ExtendedCycle | None:
+        if not self._extenders:
+            return None
+        return ExtendedCycle(cycle, self.cache.nodes, self._extenders, pod_from_api(self._client))
 
     def _intake_resync(self, names: Collection[str]) -> IntakeResync:
         return IntakeResync(
@@ -209,6 +223,8 @@ class App:
         await self._operator.join(_OPERATOR_SECONDS)
         await self._client.close()
         await self._events_client.close()
+        for extender in self._extenders:
+            await extender.close()
         await self._server.stop()
 
     def _spawn(self, name: str, work: Awaitable[None]) -> None:

@@ -23,10 +23,13 @@ from bayplan.framework.interface import (
     ScorePlugin,
 )
 from bayplan.framework.status import SUCCESS, Status
-from bayplan.queue.cluster_event import EventRegistration
+from bayplan.queue.cluster_event import WILDCARD, EventRegistration
 from bayplan.queue.queueing_hints import GateRejection, QueueProfile
 
 _UNSIGNED: tuple[int, Hashable] = (-1, None)
+EXTENDER = "Extender"
+"""The name that pods rejected by an extender wait under (upstream: framework/types.go ExtenderName)."""
+
 _serials = count()
 
 
@@ -47,6 +50,8 @@ class Framework:
 
         # Pods keep their signatures under this number; unlike an id it is never used again.
         self._serial = next(_serials)
+        self.extended = False
+        """Whether extenders take part: the pods they reject are woken by every event."""
         self.profile_name = profile.scheduler_name
         self.percentage_of_nodes_to_score = profile.percentage_of_nodes_to_score
         self.pre_enqueue: Sequence[PreEnqueuePlugin] = at("pre_enqueue")
@@ -110,8 +115,11 @@ class Framework:
 
     def registrations(self) -> dict[str, Sequence[EventRegistration]]:
         """Which cluster events each plugin wants its rejected pods to be woken by."""
-        return {
+        registrations = {
             name: plugin.events_to_register()
             for name, plugin in self.plugins.items()
             if isinstance(plugin, EnqueueExtensions)
         }
+        if self.extended:
+            registrations[EXTENDER] = [EventRegistration(WILDCARD)]
+        return registrations

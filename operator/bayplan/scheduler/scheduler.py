@@ -15,6 +15,8 @@ from bayplan.scheduler.binding_cycle import BindingCycle
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
+from bayplan.scheduler.extended_cycle import ExtendedCycle
+from bayplan.scheduler.extender_wire import ExtenderError
 from bayplan.scheduler.failure import FailureHandler
 from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.pod_conditions import PodConditions
@@ -49,10 +51,12 @@ class Scheduler:
         observer: SchedulerObserver,
         clock: Callable[[], float] = time.monotonic,
         strict_profiles: frozenset[str] = frozenset(),
+        extended: ExtendedCycle | None = None,
     ) -> None:
         self._cache = cache
         self._queue = queue
         self._cycle = cycle
+        self._extended = extended
         self._frameworks = frameworks
         self._dispatcher = dispatcher
         self._recorder = recorder
@@ -108,7 +112,9 @@ class Scheduler:
             self._news.clear()
             self._queue.flush(self._clock())
             self._recorder.sweep()
-            if self._dispatcher.jobs_in_flight < _MAX_BINDS_IN_FLIGHT and self._schedule_slice():
+            if self._dispatcher.jobs_in_flight < _MAX_BINDS_IN_FLIGHT and (
+                self._schedule_slice() if self._extended is None else await self._schedule_extended(self._extended)
+            ):
                 # Enough for now, with more to do: everything else on the loop gets its turn.
                 if self._clock() - swept >= _SWEEP_SECONDS:
                     swept = self._clock()
@@ -129,6 +135,31 @@ class Scheduler:
                 return self._queue.has_ready()
         return False
 
+    async def _schedule_extended(self, extended: ExtendedCycle) -> bool:
+        """Decide one pod with the extenders' help; True if pods are left that could be decided now."""
+        queued = self._queue.pop()
+        if queued is None:
+            return False
+        if self._skips(queued):
+            return self._queue.has_ready()
+        started = self._clock()
+        framework = self._frameworks[queued.profile]
+        try:
+            outcome = await extended.schedule(queued.pod_info, framework)
+        except ExtenderError as error:
+            self._failures.fail(queued, str(error), started, error=True)
+        except Exception as error:  # noqa: BLE001  logged and told by _broke
+            self._broke(queued, error, started)
+        else:
+            # While extenders were asked all may have to end, or the pod may have been deleted, or bound by others.
+            if self._stopping:
+                return False
+            if self._queue.get(queued.uid) is None or self._cache.node_of(queued.uid) is not None:
+                self._queue.done(queued.uid)
+            else:
+                self._follow_up(queued, framework, outcome, started)
+        return self._queue.has_ready()
+
     async def _sleep(self) -> None:
         self._preemption.sweep()
         deadline = self._queue.next_deadline()
@@ -141,28 +172,46 @@ class Scheduler:
 
     def schedule_one(self, queued: QueuedPodInfo) -> None:
         """Run one scheduling cycle for a popped pod and start what follows from it."""
-        pod = queued.pod_info
+        if self._skips(queued):
+            return
         started = self._clock()
+        framework = self._frameworks[queued.profile]
+        try:
+            outcome = self._cycle.schedule(queued.pod_info, framework)
+        except Exception as error:  # noqa: BLE001  logged and told by _broke
+            self._broke(queued, error, started)
+            return
+        self._follow_up(queued, framework, outcome, started)
+
+    def _skips(self, queued: QueuedPodInfo) -> bool:
+        """Whether the pod is not to be scheduled after all: it is going away, or on a node already."""
+        pod = queued.pod_info
         if pod.pod.metadata.deletion_timestamp is not None:
             self._recorder.failed_scheduling(pod, f"skip schedule deleting pod: {pod.key}")
             self._queue.done(pod.uid)
-            return
+            return True
         if self._cache.node_of(pod.uid) is not None:
             self._queue.done(pod.uid)
+            return True
+        return False
+
+    def _follow_up(
+        self, queued: QueuedPodInfo, framework: Framework, outcome: Placement | FitError, started: float
+    ) -> None:
+        """Start the bind, or make room, or let the pod wait."""
+        self._observer.algorithm(self._clock() - started)
+        if isinstance(outcome, FitError):
+            self._no_fit(queued, framework, outcome, started)
             return
-        framework = self._frameworks[queued.profile]
         try:
-            outcome = self._cycle.schedule(pod, framework)
-            self._observer.algorithm(self._clock() - started)
-            if isinstance(outcome, Placement):
-                self._binding.start(queued, framework, outcome.node_name, started)
-                return
-        except Exception as error:
-            # Whatever a hostile pod makes a plugin do must not take the other pods down with it.
-            logger.exception("scheduling cycle failed pod=%r", pod.key)
-            self._failures.fail(queued, str(error) or type(error).__name__, started, error=True)
-            return
-        self._no_fit(queued, framework, outcome, started)
+            self._binding.start(queued, framework, outcome.node_name, started)
+        except Exception as error:  # noqa: BLE001  logged and told by _broke
+            self._broke(queued, error, started)
+
+    def _broke(self, queued: QueuedPodInfo, error: Exception, started: float) -> None:
+        """Whatever a hostile pod makes a plugin do must not take the other pods down with it."""
+        logger.error("scheduling cycle failed pod=%r", queued.pod_info.key, exc_info=error)
+        self._failures.fail(queued, str(error) or type(error).__name__, started, error=True)
 
     def _no_fit(self, queued: QueuedPodInfo, framework: Framework, outcome: FitError, started: float) -> None:
         """Make room for the pod where that was found possible; otherwise it waits for an event."""
