@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
-from tests.builders import make_container, make_node, make_pod, make_term
+from tests.builders import make_container, make_node, make_pod, make_selector, make_term
 
 from bayplan.api.objects import (
     ContainerStatus,
@@ -135,7 +135,21 @@ WISHES = [make_term(text) for text in ("zone In a", "disk Exists", "size Gt 3", 
 WISHES += [make_term(), make_term(fields=["metadata.name In n1"])]
 PINS = [make_term(fields=[f"metadata.name In n{i}"]) for i in range(4)]
 SELECTORS = [{"zone": "a"}, {"zone": "b", "disk": "ssd"}, {"none": "x"}]
-UNSUPPORTED = ["soft", "claim", "spread", "anti-affinity"]
+UNSUPPORTED = ["soft", "spread", "anti-affinity"]
+
+
+def _spread_constraints() -> st.SearchStrategy[TopologySpreadConstraint]:
+    return st.builds(
+        TopologySpreadConstraint,
+        max_skew=_few([1, 2, 5]),
+        topology_key=_few(["zone", "zone", "disk", "kubernetes.io/hostname"]),
+        when_unsatisfiable=_few(["DoNotSchedule", "ScheduleAnyway", "ScheduleAnyway"]),
+        # The pods here have no labels.
+        label_selector=_few([make_selector("app DoesNotExist"), make_selector("app DoesNotExist"), LabelSelector()]),
+        min_domains=_few([None, 3]),
+        node_taints_policy=_few([None, "Honor"]),
+    )
+
 
 FEATURES: dict[str, st.SearchStrategy[Any]] = {
     "preferred": st.lists(st.tuples(_few([7, 1, 100, 0]), _few(WISHES)), min_size=1, max_size=3),
@@ -152,6 +166,7 @@ FEATURES: dict[str, st.SearchStrategy[Any]] = {
     "overhead": st.just({"cpu": "250m"}),
     "pod_level": _few([{"cpu": "2", "memory": "16Gi"}, {PAGES: "32Mi"}]),
     "node_selector": _few(SELECTORS),
+    "spread": st.lists(_spread_constraints(), min_size=1, max_size=3),
     "node_affinity": st.one_of(st.lists(terms(), max_size=2), st.lists(_few(PINS), min_size=1, max_size=3)),
 }
 """What a pod may have beyond containers, as arguments of `make_pod`."""

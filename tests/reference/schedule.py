@@ -7,6 +7,7 @@ from tests.reference import filters, inter_pod_affinity, scores, topology_spread
 from tests.reference.filters import UNRESOLVABLE, Host, Verdict
 
 from bayplan.cache.pod_info import PodInfo
+from bayplan.config.plugin_args import default_args
 from bayplan.config.plugin_sets import expand_plugins
 from bayplan.config.types import PluginEntry, Profile
 from bayplan.plugins.registry import IN_TREE, in_tree_extends
@@ -98,7 +99,12 @@ def _verdict(plugin: str, pod: PodInfo, host: Host, hosts: Sequence[Host], profi
         "NodeResourcesFit": lambda: filters.node_resources_fit(pod, host, args),
         "InterPodAffinity": lambda: inter_pod_affinity.verdict(pod, host, hosts, {}),
         "PodTopologySpread": lambda: topology_spread.verdict(pod, host, hosts),
-    }[plugin]()
+    }.get(plugin, _nothing)()
+
+
+def _nothing() -> Verdict:
+    """What plugins say that the generated pods give no cause to speak."""
+    return None
 
 
 def _score(
@@ -134,7 +140,7 @@ def _raw_scores(
     if plugin == "PodTopologySpread":
         return topology_spread.scores(pod, feasible, hosts)
     if plugin == "InterPodAffinity":
-        weight = args.hard_pod_affinity_weight
+        weight = (args or default_args(plugin)).hard_pod_affinity_weight
         if not any(inter_pod_affinity.raw_scores(pod, hosts, hosts, {}, hard_weight=weight)):
             return None
         return inter_pod_affinity.raw_scores(pod, feasible, hosts, {}, hard_weight=weight)
@@ -144,8 +150,8 @@ def _raw_scores(
         "NodeResourcesFit": lambda host: scores.node_resources_fit(pod, host, args),
         "NodeResourcesBalancedAllocation": lambda host: scores.balanced_allocation(pod, host, args),
         "ImageLocality": lambda host: scores.image_locality(pod, host, hosts),
-    }[plugin]
-    return [score(host) for host in feasible]
+    }.get(plugin)
+    return None if score is None else [score(host) for host in feasible]
 
 
 def _message(decision: Decision, count: int) -> str:
