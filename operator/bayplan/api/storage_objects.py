@@ -213,10 +213,9 @@ class CSINode(Struct, frozen=True):
 
 
 class CSIDriverSpec(Struct, frozen=True):
-    """Whether a driver publishes capacities, and whether nodes without it must be avoided."""
+    """Whether a driver publishes capacities."""
 
     storage_capacity: bool | None = None
-    prevent_pod_scheduling_if_missing: bool | None = None
 
 
 class CSIDriver(Struct, frozen=True):
