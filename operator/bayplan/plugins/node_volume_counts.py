@@ -68,6 +68,10 @@ class AttachedVolumes:
             found |= self._of_claim(claim)
         return found | _inline(pod)
 
+    def most_on_row(self, nodes: NodeTable, row: int) -> int:
+        """A number that the volumes on a row, attachments included, do not exceed; found without looking them up."""
+        return self._in_use.count(nodes, row) + len(self.by_attachment(nodes.names[row]))
+
     def on_row(self, nodes: NodeTable, row: int) -> set[CSIVolume]:
         """The volumes of the pods on a row.
 

@@ -30,6 +30,7 @@ from bayplan.queue.cluster_event import (
 )
 
 _EXCEEDED = "node(s) exceed max volume count"
+_NO_LIMITS: dict[str, int] = {}
 
 
 class NodeVolumeLimits:
@@ -45,6 +46,8 @@ class NodeVolumeLimits:
     def __init__(self, nodes: NodeTable, listers: Listers) -> None:
         self._csi_nodes = listers.of(CSINode)
         self._attached = AttachedVolumes(nodes, listers)
+        self._by_node: dict[str, dict[str, int]] = {}
+        self._limits_at = -1
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
         return None if _has_counted_volumes(pod) else ()
@@ -63,7 +66,12 @@ class NodeVolumeLimits:
         drivers = {volume.driver for volume in wanted}
         for place, row in enumerate(rows.tolist()):
             limits = self._limits(nodes.names[row])
-            if not any(driver in limits for driver in drivers):
+            limited = drivers & limits.keys()
+            if not limited:
+                continue
+            # Most nodes are far from their limit, and counting what could be there at most shows it.
+            most = len(wanted) + self._attached.most_on_row(nodes, row)
+            if most <= min(limits[driver] for driver in limited):
                 continue
             used = self._attached.on_row(nodes, row)
             new = {volume for volume in wanted if volume not in used}
@@ -97,8 +105,10 @@ class NodeVolumeLimits:
         )
 
     def _limits(self, node_name: str) -> dict[str, int]:
-        csi_node = self._csi_nodes.get(node_name)
-        return {} if csi_node is None else _limits_of(csi_node)
+        if self._limits_at != self._csi_nodes.version:
+            self._limits_at = self._csi_nodes.version
+            self._by_node = {key: _limits_of(each) for key, each in self._csi_nodes.objects.items()}
+        return self._by_node.get(node_name, _NO_LIMITS)
 
 
 def _limits_of(csi_node: CSINode) -> dict[str, int]:
