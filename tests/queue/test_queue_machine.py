@@ -1,5 +1,6 @@
 """The queue against a model that does everything the slow and obvious way."""
 
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from math import floor
 
@@ -58,6 +59,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.alive: dict[str, Expected] = {}
         self.flying: dict[str, Expected] = {}
         self.gone: set[str] = set()
+        self.nominated: dict[str, str] = {}
         self.names = 0
 
     def places(self, *places: Place) -> dict[str, QueuedPodInfo]:
@@ -103,9 +105,10 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(uid=consumes(known))
     def delete(self, uid):
-        self.queue.delete(uid)
-        self.alive.pop(uid, None)
-        self.gone.add(uid)
+        with self.room_left_by(uid, to=None):
+            self.queue.delete(uid)
+            self.alive.pop(uid, None)
+            self.gone.add(uid)
 
     # Attempts.
 
@@ -156,10 +159,54 @@ class QueueMachine(RuleBasedStateMachine):
     def bind(self, queued):
         if queued is None:
             return
-        self.queue.done(queued.uid)
-        del self.flying[queued.uid]
-        self.alive.pop(queued.uid, None)
-        self.gone.add(queued.uid)
+        with self.room_left_by(queued.uid, to=None):
+            self.queue.done(queued.uid)
+            del self.flying[queued.uid]
+            self.alive.pop(queued.uid, None)
+            self.gone.add(queued.uid)
+
+    # Nominations.
+
+    @contextmanager
+    def room_left_by(self, uid, *, to, wake=False):
+        """A nomination that ends or moves wakes pods of its priority or lower, itself only if asked, and no others."""
+        left = self.nominated.get(uid) not in (None, to)
+        ceiling = self.alive[uid].pod.priority if uid in self.alive else None
+        waiting = self.places(Place.UNSCHEDULABLE)
+        yield
+        if to is None:
+            self.nominated.pop(uid, None)
+        else:
+            self.nominated[uid] = to
+
+        def hears(other):
+            return left and self.alive[other].pod.priority <= ceiling and (wake or other != uid)
+
+        for other, queued in waiting.items():
+            if other in self.alive:
+                helped = hears(other) and self.alive[other].helped_by(ASSIGNED_POD_DELETE, frozenset())
+                assert (queued.place is not Place.UNSCHEDULABLE) == helped
+        for other, expected in self.flying.items():
+            if other in self.alive and hears(other):
+                expected.missed.append((ASSIGNED_POD_DELETE, frozenset()))
+
+    @rule(uid=known, node=st.sampled_from(["n1", "n2"]))
+    def nominate(self, uid, node):
+        if uid in self.alive:
+            with self.room_left_by(uid, to=node):
+                self.queue.nominate(self.alive[uid].pod, node)
+
+    @rule(uid=known, wake=st.booleans())
+    def withdraw(self, uid, wake):
+        with self.room_left_by(uid, to=None, wake=wake):
+            self.queue.withdraw(uid, wake=wake)
+
+    @rule(uid=known, node=st.sampled_from(["n1", "n2"]))
+    def place(self, uid, node):
+        with self.room_left_by(uid, to=None) if self.nominated.get(uid) != node else nullcontext():
+            self.queue.placed(uid, node)
+            if self.nominated.get(uid) == node:
+                del self.nominated[uid]
 
     # The world.
 
@@ -231,6 +278,13 @@ class QueueMachine(RuleBasedStateMachine):
             for plugin in queued.rejector_plugins:
                 expected[plugin, "bayplan"] = expected.get((plugin, "bayplan"), 0) + 1
         assert self.scene.tally.current() == expected
+
+    @invariant()
+    def nominations_are_those_of_living_pods_with_their_newest_object(self):
+        nominator = self.queue.nominator
+        found = {pod.uid: node for node in nominator.nodes() for pod in nominator.nominated_pods_for_node(node)}
+        assert found == self.nominated
+        assert all(nominator.get(uid) is self.alive[uid].pod for uid in found)
 
     @invariant()
     def events_are_kept_only_for_pods_in_flight(self):

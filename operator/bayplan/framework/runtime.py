@@ -111,7 +111,7 @@ class Framework:
             status = self.run_pre_enqueue(pod)
             return None if status.ok else GateRejection(status.plugin, status.message)
 
-        return QueueProfile(pre_enqueue, self.registrations())
+        return QueueProfile(pre_enqueue, self.registrations(), self.signature)
 
     def registrations(self) -> dict[str, Sequence[EventRegistration]]:
         """Which cluster events each plugin wants its rejected pods to be woken by."""

@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -32,11 +32,13 @@ class QueueProfile:
     """What the queue needs of a scheduling profile.
 
     `pre_enqueue` says what holds a pod back, None if nothing does. `registrations` are the events each plugin
-    wants to hear of for the pods it rejected; a gating plugin must register the event that ends its gate.
+    wants to hear of for the pods it rejected; a gating plugin must register the event that ends its gate. Pods with
+    the same `shape` get the same answers of all hints about nodes; a pod whose shape is None is like no other.
     """
 
     pre_enqueue: Callable[[PodInfo], GateRejection | None]
     registrations: Mapping[str, Sequence[EventRegistration]]
+    shape: Callable[[PodInfo], Hashable] = lambda pod: None
 
     def gate(self, pod: PodInfo) -> GateRejection | None:
         """What holds the pod back, None if nothing does; a gate that cannot answer holds it."""
@@ -145,6 +147,41 @@ def judge(queued: QueuedPodInfo, happening: Happening, failures: Counter[str]) -
         if not queued.pending_plugins:
             break
     return verdict
+
+
+class Verdicts:
+    """What one event does to many waiting pods, without asking the same twice.
+
+    Hints about nodes look at nothing of a pod but what filters look at, so pods of one shape that the same plugins
+    rejected share a verdict; hints about other objects may look at names and labels too.
+    """
+
+    __slots__ = ("_failures", "_happening", "_known", "_profiles")
+
+    def __init__(self, happening: Happening, profiles: Mapping[str, QueueProfile]) -> None:
+        self._happening = happening
+        self._profiles = profiles
+        self._failures: Counter[str] = Counter()
+        self._known: dict[Hashable, Requeue] = {}
+
+    def of(self, queued: QueuedPodInfo) -> Requeue:
+        """As `judge`."""
+        shape = self._shape(queued)
+        if shape is None:
+            return judge(queued, self._happening, self._failures)
+        key = (queued.profile, queued.rejector_plugins, queued.pending_plugins, shape)
+        verdict = self._known.get(key)
+        if verdict is None:
+            verdict = self._known[key] = judge(queued, self._happening, self._failures)
+        return verdict
+
+    def _shape(self, queued: QueuedPodInfo) -> Hashable:
+        if self._happening.event.resource is not EventResource.NODE:
+            return None
+        try:
+            return self._profiles[queued.profile].shape(queued.pod_info)
+        except Exception:  # noqa: BLE001  a pod nobody can read is like no other; its next attempt reports why
+            return None
 
 
 def judge_missed(queued: QueuedPodInfo, missed: Iterable[Happening]) -> Requeue:

@@ -20,7 +20,7 @@ from bayplan.queue.observer import NoObserver, QueueObserver
 from bayplan.queue.places import Places
 from bayplan.queue.pod_change import unschedulable_pod_changes
 from bayplan.queue.queued_pod import NO_PLUGINS, Place, QueuedPodInfo
-from bayplan.queue.queueing_hints import Audiences, Happening, QueueProfile, Requeue, judge, judge_missed
+from bayplan.queue.queueing_hints import Audiences, Happening, QueueProfile, Requeue, Verdicts, judge, judge_missed
 
 BACKOFF_COMPLETE = "BackoffComplete"
 POP_FROM_BACKOFF_Q = "PopFromBackoffQ"
@@ -269,14 +269,14 @@ class SchedulingQueue:
             for queued in self._places.waiting.rejected():
                 self._requeue(queued, Requeue.AFTER_BACKOFF, event.label)
             return
-        failures: Counter[str] = Counter()
+        verdicts = Verdicts(happening, self._profiles)
         for profile, plugins in happening.audience.items():
             for queued in self._places.waiting.waiting_for(profile, plugins):
                 if queued.gating_plugin is not None and queued.gating_plugin not in plugins:
                     continue
                 if not happening.concerns(queued.pod_info):
                     continue
-                verdict = judge(queued, happening, failures)
+                verdict = verdicts.of(queued)
                 if verdict is not Requeue.SKIP:
                     self._requeue(queued, verdict, event.label)
 

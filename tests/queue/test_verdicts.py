@@ -1,0 +1,103 @@
+"""Pods of one shape share what hints about nodes say, and nothing else."""
+
+from collections import Counter
+from itertools import product
+
+from tests.builders import make_node, make_pod
+from tests.queue.scene import info
+
+from bayplan.cache.cache import Cache
+from bayplan.cache.pod_info import PodInfo
+from bayplan.config.load import default_configuration
+from bayplan.plugins.registry import build_frameworks
+from bayplan.queue.cluster_event import (
+    ASSIGNED_POD_DELETE,
+    NODE_ADD,
+    NODE_LABEL,
+    NODE_TAINT,
+    EventRegistration,
+    EventResource,
+    QueueingHint,
+)
+from bayplan.queue.queued_pod import Place, QueuedPodInfo
+from bayplan.queue.queueing_hints import Audiences, QueueProfile, Requeue, Verdicts, judge
+
+
+class Asked:
+    """A profile whose hints remember the pods they were asked about; red pods are helped."""
+
+    def __init__(self, shape=lambda pod: pod.pod.metadata.labels["colour"]):
+        self.pods = []
+        wishes = [EventRegistration(event, self._hint) for event in (NODE_ADD, ASSIGNED_POD_DELETE)]
+        profile = QueueProfile(lambda pod: None, {"A": wishes, "B": wishes}, shape)
+        self.profiles = {"bayplan": profile}
+
+    def _hint(self, pod, old, new):
+        self.pods.append(pod.name)
+        return QueueingHint.QUEUE if pod.pod.metadata.labels["colour"] == "red" else QueueingHint.SKIP
+
+    def verdicts(self, event, *pods):
+        verdicts = Verdicts(Audiences(self.profiles).happening(event, None, None), self.profiles)
+        return [verdicts.of(pod) is Requeue.AFTER_BACKOFF for pod in pods]
+
+
+def waiting(name, colour="red", rejectors=("A",)):
+    queued = QueuedPodInfo(info(name, colour=colour), timestamp=0.0, sequence=0)
+    queued.rejector_plugins = frozenset(rejectors)
+    queued.place = Place.UNSCHEDULABLE
+    return queued
+
+
+def test_pods_of_one_shape_and_the_same_rejectors_are_asked_about_once():
+    asked = Asked()
+    pods = [waiting("a"), waiting("b"), waiting("c", "blue"), waiting("d", "blue"), waiting("e", rejectors=("B",))]
+    assert asked.verdicts(NODE_ADD, *pods) == [True, True, False, False, True]
+    assert asked.pods == ["a", "c", "e"]
+
+
+def test_pods_without_a_shape_are_asked_about_one_by_one():
+    asked = Asked(shape=lambda pod: None)
+    assert asked.verdicts(NODE_ADD, waiting("a"), waiting("b")) == [True, True]
+    assert asked.pods == ["a", "b"]
+
+
+def test_a_pod_whose_shape_cannot_be_told_is_asked_about_alone():
+    def shape(pod):
+        raise ValueError("unreadable")
+
+    asked = Asked(shape)
+    assert asked.verdicts(NODE_ADD, waiting("a"), waiting("b")) == [True, True]
+    assert asked.pods == ["a", "b"]
+
+
+def test_hints_about_pods_may_look_at_names_so_nothing_is_shared():
+    asked = Asked()
+    assert asked.verdicts(ASSIGNED_POD_DELETE, waiting("a"), waiting("b")) == [True, True]
+    assert asked.pods == ["a", "b"]
+
+
+def test_in_tree_hints_about_nodes_treat_pods_of_one_shape_alike():
+    cache = Cache()
+    (framework,) = build_frameworks(default_configuration(), cache.nodes, cache.listers).values()
+    profile = framework.queue_profile()
+    audiences = Audiences({"bayplan": profile})
+    variants = ({"cpu": "2"}, {"cpu": "9"}, {"node_selector": {"zone": "a"}}, {"tolerations": ["x:NoSchedule"]})
+    nodes = [None, make_node("n", cpu="4"), make_node("n", cpu="1", labels={"zone": "a"}, taints=["x:NoSchedule"])]
+    verdicts = set()
+    for fields, old, new, event in product(variants, nodes, nodes[1:], (NODE_ADD, NODE_LABEL, NODE_TAINT)):
+        first = PodInfo(make_pod("a", uid="a", **fields))
+        other = PodInfo(
+            make_pod("b", uid="b", priority=7, labels={"app": "x"}, created="2025-01-01T00:00:00Z", **fields)
+        )
+        assert profile.shape(first) == profile.shape(other) is not None
+        for plugin in profile.registrations:
+            pair = []
+            for pod in (first, other):
+                queued = QueuedPodInfo(pod, timestamp=0.0, sequence=0)
+                queued.rejector_plugins = frozenset({plugin})
+                happening = audiences.happening(event, old, new)
+                assert happening.event.resource is EventResource.NODE
+                pair.append(judge(queued, happening, Counter()))
+            assert pair[0] is pair[1]
+            verdicts.add((plugin, pair[0]))
+    assert len({plugin for plugin, _ in verdicts}) < len(verdicts), "no plugin said both yes and no"
