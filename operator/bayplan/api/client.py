@@ -6,7 +6,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import msgspec
 from pyreqwest.client import Client, ClientBuilder
@@ -54,20 +54,6 @@ def decode_status(body: bytes) -> tuple[str, str]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return "", body[:200].decode("utf-8", errors="replace").strip()
     return status.reason, status.message
-
-
-def path_segment(name: str) -> str:
-    """Return `name` quoted as exactly one path segment of a URL.
-
-    Names of nodes come from users by way of spec.nodeName and can hold anything.
-
-    Raises:
-        ValueError: for "", "." and ".." (which URL normalisation would swallow) and for text that is not
-        Unicode.
-    """
-    if name in {"", ".", ".."}:
-        raise ValueError(f"{name!r} cannot be the name of an object")
-    return quote(name, safe="")
 
 
 class ApiClient:
@@ -289,5 +275,4 @@ __all__ = [
     "UnreachableError",
     "decode_status",
     "parse_retry_after",
-    "path_segment",
 ]

@@ -101,7 +101,15 @@ def _check_size(objects: "ClusterObjects", simulator: "Simulator", *, explain: b
 
 def _print_tables(simulator: "Simulator", *, explain: bool) -> None:
     from bayplan.scheduler.cycle import Placement  # noqa: PLC0415
-    from bayplan.simulate.tables import Printer, pod_row, print_explanation, print_pods, print_summary  # noqa: PLC0415
+    from bayplan.simulate.report import preemption  # noqa: PLC0415
+    from bayplan.simulate.tables import (  # noqa: PLC0415
+        Printer,
+        pod_row,
+        print_explanation,
+        print_pods,
+        print_preemption,
+        print_summary,
+    )
 
     printer = Printer(sys.stdout)
     rows = []
@@ -111,6 +119,8 @@ def _print_tables(simulator: "Simulator", *, explain: bool) -> None:
         if outcome is not None and outcome.trace is not None:
             chosen = outcome.node_name if isinstance(outcome, Placement) else None
             print_explanation(printer, decision.pod, outcome.trace, chosen)
+            if not isinstance(outcome, Placement) and outcome.candidates:
+                print_preemption(printer, decision.pod, preemption(outcome.candidates))
     report = simulator.report()
     tried = {row[0] for row in rows}
     for pod in report.pods:

@@ -23,6 +23,7 @@ from bayplan.config.types import (
     DEFAULT_SCHEDULER_NAME,
     KIND,
     PLUGIN_SET_KEYS,
+    DefaultPreemptionArgs,
     Extender,
     ExtenderManagedResource,
     ExtenderTLSConfig,
@@ -37,6 +38,10 @@ from bayplan.config.types import (
     ScoringStrategy,
     ScoringStrategyType,
 )
+
+_UPSTREAM_PREEMPTION = ("min_candidate_nodes_percentage", "min_candidate_nodes_absolute")
+_OWN_PREEMPTION = ("pdb_policy", "minimum_runtime_seconds", "preemption_delay_seconds")
+"""The fields that stand under `bayplan.io`."""
 
 _KEYS: Final[Mapping[str, str]] = {"enable_https": "enableHTTPS"}
 _REDACTED: Final = "REDACTED"
@@ -118,6 +123,11 @@ class _Writer:
             plain = self._changes(args, NodeResourcesFitArgs(), skip=("scoring_strategy",))
             if self._full or args.scoring_strategy != ScoringStrategy():
                 plain["scoringStrategy"] = self._strategy(args.scoring_strategy)
+            return plain
+        if isinstance(args, DefaultPreemptionArgs):
+            plain = self._changes(args, DefaultPreemptionArgs(), skip=_OWN_PREEMPTION)
+            if own := self._changes(args, DefaultPreemptionArgs(), skip=_UPSTREAM_PREEMPTION):
+                plain["bayplan.io"] = own
             return plain
         return self._changes(args, type(args)())
 

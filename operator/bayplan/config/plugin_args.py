@@ -18,6 +18,7 @@ from bayplan.config.types import (
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
+    PDBPolicy,
     PluginArgs,
     PodTopologySpreadArgs,
     PodTopologySpreadDefaulting,
@@ -29,6 +30,8 @@ from bayplan.config.types import (
 )
 
 _MAX_SCORE: Final = 10
+_OWN: Final = "bayplan.io"
+"""The field of a plugin's arguments under which bayplan's additions stand."""
 
 
 @cache
@@ -244,9 +247,14 @@ def _dynamic_resources(fields: Fields) -> DynamicResourcesArgs:
 def _default_preemption(fields: Fields) -> DefaultPreemptionArgs:
     percentage, absolute = "minCandidateNodesPercentage", "minCandidateNodesAbsolute"
     given_percentage, given_absolute = fields.integer(percentage), fields.integer(absolute)
+    with fields.nested(_OWN) as own:
+        policy, runtime, delay = _own_preemption_args(own)
     args = DefaultPreemptionArgs(
         10 if given_percentage is None else given_percentage,
         100 if given_absolute is None else given_absolute,
+        policy,
+        runtime,
+        delay,
     )
     if not 0 <= args.min_candidate_nodes_percentage <= 100:
         fields.errors.append(invalid(fields.at(percentage), given_percentage, "not in valid range [0, 100]"))
@@ -256,6 +264,23 @@ def _default_preemption(fields: Fields) -> DefaultPreemptionArgs:
         fields.errors.append(invalid(fields.at(percentage), 0, f"cannot be zero at the same time as {absolute}"))
         fields.errors.append(invalid(fields.at(absolute), 0, f"cannot be zero at the same time as {percentage}"))
     return args
+
+
+def _own_preemption_args(fields: Fields) -> tuple[PDBPolicy, int, int]:
+    """What bayplan adds to DefaultPreemption."""
+    name = fields.string("pdbPolicy") or PDBPolicy.PREFER
+    supported = [each.value for each in PDBPolicy]
+    if name not in supported:
+        fields.errors.append(unsupported(fields.at("pdbPolicy"), name, supported))
+        name = PDBPolicy.PREFER
+
+    def seconds(field: str) -> int:
+        given = fields.integer(field) or 0
+        if given < 0:
+            fields.errors.append(invalid(fields.at(field), given, "not in valid range [0, inf)"))
+        return given
+
+    return PDBPolicy(name), seconds("minimumRuntimeSeconds"), seconds("preemptionDelaySeconds")
 
 
 _DECODERS: Final[Mapping[str, Callable[[Fields], PluginArgs]]] = {

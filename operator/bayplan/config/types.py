@@ -135,6 +135,15 @@ class DynamicResourcesArgs:
     """How long devices may take to be ready; at least 1 s."""
 
 
+class PDBPolicy(StrEnum):
+    """What disruption budgets mean to preemption."""
+
+    PREFER = "Prefer"
+    """Nodes without violations come first, as in kube-scheduler."""
+    STRICT = "Strict"
+    """Nodes where a budget would be violated are left alone."""
+
+
 @dataclass(frozen=True, slots=True)
 class DefaultPreemptionArgs:
     """Arguments of DefaultPreemption; the larger of both numbers of nodes is searched."""
@@ -143,6 +152,12 @@ class DefaultPreemptionArgs:
     """Per cent of the nodes that are searched for victims, 0..100."""
     min_candidate_nodes_absolute: int = 100
     """Number of nodes that are searched for victims, 0 or more; not both zero."""
+    pdb_policy: PDBPolicy = PDBPolicy.PREFER
+    """What disruption budgets mean to preemption; bayplan's own, as are the next two."""
+    minimum_runtime_seconds: int = 0
+    """Pods that started less than this ago are no victims, 0 or more."""
+    preemption_delay_seconds: int = 0
+    """Pods created less than this ago do not preempt, 0 or more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,8 +84,6 @@ def choose(candidates: Sequence[Candidate]) -> Candidate:
 
 def deciding_criterion(chosen: Candidate, other: Candidate) -> str:
     """The first of CRITERIA by which `chosen` is better than `other`."""
-    ranks = ((*each.price, each.latest_start) for each in (chosen, other))
-    for text, ours, theirs in zip(CRITERIA, *ranks, strict=False):
-        if ours != theirs:
-            return text
-    return CRITERIA[-1]
+    ours, theirs = ((*each.price, each.latest_start) for each in (chosen, other))
+    differ = (text for text, mine, yours in zip(CRITERIA, ours, theirs, strict=False) if mine != yours)
+    return next(differ, CRITERIA[-1])

@@ -70,7 +70,7 @@ class Evaluation:
         change = self._follower.follow()
         everything = change.everything
         if everything or self._asks_every_cycle:
-            everything |= self._pre_score(pod)
+            everything |= self._pre_score(pod, anew=everything)
         if everything:
             self._start_over()
             rows = node_rows = self._nodes.rows()
@@ -111,12 +111,15 @@ class Evaluation:
             result[entry.name] = entry.weight * entry.normalised(self._state, pod, self._nodes, rows, peak)
         return result
 
-    def _pre_score(self, pod: PodInfo) -> bool:
-        """Ask the PreScore plugins; True if other scores are in force than last time."""
+    def _pre_score(self, pod: PodInfo, *, anew: bool) -> bool:
+        """Ask the PreScore plugins, unless `anew` only those that read the cluster; True if other scores count now."""
         before, self._skipped = self._skipped, set()
         feasible = np.flatnonzero(self.feasible)
         for plugin in self._framework.pre_scores:
-            if plugin.pre_score(self._state, pod, self._nodes, feasible).code is Code.SKIP:
+            if not anew and pre_reads(plugin) is not Reads.CLUSTER:
+                if plugin.name in before:
+                    self._skipped.add(plugin.name)
+            elif plugin.pre_score(self._state, pod, self._nodes, feasible).code is Code.SKIP:
                 self._skipped.add(plugin.name)
         return before != self._skipped
 

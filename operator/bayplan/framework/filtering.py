@@ -9,12 +9,24 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import RowFollower
-from bayplan.framework.interface import CycleState, FilterPlugin, PreFilterPlugin, PreScorePlugin, Reads, Rejections
+from bayplan.framework.interface import (
+    CycleState,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Reads,
+    Rejections,
+)
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Codes, Diagnosis, Status
 
 _PASSED = -1
 """In `rejected_by`: no filter rejected the row."""
+
+
+class FilterError(RuntimeError):
+    """A filter could not answer about a node, which leaves the pod's cycle without an outcome."""
 
 
 class Filtering:
@@ -29,6 +41,7 @@ class Filtering:
         self._nodes = nodes
         self._state = state
         self._asks_every_cycle = any(pre_reads(plugin) is Reads.CLUSTER for plugin in framework.pre_filters)
+        self._pre_filtered: dict[str, PreFilterResult] = {}
         self._follower = RowFollower(nodes)
         self._filters: list[FilterPlugin] = []
         self._codes: NDArray[np.int8] = np.zeros((0, 0), dtype=np.int8)
@@ -51,7 +64,7 @@ class Filtering:
         change = self._follower.follow()
         everything = change.everything
         if everything or self._asks_every_cycle:
-            everything |= self._pre_filter(pod)
+            everything |= self._pre_filter(pod, anew=everything)
             self._diagnosis = None
         if everything:
             self._start_over()
@@ -72,10 +85,26 @@ class Filtering:
             # Reduced over whole columns when most rows are asked about, as copying some out takes longer.
             most = 2 * len(touched) > self._nodes.capacity
             codes = np.bitwise_or.reduce(self._codes if most else self._codes[:, touched], axis=0)
-            passed = (codes[touched] if most else codes) == 0
+            codes = codes[touched] if most else codes
+            if int(codes.max()) >= Code.ERROR:
+                self._raise_error(pod, touched)
+            passed = codes == 0
             if self._allowed is not None:
                 passed &= self._allowed[touched]
             self._feasible[touched] = passed
+
+    def _raise_error(self, pod: PodInfo, rows: Rows) -> None:
+        """End the cycle if a filter could not answer about a row that no filter before it rejects."""
+        if self._allowed is not None:
+            rows = rows[self._allowed[rows]]
+        codes = self._codes[:, rows]
+        first = (codes != 0).argmax(axis=0)
+        erring = np.flatnonzero(codes[first, np.arange(len(rows))] == Code.ERROR)
+        if len(erring):
+            index, row = int(first[erring[0]]), rows[erring[:1]]
+            plugin = self._filters[index]
+            texts = [each.text for each in plugin.reasons(self._state, pod, self._nodes, row) if each.holds[0]]
+            raise FilterError(f'running "{plugin.name}" filter plugin: {", ".join(texts)}')
 
     def take_spread(self) -> bool:
         """Whether, since the last call, rows may have changed that no log names; the answer is forgotten."""
@@ -170,10 +199,11 @@ class Filtering:
         names = {plugin.name for plugin in filters}
         return tuple(plugin for plugin in self._framework.pre_filters if plugin.name in names)
 
-    def _pre_filter(self, pod: PodInfo) -> bool:
+    def _pre_filter(self, pod: PodInfo, *, anew: bool) -> bool:
         """Ask the PreFilter plugins: they may reject the pod, narrow the search, or switch their filter off.
 
-        True if what they say differs from last time, so that every row must be asked again.
+        Unless `anew`, those that do not read the cluster are not asked again, and said what they said. True if the
+        outcome differs from last time, so that every row must be asked again.
         """
         before = (self.rejection, self._narrowed_to, self._filters)
         self.rejection = None
@@ -181,7 +211,9 @@ class Filtering:
         self._narrowed_by = []
         skipped: set[str] = set()
         for plugin in self._framework.pre_filters:
-            result = plugin.pre_filter(self._state, pod, self._nodes)
+            kept = None if anew or pre_reads(plugin) is Reads.CLUSTER else self._pre_filtered.get(plugin.name)
+            result = kept or plugin.pre_filter(self._state, pod, self._nodes)
+            self._pre_filtered[plugin.name] = result
             status = result.status
             if status.code is Code.SKIP:
                 skipped.add(plugin.name)

@@ -8,13 +8,13 @@ from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.listers import Lister
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.config.types import DefaultPreemptionArgs
+from bayplan.config.types import DefaultPreemptionArgs, PDBPolicy
 from bayplan.framework.candidate import choose
 from bayplan.framework.interface import CycleState, PostFilterResult, Rejections
 from bayplan.framework.status import SUCCESS, Code, Diagnosis, Status
 from bayplan.plugins.preemption.budgets import Budgets
 from bayplan.plugins.preemption.dry_run import DryRun, potential_rows
-from bayplan.plugins.preemption.eligibility import ineligible
+from bayplan.plugins.preemption.eligibility import ineligible, too_early
 from bayplan.plugins.preemption.importance import VictimRule
 from bayplan.queue.nominator import Nominator
 
@@ -39,14 +39,18 @@ class DefaultPreemption:
     ) -> None:
         self._args = args
         self._nominator = nominator
-        self._rule = VictimRule(0, clock)
-        self._dry_run = DryRun(nodes, Budgets(budgets), self._rule)
+        self._clock = clock
+        self._rule = VictimRule(args.minimum_runtime_seconds, clock)
+        strict = args.pdb_policy is PDBPolicy.STRICT
+        self._dry_run = DryRun(nodes, Budgets(budgets), self._rule, strict=strict)
 
     def post_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable, rejections: Rejections
     ) -> PostFilterResult:
         nominated = self._nominator.nominated_node(pod.uid) or pod.pod.status.nominated_node_name
-        reason = ineligible(pod, nominated, nodes, rejections, self._rule)
+        reason = ineligible(pod, nominated, nodes, rejections) or too_early(
+            pod, self._args.preemption_delay_seconds, self._clock()
+        )
         if reason is not None:
             return PostFilterResult(Status(Code.UNSCHEDULABLE, (f"preemption: {reason}",)))
         count = len(potential_rows(rejections))

@@ -80,8 +80,10 @@ class VolumeBinding:
         return PreFilterResult(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (problem,)))
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
-        rejected = self._find(state, pod, nodes, rows).rejected
-        return rejected * np.int8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+        found = self._find(state, pod, nodes, rows)
+        codes = found.rejected * np.int8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+        codes[found.untranslated] = Code.ERROR
+        return codes
 
     def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
         found = self._find(state, pod, nodes, rows)
@@ -90,6 +92,7 @@ class VolumeBinding:
             Reason(_NO_MATCH, found.no_match),
             Reason(_NO_SPACE, found.no_space),
             Reason(_VOLUME_MISSING, found.volume_missing),
+            Reason(found.problem, found.untranslated),
         ]
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:

@@ -57,6 +57,10 @@ class NodeVolumes:
     no_match: _Mask
     no_space: _Mask
     volume_missing: _Mask
+    untranslated: _Mask
+    """Where a bound volume cannot be named in the words of its driver, which is an error."""
+    problem: str
+    """What that error is."""
     choices: list[Choice]
     provisions: list[tuple[PersistentVolumeClaim, _Mask]]
 
@@ -106,10 +110,10 @@ class VolumeSearch:
         """What each row says to the pod's claims (upstream: FindPodVolumes).
 
         Raises:
-            VolumeError: a claim cannot be read, its class is gone, or its volume cannot be translated.
+            VolumeError: a claim cannot be read, or its class is gone.
         """
         reach = NodeReach(self._index, nodes, rows)
-        conflict, missing = self._check_bound(claims.bound, reach, nodes, rows)
+        conflict, missing, untranslated, problem = self._check_bound(claims.bound, reach, nodes, rows)
         no_match = np.zeros(len(rows), dtype=np.bool_)
         to_match: list[PersistentVolumeClaim] = []
         # Which rows still need a volume made, by claim, in the order they are looked at.
@@ -127,7 +131,7 @@ class VolumeSearch:
         choices = choose_volumes(to_match, self._of_class, reach, len(rows))
         to_provision += [(choice.claim, choice.chosen == NO_VOLUME) for choice in choices]
         provisions, unmade, no_space = self._check_provisions(to_provision, ~no_match, reach)
-        return NodeVolumes(conflict, no_match | unmade, no_space, missing, choices, provisions)
+        return NodeVolumes(conflict, no_match | unmade, no_space, missing, untranslated, problem, choices, provisions)
 
     def _waits_for_pod(self, claim: PersistentVolumeClaim) -> bool:
         class_name = claim_class(claim)
@@ -140,31 +144,42 @@ class VolumeSearch:
 
     def _check_bound(
         self, claims: Sequence[PersistentVolumeClaim], reach: NodeReach, nodes: NodeTable, rows: Rows
-    ) -> tuple[_Mask, _Mask]:
-        """Where a bound volume cannot be used, and where it does not exist; the first claim with trouble tells."""
-        conflict = np.zeros(len(rows), dtype=np.bool_)
+    ) -> tuple[_Mask, _Mask, _Mask, str]:
+        """Where a bound volume cannot be used, does not exist, or cannot be translated, and why it cannot.
+
+        On each row the first claim with trouble tells.
+        """
+        conflict, missing, untranslated = (np.zeros(len(rows), dtype=np.bool_) for _ in range(3))
+        problem = ""
         for claim in claims:
             volume = self._assumed.volumes.get(claim.spec.volume_name)
             if volume is None:
-                return conflict, ~conflict
+                missing = ~(conflict | untranslated)
+                break
+            migrated = self._migrated(volume, nodes, rows)
+            if trouble := translation_problem(volume) if migrated.any() else "":
+                problem = problem or f"could not translate pv: {trouble}"
+                untranslated |= migrated & ~conflict
             usable = np.zeros(len(rows), dtype=np.bool_)
-            usable[self._usable_at(volume, reach, nodes, rows, ~conflict)] = True
-            conflict |= ~usable
-        return conflict, np.zeros(len(rows), dtype=np.bool_)
+            usable[self._usable_at(volume, reach, migrated)] = True
+            conflict |= ~usable & ~untranslated
+        return conflict, missing, untranslated, problem
 
-    def _usable_at(
-        self, volume: PersistentVolume, reach: NodeReach, nodes: NodeTable, rows: Rows, open_rows: _Mask
-    ) -> Places:
+    def _migrated(self, volume: PersistentVolume, nodes: NodeTable, rows: Rows) -> _Mask:
+        """Where the kubelet leaves an in-tree volume to its driver."""
+        plugin = in_tree_plugin(volume)
+        if plugin is None:
+            return np.zeros(len(rows), dtype=np.bool_)
+        names = nodes.names
+        return np.array(
+            [is_migrated_on(plugin, self._csi_nodes.get(names[row])) for row in rows.tolist()], dtype=np.bool_
+        )
+
+    def _usable_at(self, volume: PersistentVolume, reach: NodeReach, migrated: _Mask) -> Places:
         places = reach.of_affinity(volume.spec.node_affinity)
         plugin = in_tree_plugin(volume)
         if plugin is None:
             return places
-        names = nodes.names
-        migrated: _Mask = np.array(
-            [is_migrated_on(plugin, self._csi_nodes.get(names[row])) for row in rows.tolist()], dtype=np.bool_
-        )
-        if (migrated & open_rows).any() and (problem := translation_problem(volume)):
-            raise VolumeError(f"could not translate pv: {problem}")
         there = reach.of_affinity(migrated_node_affinity(volume, plugin))
         return np.concatenate([places[~migrated[places]], there[migrated[there]]])
 

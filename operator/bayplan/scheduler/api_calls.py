@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from bayplan.api.client import path_segment
 from bayplan.api.objects import PodCondition
+from bayplan.api.paths import path_segment
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import Binding
 

@@ -13,6 +13,8 @@ from bayplan.api.quantity import QuantityError, nano
 from bayplan.api.storage_objects import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass
 from bayplan.api.workload_objects import Namespace
 from bayplan.cache.listers import NamedObject
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.candidate import start_time
 from bayplan.simulate.match_label_keys import merged_affinity, merged_constraints
 
 DEFAULT_NAMESPACE: Final = "default"
@@ -134,6 +136,11 @@ def created_at(pod: Pod) -> float:
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         raise AdmissionError(f"metadata.creationTimestamp: {text[:64]!a} is not a time") from None
+
+
+def latest_times(pod: PodInfo) -> tuple[float, ...]:
+    """When the pod was created and when it started, in seconds since the epoch, as far as it says so."""
+    return tuple(each for each in (created_at(pod.pod), start_time(pod)) if each != float("inf"))
 
 
 def _check_name(name: str, path: str = "metadata.name") -> None:

@@ -1,8 +1,13 @@
 """What a simulation says, in the shape that `-o json` writes."""
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from math import inf
+
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from bayplan.framework.candidate import CRITERIA, Candidate, choose, deciding_criterion
 from bayplan.scheduler.trace import Trace
 from bayplan.simulate.cluster import SkippedPod
 
@@ -20,10 +25,35 @@ class NodeVerdict(_Reported):
     score: int
 
 
+class PreemptionCandidate(_Reported):
+    """A node where evictions would help, by the criteria that candidates are compared by, in their order."""
+
+    node: str
+    victims: list[str]
+    """As namespace/name, the most important first."""
+    num_pdb_violations: int = msgspec.field(name="numPDBViolations")
+    highest_victim_priority: int
+    priority_sum: int
+    """Over the victims, each priority plus 2^31."""
+    num_victims: int
+    earliest_start_time: str | None
+    """When the longest running victim of the highest priority started; none if it has not."""
+    worse_by: str | None
+    """The first criterion by which the chosen node is better; none for that node itself."""
+
+
+class Preemption(_Reported):
+    """The nodes that preemption compared, the one it chose, and the criterion that settled it."""
+
+    candidates: list[PreemptionCandidate]
+    chosen: str
+    why: str
+
+
 class Attempt(_Reported):
     """One scheduling attempt: `node` when the pod was placed, `message` when it was not.
 
-    `nodes` is there only when an explanation was asked for.
+    `nodes` and, after a preemption, `preemption` are there only when an explanation was asked for.
     """
 
     node: str | None
@@ -33,6 +63,7 @@ class Attempt(_Reported):
     message: str | None
     feasible_nodes: int
     nodes: dict[str, NodeVerdict] | UnsetType = UNSET
+    preemption: Preemption | UnsetType = UNSET
 
 
 class PodReport(_Reported):
@@ -74,6 +105,8 @@ class Summary(_Reported):
     scheduled: int
     unschedulable: int
     gated: int
+    preempted: int
+    """Pods that were evicted to make room, whether they had a node to begin with or got one here."""
     skipped: list[SkippedPod]
     ignored_kinds: dict[str, int]
     allocation: dict[str, Allocation]
@@ -100,3 +133,27 @@ def verdicts(trace: Trace) -> dict[str, NodeVerdict]:
         name: NodeVerdict(verdict.rejected_by, verdict.reasons, verdict.scores, verdict.score)
         for name, verdict in trace.items()
     }
+
+
+def preemption(candidates: Sequence[Candidate]) -> Preemption:
+    """How preemption chose among `candidates`, as it is reported; there is at least one."""
+    chosen = choose(candidates)
+    worse_by = [None if each is chosen else deciding_criterion(chosen, each) for each in candidates]
+    compared = [_compared(each, text) for each, text in zip(candidates, worse_by, strict=True)]
+    settled = max((CRITERIA.index(text) for text in worse_by if text is not None), default=None)
+    why = "no other node would fit after evictions" if settled is None else CRITERIA[settled]
+    return Preemption(compared, chosen.node_name, why)
+
+
+def _compared(candidate: Candidate, worse_by: str | None) -> PreemptionCandidate:
+    start = candidate.latest_start
+    return PreemptionCandidate(
+        node=candidate.node_name,
+        victims=[victim.key for victim in candidate.victims],
+        num_pdb_violations=candidate.pdb_violations,
+        highest_victim_priority=candidate.highest_priority,
+        priority_sum=candidate.priority_sum,
+        num_victims=len(candidate.victims),
+        earliest_start_time=None if start == inf else f"{datetime.fromtimestamp(start, UTC):%Y-%m-%dT%H:%M:%SZ}",
+        worse_by=worse_by,
+    )

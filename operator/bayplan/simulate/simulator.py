@@ -13,14 +13,15 @@ from bayplan.cache.listers import Lister, NamedObject
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.plugins.registry import build_frameworks
-from bayplan.queue.cluster_event import ASSIGNED_POD_ADD
+from bayplan.queue.cluster_event import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE
+from bayplan.queue.nominator import Nominator
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
-from bayplan.simulate.admission import created_at
+from bayplan.simulate.admission import created_at, latest_times
 from bayplan.simulate.cluster import ClusterObjects, SkippedPod
 from bayplan.simulate.cluster_use import cluster_use
-from bayplan.simulate.report import Attempt, PodReport, Report, Summary, verdicts
+from bayplan.simulate.report import Attempt, PodReport, Report, Summary, preemption, verdicts
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +45,8 @@ class Decision:
         if isinstance(outcome, Placement):
             return Attempt(outcome.node_name, None, [], None, outcome.feasible_nodes, nodes)
         victims = [victim.key for victim in outcome.victims]
-        return Attempt(None, outcome.nominated_node_name, victims, outcome.message, 0, nodes)
+        compared = UNSET if outcome.trace is None or not outcome.candidates else preemption(outcome.candidates)
+        return Attempt(None, outcome.nominated_node_name or None, victims, outcome.message, 0, nodes, compared)
 
 
 @dataclass(slots=True)
@@ -62,8 +64,9 @@ class Simulator:
     """Schedules the pending pods among the objects it is given, one decision a time, as `bayplan run` would.
 
     Time stands still in the queue: pods are ordered by their own creation times, nothing backs off, and a pod that
-    did not fit is tried again only when a placement made room for it. So the same objects always give the same
-    report, but for the measured times, which `clock` (seconds) gives.
+    did not fit is tried again only when a placement or an eviction made room for it. Victims of preemption are gone
+    at once, as if their grace were over. It is the latest time that any pod names. So the same objects always give
+    the same report, but for the measured times, which `clock` (seconds) gives.
 
     Raises:
         ConfigurationError: a profile's plugin sets do not work out.
@@ -75,15 +78,21 @@ class Simulator:
         self._clock = clock
         self._seconds = 0.0
         self.cache = Cache()
-        self._frameworks = build_frameworks(configuration, self.cache.nodes, self.cache.listers)
-        self._cycle = SchedulingCycle(self.cache.nodes)
+        self._moment = 0.0
+        nominator = Nominator()
+        self._frameworks = build_frameworks(
+            configuration, self.cache.nodes, self.cache.listers, nominator, lambda: self._moment
+        )
+        self._cycle = SchedulingCycle(self.cache.nodes, nominator)
         self._now = 0.0
         first = next(iter(self._frameworks.values()))
         self.queue = SchedulingQueue(
             clock=lambda: self._now,
             profiles={name: framework.queue_profile() for name, framework in self._frameworks.items()},
             sort_key=first.queue_sort.sort_key,
+            nominator=nominator,
         )
+        self._evicted: set[str] = set()
         self._given = _Given()
         self._pending: list[PodInfo] = []
         self._reports: dict[str, PodReport] = {}
@@ -102,6 +111,7 @@ class Simulator:
             given.ignored_kinds[kind] = given.ignored_kinds.get(kind, 0) + count
         waiting: list[PodInfo] = []
         for pod in objects.pods:
+            self._moment = max([self._moment, *latest_times(pod)])
             if is_finished(pod.pod):
                 given.finished += 1
             elif pod.pod.spec.node_name:
@@ -178,10 +188,35 @@ class Simulator:
             for plugin in framework.reserves:
                 plugin.reserve({}, pod, outcome.node_name)
             self.queue.done(pod.uid)
+            self.queue.nominator.delete(pod.uid)
             self.queue.move_all(ASSIGNED_POD_ADD, None, pod)
         else:
+            self._settle_nomination(pod, outcome)
             self.queue.add_unschedulable(queued, rejector_plugins=outcome.diagnosis.rejector_plugins, error=False)
+            for victim in outcome.victims:
+                self._evict(victim, pod)
         return Decision(pod, outcome)
+
+    def _settle_nomination(self, pod: PodInfo, outcome: FitError) -> None:
+        nominator, node_name = self.queue.nominator, outcome.nominated_node_name
+        if node_name is None:
+            return
+        if not node_name:
+            nominator.delete(pod.uid)
+            return
+        nominator.add(pod, node_name)
+        # Pods of lower priority cannot count on this node any more (upstream: executor.go prepareCandidate).
+        for other in nominator.nominated_pods_for_node(node_name):
+            if other.priority < pod.priority:
+                nominator.delete(other.uid)
+
+    def _evict(self, victim: PodInfo, preemptor: PodInfo) -> None:
+        self.cache.remove_pod(victim.uid)
+        self._evicted.add(victim.uid)
+        report = self._reports.get(victim.uid)
+        if report is not None:
+            report.attempts.append(Attempt(None, None, [], f"evicted to make room for {preemptor.key}", 0))
+        self.queue.move_all(ASSIGNED_POD_DELETE, victim, None)
 
     def _gated_report(self, pod: PodInfo) -> PodReport:
         queued = self.queue.get(pod.uid)
@@ -204,8 +239,9 @@ class Simulator:
             other_schedulers=given.other_schedulers,
             on_unknown_nodes=use.pods_on_unknown_nodes,
             scheduled=scheduled,
-            unschedulable=len(pods) - scheduled - gated,
+            unschedulable=len(pods) - scheduled - gated - len(self._evicted & self._reports.keys()),
             gated=gated,
+            preempted=len(self._evicted),
             skipped=given.skipped,
             ignored_kinds=dict(sorted(given.ignored_kinds.items())),
             allocation=use.allocation,

@@ -13,7 +13,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from bayplan.scheduler.cycle import Placement
 from bayplan.scheduler.trace import NodeTrace, Trace
-from bayplan.simulate.report import Allocation, Summary
+from bayplan.simulate.report import Allocation, Preemption, PreemptionCandidate, Summary
 from bayplan.simulate.simulator import Decision
 
 _BYTES: Final = (MEMORY, EPHEMERAL_STORAGE)
@@ -32,6 +32,17 @@ Row = Sequence[str]
 
 _POD_COLUMNS: Final = (Column("POD"), Column("NODE"), Column("SCORE", number=True), Column("WHY"))
 _NODE_COLUMNS: Final = (Column(""), Column("NODE"), Column("SCORE", number=True), Column("WHY"))
+_CANDIDATE_COLUMNS: Final = (
+    Column(""),
+    Column("NODE"),
+    Column("VIOLATIONS", number=True),
+    Column("HIGHEST", number=True),
+    Column("SUM", number=True),
+    Column("VICTIMS", number=True),
+    Column("EARLIEST START"),
+    Column("EVICTS"),
+    Column("CHOSEN NODE HAS"),
+)
 _USE_COLUMNS: Final = (
     Column("RESOURCE"),
     Column("REQUESTED", number=True),
@@ -90,7 +101,12 @@ def pod_row(decision: Decision) -> Row:
     if isinstance(outcome, Placement):
         score = "" if outcome.score is None else str(outcome.score)
         return key, outcome.node_name, score, _scores(outcome.scores) or "the only node that fits"
-    return key, "-", "", (decision.error or "") if outcome is None else outcome.message
+    if outcome is None:
+        return key, "-", "", decision.error or ""
+    if outcome.victims:
+        victims = ", ".join(victim.key for victim in outcome.victims)
+        return key, "-", "", f"nominated to {outcome.nominated_node_name}, evicting {victims}"
+    return key, "-", "", outcome.message
 
 
 def print_pods(printer: Printer, rows: Iterable[Row]) -> None:
@@ -109,6 +125,27 @@ def print_explanation(printer: Printer, pod: PodInfo, trace: Trace, chosen: str 
     printer.listing(
         _NODE_COLUMNS, [_node_row(name, verdict, chosen) for name, verdict in sorted(trace.items(), key=rank)]
     )
+    printer.line()
+
+
+def print_preemption(printer: Printer, pod: PodInfo, compared: Preemption) -> None:
+    """The nodes where evictions would help, the chosen one marked and first, and why it is better than each other."""
+    printer.line(f"{pod.key}: preemption chooses {compared.chosen} ({compared.why})")
+
+    def row(each: PreemptionCandidate) -> Row:
+        return (
+            "" if each.worse_by else "*",
+            each.node,
+            str(each.num_pdb_violations),
+            str(each.highest_victim_priority),
+            str(each.priority_sum),
+            str(each.num_victims),
+            each.earliest_start_time or "-",
+            ", ".join(each.victims),
+            each.worse_by or "",
+        )
+
+    printer.listing(_CANDIDATE_COLUMNS, map(row, sorted(compared.candidates, key=lambda each: each.worse_by or "")))
     printer.line()
 
 
@@ -131,6 +168,7 @@ def print_summary(printer: Printer, summary: Summary) -> None:
         f"{summary.unschedulable} unschedulable",
         *_counts(
             (summary.gated, "gated"),
+            (summary.preempted, "evicted"),
             (summary.running, "already on nodes"),
             (summary.on_unknown_nodes, "on nodes not given"),
             (summary.finished, "finished"),

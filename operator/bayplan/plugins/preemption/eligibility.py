@@ -7,15 +7,12 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import Rejections
 from bayplan.framework.status import Code
-from bayplan.plugins.preemption.importance import VictimRule
 
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
 TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
 
 
-def ineligible(
-    pod: PodInfo, nominated_node: str, nodes: NodeTable, rejections: Rejections, rule: VictimRule
-) -> str | None:
+def ineligible(pod: PodInfo, nominated_node: str, nodes: NodeTable, rejections: Rejections) -> str | None:
     """Why `pod` may not preempt now, in kube-scheduler's words; None if it may."""
     if pod.pod.spec.preemption_policy == "Never":
         return NEVER
@@ -24,7 +21,7 @@ def ineligible(
         return None
     if Code.UNSCHEDULABLE_AND_UNRESOLVABLE in rejections.codes[rejections.rows == row]:
         return None
-    if any(is_preempted(each) and rule.allows(each, pod.priority) for each in nodes.pods[row].values()):
+    if any(is_preempted(each) and each.priority < pod.priority for each in nodes.pods[row].values()):
         return TERMINATING
     return None
 

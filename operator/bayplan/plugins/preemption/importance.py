@@ -15,17 +15,13 @@ def importance(pod: PodInfo) -> tuple[int, float]:
 
 @dataclass(frozen=True, slots=True)
 class VictimRule:
-    """Which pods a pod of some priority may have evicted: all of lower priority that have run long enough.
+    """Which pods of lower priority may be evicted: those that have run long enough.
 
     `minimum_runtime` is in seconds, 0 spares nobody; `now` gives seconds since the epoch.
     """
 
     minimum_runtime: int
     now: Callable[[], float]
-
-    def allows(self, victim: PodInfo, priority: int) -> bool:
-        """Whether `victim` may be evicted now."""
-        return victim.priority < priority and (not self.minimum_runtime or self.ripe_at(victim) <= self.now())
 
     def ripe_at(self, victim: PodInfo) -> float:
         """From when on the pod has run long enough; never, as far as is known, for one that has not started."""
