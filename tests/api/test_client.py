@@ -15,10 +15,10 @@ from bayplan.api.client import (
     ApiClient,
     UnreachableError,
     decode_status,
-    path_segment,
 )
 from bayplan.api.credentials import Credentials, CredentialsError
 from bayplan.api.kubeconfig import PemSource
+from bayplan.api.paths import path_segment
 from bayplan.api.rate_limit import TokenBucket
 from bayplan.api.token_source import StaticToken, TokenFile
 

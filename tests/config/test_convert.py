@@ -95,7 +95,17 @@ _args = {
     "PodTopologySpread": st.fixed_dictionaries({"defaultingType": st.just("List"), "defaultConstraints": _constraints}),
     "VolumeBinding": some(bindTimeoutSeconds=st.integers(0, 2**40)),
     "DynamicResources": some(filterTimeout=_durations),
-    "DefaultPreemption": some(minCandidateNodesPercentage=st.integers(1, 100), minCandidateNodesAbsolute=_weights),
+    "DefaultPreemption": some(
+        **{
+            "minCandidateNodesPercentage": st.integers(1, 100),
+            "minCandidateNodesAbsolute": _weights,
+            "bayplan.io": some(
+                pdbPolicy=st.sampled_from(["Prefer", "Strict"]),
+                minimumRuntimeSeconds=_weights,
+                preemptionDelaySeconds=_weights,
+            ),
+        }
+    ),
     "Outside": st.dictionaries(_names, _names | st.integers() | st.booleans() | st.none(), max_size=3),
 }
 _plugins = [*sorted(ALL_PLUGINS), "Outside"]
@@ -216,6 +226,7 @@ profiles:
       - name: TaintToleration
       - name: NodeResourcesFit
         weight: 2
+      - name: DefaultPreemption
       - name: DefaultBinder
       disabled:
       - name: '*'

@@ -185,10 +185,12 @@ def test_args_may_name_their_kind(tmp_path):
 
 def test_every_enabled_plugin_with_arguments_has_an_entry(tmp_path):
     assert set(load(tmp_path, V1).profiles[0].plugin_config) == {
+        "DefaultPreemption",
         "InterPodAffinity",
         "NodeAffinity",
         "NodeResourcesBalancedAllocation",
         "NodeResourcesFit",
+        "PodTopologySpread",
         "VolumeBinding",
     }
     everything = load(tmp_path, V1, known_plugins=ALL_PLUGINS).profiles[0].plugin_config

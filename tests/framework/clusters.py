@@ -262,7 +262,7 @@ def profiles(draw: st.DrawFn) -> Profile:
     plugins = merge_plugins(
         default_plugins(IMPLEMENTED_PLUGINS),
         Plugins(
-            multi_point=PluginSet(disabled=tuple(PluginEntry(name) for name in left_out)),
+            multi_point=PluginSet(disabled=tuple(PluginEntry(name) for name in (*left_out, "DefaultPreemption"))),
             score=PluginSet(enabled=tuple(PluginEntry(*pair) for pair in weights if pair[0] not in left_out)),
         ),
     )

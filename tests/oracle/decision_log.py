@@ -13,6 +13,8 @@ _POLL_SECONDS = 0.005
 _SCORED = "Plugin scored node for pod"
 _TOTAL = "Calculated node's final score for pod"
 _BOUND = "Successfully bound pod to node"
+_VOLUMES = "BindPodVolumes"
+"""The node is chosen; the pod is bound once its volumes are, which without their controllers is never."""
 _NO_FIT = "Unable to schedule pod; no fit; waiting"
 _NO_NODES = "Unable to schedule pod; no nodes are registered to the cluster; waiting"
 _ERROR = "Error scheduling pod; retrying"
@@ -23,7 +25,8 @@ _COUNTED = {
     "Update event for scheduled pod": "pod-update",
     "Delete event for scheduled pod": "pod-delete",
 }
-_MARKS = tuple(text.encode() for text in (_SCORED, _TOTAL, _BOUND, _NO_FIT, _NO_NODES, _ERROR, *_COUNTED))
+_TEXTS = (_SCORED, _TOTAL, _BOUND, _VOLUMES, _NO_FIT, _NO_NODES, _ERROR)
+_MARKS = tuple(text.encode() for text in (*_TEXTS, *_COUNTED))
 
 
 class DecisionLog:
@@ -91,7 +94,7 @@ class DecisionLog:
         if pod is None:
             return
         key = f"{pod['namespace']}/{pod['name']}"
-        if key not in self._done and text in (_SCORED, _TOTAL, _BOUND, _NO_FIT, _NO_NODES, _ERROR):
+        if key not in self._done and text in _TEXTS:
             self._record(key, text, entry)
 
     def _record(self, key: str, text: str, entry: Object) -> None:
@@ -103,12 +106,12 @@ class DecisionLog:
             decision.feasible.append(entry["node"])
             decision.totals.append(entry["score"])
             return
-        if text == _BOUND:
-            decision.node = entry["node"]
-            if not decision.feasible:
-                assert entry["feasibleNodes"] == 1, f"{key}: {entry['feasibleNodes']} feasible nodes and no scores"
-                decision.feasible = [entry["node"]]
-            assert entry["feasibleNodes"] == len(decision.feasible), key
+        if text in (_BOUND, _VOLUMES):
+            node = entry["node"]
+            decision.node = node if isinstance(node, str) else node["name"]
+            decision.feasible = decision.feasible or [decision.node]
+            count = entry.get("feasibleNodes", len(decision.feasible))
+            assert count == len(decision.feasible), f"{key}: {count} feasible nodes, {len(decision.feasible)} scored"
         else:
             decision.message = "no nodes available to schedule pods" if text == _NO_NODES else entry["err"]
             decision.error = text == _ERROR

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from tests.oracle.case import Case, Decision, Object
 
-from bayplan.api import storage_objects, workload_objects
+from bayplan.api.kinds import RESOURCES
 from bayplan.api.objects import Node, Pod
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
@@ -15,28 +15,11 @@ from bayplan.config.load import load_configuration
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.plugins.registry import build_frameworks
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
-from bayplan.simulate.admission import Admission
+from bayplan.simulate.admission import Admission, looked_up
 from bayplan.simulate.documents import Decoder
 
-_KINDS = {
-    name: Decoder(getattr(module, name))
-    for module, names in (
-        (workload_objects, ("Namespace", "Service", "ReplicationController", "ReplicaSet", "StatefulSet")),
-        (
-            storage_objects,
-            (
-                "PersistentVolume",
-                "PersistentVolumeClaim",
-                "StorageClass",
-                "CSINode",
-                "CSIDriver",
-                "CSIStorageCapacity",
-                "VolumeAttachment",
-            ),
-        ),
-    )
-    for name in names
-}
+_DECODERS = {resource: Decoder(resource.type) for resource in RESOURCES}
+_RESOURCES = {resource.kind: resource for resource in RESOURCES}
 _NODE, _POD = Decoder(Node), Decoder(Pod)
 
 
@@ -57,9 +40,8 @@ def replay(case: Case, configuration: SchedulerConfiguration) -> Iterator[tuple[
     admission = Admission(())
     frameworks = build_frameworks(configuration, cache.nodes, cache.listers)
     for each in case.scene.objects:
-        decoder = _KINDS[each["kind"]]
-        found = decoder(each)
-        cache.listers.of(type(found)).set(found)
+        resource = _RESOURCES[each["kind"]]
+        cache.listers.of(resource.type).set(looked_up(_DECODERS[resource](each), resource))
     for lister in cache.listers.wanted():
         cache.listers.of(lister).synced = True
     for node in case.scene.nodes:
@@ -69,13 +51,16 @@ def replay(case: Case, configuration: SchedulerConfiguration) -> Iterator[tuple[
     cycle = SchedulingCycle(cache.nodes)
     for pod, decided in zip(case.scene.incoming, case.decisions, strict=True):
         info = PodInfo(admission.pod(_POD(pod)))
+        framework = frameworks[info.pod.spec.scheduler_name]
         try:
-            outcome = cycle.schedule(info, frameworks[info.pod.spec.scheduler_name], explain=True)
+            outcome = cycle.schedule(info, framework, explain=True)
         except Exception as error:  # noqa: BLE001 - the loop turns whatever a plugin raises into a message
             yield info.key, Decision(message=str(error), error=True)
         else:
             yield info.key, _decision(outcome)
         if decided.node is not None:
+            for plugin in framework.reserves:
+                plugin.reserve({}, info, decided.node)
             cache.assume_pod(info, decided.node)
 
 

@@ -30,6 +30,8 @@ _KINDS = {
     "VolumeAttachment": (_STORAGE, "volumeattachments", False),
 }
 _API_VERSIONS = {_CORE: "v1", _APPS: "apps/v1", _STORAGE: "storage.k8s.io/v1"}
+# Some kinds would wait for a garbage collector otherwise.
+_AT_ONCE = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
 _SETTLE_SECONDS = 0.25
 
 
@@ -100,8 +102,12 @@ class Stage:
     def _create(self, each: Object) -> None:
         prefix, plural, namespaced = _KINDS[each["kind"]]
         document = {"apiVersion": _API_VERSIONS[prefix], **each}
+        status = document.pop("status", None)
         middle = f"/namespaces/{each['metadata']['namespace']}" if namespaced else ""
         self._client.request("POST", f"{prefix}{middle}/{plural}", document)
+        if status is not None:
+            path = f"{prefix}{middle}/{plural}/{each['metadata']['name']}/status"
+            self._client.request("PATCH", path, {"status": status}, "application/merge-patch+json")
 
     def _create_node(self, node: Object) -> None:
         self._client.create("nodes", node)
@@ -132,7 +138,7 @@ class Stage:
         self._client.delete_all("nodes")
         for prefix, plural, namespaced in {_KINDS[each["kind"]] for each in others}:
             for middle in [f"/namespaces/{name}" for name in NAMESPACES] if namespaced else [""]:
-                self._client.request("DELETE", f"{prefix}{middle}/{plural}")
+                self._client.request("DELETE", f"{prefix}{middle}/{plural}", _AT_ONCE)
         seen = self._log.seen
         self._log.wait(
             lambda: seen["node-delete"] >= seen["node-add"] and seen["pod-delete"] >= seen["pod-add"],

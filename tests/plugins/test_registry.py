@@ -41,6 +41,7 @@ def test_the_default_profile_runs_kube_schedulers_order_and_weights():
         "NodeVolumeLimits",
         "VolumeBinding",
         "VolumeZone",
+        "PodTopologySpread",
         "InterPodAffinity",
         "NodeDeclaredFeatures",
     ]
@@ -55,6 +56,7 @@ def test_the_default_profile_runs_kube_schedulers_order_and_weights():
         "NodeVolumeLimits",
         "VolumeBinding",
         "VolumeZone",
+        "PodTopologySpread",
         "InterPodAffinity",
         "NodeDeclaredFeatures",
     ]
@@ -63,6 +65,7 @@ def test_the_default_profile_runs_kube_schedulers_order_and_weights():
         "NodeAffinity",
         "NodeResourcesFit",
         "VolumeBinding",
+        "PodTopologySpread",
         "InterPodAffinity",
         "NodeResourcesBalancedAllocation",
     ]
@@ -71,6 +74,7 @@ def test_the_default_profile_runs_kube_schedulers_order_and_weights():
         ("NodeAffinity", 2),
         ("NodeResourcesFit", 1),
         ("VolumeBinding", 1),
+        ("PodTopologySpread", 2),
         ("InterPodAffinity", 2),
         ("NodeResourcesBalancedAllocation", 1),
         ("ImageLocality", 1),

@@ -134,15 +134,13 @@ def test_a_migrated_volume_is_reached_by_the_drivers_topology():
         ("eu-1-a__us-1-a", "multiple or no regions gotten from zones, got: map[eu-1:{} us-1:{}]"),
     ],
 )
-def test_a_regional_disk_in_no_region_fails_the_cycle_on_nodes_that_leave_it_to_the_driver(zones, text):
+def test_a_regional_disk_in_no_region_is_an_error_on_nodes_that_leave_it_to_the_driver(zones, text):
     disk = {"gce_persistent_disk": GCEPersistentDiskSource("d"), "labels": {"topology.kubernetes.io/zone": zones}}
     scene = VolumeScene(claim(volume="v", bound=True), volume("v", **disk), host("n1"))
     assert scene.texts(scene.binding, pod_with("c")) == {}
     scene.add(csi_node("n1", migrated="kubernetes.io/gce-pd"))
-    with pytest.raises(VolumeError) as caught:
-        scene.texts(scene.binding, pod_with("c"))
-    start = 'running "VolumeBinding" filter plugin: could not translate pv: failed to get region from zones: '
-    assert str(caught.value) == start + text
+    start = "could not translate pv: failed to get region from zones: "
+    assert scene.rejections(scene.binding, pod_with("c")) == {"n1": (Code.ERROR, [start + text])}
 
 
 def test_a_regional_disk_is_reached_in_all_its_zones():

@@ -92,7 +92,10 @@ def test_a_pod_that_fits_nowhere_is_told_of_all_nodes_and_moves_no_start():
     scene = Scene(200, 50)
     outcome = scene.schedule(cpu="100")
     assert isinstance(outcome, FitError)
-    assert outcome.message == "0/200 nodes are available: 200 Insufficient cpu."
+    assert outcome.message == (
+        "0/200 nodes are available: 200 Insufficient cpu. "
+        "preemption: 0/200 nodes are available: 200 Preemption is not helpful for scheduling."
+    )
     assert scene.choose() == ("n0", 100)
 
 

@@ -327,7 +327,10 @@ async def test_a_pod_that_fits_nowhere_waits_for_what_its_rejectors_want(scene):
     scene.node("n2", taints=["x:NoSchedule"])
     scene.pod()
     queued = await scene.attempt()
-    message = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s)."
+    message = (
+        "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s). "
+        "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+    )
     assert queued.rejector_plugins == {"NodeResourcesFit", "TaintToleration"}
     assert scene.place() is Place.UNSCHEDULABLE
     assert scene.said() == [("p", "FailedScheduling", message)]

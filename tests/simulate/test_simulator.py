@@ -101,9 +101,11 @@ def test_a_pod_placed_takes_the_room_of_the_next():
     report = simulator([make_node("n1", cpu=4)], pods).run()
     first, second = (pod.attempts for pod in report.pods)
     assert [(a.node, a.message, a.feasible_nodes) for a in first] == [("n1", None, 1)]
-    assert [(a.node, a.message, a.feasible_nodes) for a in second] == [
-        (None, "0/1 nodes are available: 1 Insufficient cpu.", 0)
-    ]
+    refused = (
+        "0/1 nodes are available: 1 Insufficient cpu. "
+        "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
+    )
+    assert [(a.node, a.message, a.feasible_nodes) for a in second] == [(None, refused, 0)]
 
 
 def test_running_pods_take_room_and_finished_ones_do_not():

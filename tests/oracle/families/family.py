@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tests.oracle.case import Scene
 from tests.oracle.configurations import OTHER_SCHEDULER
 from tests.oracle.dice import Dice
-from tests.oracle.families import parts, placement, resources
+from tests.oracle.families import everything, parts, placement, pod_affinity, resources, spread, volumes
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,20 @@ FAMILIES: dict[str, Family] = {
         placement.generate_mixed,
         100,
         ("default", "added-affinity", "weights", "without-some", "own-plugins", "filters-reordered", *_SCORING[1:]),
+    ),
+    "spread": Family(spread.generate, 80, ("default", "spread-list", "pod-weights", "most-allocated")),
+    "spread-defaults": Family(
+        spread.generate_defaults, 60, ("default", "spread-list", "spread-list-empty", "pod-weights")
+    ),
+    "pod-affinity": Family(
+        pod_affinity.generate, 100, ("default", "hard-weight-none", "hard-weight-most", "pod-weights")
+    ),
+    "volume-binding": Family(volumes.generate_binding, 80, ("default", "most-allocated")),
+    "volume-limits": Family(volumes.generate_limits, 60, ("default", "most-allocated")),
+    "everything": Family(
+        everything.generate,
+        48,
+        ("default", "pod-weights", "spread-list", "hard-weight-most", "no-pod-rules", "most-allocated"),
     ),
 }
 

@@ -1,9 +1,13 @@
+import json
+
 import pytest
 from tests.builders import make_node, make_pod, make_selector
-from tests.plugins.preemption.worlds import World, make_budget
+from tests.plugins.preemption.worlds import NOW, World, make_budget
 
 from bayplan.api.objects import PodAffinity, PodAffinityTerm, PodCondition
 from bayplan.cache.pod_info import PodInfo
+from bayplan.config.errors import ConfigurationError
+from bayplan.config.load import load_configuration
 from bayplan.framework.candidate import CRITERIA, Candidate, choose, deciding_criterion, start_time
 from bayplan.scheduler.cycle import FitError, Placement
 
@@ -274,3 +278,73 @@ def test_a_nomination_counts_for_pod_anti_affinity():
     assert world.schedule(high("other", pod_anti_affinity=apart)).node_name == "n2"
     outcome = world.schedule(high("other", pod_anti_affinity=apart, node_selector={"zone": "z"}))
     assert "didn't match pod anti-affinity rules" in outcome.message
+
+
+def preempting_with(tmp_path, **own):
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        json.dumps(
+            {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "KubeSchedulerConfiguration",
+                "profiles": [
+                    {
+                        "schedulerName": "bayplan",
+                        "pluginConfig": [{"name": "DefaultPreemption", "args": {"bayplan.io": own}}],
+                    }
+                ],
+            }
+        )
+    )
+    return load_configuration(file)
+
+
+def test_strict_budgets_are_never_violated(tmp_path):
+    objects = [make_node("n1", cpu="4"), low("a", labels={"app": "a"}), make_budget(app="a")]
+    assert World(*objects).preempt(high()) == ("n1", ["a"])
+    strict = World(*objects, configuration=preempting_with(tmp_path, pdbPolicy="Strict"))
+    assert strict.post_filter_message(high()) == (
+        "preemption: 0/1 nodes are available: 1 node(s) where no victims can be found without violating a "
+        "PodDisruptionBudget."
+    )
+    strict.add(make_node("n2", cpu="4"), low("b", "n2", priority=9))
+    assert strict.preempt(high()) == ("n2", ["b"])
+
+
+def test_pods_are_spared_until_they_have_run_long_enough(tmp_path):
+    configuration = preempting_with(tmp_path, minimumRuntimeSeconds=60)
+    world = World(
+        make_node("n1", cpu="4"), low("a", start_time=minute(1)), low("b", cpu="1"), configuration=configuration
+    )
+    world.now = NOW - 86_400 + 119
+    pod = PodInfo(high(cpu="2"))
+    assert world.preempt(pod) == ("", [])
+    world.now += 1
+    assert world.preempt(pod) == ("n1", ["a"])
+
+
+def test_preemption_waits_for_an_autoscaler_if_told_to(tmp_path):
+    configuration = preempting_with(tmp_path, preemptionDelaySeconds=30)
+    world = World(make_node("n1", cpu="4"), low("a"), configuration=configuration)
+    world.now = NOW - 86_400 + 29
+    pod = PodInfo(high())
+    assert world.schedule(pod).nominated_node_name is None
+    assert world.post_filter_message(pod) == (
+        "preemption: not eligible before preemptionDelaySeconds=30 have passed since the pod was created."
+    )
+    world.now += 1
+    assert world.preempt(pod) == ("n1", ["a"])
+
+
+@pytest.mark.parametrize(
+    ("own", "complaint"),
+    [
+        ({"pdbPolicy": "Maybe"}, "pdbPolicy"),
+        ({"minimumRuntimeSeconds": -1}, "minimumRuntimeSeconds: Invalid value: -1: not in valid range"),
+        ({"preemptionDelaySeconds": -1}, "preemptionDelaySeconds: Invalid value: -1: not in valid range"),
+        ({"delay": 1}, "unknown field"),
+    ],
+)
+def test_wrong_arguments_are_named(tmp_path, own, complaint):
+    with pytest.raises(ConfigurationError, match=complaint):
+        preempting_with(tmp_path, **own)

@@ -1,0 +1,32 @@
+"""All rules at once, as a crowded cluster has them."""
+
+from tests.oracle.case import Scene
+from tests.oracle.dice import Dice
+from tests.oracle.families import parts, placement, pod_affinity, spread
+
+
+def generate(dice: Dice) -> Scene:
+    """A larger cluster where each pod has some rules of each family."""
+    cluster = parts.nodes(dice, 8, 40)
+    parts.capacities(dice, cluster)
+    parts.taints(dice, cluster, 0.2)
+    parts.images(dice, cluster)
+    placed = parts.placed_pods(dice, cluster, 0.8)
+    incoming = [parts.pod(dice, f"p{index}") for index in range(dice.randint(3, 5))]
+    for each in (*placed, *incoming):
+        parts.requests(dice, each)
+        parts.tolerations(dice, each)
+        placement.wanted_images(dice, each)
+        if dice.maybe(0.25):
+            placement.host_ports(dice, each)
+    for each in placed:
+        if dice.maybe(0.15):
+            pod_affinity.rules(dice, each)
+    for each in incoming:
+        if dice.maybe(0.35):
+            placement.node_affinity(dice, each, cluster)
+        if dice.maybe(0.5):
+            spread.constraints(dice, each)
+        if dice.maybe(0.4):
+            pod_affinity.rules(dice, each)
+    return Scene([], cluster, placed, incoming)
