@@ -41,7 +41,7 @@ class Contestant:
 
 
 def contestants(profile_directory: Path | None = None) -> dict[str, Contestant]:
-    """Returns all contestants by name; with a directory bayplan leaves profiles of its threads there."""
+    """Returns all contestants by name; with a directory bayplan leaves a profile there."""
 
     def bayplan(stage: Stage) -> Process:
         return _bayplan(stage, profile_directory)
