@@ -54,6 +54,15 @@ class Case:
     decisions: list[Decision]
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A case with the family it is of and the document of its configuration."""
+
+    family: str
+    document: Object
+    case: Case
+
+
 def write_cases(path: Path, configurations: dict[str, Object], cases: Iterable[Case]) -> None:
     """Write one family's cases; equal cases give equal bytes."""
     lines = [{"configurations": configurations}, *(_sparse(asdict(case)) for case in cases)]
@@ -65,6 +74,16 @@ def read_cases(path: Path) -> tuple[dict[str, Object], Iterator[Case]]:
     """The configurations of a file by name, and its cases."""
     lines = gzip.decompress(path.read_bytes()).decode().splitlines()
     return json.loads(lines[0])["configurations"], (_case(json.loads(line)) for line in lines[1:])
+
+
+def recorded_cases(directory: Path, families: Iterable[str]) -> Iterator[Recorded]:
+    """Every case of these families in a folder; a family without a file has none."""
+    for family in families:
+        path = directory / f"{family}.jsonl.gz"
+        if path.exists():
+            configurations, cases = read_cases(path)
+            for case in cases:
+                yield Recorded(family, configurations[case.configuration], case)
 
 
 def _case(line: Object) -> Case:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,10 +25,15 @@ _NODE, _POD = Decoder(Node), Decoder(Pod)
 
 
 def load(document: Object) -> SchedulerConfiguration:
-    """The configuration as bayplan loads it from a file."""
+    """The configuration as bayplan loads it from a file; the same document is read once."""
+    return _load(json.dumps(document))
+
+
+@cache
+def _load(text: str) -> SchedulerConfiguration:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "config.yaml"
-        path.write_text(json.dumps(document))
+        path.write_text(text)
         return load_configuration(path)
 
 
@@ -36,19 +42,19 @@ def replay(case: Case, configuration: SchedulerConfiguration) -> Iterator[tuple[
 
     A placed pod is counted on the node that kube-scheduler chose, as both may choose differently among the best.
     """
-    cache = Cache()
+    cluster = Cache()
     admission = Admission(())
-    frameworks = build_frameworks(configuration, cache.nodes, cache.listers)
+    frameworks = build_frameworks(configuration, cluster.nodes, cluster.listers)
     for each in case.scene.objects:
         resource = _RESOURCES[each["kind"]]
-        cache.listers.of(resource.type).set(looked_up(_DECODERS[resource](each), resource))
-    for lister in cache.listers.wanted():
-        cache.listers.of(lister).synced = True
+        cluster.listers.of(resource.type).set(looked_up(_DECODERS[resource](each), resource))
+    for lister in cluster.listers.wanted():
+        cluster.listers.of(lister).synced = True
     for node in case.scene.nodes:
-        cache.set_node(admission.node(_NODE(node)))
+        cluster.set_node(admission.node(_NODE(node)))
     for pod in case.scene.placed:
-        cache.set_pod(PodInfo(admission.pod(_POD(pod))))
-    cycle = SchedulingCycle(cache.nodes)
+        cluster.set_pod(PodInfo(admission.pod(_POD(pod))))
+    cycle = SchedulingCycle(cluster.nodes)
     for pod, decided in zip(case.scene.incoming, case.decisions, strict=True):
         info = PodInfo(admission.pod(_POD(pod)))
         framework = frameworks[info.pod.spec.scheduler_name]
@@ -61,7 +67,7 @@ def replay(case: Case, configuration: SchedulerConfiguration) -> Iterator[tuple[
         if decided.node is not None:
             for plugin in framework.reserves:
                 plugin.reserve({}, info, decided.node)
-            cache.assume_pod(info, decided.node)
+            cluster.assume_pod(info, decided.node)
 
 
 def _decision(outcome: Placement | FitError) -> Decision:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tests.oracle.case import Scene
 from tests.oracle.configurations import OTHER_SCHEDULER
 from tests.oracle.dice import Dice
-from tests.oracle.families import everything, parts, placement, pod_affinity, resources, spread, volumes
+from tests.oracle.families import everything, features, parts, placement, pod_affinity, resources, spread, volumes
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "volume-binding": Family(volumes.generate_binding, 80, ("default", "most-allocated")),
     "volume-limits": Family(volumes.generate_limits, 60, ("default", "most-allocated")),
+    "features": Family(features.generate, 30, ("default", "weights", "two-profiles")),
     "everything": Family(
         everything.generate,
         48,

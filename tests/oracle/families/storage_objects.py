@@ -176,6 +176,10 @@ class Storage:
         self.objects.append(claim)
         return name
 
+    def add_stranger(self, namespace: str, name: str) -> None:
+        """A claim that belongs to no pod."""
+        self.objects.append(self._claim(name, namespace, "fast-late"))
+
     def _claim(self, name: str, namespace: str, storage_class: str, mode: str = "ReadWriteOnce") -> Object:
         return {
             "kind": "PersistentVolumeClaim",

@@ -27,6 +27,8 @@ def generate_binding(dice: Dice) -> Scene:
         parts.requests(dice, each, large=0.0)
         for _ in range(dice.choice((0, 1, 1, 1, 2))):
             _use(each, storage.any_claim(each["metadata"]["namespace"]))
+        if dice.maybe(0.06):
+            _ephemeral(each, storage, made=dice.maybe(0.5))
     return Scene(storage.objects, cluster, placed, incoming)
 
 
@@ -55,6 +57,25 @@ def generate_limits(dice: Dice) -> Scene:
     return Scene(storage.objects, cluster, placed, incoming)
 
 
+def fill(dice: Dice, storage: Storage, placed: list[Object], incoming: list[Object]) -> None:
+    """Gives a scene of other rules storage of all kinds, and some of its pods claims."""
+    storage.add_classes()
+    storage.add_free_volumes(dice.randint(2, 8))
+    storage.add_csi_nodes(most=4)
+    if dice.maybe(0.6):
+        storage.add_capacities()
+    for each in (*placed, *incoming):
+        each["metadata"]["name"] = storage.name_of(each["metadata"]["name"])
+    for each in placed:
+        if dice.maybe(0.3):
+            _use(each, storage.bound_claim(each["metadata"]["namespace"], on=each["spec"]["nodeName"]))
+    for each in incoming:
+        for _ in range(dice.choice((0, 1, 1, 2))):
+            _use(each, storage.any_claim(each["metadata"]["namespace"]))
+        if dice.maybe(0.1):
+            _inline_disk(dice, each)
+
+
 def _use(each: Object, claim: str) -> None:
     names = {
         volume["persistentVolumeClaim"]["claimName"]
@@ -63,6 +84,15 @@ def _use(each: Object, claim: str) -> None:
     }
     if claim not in names:
         _add(each, {"persistentVolumeClaim": {"claimName": claim}})
+
+
+def _ephemeral(each: Object, storage: Storage, *, made: bool) -> None:
+    """A claim that comes and goes with the pod; nobody makes it, but there may be a stranger of its name."""
+    if made:
+        storage.add_stranger(each["metadata"]["namespace"], f"{each['metadata']['name']}-own")
+    wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    volumes = each["spec"].setdefault("volumes", [])
+    volumes.append({"name": "own", "ephemeral": {"volumeClaimTemplate": {"spec": wanted}}})
 
 
 def _add(each: Object, source: Object) -> None:
