@@ -9,9 +9,10 @@ import logging
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from e2e.controlplane import commands
 from e2e.controlplane.build import binary
@@ -27,11 +28,13 @@ from tests.oracle.families.family import FAMILIES, scene_of
 from tests.oracle.stage import Stage
 
 # Scenes say of a pod all there is to say; what these would add or hold back belongs to no scheduler.
-_ADMISSION_OFF = ("DefaultTolerationSeconds", "RuntimeClass", "StorageObjectInUseProtection", "DefaultStorageClass")
+ADMISSION_OFF = ("DefaultTolerationSeconds", "RuntimeClass", "StorageObjectInUseProtection", "DefaultStorageClass")
 
 # A pod like the one before it would be given the next node of the last ranking, unscored.
 _ARGUMENTS = ("--logging-format=json", "--feature-gates=OpportunisticBatching=false")
 _STOP_SECONDS = 3.0
+
+Log = TypeVar("Log", bound=DecisionLog)
 
 
 def record(families: dict[str, int], seed: int, directory: Path) -> None:
@@ -43,11 +46,11 @@ def record(families: dict[str, int], seed: int, directory: Path) -> None:
             configuration, scene = scene_of(family, seed, index)
             scenes[configuration].append((family, f"{family}-{seed}-{index:03}", scene))
     recorded: dict[str, list[Case]] = defaultdict(list)
-    with ControlPlane.start(ControlPlaneOptions(bench=True, disable_admission=_ADMISSION_OFF)) as plane:
+    with ControlPlane.start(ControlPlaneOptions(bench=True, disable_admission=ADMISSION_OFF)) as plane:
         fresh = True
         for configuration, group in scenes.items():
             started = time.monotonic()
-            with _kube_scheduler(plane, CONFIGURATIONS[configuration]) as log:
+            with running_kube_scheduler(plane, CONFIGURATIONS[configuration], DecisionLog) as log:
                 stage = Stage(plane.client, log)
                 if fresh:
                     stage.create_namespaces(parts.namespaces())
@@ -63,7 +66,8 @@ def record(families: dict[str, int], seed: int, directory: Path) -> None:
 
 
 @contextmanager
-def _kube_scheduler(plane: ControlPlane, configuration: Object) -> Iterator[DecisionLog]:
+def running_kube_scheduler(plane: ControlPlane, configuration: Object, log_of: Callable[[Path], Log]) -> Iterator[Log]:
+    """A healthy kube-scheduler of that configuration, and its log."""
     directory = plane.directory / "oracle"
     directory.mkdir(exist_ok=True)
     kubeconfig = plane.kubeconfig_for("system:kube-scheduler")
@@ -87,7 +91,7 @@ def _kube_scheduler(plane: ControlPlane, configuration: Object) -> Iterator[Deci
 
     try:
         wait_until(healthy_or_dead, "kube-scheduler becoming healthy", timeout_seconds=60)
-        yield DecisionLog(path)
+        yield log_of(path)
     finally:
         process.stop(_STOP_SECONDS)
 

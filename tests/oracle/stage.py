@@ -13,6 +13,7 @@ from tests.oracle.families.parts import NAMESPACES
 logger = logging.getLogger(__name__)
 
 _CORE, _APPS, _STORAGE = "/api/v1", "/apis/apps/v1", "/apis/storage.k8s.io/v1"
+_POLICY = "/apis/policy/v1"
 
 # Where each kind lives, and whether it is in a namespace.
 _KINDS = {
@@ -21,6 +22,7 @@ _KINDS = {
     "ReplicationController": (_CORE, "replicationcontrollers", True),
     "ReplicaSet": (_APPS, "replicasets", True),
     "StatefulSet": (_APPS, "statefulsets", True),
+    "PodDisruptionBudget": (_POLICY, "poddisruptionbudgets", True),
     "PersistentVolume": (_CORE, "persistentvolumes", False),
     "PersistentVolumeClaim": (_CORE, "persistentvolumeclaims", True),
     "StorageClass": (_STORAGE, "storageclasses", False),
@@ -29,7 +31,7 @@ _KINDS = {
     "CSIStorageCapacity": (_STORAGE, "csistoragecapacities", True),
     "VolumeAttachment": (_STORAGE, "volumeattachments", False),
 }
-_API_VERSIONS = {_CORE: "v1", _APPS: "apps/v1", _STORAGE: "storage.k8s.io/v1"}
+_API_VERSIONS = {_CORE: "v1", _APPS: "apps/v1", _STORAGE: "storage.k8s.io/v1", _POLICY: "policy/v1"}
 # Some kinds would wait for a garbage collector otherwise.
 _AT_ONCE = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
 _SETTLE_SECONDS = 0.25
