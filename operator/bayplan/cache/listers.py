@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
 from bayplan.api.objects import ObjectMeta
+from bayplan.cache.key_log import KeyLog
 
 
 class NamedObject(Protocol):
@@ -26,20 +27,26 @@ def key_of(meta: ObjectMeta) -> str:
 class Lister(Generic[T]):
     """All objects of one kind as a watch or a file has them; plugins read it, one writer keeps it.
 
-    `version` grows with every change, so that a reader can tell whether what it derived still holds. `synced` says
-    whether the first list is in; a reader that finds nothing before that does not know.
+    `version` grows with every change, so that a reader can tell whether what it derived still holds, and `changes`
+    tells of which objects. `synced` says whether the first list is in; a reader that finds nothing before that does
+    not know.
     """
 
-    __slots__ = ("_by_namespace", "objects", "synced", "version")
+    __slots__ = ("_by_namespace", "changes", "objects", "synced")
 
     def __init__(self) -> None:
         self.objects: dict[str, T] = {}
-        self.version = 0
+        self.changes = KeyLog()
         self.synced = False
         self._by_namespace: dict[str, dict[str, T]] = {}
 
     def __len__(self) -> int:
         return len(self.objects)
+
+    @property
+    def version(self) -> int:
+        """The position in `changes`."""
+        return self.changes.position
 
     def get(self, key: str) -> T | None:
         """The object under "namespace/name" or, without a namespace, its name."""
@@ -54,7 +61,7 @@ class Lister(Generic[T]):
         key = key_of(obj.metadata)
         self.objects[key] = obj
         self._by_namespace.setdefault(obj.metadata.namespace, {})[key] = obj
-        self.version += 1
+        self.changes.append(key)
 
     def delete(self, key: str) -> T | None:
         """Forget an object and return it; None if it was not there."""
@@ -66,7 +73,7 @@ class Lister(Generic[T]):
         del objects[key]
         if not objects:
             del self._by_namespace[namespace]
-        self.version += 1
+        self.changes.append(key)
         return obj
 
 
