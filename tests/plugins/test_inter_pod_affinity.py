@@ -167,6 +167,25 @@ def test_nothing_to_count_skips_the_plugin():
     assert scene.scores(make_pod(pod_affinity=preferred((1, FOR_DB)))) is None
 
 
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        ({"pod_affinity": preferred((3, FOR_DB)), "pod_anti_affinity": preferred((3, term()), (3, FOR_DB))}, [{}]),
+        ({"pod_affinity": preferred((3, FOR_DB))}, [{"pod_anti_affinity": preferred((3, FOR_DB))}]),
+        ({}, [{"pod_affinity": preferred((3, FOR_DB))}, {"pod_anti_affinity": preferred((3, FOR_DB))}]),
+        ({}, [{"pod_affinity": preferred((3, FOR_DB)), "pod_anti_affinity": preferred((3, FOR_DB))}]),
+        ({}, [{"pod_affinity": required(FOR_DB), "pod_anti_affinity": preferred((1, FOR_DB))}]),
+    ],
+)
+def test_weights_that_cancel_out_are_scored_as_none(mine, theirs):
+    placed = [make_pod(f"p{index}", node="a1", labels=DB, **each) for index, each in enumerate(theirs)]
+    scene = cluster(*placed)
+    assert scene.scores(make_pod(labels=DB, **mine)) == dict.fromkeys(("a1", "a2", "b", "bare"), 0)
+    for each in placed:
+        scene.cache.remove_pod(each.metadata.uid)
+    assert scene.scores(make_pod(labels=DB, **mine)) is None
+
+
 def test_a_pod_with_terms_is_seen_when_it_comes_and_forgotten_when_it_goes():
     scene, pod = cluster(), make_pod(labels=DB)
     assert scene.rejections(pod) == {}

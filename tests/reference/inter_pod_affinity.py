@@ -61,20 +61,23 @@ def raw_scores(
     *,
     hard_weight: int = 1,
     ignore: bool = False,
-) -> list[int]:
+) -> list[int] | None:
+    """None when no term matches anywhere; weights that cancel out are scores of 0."""
     wishes = _preferred(pod.pod)
     if ignore and not wishes:
-        return [0] * len(feasible)
+        return None
     pairs: _Pairs = {}
     for each in hosts:
         for placed in each.pods:
             for weight, term in wishes:
                 if _own_matches(pod, term, placed.pod, namespaces):
                     _count(pairs, each, term, weight)
-            theirs = [(hard_weight, term) for term in _required(placed.pod, "pod_affinity")] + _preferred(placed.pod)
-            for weight, term in theirs:
+            hard = _required(placed.pod, "pod_affinity") if hard_weight else []
+            for weight, term in [(hard_weight, term) for term in hard] + _preferred(placed.pod):
                 if _others_match(placed, term, pod, namespaces):
                     _count(pairs, each, term, weight)
+    if not pairs:
+        return None
     return [sum(pairs.get(pair, 0) for pair in host.labels.items()) for host in feasible]
 
 

@@ -141,8 +141,6 @@ def _raw_scores(
         return topology_spread.scores(pod, feasible, hosts)
     if plugin == "InterPodAffinity":
         weight = (args or default_args(plugin)).hard_pod_affinity_weight
-        if not any(inter_pod_affinity.raw_scores(pod, hosts, hosts, {}, hard_weight=weight)):
-            return None
         return inter_pod_affinity.raw_scores(pod, feasible, hosts, {}, hard_weight=weight)
     score = {
         "TaintToleration": lambda host: scores.taint_toleration(pod, host),

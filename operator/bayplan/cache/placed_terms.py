@@ -8,6 +8,7 @@ from bayplan.cache.affinity_terms import NO_TERMS, AffinityTerm, PodAffinityTerm
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import RowFollower
+from bayplan.cache.tally import tally
 
 _KEPT_CHANGES = 4096
 _SLACK = 64
@@ -22,7 +23,7 @@ class TermKind(IntEnum):
 
 
 class PlacedTerm:
-    """A term that placed pods have: by row how many times, and the amount: the same or, if preferred, its weights."""
+    """A term that placed pods have: by row how many times, and the amount: the same or, if preferred, its tallies."""
 
     __slots__ = ("kind", "rows", "term")
 
@@ -156,4 +157,4 @@ def _keys(terms: PodAffinityTerms) -> Iterator[tuple[_Key, int]]:
     for term in terms.required_anti_affinity:
         yield (TermKind.REQUIRED_ANTI_AFFINITY, term), 1
     for term, weight in terms.preferred:
-        yield (TermKind.PREFERRED, term), weight
+        yield (TermKind.PREFERRED, term), tally(weight)

@@ -5,6 +5,7 @@ import numpy as np
 from bayplan.cache.change_log import Rows
 from bayplan.cache.placed_terms import TermKind
 from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.tally import tally, weight_sums
 from bayplan.framework.interface import MAX_NODE_SCORE, Scores
 from bayplan.plugins.inter_pod_affinity_terms import Amounts, OthersTerms, OwnTerms, Surroundings, domain_sums
 
@@ -19,11 +20,13 @@ class PreferredTerms:
     def __init__(self, around: Surroundings, pod: PodInfo, hard_weight: int) -> None:
         self.nodes = around.nodes
         self._around = around
-        self._own = OwnTerms(around, pod.affinity_terms.preferred)
-        self._others = OthersTerms(around, {TermKind.PREFERRED: 1, TermKind.REQUIRED_AFFINITY: hard_weight})
+        # Weights that cancel out are scored all the same; with a weight of 0 required terms do not count at all.
+        self._own = OwnTerms(around, [(term, tally(weight)) for term, weight in pod.affinity_terms.preferred])
+        hard = tally(hard_weight) if hard_weight else 0
+        self._others = OthersTerms(around, {TermKind.PREFERRED: 1, TermKind.REQUIRED_AFFINITY: hard})
 
     def amounts(self, pod: PodInfo) -> dict[str, Amounts]:
-        """What each topology key's domains are to be scored by; empty when nothing is to be scored."""
+        """What each topology key's domains are to be scored by, as tallies; empty when nothing is to be scored."""
         amounts: dict[str, Amounts] = {}
         if self._own.topology_keys:
             amounts.update(self._own.amounts())
@@ -38,7 +41,7 @@ class PreferredTerms:
         total = np.zeros(len(rows), dtype=np.int64)
         for key, each in amounts.items():
             column = self._around.labels.column(key)
-            total += domain_sums(column, each)[column.ids[rows]]
+            total += weight_sums(domain_sums(column, each))[column.ids[rows]]
         return total
 
 
