@@ -170,6 +170,19 @@ async def test_a_task_that_does_not_end_in_time_is_reported(monkeypatch):
     task.stop()
 
 
+async def test_no_object_is_remembered_between_its_events(monkeypatch):
+    operator = Operator(monkeypatch)
+    task = operator.task()
+    task.start()
+    await wait(operator.running)
+    memories = operator.starts[0]["memories"]
+    body = {"metadata": {"uid": "u1"}}
+    assert await memories.recall(body, noticed_by_listing=True) is not await memories.recall(body)
+    assert list(memories.iter_all_memories()) == []
+    await memories.forget(body)
+    await stop(task)
+
+
 async def test_kopf_itself_is_started_again_after_a_broken_line_and_stops_when_told(pauses):
     told = []
 

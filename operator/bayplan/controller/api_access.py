@@ -27,10 +27,12 @@ class KopfSessions:
     """Logs kopf in.
 
     kopf logs in again when a session was refused, so a second session means the token of the first is no good.
+    `middlewares` see each of its requests.
     """
 
-    def __init__(self, credentials: Credentials) -> None:
+    def __init__(self, credentials: Credentials, *middlewares: aiohttp.ClientMiddlewareType) -> None:
         self._credentials = credentials
+        self._middlewares = middlewares
         self._last_token: str | None = None
 
     async def open(self) -> aiohttp.ClientSession:
@@ -41,6 +43,7 @@ class KopfSessions:
             headers={"User-Agent": f"bayplan/{__version__} kopf"}
             | ({"Authorization": f"Bearer {token}"} if token else {}),
             proxy=self._credentials.proxy,
+            middlewares=self._middlewares,
         )
 
     async def _token(self) -> str | None:

@@ -20,6 +20,7 @@ from bayplan.controller.assumed_pods import AssumedPods
 from bayplan.controller.intake import Access, PendingPod, build_registry, field_selector, operator_settings
 from bayplan.controller.operator_task import OperatorTask
 from bayplan.controller.resync import IntakeResync
+from bayplan.controller.watch_filter import WatchFilter
 from bayplan.controller.watches import Watches
 from bayplan.framework.runtime import Framework
 from bayplan.plugins.registry import build_frameworks
@@ -101,7 +102,8 @@ class App:
             assumed=lambda: [pod for pod in self.cache.assumed_pods() if self.queue.get(pod.uid) is None],
             ended=self._watches.assigned.on_delete,
         )
-        access = Access(credentials.server, KopfSessions(credentials).open)
+        settled = WatchFilter(lambda uid: self.cache.node_of(uid) is not None)
+        access = Access(credentials.server, KopfSessions(credentials, settled).open)
         self._operator = OperatorTask(
             lambda: build_registry(access, self._take),
             lambda: operator_settings(names),

@@ -10,6 +10,7 @@ from typing import Any
 from weakref import WeakSet
 
 import kopf
+from kopf._core.reactor.inventory import ResourceMemories, ResourceMemory  # What `memories` must be is not public.
 
 logger = logging.getLogger(__name__)
 
@@ -102,9 +103,29 @@ class OperatorTask:
                 clusterwide=True,
                 standalone=True,
                 ready_flag=self._ready,
+                memories=_NothingRemembered(),
             )
             self._keep_signals()
             await kopf.run_tasks(tasks, ignored=_AllBut(born))
+
+
+class _NothingRemembered(ResourceMemories):
+    """Forgets each object between its events.
+
+    kopf keeps a record of every object it has seen until a watch says it is gone, which no watch says of pods that go
+    while there is none, and WatchFilter says of no bound pod. Spying handlers use none of it.
+    """
+
+    async def recall(
+        self,
+        raw_body: kopf.RawBody,
+        *,
+        memobase: Any = None,  # noqa: ANN401  kopf passes what its users gave it
+        noticed_by_listing: bool = False,
+        ephemeral: bool = False,
+    ) -> ResourceMemory:
+        """Give a new record."""
+        return await super().recall(raw_body, memobase=memobase, noticed_by_listing=noticed_by_listing, ephemeral=True)
 
 
 class _AllBut(Collection["asyncio.Task[Any]"]):

@@ -1,0 +1,85 @@
+"""Leaves out of kopf's pod watch what would cost it much and tell the scheduler nothing."""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any, cast
+
+import aiohttp
+import msgspec
+
+_DELETED = b'{"type":"DELETED"'
+
+
+class _Metadata(msgspec.Struct):
+    uid: str = ""
+
+
+class _Spec(msgspec.Struct):
+    node_name: str = msgspec.field(default="", name="nodeName")
+
+
+class _Object(msgspec.Struct):
+    metadata: _Metadata
+    spec: _Spec
+
+
+class _Event(msgspec.Struct):
+    object: _Object
+
+
+_decoder = msgspec.json.Decoder(_Event)
+
+
+class WatchFilter:
+    """An aiohttp client middleware that drops from a watch the departures of pods that are known to have a node.
+
+    A pod that was bound leaves the selection of unscheduled pods, which is half of all that the watch says and no news:
+    the scheduler bound it, or saw it among the pods with nodes. `has_node` tells by UID. Everything else passes as it
+    is, in its order, bad lines included; a departure without `spec.nodeName` is a deletion and passes too.
+    """
+
+    def __init__(self, has_node: Callable[[str], bool]) -> None:
+        self._has_node = has_node
+
+    async def __call__(
+        self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        """Send the request; the content of a watch that was accepted comes filtered."""
+        response = await handler(request)
+        if response.status == 200 and request.url.query.get("watch") == "true":
+            response.content = cast("aiohttp.StreamReader", _Filtered(response.content, self._is_news))
+        return response
+
+    def _is_news(self, line: bytes) -> bool:
+        if not line.startswith(_DELETED):
+            return True
+        try:
+            pod = _decoder.decode(line).object
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return True
+        return not (pod.spec.node_name and self._has_node(pod.metadata.uid))
+
+
+class _Filtered:
+    """A stream's content by whole lines, of which some are left out; in all else the stream itself."""
+
+    def __init__(self, content: aiohttp.StreamReader, wanted: Callable[[bytes], bool]) -> None:
+        self._content = content
+        self._wanted = wanted
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  whatever the stream has
+        return getattr(self._content, name)
+
+    async def iter_chunked(self, size: int) -> AsyncIterator[bytes]:
+        """Lines that are wanted, each with its end, as many as came at once."""
+        parts: list[bytes] = []
+        async for chunk in self._content.iter_chunked(size):
+            *lines, rest = chunk.split(b"\n")
+            if lines:
+                # Only here, so that a line of many chunks is put together once.
+                lines[0] = b"".join((*parts, lines[0]))
+                parts.clear()
+                if kept := [line for line in lines if self._wanted(line)]:
+                    yield b"\n".join((*kept, b""))
+            parts.append(rest)
+        if last := b"".join(parts):
+            yield last

@@ -1,0 +1,127 @@
+import asyncio
+import contextlib
+import itertools
+import json
+
+import aiohttp
+import pytest
+from aiohttp import web
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.controller.watch_filter import WatchFilter, _Filtered
+
+ON_NODES = {"u1", "u2"}
+
+
+def event(kind, uid, *, node=None, **metadata):
+    spec = {"containers": []} | ({"nodeName": node} if node is not None else {})
+    told = {"type": kind, "object": {"kind": "Pod", "metadata": {"uid": uid, **metadata}, "spec": spec}}
+    return json.dumps(told, separators=(",", ":")).encode()
+
+
+def is_news(line):
+    return WatchFilter(ON_NODES.__contains__)._is_news(line)
+
+
+def test_the_departure_of_a_pod_known_to_have_a_node_is_no_news():
+    assert not is_news(event("DELETED", "u1", node="n1"))
+
+
+@pytest.mark.parametrize("kind", ["ADDED", "MODIFIED", "BOOKMARK", "ERROR"])
+def test_all_that_is_no_departure_is_news(kind):
+    assert is_news(event(kind, "u1", node="n1"))
+
+
+@pytest.mark.parametrize("node", [None, ""])
+def test_a_pod_deleted_while_it_waits_is_news_even_when_it_was_just_assumed(node):
+    assert is_news(event("DELETED", "u1", node=node))
+
+
+def test_a_pod_bound_by_somebody_else_is_news_until_it_is_known_to_have_a_node():
+    assert is_news(event("DELETED", "stranger", node="n1"))
+
+
+def test_a_label_called_node_name_does_not_make_a_pod_bound():
+    assert is_news(event("DELETED", "u1", labels={"nodeName": "n1"}, annotations={"spec": '{"nodeName":"n1"}'}))
+
+
+@pytest.mark.parametrize(
+    "rest", [b"", b"garbage", b',"object":null}', b',"object":{"metadata":{"uid":7},"spec":{}}}', b',"object":"\xff"}']
+)
+def test_a_line_that_cannot_be_read_is_left_to_kopf(rest):
+    assert is_news(b'{"type":"DELETED"' + rest)
+
+
+class Content:
+    """A stream that comes in these chunks."""
+
+    total_bytes = 7
+
+    def __init__(self, chunks):
+        self.chunks = chunks
+
+    async def iter_chunked(self, size):
+        for chunk in self.chunks:
+            yield chunk
+
+
+def filtered(chunks, wanted):
+    async def read():
+        return [chunk async for chunk in _Filtered(Content(chunks), wanted).iter_chunked(1024)]
+
+    return asyncio.run(read())
+
+
+lines = st.lists(st.sampled_from([b"", b"keep", b"drop", b"keep a longer one", b"dropped as well"]), max_size=8)
+
+
+@settings(max_examples=200, deadline=None)
+@given(lines=lines, last=st.sampled_from([b"", b"keep this without an end"]), data=st.data())
+def test_however_lines_are_cut_into_chunks_the_wanted_ones_arrive_whole_and_in_order(lines, last, data):
+    content = b"".join(line + b"\n" for line in lines) + last
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(content)))) | {0, len(content)})
+    chunks = [content[a:b] for a, b in itertools.pairwise(cuts)]
+    expected = b"".join(line + b"\n" for line in lines if not line.startswith(b"drop")) + last
+    assert b"".join(filtered(chunks, lambda line: not line.startswith(b"drop"))) == expected
+
+
+def test_nothing_is_handed_on_for_a_chunk_of_unwanted_lines():
+    assert filtered([b"a\nb\n", b"c\n"], lambda line: line == b"c") == [b"c\n"]
+
+
+def test_the_stream_is_itself_in_all_else():
+    assert _Filtered(Content([]), bool).total_bytes == 7
+
+
+@contextlib.asynccontextmanager
+async def serving(body, *, status=200):
+    async def answer(request):
+        return web.Response(body=body, status=status)
+
+    app = web.Application()
+    app.router.add_get("/pods", answer)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        async with aiohttp.ClientSession(middlewares=(WatchFilter(ON_NODES.__contains__),)) as session:
+            yield session, f"http://127.0.0.1:{runner.addresses[0][1]}/pods"
+    finally:
+        await runner.cleanup()
+
+
+BODY = b"\n".join([event("ADDED", "u1"), event("DELETED", "u1", node="n1"), event("DELETED", "u9", node="n1"), b""])
+
+
+async def test_a_watch_comes_without_what_is_no_news():
+    async with serving(BODY) as (session, url), session.get(url, params={"watch": "true"}) as response:
+        content = b"".join([chunk async for chunk in response.content.iter_chunked(10)])
+    assert content == event("ADDED", "u1") + b"\n" + event("DELETED", "u9", node="n1") + b"\n"
+
+
+@pytest.mark.parametrize(("query", "status"), [({}, 200), ({"watch": "true"}, 410)])
+async def test_lists_and_refusals_come_as_they_are(query, status):
+    async with serving(BODY, status=status) as (session, url), session.get(url, params=query) as response:
+        assert await response.read() == BODY
