@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from tests.builders import make_node, make_pod
 
@@ -89,12 +91,22 @@ def test_a_nomination_ends_the_search_and_leaves_the_message_plain():
 
 
 @pytest.mark.parametrize("code", [Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.ERROR])
-def test_a_final_no_ends_the_search(code):
+def test_a_final_no_ends_the_search_and_stands_alone(code):
     last = yes()
-    scene = Scene(no(code=code, reason="not found"), last)
+    scene = Scene(no(), no("Second", code, "not found"), last)
     scene.table.set_node(make_node("n1", cpu="1"))
     assert scene.schedule(cpu="2").message == "0/1 nodes are available: 1 Insufficient cpu. not found"
     assert last.seen == []
+
+
+def test_the_soonest_time_any_post_filter_asks_for_is_told():
+    first, second, third = no(), no("Second"), no("Third")
+    scene = Scene(first, second, third)
+    scene.table.set_node(make_node("n1", cpu="1"))
+    assert scene.schedule(cpu="2").retry_after is None
+    first.result = replace(first.result, retry_after=9.0)
+    third.result = replace(third.result, retry_after=5.0)
+    assert scene.schedule(cpu="2").retry_after == 5.0
 
 
 def test_without_nodes_there_is_nothing_to_make_room_on():

@@ -38,12 +38,13 @@ class Chooser:
     name = "DefaultPreemption"
     nominations: dict = field(default_factory=dict)
     otherwise: str | None = ""
+    retry_after: float | None = None
 
     def post_filter(self, state, pod, nodes, rejections):
         if pod.uid in self.nominations:
             node, *victims = self.nominations[pod.uid]
             return PostFilterResult(SUCCESS, node, tuple(v for n in nodes.pods for v in n.values() if v.uid in victims))
-        return PostFilterResult(NO, self.otherwise)
+        return PostFilterResult(NO, self.otherwise, retry_after=self.retry_after)
 
 
 class Api:
@@ -491,6 +492,20 @@ async def test_a_nomination_preemption_leaves_alone_stays(scene):
     assert scene.nominated() == "n1"
     (patch,) = scene.api.bodies("PATCH", "p")
     assert "nominatedNodeName" not in patch["status"]
+
+
+async def test_a_pod_that_time_alone_may_help_is_tried_again_at_its_time(scene):
+    scene.chooser.otherwise, scene.chooser.retry_after = None, 30.0
+    scene.pod()
+    scene.step()
+    assert scene.place_of() is Place.UNSCHEDULABLE
+    assert scene.queue.next_deadline() == 30
+    scene.now = 30.0
+    scene.queue.flush(scene.now)
+    scene.chooser.nominations["p"] = ("n1", "low-n1")
+    scene.step()
+    await scene.work()
+    assert scene.nominated() == "n1"
 
 
 async def test_an_error_in_the_cycle_clears_the_nomination(scene):

@@ -264,13 +264,15 @@ class PostFilterResult:
     """A nomination with its victims, or a message why there is none.
 
     `nominated_node_name` is None when an earlier nomination stays as it is, and "" when it is to be cleared.
-    `candidates` are the nodes that were compared, in the order they were found.
+    `candidates` are the nodes that were compared, in the order they were found. `retry_after` seconds the answer may
+    be another although nothing happened.
     """
 
     status: Status
     nominated_node_name: str | None = None
     victims: tuple[PodInfo, ...] = ()
     candidates: tuple[Candidate, ...] = ()
+    retry_after: float | None = None
 
 
 EXTENSION_POINTS: dict[str, type] = {

@@ -1,7 +1,8 @@
 """DefaultPreemption: makes room for a pod by evicting pods of lower priority from one node."""
 
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import ClassVar, Final
 from zlib import crc32
 
 from bayplan.api.workload_objects import PodDisruptionBudget
@@ -13,10 +14,13 @@ from bayplan.framework.candidate import choose
 from bayplan.framework.interface import CycleState, PostFilterResult, Rejections
 from bayplan.framework.status import SUCCESS, Code, Diagnosis, Status
 from bayplan.plugins.preemption.budgets import Budgets
-from bayplan.plugins.preemption.dry_run import DryRun, potential_rows
-from bayplan.plugins.preemption.eligibility import ineligible, too_early
+from bayplan.plugins.preemption.dry_run import STRICT, DryRun, Findings, potential_rows
+from bayplan.plugins.preemption.eligibility import ineligible, seconds_until_allowed, too_early
 from bayplan.plugins.preemption.importance import VictimRule
 from bayplan.queue.nominator import Nominator
+
+_BUDGETS_SECONDS: Final = 10.0
+"""How often pods whose victims are under strict budgets look again: a changed budget wakes nobody."""
 
 
 class DefaultPreemption:
@@ -48,23 +52,45 @@ class DefaultPreemption:
         self, state: CycleState, pod: PodInfo, nodes: NodeTable, rejections: Rejections
     ) -> PostFilterResult:
         nominated = self._nominator.nominated_node(pod.uid) or pod.pod.status.nominated_node_name
-        reason = ineligible(pod, nominated, nodes, rejections) or too_early(
-            pod, self._args.preemption_delay_seconds, self._clock()
-        )
+        reason = ineligible(pod, nominated, nodes, rejections)
         if reason is not None:
-            return PostFilterResult(Status(Code.UNSCHEDULABLE, (f"preemption: {reason}",)))
+            return _no(reason, None)
+        delay = self._args.preemption_delay_seconds
+        if wait := seconds_until_allowed(pod, delay, self._clock()):
+            return _no(too_early(delay), None, wait)
         count = len(potential_rows(rejections))
         start = crc32(pod.uid.encode(errors="replace")) % count if count else 0
         findings = self._dry_run.run(pod, rejections, start=start, wanted=self._wanted(count))
+        if not findings.candidates and findings.errors:
+            return PostFilterResult(Status(Code.ERROR, (f"preemption: {_together(findings.errors)}",)))
         if not findings.candidates:
             reasons = {text: held for text, held in findings.reasons.items() if held}
-            message = Diagnosis(len(rejections.rows), reasons).message
-            return PostFilterResult(Status(Code.UNSCHEDULABLE, (f"preemption: {message}",)), nominated_node_name="")
+            return _no(Diagnosis(len(rejections.rows), reasons).message, "", self._retry_after(pod, findings))
         best = choose(findings.candidates)
         return PostFilterResult(SUCCESS, best.node_name, best.victims, tuple(findings.candidates))
+
+    def _retry_after(self, pod: PodInfo, findings: Findings) -> float | None:
+        """In how many seconds there may be a candidate although nothing happens that wakes the pod."""
+        waits = []
+        if findings.reasons[STRICT]:
+            waits.append(_BUDGETS_SECONDS)
+        if (ripe_at := self._dry_run.ripe_at(pod.priority)) < inf:
+            waits.append(max(ripe_at - self._clock(), 0.0))
+        return min(waits, default=None)
 
     def _wanted(self, count: int) -> int:
         """How many candidates are enough (upstream: calculateNumCandidates)."""
         args = self._args
         share = count * args.min_candidate_nodes_percentage // 100
         return min(max(share, args.min_candidate_nodes_absolute), count)
+
+
+def _no(reason: str, nominated_node_name: str | None, retry_after: float | None = None) -> PostFilterResult:
+    status = Status(Code.UNSCHEDULABLE, (f"preemption: {reason}",))
+    return PostFilterResult(status, nominated_node_name, retry_after=retry_after)
+
+
+def _together(errors: Sequence[str]) -> str:
+    """Several errors as one text (upstream: apimachinery util/errors Aggregate)."""
+    distinct = list(dict.fromkeys(errors))
+    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"

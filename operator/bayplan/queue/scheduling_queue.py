@@ -21,9 +21,11 @@ from bayplan.queue.places import Places
 from bayplan.queue.pod_change import unschedulable_pod_changes
 from bayplan.queue.queued_pod import NO_PLUGINS, Place, QueuedPodInfo
 from bayplan.queue.queueing_hints import Audiences, Happening, QueueProfile, Requeue, Verdicts, judge, judge_missed
+from bayplan.queue.retries import Retries
 
 BACKOFF_COMPLETE = "BackoffComplete"
 POP_FROM_BACKOFF_Q = "PopFromBackoffQ"
+RETRY_TIME = "RetryTime"
 SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
 
 NO_OBSERVER = NoObserver()
@@ -68,6 +70,7 @@ class SchedulingQueue:
         self._sequence = count()
         self._places = Places(clock=clock, sort_key=sort_key, observer=observer)
         self._in_flight = InFlightPods()
+        self._retries = Retries()
 
     # Pod objects come and go.
 
@@ -139,6 +142,7 @@ class SchedulingQueue:
         flying = self._in_flight.get(uid)
         if flying is not None:
             flying.deleted = True
+        self._retries.set(uid, None)
         self.withdraw(uid)
 
     # Room kept for pods on a node.
@@ -198,6 +202,7 @@ class SchedulingQueue:
     def done(self, uid: str) -> None:
         """Ends the tracking of a popped pod that does not come back, and its nomination."""
         self._in_flight.done(uid)
+        self._retries.set(uid, None)
         self.withdraw(uid)
 
     def add_unschedulable(
@@ -207,13 +212,14 @@ class SchedulingQueue:
         rejector_plugins: frozenset[str],
         error: bool,
         pending_plugins: frozenset[str] = NO_PLUGINS,
+        retry_at: float | None = None,
     ) -> None:
         """Takes a popped pod back after a failed attempt.
 
         With rejectors the pod waits for an event they want, unless one came during the attempt. After an
         error, or when nothing rejected it (no nodes), it is tried again once its back-off is over. An event
-        for one of `pending_plugins` skips the back-off. A pod deleted meanwhile, or queued again already, is
-        dropped.
+        for one of `pending_plugins` skips the back-off. At `retry_at` it is tried again without an event. A pod
+        deleted meanwhile, or queued again already, is dropped.
         """
         uid = queued.uid
         flying = self._in_flight.get(uid)
@@ -242,6 +248,7 @@ class SchedulingQueue:
             self._max_backoff,
         )
         self._places.set_rejectors(queued, rejectors)
+        self._retries.set(uid, retry_at)
         verdict = Requeue.AFTER_BACKOFF
         if flying is not None and rejectors:
             verdict = judge_missed(queued, self._in_flight.missed(flying))
@@ -293,13 +300,17 @@ class SchedulingQueue:
                 self._requeue(queued, Requeue.IMMEDIATELY, WILDCARD.label)
 
     def flush(self, now: float) -> None:
-        """Activates pods whose back-off is over, and requeues those that waited too long for an event."""
+        """Activates pods whose back-off is over, and requeues those that waited too long, or until their time."""
         for heap in (self._places.backoff, self._places.error_backoff):
             while (queued := heap.peek()) and not is_backing_off(queued.backoff_expiration, now):
                 self._places.enter(queued, Place.ACTIVE, BACKOFF_COMPLETE)
         while (queued := self._places.waiting.oldest()) and queued.timestamp + self._max_in_unschedulable <= now:
             queued.flushed = True
             self._requeue(queued, Requeue.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label)
+        for uid in self._retries.due(now):
+            waiting = self._places.pods.get(uid)
+            if waiting is not None and waiting.place is Place.UNSCHEDULABLE:
+                self._requeue(waiting, Requeue.AFTER_BACKOFF, RETRY_TIME)
 
     def next_deadline(self) -> float | None:
         """When `flush` has something to do next; None while nothing waits for time to pass."""
@@ -309,6 +320,8 @@ class SchedulingQueue:
         ]
         if oldest := self._places.waiting.oldest():
             times.append(oldest.timestamp + self._max_in_unschedulable)
+        if (retry := self._retries.next()) is not None:
+            times.append(retry)
         return min(times, default=None)
 
     # What others may ask.

@@ -48,7 +48,7 @@ class FitError:
     """No node fits; `nominated_node_name` and `victims` are set when preemption can make room.
 
     `nominated_node_name` is "" when an earlier nomination is to be cleared, None when it stays. `candidates` are the
-    nodes preemption compared.
+    nodes preemption compared. After `retry_after` seconds preemption may say something else although nothing happened.
     """
 
     diagnosis: Diagnosis
@@ -56,6 +56,7 @@ class FitError:
     victims: tuple[PodInfo, ...] = ()
     trace: Trace | None = None
     candidates: tuple[Candidate, ...] = ()
+    retry_after: float | None = None
 
     @property
     def message(self) -> str:
@@ -215,14 +216,19 @@ class SchedulingCycle:
             rejections = rejections_with_verdicts(rejections, verdicts, self._nodes)
         reasons: list[str] = []
         nominated_node_name: str | None = None
+        retries: list[float] = []
         for plugin in framework.post_filters:
             result = plugin.post_filter({}, pod, self._nodes, rejections)
-            reasons.extend(result.status.reasons)
             if result.status.code is Code.SUCCESS:
                 return FitError(diagnosis, result.nominated_node_name, result.victims, trace, result.candidates)
+            if result.retry_after is not None:
+                retries.append(result.retry_after)
             nominated_node_name = result.nominated_node_name
             if result.status.code is not Code.UNSCHEDULABLE:
+                # As upstream (framework/runtime/framework.go RunPostFilterPlugins): a final answer stands alone.
+                reasons = [*result.status.reasons]
                 break
+            reasons.extend(result.status.reasons)
         diagnosis = Diagnosis(
             diagnosis.node_count,
             diagnosis.reasons,
@@ -230,7 +236,7 @@ class SchedulingCycle:
             diagnosis.pre_filter_message,
             ", ".join(reasons),
         )
-        return FitError(diagnosis, nominated_node_name, trace=trace)
+        return FitError(diagnosis, nominated_node_name, trace=trace, retry_after=min(retries, default=None))
 
     def _evaluation(self, pod: PodInfo, framework: Framework) -> Evaluation:
         signature = framework.signature(pod)

@@ -40,15 +40,17 @@ class FailureHandler:
         error: bool = False,
         rejectors: frozenset[str] = NO_PLUGINS,
         nomination_ends: bool = True,
+        retry_after: float | None = None,
     ) -> None:
         """Tell the user, and give the pod back to the queue: rejected pods wait for an event, errors back off.
 
         A pod that no plugin rejected (there are no nodes) backs off as after an error, though it is called
-        Unschedulable, as in kube-scheduler. Its nomination ends, unless preemption had nothing to say about it.
+        Unschedulable, as in kube-scheduler. Its nomination ends, unless preemption had nothing to say about it. A
+        rejected pod is tried again in `retry_after` seconds, when time alone may help it.
         """
         self._observer.attempt(queued.profile, "error" if error else "unschedulable", self._clock() - started)
         gone = self._queue.get(queued.uid) is None
-        self.hand_back(queued, rejectors=rejectors, error=error)
+        self.hand_back(queued, rejectors=rejectors, error=error, retry_after=retry_after)
         pod = queued.pod_info
         told = self._end_nomination(pod) if nomination_ends else None
         if gone:
@@ -56,9 +58,17 @@ class FailureHandler:
         self._recorder.failed_scheduling(pod, message)
         self._conditions.pending(pod, SCHEDULER_ERROR if error else UNSCHEDULABLE, message, nomination=told)
 
-    def hand_back(self, queued: QueuedPodInfo, *, rejectors: frozenset[str] = NO_PLUGINS, error: bool = False) -> None:
+    def hand_back(
+        self,
+        queued: QueuedPodInfo,
+        *,
+        rejectors: frozenset[str] = NO_PLUGINS,
+        error: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
         """Give the pod back to the queue and say nothing."""
-        self._queue.add_unschedulable(queued, rejector_plugins=rejectors, error=error)
+        retry_at = None if retry_after is None else self._clock() + retry_after
+        self._queue.add_unschedulable(queued, rejector_plugins=rejectors, error=error, retry_at=retry_at)
 
     async def nominated(self, queued: QueuedPodInfo, message: str, node_name: str, started: float) -> bool:
         """Tell the user why the pod waits and where room is made for it; whether the API server knows.

@@ -225,5 +225,10 @@ class Scheduler:
             return
         rejectors = outcome.diagnosis.rejector_plugins
         self._failures.fail(
-            queued, outcome.message, started, rejectors=rejectors, nomination_ends=node_name is not None
+            queued,
+            outcome.message,
+            started,
+            rejectors=rejectors,
+            nomination_ends=node_name is not None,
+            retry_after=outcome.retry_after,
         )

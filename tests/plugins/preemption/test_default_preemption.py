@@ -1,5 +1,6 @@
 import json
 
+import numpy as np
 import pytest
 from tests.builders import make_node, make_pod, make_selector
 from tests.plugins.preemption.worlds import NOW, World, make_budget
@@ -9,6 +10,8 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.config.errors import ConfigurationError
 from bayplan.config.load import load_configuration
 from bayplan.framework.candidate import CRITERIA, Candidate, choose, deciding_criterion, start_time
+from bayplan.framework.interface import Rejections
+from bayplan.framework.status import Code, Status
 from bayplan.scheduler.cycle import FitError, Placement
 
 
@@ -307,6 +310,8 @@ def test_strict_budgets_are_never_violated(tmp_path):
         "preemption: 0/1 nodes are available: 1 node(s) where no victims can be found without violating a "
         "PodDisruptionBudget."
     )
+    # A budget that changes wakes nobody.
+    assert strict.schedule(high()).retry_after == 10
     strict.add(make_node("n2", cpu="4"), low("b", "n2", priority=9))
     assert strict.preempt(high()) == ("n2", ["b"])
 
@@ -319,6 +324,7 @@ def test_pods_are_spared_until_they_have_run_long_enough(tmp_path):
     world.now = NOW - 86_400 + 119
     pod = PodInfo(high(cpu="2"))
     assert world.preempt(pod) == ("", [])
+    assert world.schedule(pod).retry_after == 1
     world.now += 1
     assert world.preempt(pod) == ("n1", ["a"])
 
@@ -329,11 +335,45 @@ def test_preemption_waits_for_an_autoscaler_if_told_to(tmp_path):
     world.now = NOW - 86_400 + 29
     pod = PodInfo(high())
     assert world.schedule(pod).nominated_node_name is None
+    assert world.schedule(pod).retry_after == 1
     assert world.post_filter_message(pod) == (
         "preemption: not eligible before preemptionDelaySeconds=30 have passed since the pod was created."
     )
     world.now += 1
     assert world.preempt(pod) == ("n1", ["a"])
+
+
+def test_a_clock_that_is_behind_does_not_lengthen_the_delay(tmp_path):
+    world = World(
+        make_node("n1", cpu="4"), low("a"), configuration=preempting_with(tmp_path, preemptionDelaySeconds=30)
+    )
+    world.now = 0
+    assert world.schedule(high()).retry_after == 30
+
+
+def test_by_default_a_pod_waits_for_events_alone():
+    world = World(make_node("n1", cpu="4"), low("a", cpu="4", priority=99), make_budget(app="a"))
+    assert world.schedule(high()).retry_after is None
+
+
+def test_nodes_that_take_the_pod_with_nobody_evicted_fail_the_preemption():
+    world = World(make_node("n1", cpu="9"), make_node("n2", cpu="9"), low("a"), low("b", "n2"))
+    (plugin,) = world.framework.post_filters
+    nodes = world.cache.nodes
+    pod = PodInfo(high())
+    rejected = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE)
+
+    def answer(count):
+        rejections = Rejections(np.arange(count), np.array(rejected[:count], dtype=np.int8), world.framework.filters)
+        return plugin.post_filter({}, pod, nodes, rejections)
+
+    one = 'expected at least one victim pod on node "n1"'
+    assert answer(1).status == Status(Code.ERROR, (f"preemption: {one}",))
+    (text,) = answer(2).status.reasons
+    assert text.startswith("preemption: [expected at least one victim pod on node ")
+    assert text.endswith("]")
+    assert one in text
+    assert answer(2).nominated_node_name is None
 
 
 @pytest.mark.parametrize(

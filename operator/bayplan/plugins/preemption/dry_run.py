@@ -3,6 +3,7 @@
 from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Final
 
 import numpy as np
@@ -40,6 +41,8 @@ class Findings:
     reasons: Counter[str] = field(default_factory=Counter)
     spotless: bool = False
     """Whether some candidate violates no budget."""
+    errors: list[str] = field(default_factory=list)
+    """What went wrong on nodes where evictions led to something unexpected."""
 
 
 class DryRun:
@@ -84,6 +87,11 @@ class DryRun:
             self._scratch.restore_columns(screened)
         return findings
 
+    def ripe_at(self, priority: int) -> float:
+        """When the first pod that was too young to be a victim no longer is, in seconds since the epoch, or inf."""
+        lower = self._lower.get(priority)
+        return inf if lower is None else lower.ripe_at
+
     def _collect(self, findings: Findings, trials: "_Trials", order: Rows, wanted: int) -> None:
         """Find victims on the rows in order until there are enough candidates; a block of rows at a time."""
         at = 0
@@ -104,6 +112,8 @@ class DryRun:
             victims = tuple(now[victim.uid] for victim in plan.victims)
             findings.candidates.append(Candidate(self._nodes.names[plan.row], victims, plan.violations))
             findings.spotless |= not plan.violations
+        elif plan.error:
+            findings.errors.append(plan.error)
         else:
             findings.reasons.update(plan.reasons)
 

@@ -36,15 +36,19 @@ def is_preempted(pod: PodInfo) -> bool:
     return False
 
 
-def too_early(pod: PodInfo, delay: int, now: float) -> str | None:
-    """Why a pod that may preempt only `delay` seconds after its creation may not yet; None if it may."""
+def seconds_until_allowed(pod: PodInfo, delay: int, now: float) -> float:
+    """For how many seconds a pod that may preempt only `delay` seconds after its creation may not; 0 if it may."""
     if not delay:
-        return None
+        return 0.0
     try:
         moment = datetime.fromisoformat(pod.pod.metadata.creation_timestamp or "")
         created = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
-        return None
-    if now - created >= delay:
-        return None
+        return 0.0
+    # A clock behind that of the API server's must not make it wait for longer than it is told to.
+    return min(max(created + delay - now, 0.0), delay)
+
+
+def too_early(delay: int) -> str:
+    """What is said of a pod that may not preempt yet."""
     return f"not eligible before preemptionDelaySeconds={delay} have passed since the pod was created."

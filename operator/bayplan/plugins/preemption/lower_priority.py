@@ -15,7 +15,8 @@ class LowerPriorityPods:
     """The possible victims of a pod of `priority` on every row, most important first, and the sums of their requests.
 
     `counts` is how many, `requested` what they take by resource; both `(capacity,) int64`. Rows are looked at again
-    only when their pods changed, or when a pod that had not run long enough has.
+    only when their pods changed, or when a pod that had not run long enough has: `ripe_at` is when the first one
+    will have, in seconds since the epoch, or inf.
     """
 
     def __init__(self, nodes: NodeTable, priority: int, rule: VictimRule) -> None:
@@ -23,13 +24,13 @@ class LowerPriorityPods:
         self._priority = priority
         self._rule = rule
         self._follower = RowFollower(nodes)
-        self._ripe_at = inf
+        self.ripe_at = inf
         self._start_over()
 
     def follow(self) -> None:
         """Bring everything up to date with the node table."""
         change = self._follower.follow()
-        if change.everything or (self._rule.minimum_runtime and self._rule.now() >= self._ripe_at):
+        if change.everything or (self._rule.minimum_runtime and self._rule.now() >= self.ripe_at):
             self._start_over()
             rows = np.arange(self._nodes.capacity, dtype=np.intp)
         else:
@@ -44,7 +45,7 @@ class LowerPriorityPods:
 
     def _start_over(self) -> None:
         capacity = self._nodes.capacity
-        self._ripe_at = inf
+        self.ripe_at = inf
         self.victims: list[tuple[PodInfo, ...]] = [()] * capacity
         self.counts: Column = np.zeros(capacity, dtype=np.int64)
         self.requested: dict[str, Column] = {}
@@ -54,7 +55,7 @@ class LowerPriorityPods:
         lower = [pod for pod in self._nodes.pods[row].values() if pod.priority < priority]
         if rule.minimum_runtime:
             now = rule.now()
-            self._ripe_at = min([self._ripe_at, *(at for at in map(rule.ripe_at, lower) if at > now)])
+            self.ripe_at = min([self.ripe_at, *(at for at in map(rule.ripe_at, lower) if at > now)])
             lower = [pod for pod in lower if rule.ripe_at(pod) <= now]
         lower.sort(key=importance)
         self.victims[row] = tuple(lower)

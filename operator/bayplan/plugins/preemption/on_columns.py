@@ -96,7 +96,7 @@ class ColumnTrial:
             if violating:
                 plan.victims.sort(key=importance)
             if not plan.victims:
-                plan.reasons = [no_victim_needed(self._scratch.names[plan.row])]
+                plan.error = no_victim_needed(self._scratch.names[plan.row])
 
     def _fit(self, rows: Rows) -> Fits:
         fits = np.ones(len(rows), dtype=np.bool_)

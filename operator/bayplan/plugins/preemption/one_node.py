@@ -55,5 +55,5 @@ class OneNodeTrial:
                 plan.violations += index < len(violating)
         plan.victims.sort(key=importance)
         if not plan.victims:
-            plan.reasons = [no_victim_needed(scratch.names[row])]
+            plan.error = no_victim_needed(scratch.names[row])
         return plan

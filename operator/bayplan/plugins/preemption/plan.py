@@ -7,12 +7,16 @@ from bayplan.cache.pod_info import PodInfo
 
 @dataclass(slots=True)
 class Plan:
-    """The victims on a row, most important first, and how many violate a budget; or why evictions do not help."""
+    """The victims on a row, most important first, and how many violate a budget; or why evictions do not help.
+
+    `error` is set on a node that rejected the pod and then takes it with nobody evicted.
+    """
 
     row: int
     victims: list[PodInfo] = field(default_factory=list)
     violations: int = 0
     reasons: list[str] = field(default_factory=list)
+    error: str = ""
 
 
 def no_victim_needed(node_name: str) -> str:

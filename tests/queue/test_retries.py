@@ -1,0 +1,78 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.queue.scene import FIT, Scene
+
+from bayplan.queue.cluster_event import ASSIGNED_POD_DELETE
+from bayplan.queue.queued_pod import Place
+from bayplan.queue.retries import Retries
+
+
+def reject(scene, name, retry_at):
+    scene.add(name)
+    scene.fail(scene.pop(), retry_at=retry_at)
+
+
+def test_a_pod_with_a_time_is_tried_again_at_that_time_without_an_event():
+    scene = Scene()
+    reject(scene, "p", retry_at=129.5)
+    assert scene.place("p") is Place.UNSCHEDULABLE
+    assert scene.queue.next_deadline() == 130
+    scene.queue.flush(129.9)
+    assert scene.place("p") is Place.UNSCHEDULABLE
+    scene.clock.step(30)
+    scene.queue.flush(scene.clock())
+    assert scene.place("p") is Place.ACTIVE
+    assert scene.tally.moves[-1] == ("active", "RetryTime")
+    assert scene.queue.next_deadline() is None
+
+
+def test_a_pod_whose_time_comes_still_backs_off():
+    scene = Scene()
+    reject(scene, "p", retry_at=100.2)
+    scene.clock.step(1)
+    scene.queue.flush(scene.clock())
+    assert scene.place("p") is Place.BACKOFF
+
+
+def test_the_next_attempt_settles_the_time_anew():
+    scene = Scene()
+    reject(scene, "p", retry_at=150)
+    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
+    scene.fail(scene.pop(), FIT)
+    scene.clock.step(60)
+    scene.queue.flush(scene.clock())
+    assert scene.place("p") is Place.UNSCHEDULABLE
+
+
+@pytest.mark.parametrize("ends", ["delete", "done"])
+def test_a_pod_that_is_gone_has_no_time(ends):
+    scene = Scene()
+    reject(scene, "p", retry_at=150)
+    getattr(scene.queue, ends)("p")
+    if ends == "delete":
+        assert scene.queue.next_deadline() is None
+    scene.queue.delete("p")
+    scene.queue.flush(1000)
+    assert scene.queue.uids() == set()
+
+
+def test_a_pod_that_is_up_already_is_left_alone_when_its_time_comes():
+    scene = Scene()
+    reject(scene, "p", retry_at=101)
+    scene.queue.activate(["p"])
+    scene.clock.step(5)
+    scene.queue.flush(scene.clock())
+    assert scene.drain() == ["p"]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.one_of(st.none(), st.integers(0, 9)), st.integers(0, 9))))
+def test_each_pod_is_due_once_at_the_last_time_told(steps):
+    retries, expected = Retries(), {}
+    for uid, at, now in steps:
+        retries.set(uid, at)
+        expected[uid] = at
+        due = {each for each, when in expected.items() if when is not None and when <= now}
+        assert set(retries.due(now)) == due
+        expected |= dict.fromkeys(due)
+        assert retries.next() == min((when for when in expected.values() if when is not None), default=None)
