@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 Object = dict[str, Any]
 
 DATA = Path(__file__).with_name("data")
+# A folder of fresh recordings takes the place of the stored ones, as `make oracle` asks.
+RECORDINGS = Path(os.environ.get("BAYPLAN_ORACLE_DATA") or DATA)
 
 
 @dataclass(slots=True)

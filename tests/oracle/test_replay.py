@@ -1,16 +1,11 @@
 """bayplan decides every recorded case as kube-scheduler did."""
 
-import os
-from pathlib import Path
-
 import pytest
-from tests.oracle.case import DATA, recorded_cases
+from tests.oracle.case import RECORDINGS, recorded_cases
 from tests.oracle.families.family import FAMILIES
 from tests.oracle.replay import differences, load, replay
 
-# A folder of fresh recordings takes the place of the stored ones, as `make oracle` asks.
-_DATA = Path(os.environ.get("BAYPLAN_ORACLE_DATA") or DATA)
-_CASES = {recorded.case.name: recorded for recorded in recorded_cases(_DATA, FAMILIES)}
+_CASES = {recorded.case.name: recorded for recorded in recorded_cases(RECORDINGS, FAMILIES)}
 
 
 @pytest.mark.parametrize("name", _CASES)
