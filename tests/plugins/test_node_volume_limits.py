@@ -4,7 +4,7 @@ from tests.plugins.scenes import hint, sign
 from tests.plugins.volume_scenes import VolumeScene, attachment, claim, csi_node, delayed_class, pod_with, volume
 
 from bayplan.api.objects import Volume
-from bayplan.api.storage_objects import AWSElasticBlockStoreSource
+from bayplan.api.storage_objects import AWSElasticBlockStoreSource, AzureDiskSource
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.status import Code
 from bayplan.plugins.volume_claims import VolumeError
@@ -27,8 +27,7 @@ def scene(limit, *objects):
 def test_a_pod_without_volumes_to_count_is_not_looked_at():
     made = scene(1)
     assert made.refusal(made.limits, pod_with())[0] is Code.SKIP
-    assert sign(made.limits) == ()
-    assert made.limits.sign_pod(PodInfo(pod_with("c"))) is None
+    assert sign(made.limits) != made.limits.sign_pod(PodInfo(pod_with("c")))
 
 
 def test_a_node_takes_as_many_volumes_as_its_driver_can_attach():
@@ -107,3 +106,40 @@ def test_only_changes_that_may_help_wake_the_pod():
     inline = pod_with(volumes=[Volume(aws_elastic_block_store={"volumeID": "vol-2"})])
     assert hint(plugin, detached, inline, attachment("a", "n", "v")) == "QueueSkip"
     assert hint(plugin, detached, inline, attachment("a", "n", "v", "ebs.csi.aws.com")) == "Queue"
+
+
+@pytest.mark.parametrize(
+    ("inline", "driver"),
+    [
+        ({"azure_disk": {"diskURI": "d", "kind": "Managed"}}, "disk.csi.azure.com"),
+        ({"cinder": {"volumeID": "d"}}, "cinder.csi.openstack.org"),
+        ({"portworx_volume": {"volumeID": "d"}}, "pxd.portworx.com"),
+        ({"gce_persistent_disk": {"pdName": "d"}}, "pd.csi.storage.gke.io"),
+    ],
+)
+def test_disks_written_into_pods_count_for_the_driver_they_moved_to(inline, driver):
+    pod = pod_with(volumes=[Volume(**inline)])
+    made = scene(0, csi_node("n1", **{driver.replace(".", "_"): 0}))
+    assert made.texts(made.limits, pod) == {"n1": [EXCEEDED]}
+    made.add(csi_node("n1", **{driver.replace(".", "_"): 1}), pod_with(name="q", node="n1", volumes=[Volume(**inline)]))
+    assert made.texts(made.limits, pod) == {}
+    detached = cluster_event(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE)
+    assert hint(made.limits, detached, pod, attachment("a", "n", "v", driver)) == "Queue"
+    assert hint(made.limits, detached, pod, attachment("a", "n", "v")) == "QueueSkip"
+
+
+def test_an_azure_disk_that_is_not_managed_has_no_driver():
+    blob = Volume(name="data", azure_disk={"diskURI": "d", "kind": "Dedicated"})
+    made = scene(0)
+    text = r"converting volume\(data\) from inline to csi: kind\(Dedicated\) is not supported in csi migration"
+    with pytest.raises(VolumeError, match=text):
+        made.texts(made.limits, pod_with(volumes=[blob]))
+    disk = volume("v", azure_disk=AzureDiskSource(disk_uri="d", kind="Dedicated"))
+    made.add(claim(volume="v", bound=True), disk, csi_node("n1", disk_csi_azure_com=0))
+    assert made.texts(made.limits, pod_with("c")) == {}
+
+
+def test_plugins_that_no_limit_knows_keep_a_pod_nowhere():
+    made = scene(0, csi_node("n1", file_csi_azure_com=0, csi_vsphere_vmware_com=0))
+    pod = pod_with(volumes=[Volume(azure_file={"shareName": "s"}), Volume(vsphere_volume={"volumePath": "p"})])
+    assert made.texts(made.limits, pod) == {}

@@ -206,6 +206,11 @@ class Volume(Struct, frozen=True):
     image: ImageVolumeSource | None = None
     gce_persistent_disk: dict[str, Any] | None = msgspec.field(default=None, name="gcePersistentDisk")
     aws_elastic_block_store: dict[str, Any] | None = msgspec.field(default=None, name="awsElasticBlockStore")
+    azure_disk: dict[str, Any] | None = None
+    azure_file: dict[str, Any] | None = None
+    cinder: dict[str, Any] | None = None
+    portworx_volume: dict[str, Any] | None = None
+    vsphere_volume: dict[str, Any] | None = None
     rbd: dict[str, Any] | None = None
     iscsi: dict[str, Any] | None = None
     csi: dict[str, Any] | None = None

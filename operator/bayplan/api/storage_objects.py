@@ -64,6 +64,7 @@ class AzureDiskSource(Struct, frozen=True):
 
     disk_name: str = ""
     disk_uri: str = msgspec.field(default="", name="diskURI")
+    kind: str | None = None
 
 
 class AzureFileSource(Struct, frozen=True):

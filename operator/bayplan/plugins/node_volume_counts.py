@@ -1,134 +1,237 @@
-"""The CSI volumes that pods and attachments take up, as drivers count them."""
+"""The CSI volumes that pods and attachments take up on each node, counted again only where something changed."""
 
-from bayplan.api.storage_objects import (
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+
+from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
+from bayplan.cache.change_log import Rows
 from bayplan.cache.listers import Listers
-from bayplan.cache.node_table import NodeTable
-from bayplan.cache.pod_info import PodInfo
-from bayplan.plugins.volume_claims import (
-    VolumeError,
-    claim_class,
-    claim_not_found,
-    claim_references,
-    ownership_problem,
-)
-from bayplan.plugins.volume_migration import (
-    CSIVolume,
-    csi_volume,
-    csi_volume_of_inline,
-    driver_of,
-    is_in_tree_provisioner,
-    is_migrated_inline,
-)
-from bayplan.plugins.volumes_in_use import VolumesInUse
+from bayplan.cache.node_table import Column, NodeTable
+from bayplan.cache.row_follower import RowFollower
+from bayplan.plugins.volume_claims import claim_references, ownership_problem
+from bayplan.plugins.volume_migration import CSIVolume, csi_volume_of_inline
+from bayplan.plugins.volume_resolver import VolumeResolver
 
-_NO_VOLUMES: frozenset[CSIVolume] = frozenset()
+_KEPT_COLUMNS = 64
+_NOWHERE: frozenset[int] = frozenset()
+_UNCOUNTED = CSIVolume("", "")
+
+K = TypeVar("K", bound=Hashable)
 
 
-class MissingClaimError(Exception):
-    """The pod names a claim that does not exist; the text is the user's."""
+@dataclass(slots=True)
+class _RowVolumes:
+    """The volumes on one node, and the keys of the claims and volumes they were found through."""
+
+    used: set[CSIVolume] = field(default_factory=set)
+    held: set[CSIVolume] = field(default_factory=set)
+    """Attached, though no pod uses them."""
+    claims: set[str] = field(default_factory=set)
+    volumes: set[str] = field(default_factory=set)
+
+    def count(self, driver: str) -> int:
+        """How many of them are the driver's."""
+        return sum(volume.driver == driver for volumes in (self.used, self.held) for volume in volumes)
 
 
 class AttachedVolumes:
-    """Counts volumes on nodes that have a CSINode: there in-tree volumes count as those of their CSI driver.
+    """The volumes on each row of a table; answers are never older than the table and the listers.
 
-    A claim that has no volume yet counts as a volume of its class's provisioner that nobody else uses.
+    Other tables of the same rows, on which pods are tried out, can be asked about too: they are counted on the spot.
     """
 
-    def __init__(self, nodes: NodeTable, listers: Listers) -> None:
-        self._in_use = VolumesInUse(nodes)
+    def __init__(self, nodes: NodeTable, listers: Listers, resolver: VolumeResolver) -> None:
+        self._nodes = nodes
+        self._resolver = resolver
         self._claims = listers.of(PersistentVolumeClaim)
         self._volumes = listers.of(PersistentVolume)
         self._classes = listers.of(StorageClass)
-        self._attachments = listers.of(VolumeAttachment)
-        self._by_node: dict[str, set[CSIVolume]] = {}
-        self._by_node_at = (-1, -1)
+        self._attachments = _Attachments(listers)
+        self._row_follower = RowFollower(nodes)
+        self._claims_at = self._volumes_at = 0
+        self._classes_at = -1
+        self._by_row: dict[int, _RowVolumes] = {}
+        self._users: dict[CSIVolume, set[int]] = {}
+        self._rows_of_claim: dict[str, set[int]] = {}
+        self._rows_of_volume: dict[str, set[int]] = {}
+        self._columns: dict[str, Column] = {}
 
-    def of_new_pod(self, pod: PodInfo) -> set[CSIVolume]:
-        """The volumes a pod to schedule brings.
+    def with_new(self, volumes: set[CSIVolume], driver: str, nodes: NodeTable, rows: Rows) -> tuple[Column, Column]:
+        """How many volumes of a driver each row would have with `volumes`, all the driver's, and how many are new.
 
-        Raises:
-            MissingClaimError: it names a claim that does not exist.
-            VolumeError: it names a claim "", or an ephemeral claim that is not its own.
+        A volume that is attached but that no pod of the row uses counts as there and as new.
         """
-        found: set[CSIVolume] = set()
-        for reference in claim_references(pod.pod):
-            if not reference.name:
-                raise VolumeError("PersistentVolumeClaim had no name")
-            key = f"{pod.namespace}/{reference.name}"
-            claim = self._claims.get(key)
-            if claim is None:
-                raise MissingClaimError(f"looking up PVC {key}: {claim_not_found(reference.name)}")
-            if reference.ephemeral and (problem := ownership_problem(pod, claim)):
-                raise VolumeError(problem)
-            found |= self._of_claim(claim)
-        return found | _inline(pod)
+        self._catch_up()
+        if nodes is self._nodes:
+            new = np.full(nodes.capacity, len(volumes), dtype=np.int64)
+            for volume in volumes:
+                users = self._users.get(volume)
+                if users:
+                    new[list(users)] -= 1
+            new = new[rows]
+            return self._column(driver)[rows] + new, new
+        found = [self._on(nodes, row) for row in rows.tolist()]
+        new = np.array([len(volumes - each.used) for each in found], dtype=np.int64)
+        return new + np.array([each.count(driver) for each in found], dtype=np.int64), new
 
-    def most_on_row(self, nodes: NodeTable, row: int) -> int:
-        """A number that the volumes on a row, attachments included, do not exceed; found without looking them up."""
-        return self._in_use.count(nodes, row) + len(self.by_attachment(nodes.names[row]))
+    def _column(self, driver: str) -> Column:
+        column = self._columns.get(driver)
+        if column is None:
+            if len(self._columns) >= _KEPT_COLUMNS:
+                self._columns.clear()
+            column = self._columns[driver] = np.zeros(self._nodes.capacity, dtype=np.int64)
+            for row, found in self._by_row.items():
+                column[row] = found.count(driver)
+        return column
 
-    def on_row(self, nodes: NodeTable, row: int) -> set[CSIVolume]:
-        """The volumes of the pods on a row.
+    def _catch_up(self) -> None:
+        stale = self._stale_rows()
+        if stale is None:
+            self._count_all()
+            return
+        for row in stale:
+            self._drop(row)
+            self._count(row)
+
+    def _stale_rows(self) -> set[int] | None:
+        """The rows to count again; None for all."""
+        change = self._row_follower.follow()
+        claims_at, self._claims_at = self._claims_at, self._claims.version
+        volumes_at, self._volumes_at = self._volumes_at, self._volumes.version
+        classes_at, self._classes_at = self._classes_at, self._classes.version
+        claims = self._claims.changes.since(claims_at) if claims_at != self._claims_at else []
+        volumes = self._volumes.changes.since(volumes_at) if volumes_at != self._volumes_at else []
+        node_names = self._attachments.changed_nodes()
+        if change.everything or classes_at != self._classes_at:
+            return None
+        if claims is None or volumes is None or node_names is None:
+            return None
+        stale = set(change.usage.tolist())
+        for claim in claims:
+            stale |= self._rows_of_claim.get(claim, _NOWHERE)
+        for volume in volumes:
+            stale |= self._rows_of_volume.get(volume, _NOWHERE)
+        stale.update(row for name in node_names if (row := self._nodes.row(name)) is not None)
+        return stale
+
+    def _count_all(self) -> None:
+        for kept in (self._by_row, self._users, self._rows_of_claim, self._rows_of_volume, self._columns):
+            kept.clear()
+        for row, pods in enumerate(self._nodes.pods):
+            if pods or self._attachments.of_node(self._nodes.names[row]):
+                self._count(row)
+
+    def _drop(self, row: int) -> None:
+        known = self._by_row.pop(row, None)
+        if known is None:
+            return
+        _forget(self._users, known.used, row)
+        _forget(self._rows_of_claim, known.claims, row)
+        _forget(self._rows_of_volume, known.volumes, row)
+        for column in self._columns.values():
+            column[row] = 0
+
+    def _count(self, row: int) -> None:
+        found = self._on(self._nodes, row)
+        if not (found.claims or found.volumes or found.used):
+            return
+        self._by_row[row] = found
+        _note(self._users, found.used, row)
+        _note(self._rows_of_claim, found.claims, row)
+        _note(self._rows_of_volume, found.volumes, row)
+        if self._columns:
+            counts = Counter(volume.driver for volumes in (found.used, found.held) for volume in volumes)
+            for driver, column in self._columns.items():
+                column[row] = counts[driver]
+
+    def _on(self, nodes: NodeTable, row: int) -> _RowVolumes:
+        """The volumes on a row of any table.
 
         A claim that is missing, or that belongs to another pod, counts nothing: its pod cannot run. (kube-scheduler
         fails the attempt of every other pod over a foreign ephemeral claim, so that one broken pod stops them all.)
         """
-        found: set[CSIVolume] = set()
-        for pod, reference in self._in_use.claims(nodes, row):
-            claim = self._claims.get(f"{pod.namespace}/{reference.name}")
-            if claim is not None and not (reference.ephemeral and ownership_problem(pod, claim)):
-                found |= self._of_claim(claim)
-        for volume in self._in_use.disks(nodes, row):
-            translated = csi_volume_of_inline(volume)
-            if translated is not None:
-                found.add(translated)
+        found = _RowVolumes()
+        for pod in nodes.pods[row].values():
+            if not pod.pod.spec.volumes:
+                continue
+            for reference in claim_references(pod.pod):
+                key = f"{pod.namespace}/{reference.name}"
+                found.claims.add(key)
+                claim = self._claims.get(key)
+                if claim is None or (reference.ephemeral and ownership_problem(pod, claim)):
+                    continue
+                if claim.spec.volume_name:
+                    found.volumes.add(claim.spec.volume_name)
+                found.used.add(self._resolver.of_claim(claim) or _UNCOUNTED)
+            found.used.update(csi_volume_of_inline(volume) or _UNCOUNTED for volume in pod.pod.spec.volumes)
+        for attachment in self._attachments.of_node(nodes.names[row]):
+            spec = attachment.spec
+            name = spec.source.persistent_volume_name or ""
+            found.volumes.add(name)
+            volume = self._volumes.get(name)
+            if spec.attacher and volume is not None and volume.spec.csi is not None:
+                found.held.add(CSIVolume(spec.attacher, volume.spec.csi.volume_handle))
+        found.used.discard(_UNCOUNTED)
+        found.held -= found.used
         return found
 
-    def by_attachment(self, node_name: str) -> set[CSIVolume]:
-        """The volumes that VolumeAttachments hold on a node, whether a pod there uses them or not."""
-        versions = (self._attachments.version, self._volumes.version)
-        if versions != self._by_node_at:
-            self._by_node_at = versions
-            self._by_node = {}
-            for attachment in self._attachments.objects.values():
-                spec = attachment.spec
-                volume = self._volumes.get(spec.source.persistent_volume_name or "")
-                if spec.attacher and volume is not None and volume.spec.csi is not None:
-                    held = CSIVolume(spec.attacher, volume.spec.csi.volume_handle)
-                    self._by_node.setdefault(spec.node_name, set()).add(held)
-        return self._by_node.get(node_name, set())
 
-    def _of_claim(self, claim: PersistentVolumeClaim) -> frozenset[CSIVolume]:
-        name = claim.spec.volume_name
-        volume = self._volumes.get(name) if name else None
-        if volume is None:
-            counted = self._of_class(claim)
-        elif volume.spec.csi is not None:
-            counted = CSIVolume(volume.spec.csi.driver, volume.spec.csi.volume_handle)
-        else:
-            counted = csi_volume(volume)
-        return frozenset((counted,)) if counted is not None and counted.driver and counted.handle else _NO_VOLUMES
+class _Attachments:
+    """VolumeAttachments by the node they are on."""
 
-    def _of_class(self, claim: PersistentVolumeClaim) -> CSIVolume | None:
-        storage_class = self._classes.get(claim_class(claim))
-        if storage_class is None:
+    def __init__(self, listers: Listers) -> None:
+        self._lister = listers.of(VolumeAttachment)
+        self._at = 0
+        self._known: dict[str, VolumeAttachment] = {}
+        self._of_node: dict[str, dict[str, VolumeAttachment]] = {}
+
+    def of_node(self, name: str) -> list[VolumeAttachment]:
+        """The attachments on a node as of the last `changed_nodes`."""
+        return list(self._of_node.get(name, {}).values())
+
+    def changed_nodes(self) -> set[str] | None:
+        """The nodes whose attachments changed since the last call; None if all may have."""
+        at, self._at = self._at, self._lister.version
+        if at == self._at:
+            return set()
+        keys = self._lister.changes.since(at)
+        if keys is None:
+            self._known.clear()
+            self._of_node.clear()
+            for key, attachment in self._lister.objects.items():
+                self._add(key, attachment)
             return None
-        provisioner: str | None = storage_class.provisioner
-        if is_in_tree_provisioner(storage_class.provisioner):
-            provisioner = driver_of(storage_class.provisioner)
-        # A blank cannot be part of a handle that a driver gives.
-        handle = f"to be made for {claim.metadata.namespace}/{claim.metadata.name}"
-        return CSIVolume(provisioner, handle) if provisioner else None
+        changed: set[str] = set()
+        for key in keys:
+            old, new = self._known.pop(key, None), self._lister.get(key)
+            if old is not None:
+                changed.add(old.spec.node_name)
+                on_node = self._of_node[old.spec.node_name]
+                del on_node[key]
+                if not on_node:
+                    del self._of_node[old.spec.node_name]
+            if new is not None:
+                changed.add(new.spec.node_name)
+                self._add(key, new)
+        return changed
+
+    def _add(self, key: str, attachment: VolumeAttachment) -> None:
+        self._known[key] = attachment
+        self._of_node.setdefault(attachment.spec.node_name, {})[key] = attachment
 
 
-def _inline(pod: PodInfo) -> set[CSIVolume]:
-    inline = [volume for volume in pod.pod.spec.volumes or () if is_migrated_inline(volume)]
-    translated = {csi_volume_of_inline(volume) for volume in inline}
-    if None in translated:
-        raise VolumeError(f"converting a volume of pod {pod.key} from inline to csi: Invalid format for AWS volume")
-    return {each for each in translated if each is not None}
+def _note(rows_of: dict[K, set[int]], keys: Iterable[K], row: int) -> None:
+    for key in keys:
+        rows_of.setdefault(key, set()).add(row)
+
+
+def _forget(rows_of: dict[K, set[int]], keys: Iterable[K], row: int) -> None:
+    for key in keys:
+        rows = rows_of[key]
+        rows.discard(row)
+        if not rows:
+            del rows_of[key]

@@ -17,9 +17,11 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import CycleState, PreFilterResult, Reads
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason
-from bayplan.plugins.node_volume_counts import AttachedVolumes, MissingClaimError
+from bayplan.plugins.node_volume_counts import AttachedVolumes
 from bayplan.plugins.volume_claims import has_claims, names_claim
-from bayplan.plugins.volume_migration import csi_volume_of_inline, is_migrated_inline
+from bayplan.plugins.volume_csi_nodes import NO_LIMIT, CSINodeColumns, limits_of
+from bayplan.plugins.volume_migration import inline_driver, inline_problem, is_migratable_inline
+from bayplan.plugins.volume_resolver import MissingClaimError, VolumeResolver
 from bayplan.queue.cluster_event import (
     ASSIGNED_POD_DELETE,
     ActionType,
@@ -30,7 +32,6 @@ from bayplan.queue.cluster_event import (
 )
 
 _EXCEEDED = "node(s) exceed max volume count"
-_NO_LIMITS: dict[str, int] = {}
 
 
 class NodeVolumeLimits:
@@ -40,55 +41,39 @@ class NodeVolumeLimits:
     """
 
     name: ClassVar[str] = "NodeVolumeLimits"
-    # It reads claims and attachments too, but pods with volumes it counts share no evaluation.
-    reads: ClassVar[Reads] = Reads.USAGE
+    # Which volumes a pod's claims stand for is found out in every cycle, so that pods share what other plugins say.
+    reads: ClassVar[Reads] = Reads.CLUSTER
 
     def __init__(self, nodes: NodeTable, listers: Listers) -> None:
-        self._csi_nodes = listers.of(CSINode)
-        self._attached = AttachedVolumes(nodes, listers)
-        self._by_node: dict[str, dict[str, int]] = {}
-        self._limits_at = -1
+        self._csi_nodes = CSINodeColumns(nodes, listers)
+        self._resolver = VolumeResolver(listers)
+        self._attached = AttachedVolumes(nodes, listers, self._resolver)
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
-        return None if _has_counted_volumes(pod) else ()
+        return _has_counted_volumes(pod)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         return PreFilterResult(SUCCESS if _has_counted_volumes(pod) else SKIP)
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
         try:
-            wanted = self._attached.of_new_pod(pod)
+            wanted = self._resolver.of_new_pod(pod)
         except MissingClaimError:
             return np.full(len(rows), Code.UNSCHEDULABLE_AND_UNRESOLVABLE, dtype=np.int8)
-        codes = np.zeros(len(rows), dtype=np.int8)
-        if not wanted:
-            return codes
-        drivers = {volume.driver for volume in wanted}
-        for place, row in enumerate(rows.tolist()):
-            limits = self._limits(nodes.names[row])
-            limited = drivers & limits.keys()
-            if not limited:
-                continue
-            # Most nodes are far from their limit, and counting what could be there at most shows it.
-            most = len(wanted) + self._attached.most_on_row(nodes, row)
-            if most <= min(limits[driver] for driver in limited):
-                continue
-            used = self._attached.on_row(nodes, row)
-            new = {volume for volume in wanted if volume not in used}
-            for driver in {volume.driver for volume in new} & limits.keys():
-                count = sum(volume.driver == driver for volume in new)
-                count += sum(volume.driver == driver for volume in used)
-                count += sum(
-                    volume.driver == driver for volume in self._attached.by_attachment(nodes.names[row]) - used
-                )
-                if count > limits[driver]:
-                    codes[place] = Code.UNSCHEDULABLE
-        return codes
+        exceeded = np.zeros(len(rows), dtype=np.bool_)
+        for driver in {volume.driver for volume in wanted}:
+            limits = self._csi_nodes.limits(driver)[rows]
+            limited = np.flatnonzero(limits != NO_LIMIT)
+            if len(limited):
+                volumes = {volume for volume in wanted if volume.driver == driver}
+                count, new = self._attached.with_new(volumes, driver, nodes, rows[limited])
+                exceeded[limited] |= (new > 0) & (count > limits[limited])
+        return exceeded * np.int8(Code.UNSCHEDULABLE)
 
     def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
         text = _EXCEEDED
         try:
-            self._attached.of_new_pod(pod)
+            self._resolver.of_new_pod(pod)
         except MissingClaimError as missing:
             text = str(missing)
         return [Reason(text, np.ones(len(rows), dtype=np.bool_))]
@@ -104,34 +89,20 @@ class NodeVolumeLimits:
             ),
         )
 
-    def _limits(self, node_name: str) -> dict[str, int]:
-        if self._limits_at != self._csi_nodes.version:
-            self._limits_at = self._csi_nodes.version
-            self._by_node = {key: _limits_of(each) for key, each in self._csi_nodes.objects.items()}
-        return self._by_node.get(node_name, _NO_LIMITS)
-
-
-def _limits_of(csi_node: CSINode) -> dict[str, int]:
-    return {
-        driver.name: driver.allocatable.count
-        for driver in csi_node.spec.drivers or ()
-        if driver.allocatable is not None and driver.allocatable.count is not None
-    }
-
 
 def _has_counted_volumes(pod: PodInfo) -> bool:
-    return pod.pod.spec.volumes is not None and (has_claims(pod) or _has_migrated_inline(pod.pod))
+    return pod.pod.spec.volumes is not None and (has_claims(pod) or _has_migratable_inline(pod.pod))
 
 
-def _has_migrated_inline(pod: Pod) -> bool:
-    return any(is_migrated_inline(volume) for volume in pod.spec.volumes or ())
+def _has_migratable_inline(pod: Pod) -> bool:
+    return any(is_migratable_inline(volume) for volume in pod.spec.volumes or ())
 
 
 def _limit_was_raised(pod: PodInfo, old: object, new: object) -> QueueingHint:
     if not isinstance(old, CSINode) or not isinstance(new, CSINode):
         return QueueingHint.QUEUE
-    before = _limits_of(old)
-    raised = any(count > before.get(driver, 0) for driver, count in _limits_of(new).items())
+    before = limits_of(old)
+    raised = any(count > before.get(driver, 0) for driver, count in limits_of(new).items())
     return QueueingHint.QUEUE if raised else QueueingHint.SKIP
 
 
@@ -153,7 +124,6 @@ def _may_need_the_attachment(pod: PodInfo, old: object, new: object) -> Queueing
     for volume in pod.pod.spec.volumes or ():
         if volume.persistent_volume_claim is not None:
             return QueueingHint.QUEUE
-        translated = csi_volume_of_inline(volume)
-        if is_migrated_inline(volume) and (translated is None or attacher in (None, translated.driver)):
+        if inline_problem(volume) or (is_migratable_inline(volume) and attacher in (None, inline_driver(volume))):
             return QueueingHint.QUEUE
     return QueueingHint.SKIP

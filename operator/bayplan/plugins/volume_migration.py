@@ -1,7 +1,7 @@
 """In-tree volumes as the CSI volumes that stand for them (upstream: csi-translation-lib, `translate.go`)."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -74,9 +74,32 @@ def in_tree_plugin(volume: PersistentVolume) -> str | None:
     return _PORTWORX if spec.portworx_volume is not None else None
 
 
-def is_migrated_inline(volume: Volume) -> bool:
-    """Whether a volume written into a pod counts as one of a CSI driver."""
-    return volume.gce_persistent_disk is not None or volume.aws_elastic_block_store is not None
+def is_migratable_inline(volume: Volume) -> bool:
+    """Whether a volume written into a pod is of an in-tree plugin that has a CSI successor (upstream: CanSupport)."""
+    return inline_driver(volume) is not None
+
+
+def inline_driver(volume: Volume) -> str | None:
+    """The CSI driver that succeeded the in-tree plugin of a volume written into a pod; None if there is none."""
+    sources = (
+        (volume.aws_elastic_block_store, _DRIVERS[_AWS]),
+        (volume.gce_persistent_disk, _DRIVERS[_GCE]),
+        (volume.cinder, _DRIVERS[_CINDER]),
+        (volume.azure_disk, _DRIVERS[_AZURE_DISK]),
+        (volume.azure_file, "file.csi.azure.com"),
+        (volume.vsphere_volume, "csi.vsphere.vmware.com"),
+        (volume.portworx_volume, _DRIVERS[_PORTWORX]),
+    )
+    return next((driver for source, driver in sources if source is not None), None)
+
+
+def inline_problem(volume: Volume) -> str:
+    """Why a volume written into a pod cannot be translated for its CSI driver, or ""."""
+    if volume.aws_elastic_block_store is not None:
+        return _aws_problem(_text(volume.aws_elastic_block_store, "volumeID"))
+    if volume.azure_disk is not None:
+        return _azure_problem(volume.azure_disk.get("kind"))
+    return ""
 
 
 def csi_volume(volume: PersistentVolume) -> CSIVolume | None:
@@ -90,7 +113,7 @@ def csi_volume(volume: PersistentVolume) -> CSIVolume | None:
     elif spec.cinder is not None:
         handle = spec.cinder.volume_id
     elif spec.azure_disk is not None:
-        handle = spec.azure_disk.disk_uri
+        handle = None if _azure_problem(spec.azure_disk.kind) else spec.azure_disk.disk_uri
     elif spec.portworx_volume is not None:
         handle = spec.portworx_volume.volume_id
     plugin = in_tree_plugin(volume)
@@ -98,13 +121,20 @@ def csi_volume(volume: PersistentVolume) -> CSIVolume | None:
 
 
 def csi_volume_of_inline(volume: Volume) -> CSIVolume | None:
-    """A disk written into a pod as its driver counts it; None if it cannot be translated."""
+    """A volume written into a pod as its driver counts it; None if no driver does or it cannot be translated."""
     if volume.aws_elastic_block_store is not None:
-        handle = _aws_handle(str(volume.aws_elastic_block_store.get("volumeID") or ""))
+        handle = _aws_handle(_text(volume.aws_elastic_block_store, "volumeID"))
         return None if handle is None else CSIVolume(_DRIVERS[_AWS], handle)
     if volume.gce_persistent_disk is not None:
-        disk = str(volume.gce_persistent_disk.get("pdName") or "")
+        disk = _text(volume.gce_persistent_disk, "pdName")
         return CSIVolume(_DRIVERS[_GCE], f"projects/{_UNSPECIFIED}/zones/{_UNSPECIFIED}/disks/{disk}")
+    if volume.cinder is not None:
+        return CSIVolume(_DRIVERS[_CINDER], _text(volume.cinder, "volumeID"))
+    if volume.azure_disk is not None:
+        is_managed = not _azure_problem(volume.azure_disk.get("kind"))
+        return CSIVolume(_DRIVERS[_AZURE_DISK], _text(volume.azure_disk, "diskURI")) if is_managed else None
+    if volume.portworx_volume is not None:
+        return CSIVolume(_DRIVERS[_PORTWORX], _text(volume.portworx_volume, "volumeID"))
     return None
 
 
@@ -112,13 +142,13 @@ def translation_problem(volume: PersistentVolume) -> str:
     """Why the volume cannot be translated for its CSI driver, or ""; nodes that leave it to the driver need that."""
     spec = volume.spec
     if spec.aws_elastic_block_store is not None:
-        name = spec.aws_elastic_block_store.volume_id
-        if _aws_handle(name) is None:
-            return f"failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS volume ({name})"
-    elif spec.gce_persistent_disk is not None:
+        return _aws_problem(spec.aws_elastic_block_store.volume_id)
+    if spec.gce_persistent_disk is not None:
         zones = _gce_zones(volume)
         if len(zones) > 1 and (problem := _gce_problem(zones)):
             return f"failed to get region from zones: {problem}"
+    elif spec.cinder is None and spec.azure_disk is not None:
+        return _azure_problem(spec.azure_disk.kind)
     return ""
 
 
@@ -194,6 +224,22 @@ def _aws_handle(volume_id: str) -> str | None:
     except ValueError:
         return None
     return name if _AWS_VOLUME.fullmatch(name) else None
+
+
+def _aws_problem(volume_id: str) -> str:
+    if _aws_handle(volume_id) is not None:
+        return ""
+    return f"failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS volume ({volume_id})"
+
+
+def _azure_problem(kind: object) -> str:
+    """Only managed disks have a CSI driver; a kind is never missing where the API server filled in its default."""
+    is_managed = kind is None or str(kind).lower() == "managed"
+    return "" if is_managed else f"kind({kind}) is not supported in csi migration"
+
+
+def _text(source: Mapping[str, object], key: str) -> str:
+    return str(source.get(key) or "")
 
 
 def _gce_handle(volume: PersistentVolume, disk: str) -> str | None:
