@@ -34,7 +34,7 @@ def test_a_weight_sums_up() -> None:
     assert MatchingPods(cache.nodes, lambda pod: -3).counts().sum() == -6
 
 
-def test_only_rows_whose_pods_changed_are_looked_at_again() -> None:
+def test_only_pods_that_came_or_went_are_looked_at_again() -> None:
     cache, seen = Cache(), []
 
     def watch(pod: PodInfo) -> bool:
@@ -49,7 +49,10 @@ def test_only_rows_whose_pods_changed_are_looked_at_again() -> None:
     cache.set_pod(pod_on("n2", "c", "web"))
     matching.counts()
     matching.counts()
-    assert seen == ["b", "c"]
+    assert seen == ["c"]
+    cache.remove_pod("b")
+    matching.counts()
+    assert seen == ["c", "b"]
 
 
 def test_the_version_grows_only_with_a_different_answer() -> None:
@@ -63,6 +66,18 @@ def test_the_version_grows_only_with_a_different_answer() -> None:
     cache.set_pod(pod_on("n1", "a", "web"))
     matching.counts()
     assert matching.version > before
+
+
+def test_a_pod_that_looks_different_is_looked_at_again_and_an_equal_version_is_not() -> None:
+    cache = Cache()
+    cache.set_pod(pod_on("n1", "a", "web"))
+    staying = MatchingPods(cache.nodes, lambda pod: pod.pod.metadata.deletion_timestamp is None)
+    assert staying.counts().sum() == 1
+    cache.set_pod(pod_on("n1", "a", "web"))
+    position = cache.nodes.pods_changed.position
+    cache.set_pod(PodInfo(make_pod("a", uid="a", node="n1", labels={"app": "web"}, deleting=True)))
+    assert cache.nodes.pods_changed.position == position + 1
+    assert staying.counts().sum() == 0
 
 
 STEPS = st.lists(

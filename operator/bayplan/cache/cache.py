@@ -104,8 +104,9 @@ class Cache:
                 self._confirm(held)
                 if _looks_different(held.pod.pod, pod.pod):
                     self.nodes.usage_changed.append(held.row)
+                alike = _are_counted_alike(held.pod.pod, pod.pod)
+                self.nodes.replace_pod(held.pod, pod, held.row, counted_alike=alike)
                 held.pod = pod
-                self.nodes.pods[held.row][pod.uid] = pod
                 return
             self._drop(pod.uid, held)
         row = self.nodes.add_pod(pod, pod.pod.spec.node_name)
@@ -178,4 +179,14 @@ def _looks_different(old: Pod, new: Pod) -> bool:
         old.metadata.labels != new.metadata.labels
         or old.status.start_time != new.status.start_time
         or old.spec.priority != new.spec.priority
+    )
+
+
+def _are_counted_alike(old: Pod, new: Pod) -> bool:
+    """Whether nothing changed by which rules tell pods on nodes apart: terminating ones do not count for spreading."""
+    return (
+        old.metadata.labels == new.metadata.labels
+        and old.metadata.namespace == new.metadata.namespace
+        and old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
+        and old.spec.affinity == new.spec.affinity
     )

@@ -7,12 +7,15 @@ from numpy.typing import NDArray
 
 from bayplan.api.objects import Node
 from bayplan.api.quantity import TOO_MUCH
-from bayplan.cache.change_log import ChangeLog
+from bayplan.cache.change_log import ChangeLog, EntryLog
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import PODS, node_allocatable
 
 Column = NDArray[np.int64]
 """One amount per row, `(capacity,) int64`: milli-CPU, bytes or counts."""
+
+PodChange = tuple[int, PodInfo | None, PodInfo | None]
+"""A row, the pod that went or looked different before, and the pod that came or how it looks now."""
 
 _FIRST_CAPACITY = 64
 # Above this many times one amount a sum could leave int64; such rows are summed exactly and clamped instead.
@@ -26,8 +29,8 @@ class NodeTable:
     long as the node or any of its pods exists. `exists` is False on free rows and on rows whose node object is gone
     (or has not come yet) while its pods are still known: no cycle may choose those.
 
-    `objects_changed` and `usage_changed` log the rows whose node object or whose pods changed. `layout` grows when
-    the columns were reallocated: whoever keeps arrays of `capacity` must then start over.
+    `objects_changed` and `usage_changed` log the rows whose node object or whose pods changed, `pods_changed` the pods.
+    `layout` grows when the columns were reallocated: whoever keeps arrays of `capacity` must then start over.
     """
 
     def __init__(self) -> None:
@@ -45,6 +48,7 @@ class NodeTable:
         self.allowed_pods: Column = self._column()
         self.objects_changed = ChangeLog()
         self.usage_changed = ChangeLog()
+        self.pods_changed: EntryLog[PodChange] = EntryLog()
         self.node_count = 0
         self._held_by_all: dict[str, bool] = {}
         self._row_of: dict[str, int] = {}
@@ -110,15 +114,26 @@ class NodeTable:
         if row is None:
             row = self._claim(node_name)
         self.pods[row][pod.uid] = pod
+        self.pods_changed.append((row, None, pod))
         self._count(pod, row, 1)
         return row
 
     def remove_pod(self, pod: PodInfo, row: int) -> None:
         """Take back what `add_pod` counted for this very `pod`."""
         del self.pods[row][pod.uid]
+        self.pods_changed.append((row, pod, None))
         self._count(pod, row, -1)
         if self.nodes[row] is None:
             self._release(row)
+
+    def replace_pod(self, before: PodInfo, pod: PodInfo, row: int, *, counted_alike: bool) -> None:
+        """Put a new version of a pod in its place, which takes the same.
+
+        `counted_alike` promises that nobody who counts pods can tell the two apart, so that none need look.
+        """
+        self.pods[row][pod.uid] = pod
+        if not counted_alike:
+            self.pods_changed.append((row, before, pod))
 
     def all_have(self, name: str) -> bool:
         """Whether every existing node has some of a resource; then nobody needs to guard divisions by it."""

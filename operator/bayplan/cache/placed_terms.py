@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from enum import IntEnum
 
 from bayplan.cache.affinity_terms import NO_TERMS, AffinityTerm, PodAffinityTerms
+from bayplan.cache.change_log import EntryLog
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.row_follower import RowFollower
+from bayplan.cache.row_follower import PodFollower
 from bayplan.cache.tally import tally
 
-_KEPT_CHANGES = 4096
 _SLACK = 64
 
 
@@ -48,12 +48,9 @@ class PlacedTerms:
 
     def __init__(self, nodes: NodeTable) -> None:
         self._nodes = nodes
-        self._follower = RowFollower(nodes)
-        self._seen = (-1, -1)
+        self._follower = PodFollower(nodes)
         self._terms: dict[_Key, PlacedTerm] = {}
-        self._pods: dict[int, dict[str, PodInfo]] = {}
-        self._changes: list[TermChange] = []
-        self._dropped = 0
+        self._changes: EntryLog[TermChange] = EntryLog()
         self._key_uses: Counter[str] = Counter()
         self._label_keys: frozenset[str] = frozenset()
         self.kinds: Counter[TermKind] = Counter()
@@ -75,49 +72,50 @@ class PlacedTerms:
     @property
     def position(self) -> int:
         """Where the changes end now."""
-        return self._dropped + len(self._changes)
+        return self._changes.position
 
     def since(self, position: int) -> list[TermChange] | None:
         """The changes after `position`; None if they are not known any more and all terms must be read."""
-        start = position - self._dropped
-        return None if start < 0 else self._changes[start:]
+        return self._changes.since(position)
 
     def catch_up(self) -> None:
         """Take in what changed in the table."""
-        # Asked several times a cycle, most of them in vain.
-        seen = (self._nodes.layout, self._nodes.usage_changed.position)
-        if seen == self._seen:
-            return
-        self._seen = seen
-        change = self._follower.follow()
-        rows = range(self._nodes.capacity) if change.everything else change.usage.tolist()
-        for row in rows:
-            pods = {uid: pod for uid, pod in self._nodes.pods[row].items() if pod.affinity_terms is not NO_TERMS}
-            if pods or row in self._pods:
-                self._compare(row, self._pods.get(row, {}), pods)
-        if len(self._changes) > 2 * _KEPT_CHANGES:
-            dropped = len(self._changes) - _KEPT_CHANGES
-            del self._changes[:dropped]
-            self._dropped += dropped
+        changes = self._follower.follow()
+        if changes is None:
+            self._read_all()
+        else:
+            touched = False
+            for row, before, after in changes:
+                # What stays must not be dropped in between.
+                if after is not None and after.affinity_terms is not NO_TERMS:
+                    touched = self._count(after, row, 1)
+                if before is not None and before.affinity_terms is not NO_TERMS:
+                    touched = self._count(before, row, -1)
+            if not touched:
+                return
         if self._key_uses.keys() - self._label_keys or len(self._label_keys) > 2 * len(self._key_uses) + _SLACK:
             self._label_keys = frozenset(self._key_uses)
             self.label_keys_version += 1
 
-    def _compare(self, row: int, before: dict[str, PodInfo], now: dict[str, PodInfo]) -> None:
-        grown: dict[_Key, tuple[int, int]] = {}
-        for pods, others, sign in ((now, before, 1), (before, now, -1)):
-            for uid, pod in pods.items():
-                if others.get(uid) is not pod:
-                    for key, weight in _keys(pod.affinity_terms):
-                        uses, amount = grown.get(key, (0, 0))
-                        grown[key] = uses + sign, amount + sign * weight
-        for key, (uses, amount) in grown.items():
+    def _read_all(self) -> None:
+        """Start over; readers hear of the difference like of any other change."""
+        counted: dict[tuple[int, _Key], tuple[int, int]] = {}
+        for placed in self._terms.values():
+            for row, (uses, amount) in placed.rows.items():
+                counted[row, (placed.kind, placed.term)] = -uses, -amount
+        for row, pods in enumerate(self._nodes.pods):
+            for pod in pods.values():
+                for key, weight in _keys(pod.affinity_terms):
+                    uses, amount = counted.get((row, key), (0, 0))
+                    counted[row, key] = uses + 1, amount + weight
+        for (row, key), (uses, amount) in counted.items():
             if uses or amount:
                 self._grow(key, row, uses, amount)
-        if now:
-            self._pods[row] = now
-        else:
-            del self._pods[row]
+
+    def _count(self, pod: PodInfo, row: int, sign: int) -> bool:
+        for key, weight in _keys(pod.affinity_terms):
+            self._grow(key, row, sign, sign * weight)
+        return True
 
     def _grow(self, key: _Key, row: int, uses: int, amount: int) -> None:
         placed = self._terms.get(key)

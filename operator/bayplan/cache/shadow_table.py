@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from bayplan.cache.change_log import ChangeLog, Rows
+from bayplan.cache.change_log import ChangeLog, EntryLog, Rows
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import RowFollower
@@ -15,7 +15,7 @@ class ShadowTable(NodeTable):
 
     What is known of node objects is shared with `source`, what pods take is copied and may be changed here: `source`
     and its logs never notice. `follow` takes over what changed in `source`, `restore` undoes changes made here. Its
-    `usage_changed` logs both, so plugins may keep counts of it as they do of the real table.
+    `usage_changed` and `pods_changed` log both, so plugins may keep counts of it as they do of the real table.
     """
 
     def __init__(self, source: NodeTable) -> None:
@@ -46,12 +46,25 @@ class ShadowTable(NodeTable):
         source = self.source
         huge = source._huge_rows  # noqa: SLF001 - a table as this one
         for row in rows.tolist():
-            self.pods[row] = dict(source.pods[row])
+            self._restore_pods(row)
             if row in huge:
                 self._huge_rows.add(row)
             else:
                 self._huge_rows.discard(row)
             self.usage_changed.append(row)
+
+    def _restore_pods(self, row: int) -> None:
+        mine, theirs = self.pods[row], self.source.pods[row]
+        if mine == theirs:
+            return
+        for uid, pod in mine.items():
+            now = theirs.get(uid)
+            if now is not pod:
+                self.pods_changed.append((row, pod, now))
+        for uid, pod in theirs.items():
+            if uid not in mine:
+                self.pods_changed.append((row, None, pod))
+        self.pods[row] = dict(theirs)
 
     def restore_columns(self, rows: Rows) -> None:
         """As `restore`, for callers that changed nothing but columns: pods are left alone and nothing is logged."""
@@ -84,6 +97,7 @@ class ShadowTable(NodeTable):
         # A reader that saw only part of what is replaced here must start over, whatever the logs say.
         self.layout += 1
         self.usage_changed = ChangeLog()
+        self.pods_changed = EntryLog()
         self.exists, self.allowed_pods = source.exists, source.allowed_pods
         self.requested = {name: column.copy() for name, column in source.requested.items()}
         for attribute in _USAGE:
