@@ -9,11 +9,12 @@ from bayplan.api.objects import Taint
 from bayplan.cache.host_ports_in_use import HostPortsInUse
 from bayplan.cache.image_holders import ImageHolders
 from bayplan.cache.interned_column import InternedColumn
+from bayplan.cache.node_label_keys import NodeLabelKeys
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.row_follower import ObjectFollower
 
 _KEPT_LABEL_KEYS = 256
-"""How many label keys have a column; more than clusters use, and a bound on what pods with made-up keys can cost."""
+"""How many label keys have a column; more than clusters use. Keys that no node has need none."""
 
 LabelColumn = InternedColumn[str | None]
 """A label's value per row; place 0 is None, for nodes without the label and rows without a node."""
@@ -66,13 +67,18 @@ class LabelColumns:
     def __init__(self, nodes: NodeTable) -> None:
         self._nodes = nodes
         self._follower = ObjectFollower(nodes)
+        self._keys = NodeLabelKeys(nodes)
         self._columns: OrderedDict[str, LabelColumn] = OrderedDict()
+        self._absent: LabelColumn = InternedColumn(nodes.capacity, None)
 
     def column(self, key: str) -> LabelColumn:
         """The values of the label `key`; place 0 of the column is None."""
         self._catch_up()
         column = self._columns.get(key)
         if column is None:
+            if key not in self._keys.known:
+                # Pods may make up thousands of keys.
+                return self._absent
             column = self._columns[key] = self._build(key)
             if len(self._columns) > _KEPT_LABEL_KEYS:
                 self._columns.popitem(last=False)
@@ -83,8 +89,12 @@ class LabelColumns:
     def _catch_up(self) -> None:
         changed = self._follower.follow()
         if changed is None:
+            self._keys.catch_up()
             self._columns.clear()
+            self._absent = InternedColumn(self._nodes.capacity, None)
             return
+        if len(changed):
+            self._keys.catch_up()
         for row in changed.tolist():
             node = self._nodes.nodes[row]
             labels = {} if node is None else node.metadata.labels or {}

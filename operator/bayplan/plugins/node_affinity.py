@@ -2,13 +2,14 @@
 
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.api import objects
 from bayplan.api.objects import Node, NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
-from bayplan.api.selectors import compile_node_selector
+from bayplan.api.selectors import NodeSelectorMatcher, compile_node_selector
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
@@ -45,6 +46,8 @@ class NodeAffinity:
         self._enforced = None if required is None else NodeSelection(required.node_selector_terms or ())
         self._enforced_on_node = None if required is None else compile_node_selector(required)
         self._added_wishes = _wishes(added.preferred_during_scheduling_ignored_during_execution)
+        # Hints are asked for every node that changes, and a pod may have thousands of terms.
+        self._compiled: WeakKeyDictionary[PodInfo, NodeSelectorMatcher] = WeakKeyDictionary()
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
         spec = pod.pod.spec
@@ -104,9 +107,21 @@ class NodeAffinity:
         enforced = self._enforced_on_node
         if enforced is not None and not enforced.matches(new.metadata.labels, new.metadata.name):
             return QueueingHint.SKIP
-        if not _node_matches(pod, new) or (isinstance(old, Node) and _node_matches(pod, old)):
+        if not self._matches_node(pod, new) or (isinstance(old, Node) and self._matches_node(pod, old)):
             return QueueingHint.SKIP
         return QueueingHint.QUEUE
+
+    def _matches_node(self, pod: PodInfo, node: Node) -> bool:
+        labels = node.metadata.labels or {}
+        if any(labels.get(key) != value for key, value in (pod.pod.spec.node_selector or {}).items()):
+            return False
+        required = _required(pod)
+        if required is None:
+            return True
+        matcher = self._compiled.get(pod)
+        if matcher is None:
+            matcher = self._compiled[pod] = compile_node_selector(required)
+        return matcher.matches(labels, node.metadata.name)
 
 
 class _Required:
@@ -166,11 +181,3 @@ def _pinned_names(terms: Sequence[NodeSelectorTerm]) -> frozenset[str] | None:
             return None
         names |= pinned
     return frozenset(names) if terms else None
-
-
-def _node_matches(pod: PodInfo, node: Node) -> bool:
-    labels = node.metadata.labels or {}
-    if any(labels.get(key) != value for key, value in (pod.pod.spec.node_selector or {}).items()):
-        return False
-    required = _required(pod)
-    return required is None or compile_node_selector(required).matches(labels, node.metadata.name)
