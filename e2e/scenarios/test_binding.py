@@ -93,7 +93,10 @@ def test_the_pod_of_higher_priority_gets_the_room_that_becomes_free(
     client: ApiClient, namespace: str, bayplan: BayplanProcess, priority_classes: None
 ) -> None:
     client.create("nodes", node("n1", cpu="1"))
-    client.create("pods", pod("running", namespace, scheduler="another", node_name="n1", requests={"cpu": "1"}))
+    running = pod(
+        "running", namespace, scheduler="another", node_name="n1", requests={"cpu": "1"}, priorityClassName="high"
+    )
+    client.create("pods", running)
     for name, priority in (("a-low", "low"), ("z-high", "high")):
         client.create("pods", pod(name, namespace, requests={"cpu": "1"}, priorityClassName=priority))
         wait_refused(client, namespace, name)
@@ -172,7 +175,7 @@ def test_a_pod_bound_by_somebody_else_is_counted_and_not_tried_again(
     client.bind(namespace, "taken", "n1")
     client.create("pods", pod("later", namespace, requests={"cpu": "1"}, tolerations=[{"operator": "Exists"}]))
     message = wait_refused(client, namespace, "later")["message"]
-    assert message == "0/1 nodes are available: 1 Insufficient cpu."
+    assert message.startswith("0/1 nodes are available: 1 Insufficient cpu. preemption: ")
     assert events_of(client, namespace, "taken", "Scheduled") == []
 
 

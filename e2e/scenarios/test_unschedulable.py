@@ -21,6 +21,7 @@ from e2e.scenarios.outcomes import (
 
 pytestmark = pytest.mark.controlplane
 
+NO_EVICTION_HELPS = "preemption: 0/{0} nodes are available: {0} Preemption is not helpful for scheduling."
 TAINT = {"key": "example.com/kept", "value": "free", "effect": "NoSchedule"}
 
 
@@ -29,7 +30,8 @@ def test_the_verdict_is_kube_schedulers_event_and_condition(
 ) -> None:
     client.create_all("nodes", [node("n1", taints=[TAINT]), node("n2", cpu="1"), node("n3", cpu="1500m")])
     created = client.create("pods", pod("refused", namespace, requests={"cpu": "2"}))
-    message = "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu."
+    reasons = "1 node(s) had untolerated taint(s), 2 Insufficient cpu."
+    message = f"0/3 nodes are available: {reasons} {NO_EVICTION_HELPS.format(3)}"
 
     condition = wait_refused(client, namespace, "refused")
     assert condition.pop("lastTransitionTime")
@@ -63,7 +65,8 @@ def test_every_reason_is_counted_and_reasons_are_sorted_as_text(
     client.create("pods", pod("refused", namespace, requests=requests, nodeSelector={"zone": "a"}))
     assert wait_refused(client, namespace, "refused")["message"] == (
         "0/13 nodes are available: 1 Too many pods, 1 node(s) didn't match Pod's node affinity/selector, "
-        "1 node(s) were unschedulable, 10 Insufficient cpu, 10 Insufficient memory, 11 Insufficient example.com/gpu."
+        "1 node(s) were unschedulable, 10 Insufficient cpu, 10 Insufficient memory, 11 Insufficient example.com/gpu. "
+        + NO_EVICTION_HELPS.format(13)
     )
 
 
@@ -120,12 +123,14 @@ def test_a_verdict_that_changed_is_written_and_keeps_the_time_since_when_the_pod
     def condition() -> Object:
         return condition_of(client.get("pods", "waiting", namespace))
 
-    message = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s)."
-    wait_until(lambda: condition()["message"] == message, "the new verdict", detail=lambda: str(condition()))
+    def wait_for(reasons: str) -> None:
+        message = f"0/2 nodes are available: {reasons} {NO_EVICTION_HELPS.format(2)}"
+        wait_until(lambda: condition()["message"] == message, "the new verdict", detail=lambda: str(condition()))
+
+    wait_for("1 Insufficient cpu, 1 node(s) had untolerated taint(s).")
     assert condition()["lastTransitionTime"] == first["lastTransitionTime"]
     client.patch("nodes", "n1", {"spec": {"taints": None}})
-    message = "0/2 nodes are available: 2 Insufficient cpu."
-    wait_until(lambda: condition()["message"] == message, "the new verdict", detail=lambda: str(condition()))
+    wait_for("2 Insufficient cpu.")
 
 
 @dataclass(frozen=True)
@@ -245,36 +250,16 @@ SPREAD = {
 }
 
 
-@pytest.mark.parametrize(
-    ("spec", "rule"),
-    [
-        (
-            {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}}},
-            "required pod anti-affinity, which bayplan does not schedule yet (InterPodAffinity)",
-        ),
-        (
-            {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}}},
-            "required pod affinity, which bayplan does not schedule yet (InterPodAffinity)",
-        ),
-        (
-            {"topologySpreadConstraints": [SPREAD]},
-            "a DoNotSchedule topology spread constraint, which bayplan does not schedule yet (PodTopologySpread)",
-        ),
-        (
-            {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]},
-            "a persistent volume claim, which bayplan does not schedule yet (VolumeBinding)",
-        ),
-    ],
-    ids=["anti-affinity", "affinity", "spread", "claim"],
-)
 def test_a_pod_with_a_rule_nobody_here_enforces_is_held_with_a_message_that_says_so(
-    client: ApiClient, namespace: str, bayplan: BayplanProcess, spec: Object, rule: str
+    client: ApiClient, namespace: str, bayplan: BayplanProcess
 ) -> None:
     client.create("nodes", node("n1"))
-    client.create("pods", pod("held", namespace, labels={"app": "web"}, **spec))
+    claims = [{"name": "gpu", "resourceClaimName": "gpu"}]
+    client.create("pods", pod("held", namespace, resourceClaims=claims))
     condition = wait_refused(client, namespace, "held")
     assert condition["reason"] == "Unschedulable"
-    assert condition["message"] == f"0/1 nodes are available: pod has {rule}."
+    rule = "pod has resource claims, which bayplan does not schedule yet (DynamicResources)"
+    assert condition["message"].startswith(f"0/1 nodes are available: {rule}.")
     client.create("nodes", node("n2"))
     client.create("pods", pod("plain", namespace))
     wait_bound(client, namespace, ["plain"])
