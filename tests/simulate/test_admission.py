@@ -4,7 +4,16 @@ import pytest
 from tests.builders import make_node, make_pod
 
 from bayplan.api.kinds import resource_of
-from bayplan.api.objects import Container, NodeStatus, ObjectMeta, Pod, PodSpec, PriorityClass, ResourceRequirements
+from bayplan.api.objects import (
+    Container,
+    ContainerPort,
+    NodeStatus,
+    ObjectMeta,
+    Pod,
+    PodSpec,
+    PriorityClass,
+    ResourceRequirements,
+)
 from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim, StorageClass, StorageMeta
 from bayplan.api.workload_objects import Namespace, Service
 from bayplan.cache.resources import node_allocatable, pod_requests
@@ -42,6 +51,19 @@ def test_requests_come_from_limits_only_where_they_are_missing():
 def test_init_containers_get_requests_from_limits_too():
     pod = Admission(()).pod(bare_pod(init_containers=[with_limits({"cpu": 3})]))
     assert pod_requests(pod).amounts == {"cpu": 3000}
+
+
+def test_ports_in_the_hosts_network_are_ports_of_the_host():
+    ports = [ContainerPort(container_port=80), ContainerPort(container_port=443, host_port=443)]
+    containers = {"containers": [Container(ports=ports)], "init_containers": [Container(ports=ports[:1])]}
+    spec = Admission(()).pod(bare_pod(host_network=True, **containers)).spec
+    assert [port.host_port for each in (*spec.containers, *spec.init_containers) for port in each.ports] == [
+        80,
+        443,
+        80,
+    ]
+    spec = Admission(()).pod(bare_pod(**containers)).spec
+    assert [port.host_port for port in spec.containers[0].ports] == [0, 443]
 
 
 def test_pod_level_limits_stand_in_only_for_what_no_container_names():

@@ -66,10 +66,9 @@ class Admission:
             changes["scheduler_name"] = DEFAULT_SCHEDULER_NAME
         if spec.priority is None:
             changes |= self._priority(spec)
-        if _lacks_requests(spec.containers):
-            changes["containers"] = [_with_requests(c) for c in spec.containers]
-        if spec.init_containers and _lacks_requests(spec.init_containers):
-            changes["init_containers"] = [_with_requests(c) for c in spec.init_containers]
+        for field, containers in (("containers", spec.containers), ("init_containers", spec.init_containers)):
+            if containers and (spec.host_network or _lacks_requests(containers)):
+                changes[field] = [_with_requests(_with_host_ports(c) if spec.host_network else c) for c in containers]
         if spec.resources is not None and spec.resources.limits:
             changes["resources"] = _pod_level(spec)
         if spec.affinity is not None:
@@ -157,6 +156,12 @@ def _lacks_requests(containers: Sequence[Container]) -> bool:
         and (not c.resources.requests or not c.resources.limits.keys() <= c.resources.requests.keys())
         for c in containers
     )
+
+
+def _with_host_ports(container: Container) -> Container:
+    """In the host's network a container listens on the host's ports of the same numbers."""
+    ports = [structs.replace(port, host_port=port.host_port or port.container_port) for port in container.ports or ()]
+    return structs.replace(container, ports=ports) if ports else container
 
 
 def _with_requests(container: Container) -> Container:
