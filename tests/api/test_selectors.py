@@ -272,3 +272,14 @@ def test_label_selectors_agree_with_a_slow_reading_of_the_rules(requirements, la
     )
     expected = all(_holds(r, labels) and r.operator not in ("Gt", "Lt") for r in requirements)
     assert compile_label_selector(selector).matches(labels) is expected
+
+
+@given(st.lists(requirement_strategy, max_size=12), labels_strategy, st.booleans())
+def test_a_selector_of_very_many_requirements_says_what_a_short_one_says(requirements, labels, needs_one_more):
+    short = [LabelSelectorRequirement(key=r.key, operator=r.operator, values=r.values) for r in requirements]
+    met = [LabelSelectorRequirement(key=f"k{index}", operator="DoesNotExist") for index in range(20)]
+    long = [*met, *short, LabelSelectorRequirement(key="e", operator="Exists" if needs_one_more else "DoesNotExist")]
+    expected = compile_label_selector(LabelSelector(match_expressions=short)).matches(labels)
+    matcher = compile_label_selector(LabelSelector(match_expressions=long))
+    assert matcher.matches(labels) is (expected and not needs_one_more)
+    assert matcher.matches({**labels, "e": ""}) is (expected and needs_one_more)

@@ -19,6 +19,7 @@ Labels = Mapping[str, str]
 _Test = Callable[[Labels], bool]
 
 _NAME_FIELD = "metadata.name"
+_FEW_TESTS = 8
 
 _SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
 _NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
@@ -35,20 +36,32 @@ class LabelMatcher:
         is_everything: All labels match: the selector is present and empty.
     """
 
-    __slots__ = ("_tests", "error", "is_everything", "is_nothing")
+    __slots__ = ("_by_key", "_needed", "_tests", "error", "is_everything", "is_nothing")
 
-    def __init__(self, tests: list[_Test] | None, error: str = "") -> None:
-        self._tests = tests or []
+    def __init__(self, tests: list[tuple[str, _Test]] | None, error: str = "") -> None:
+        self._tests = [test for _, test in tests or ()]
+        self._by_key: dict[str, list[_Test]] = {}
+        self._needed: set[str] = set()
+        if tests is not None and len(tests) > _FEW_TESTS:
+            for key, test in tests:
+                self._by_key.setdefault(key, []).append(test)
+                if not test({}):
+                    self._needed.add(key)
         self.error = error
         self.is_nothing = tests is None
         self.is_everything = tests is not None and not tests
 
     def matches(self, labels: Labels | None) -> bool:
-        """Whether all requirements hold for `labels`."""
+        """Whether all requirements hold for `labels`; takes as long as there are labels, however many requirements."""
         if self.is_nothing:
             return False
         labels = labels or {}
-        return all(test(labels) for test in self._tests)
+        if not self._by_key:
+            return all(test(labels) for test in self._tests)
+        # A test looks at one label: those of labels that are missing all hold, or the label is needed.
+        if len(self._needed) > len(labels) or not all(key in labels for key in self._needed):
+            return False
+        return all(test(labels) for key in labels for test in self._by_key.get(key, ()))
 
 
 class NodeSelectorMatcher:
@@ -86,8 +99,8 @@ def compile_label_selector(selector: LabelSelector | None) -> LabelMatcher:
     if selector is None:
         return LabelMatcher(None)
     try:
-        tests = [_in(key, [value]) for key, value in (selector.match_labels or {}).items()]
-        tests += [_label_test(r) for r in selector.match_expressions or ()]
+        tests = [(key, _in(key, [value])) for key, value in (selector.match_labels or {}).items()]
+        tests += [(r.key, _label_test(r)) for r in selector.match_expressions or ()]
     except _InvalidRequirementError as invalid:
         return LabelMatcher(None, error=str(invalid))
     return LabelMatcher(tests)

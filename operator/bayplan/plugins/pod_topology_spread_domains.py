@@ -136,10 +136,15 @@ class SpreadDomains:
             if self._requires_all_keys and not self.has_all_keys.any():
                 break
         considered = self.has_all_keys if self._requires_all_keys else exists
-        self.domains = [
-            Domains(column, considered & self._inclusion.includes(constraint, self._index, self._nodes), counting)
-            for constraint, counting, column in zip(self._constraints, self._counting, columns, strict=False)
-        ]
+        self.domains = []
+        # Worked out once per policy: a pod may have thousands of node selector terms and tolerations.
+        included: dict[tuple[bool, bool], NDArray[np.bool_]] = {}
+        for constraint, counting, column in zip(self._constraints, self._counting, columns, strict=False):
+            policies = (constraint.honors_affinity, constraint.honors_taints)
+            rows = included.get(policies)
+            if rows is None:
+                rows = included[policies] = self._inclusion.includes(constraint, self._index, self._nodes)
+            self.domains.append(Domains(column, considered & rows, counting))
 
 
 class _Inclusion:
