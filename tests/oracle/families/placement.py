@@ -119,6 +119,8 @@ def host_ports(dice: Dice, each: Object) -> None:
         given[port["hostPort"], port.get("hostIP"), port.get("protocol", "TCP")] = port
     if not given:
         return
+    if dice.maybe(0.2):
+        _use_host_network(dice, each, list(given.values()))
     if dice.maybe(0.25):
         sidecar: Object = {"name": "side", "image": "app", "ports": list(given.values())}
         if dice.maybe(0.7):
@@ -126,6 +128,15 @@ def host_ports(dice: Dice, each: Object) -> None:
         each["spec"]["initContainers"] = [sidecar]
     else:
         each["spec"]["containers"][0]["ports"] = list(given.values())
+
+
+def _use_host_network(dice: Dice, each: Object, ports: list[Object]) -> None:
+    """Puts the pod into the host's network, where a port need not say twice what it is."""
+    each["spec"]["hostNetwork"] = True
+    for port in ports:
+        port["containerPort"] = port["hostPort"]
+        if dice.maybe(0.5):
+            del port["hostPort"]
 
 
 def wanted_images(dice: Dice, each: Object) -> None:

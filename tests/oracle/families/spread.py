@@ -17,8 +17,9 @@ def generate(dice: Dice) -> Scene:
     incoming = [parts.pod(dice, f"p{index}") for index in range(dice.randint(3, 6))]
     for each in (*placed, *incoming):
         parts.requests(dice, each, large=0.0)
+    hard = dice.choice((0.3, 0.5, 0.9))
     for each in incoming:
-        constraints(dice, each)
+        constraints(dice, each, hard=hard)
         if dice.maybe(0.4):
             parts.tolerations(dice, each)
         if dice.maybe(0.3):
@@ -26,17 +27,16 @@ def generate(dice: Dice) -> Scene:
     return Scene([], cluster, placed, incoming)
 
 
-def constraints(dice: Dice, each: Object) -> None:
+def constraints(dice: Dice, each: Object, *, hard: float = 0.5) -> None:
     """Hard and soft constraints with all their fields; no key and action comes twice."""
     given: dict[tuple[str, str], Object] = {}
     for _ in range(dice.randint(1, 3)):
-        constraint = _constraint(dice, each)
+        constraint = _constraint(dice, each, hard=dice.maybe(hard))
         given[constraint["topologyKey"], constraint["whenUnsatisfiable"]] = constraint
     each["spec"]["topologySpreadConstraints"] = list(given.values())
 
 
-def _constraint(dice: Dice, each: Object) -> Object:
-    hard = dice.maybe(0.5)
+def _constraint(dice: Dice, each: Object, *, hard: bool) -> Object:
     found: Object = {
         "maxSkew": dice.choice((1, 1, 2, 3, 5)),
         "topologyKey": dice.choice(_KEYS),

@@ -5,10 +5,15 @@ from tests.oracle.dice import Dice
 from tests.oracle.families import parts
 
 DRIVERS = ("fast.example.com", "slow.example.com")
-_GCE_DRIVER, _GCE_PLUGIN = "pd.csi.storage.gke.io", "kubernetes.io/gce-pd"
+# Drivers that succeeded a plugin of Kubernetes itself.
+_SUCCESSORS = {
+    "pd.csi.storage.gke.io": "kubernetes.io/gce-pd",
+    "ebs.csi.aws.com": "kubernetes.io/aws-ebs",
+    "disk.csi.azure.com": "kubernetes.io/azure-disk",
+}
 _MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
 _SIZES = ("1Gi", "5Gi", "20Gi", "7G")
-_DELAYED = ("local", "fast-late", "slow-late", "picky-late")
+_DELAYED = ("local", "fast-late", "slow-late", "picky-late", "old-late")
 
 
 class Storage:
@@ -39,11 +44,12 @@ class Storage:
             ("fast-late", DRIVERS[0], "WaitForFirstConsumer"),
             ("slow-late", DRIVERS[1], "WaitForFirstConsumer"),
             ("picky-late", DRIVERS[1], "WaitForFirstConsumer"),
+            ("old-late", "kubernetes.io/aws-ebs", "WaitForFirstConsumer"),
             ("fast-now", DRIVERS[0], "Immediate"),
         ):
             found: Object = {"kind": "StorageClass", "metadata": {"name": self.name_of(name)}}
             found |= {"provisioner": provisioner, "volumeBindingMode": mode}
-            if name == "picky-late":
+            if name == "picky-late" or (name == "old-late" and self._dice.maybe(0.5)):
                 found["allowedTopologies"] = self._topologies()
             self.objects.append(found)
 
@@ -96,14 +102,14 @@ class Storage:
                 continue
             name = node["metadata"]["name"]
             drivers: list[Object] = []
-            for driver in dice.some((*DRIVERS, _GCE_DRIVER), 1, 3):
+            for driver in dice.some((*DRIVERS, *_SUCCESSORS), 1, 5):
                 found: Object = {"name": driver, "nodeID": name}
                 if dice.maybe(0.85):
                     found["allocatable"] = {"count": dice.randint(0 if dice.maybe(0.1) else 1, most)}
                 drivers.append(found)
             metadata: Object = {"name": name}
             if dice.maybe(0.7):
-                metadata["annotations"] = {_MIGRATED: _GCE_PLUGIN}
+                metadata["annotations"] = {_MIGRATED: ",".join(dice.some(list(_SUCCESSORS.values()), 1, 3))}
             self.objects.append({"kind": "CSINode", "metadata": metadata, "spec": {"drivers": drivers}})
 
     def add_attachments(self) -> None:
@@ -200,11 +206,14 @@ class Storage:
             "persistentVolumeReclaimPolicy": "Retain",
             "storageClassName": self.name_of(storage_class) if storage_class else "",
         }
-        kind = dice.choice(("csi", "csi", "csi", "gce")) if storage_class == "fast-now" else "csi"
-        if kind == "gce":
-            spec["gcePersistentDisk"] = {"pdName": f"disk-{name}"}
-        else:
-            spec["csi"] = {"driver": dice.choice(DRIVERS), "volumeHandle": f"handle-{name}"}
+        sources: list[Object] = [{"csi": {"driver": dice.choice(DRIVERS), "volumeHandle": f"handle-{name}"}}]
+        if storage_class == "fast-now" and dice.maybe(0.3):
+            sources = [
+                {"gcePersistentDisk": {"pdName": f"disk-{name}"}},
+                {"awsElasticBlockStore": {"volumeID": f"vol-{name}"}},
+                {"azureDisk": {"diskName": name, "diskURI": f"/subscriptions/s/{name}", "kind": "Managed"}},
+            ]
+        spec |= dice.choice(sources)
         if dice.maybe(0.7):
             spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [self._reach()]}}
         return {"kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec}

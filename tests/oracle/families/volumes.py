@@ -42,13 +42,14 @@ def generate_limits(dice: Dice) -> Scene:
     incoming = [parts.pod(dice, storage.name_of(f"p{index}")) for index in range(dice.randint(3, 6))]
     for each in placed:
         each["metadata"]["name"] = storage.name_of(each["metadata"]["name"])
+    disks = dice.choice((0.1, 0.2, 0.9))
     for each in (*placed, *incoming):
         parts.requests(dice, each, large=0.0)
         namespace = each["metadata"]["namespace"]
         for _ in range(dice.choice((0, 1, 1, 2, 3))):
             shared = storage.shared_claim(namespace) if dice.maybe(0.35) else None
             _use(each, shared or storage.bound_claim(namespace, on=each["spec"].get("nodeName")))
-        if dice.maybe(0.2):
+        if dice.maybe(disks):
             _inline_disk(dice, each)
         if dice.maybe(0.1):
             _add(each, {"csi": {"driver": "fast.example.com"}})
