@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import PodFollower
+from bayplan.cache.shadow_table import ShadowTable
 
 PodPredicate = Callable[[PodInfo], int]
 """Whether a pod counts, or with what weight; depends on the pod alone, never on when it is asked."""
@@ -48,4 +49,34 @@ class MatchingPods:
             if grown:
                 counts[row] += grown
                 self.version += 1
+        return counts
+
+
+class MatchingPodsOnTrial(MatchingPods):
+    """As MatchingPods without terminating pods, but less one for each such pod that is taken off on trial.
+
+    Preemption that tries out evictions relies on it: kube-scheduler leaves terminating pods out when it counts, and
+    all the same takes one away when it removes one (upstream: podtopologyspread/filtering.go updateWithPod).
+    `would_match` is the predicate for pods that do not terminate.
+    """
+
+    __slots__ = ("_gone_seen", "_shadow", "_would_match")
+
+    def __init__(self, nodes: ShadowTable, predicate: PodPredicate, would_match: PodPredicate) -> None:
+        super().__init__(nodes, predicate)
+        self._shadow = nodes
+        self._would_match = would_match
+        self._gone_seen = 0
+
+    def counts(self) -> NDArray[np.int64]:
+        """As in MatchingPods; rows may be below zero."""
+        counts = super().counts()
+        if self._gone_seen != self._shadow.gone_version:
+            self._gone_seen = self._shadow.gone_version
+            self.version += 1
+        if not self._shadow.gone:
+            return counts
+        counts = counts.copy()
+        for row, pods in self._shadow.gone.items():
+            counts[row] -= sum(map(self._would_match, pods.values()))
         return counts

@@ -28,6 +28,10 @@ class ShadowTable(NodeTable):
         self._row_of = source._row_of  # noqa: SLF001 - rows and names are the source's
         self._held_by_all = source._held_by_all  # noqa: SLF001 - and so are amounts of nodes
         self.layout = -1
+        self.gone: dict[int, dict[str, PodInfo]] = {}
+        """The terminating pods of the source that were taken off here, by row and UID."""
+        self.gone_version = 0
+        """Grows whenever `gone` changes."""
 
     def follow(self) -> Rows | None:
         """Take over what changed in the source since the last call: the rows, or None when it was everything."""
@@ -54,6 +58,8 @@ class ShadowTable(NodeTable):
             self.usage_changed.append(row)
 
     def _restore_pods(self, row: int) -> None:
+        if self.gone.pop(row, None) is not None:
+            self.gone_version += 1
         mine, theirs = self.pods[row], self.source.pods[row]
         if mine == theirs:
             return
@@ -91,8 +97,24 @@ class ShadowTable(NodeTable):
             if pod.uid not in self.pods[row]:
                 self.add_pod(pod, name)
 
+    def add_pod(self, pod: PodInfo, node_name: str) -> int:
+        """As in NodeTable."""
+        row = super().add_pod(pod, node_name)
+        if self.gone and self.gone.get(row, {}).pop(pod.uid, None) is not None:
+            self.gone_version += 1
+        return row
+
+    def remove_pod(self, pod: PodInfo, row: int) -> None:
+        """As in NodeTable."""
+        super().remove_pod(pod, row)
+        if pod.pod.metadata.deletion_timestamp is not None and pod.uid in self.source.pods[row]:
+            self.gone.setdefault(row, {})[pod.uid] = pod
+            self.gone_version += 1
+
     def _copy_all(self) -> None:
         source = self.source
+        self.gone = {}
+        self.gone_version += 1
         self.capacity = source.capacity
         # A reader that saw only part of what is replaced here must start over, whatever the logs say.
         self.layout += 1

@@ -9,10 +9,11 @@ import numpy as np
 from bayplan.api.objects import TopologySpreadConstraint
 from bayplan.cache.change_log import Rows
 from bayplan.cache.listers import Listers
-from bayplan.cache.matching_pods import MatchingPods
+from bayplan.cache.matching_pods import MatchingPods, MatchingPodsOnTrial
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.shadow_table import ShadowTable
 from bayplan.config.types import PodTopologySpreadArgs, PodTopologySpreadDefaulting
 from bayplan.framework.interface import CycleState, Normalize, PreFilterResult, Reads, Scores
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
@@ -164,12 +165,19 @@ class PodTopologySpread:
             # An empty selector counts nobody, although the pod itself matches it.
             return None
 
-        def counts(other: PodInfo) -> bool:
+        def selects(other: PodInfo) -> bool:
             meta = other.pod.metadata
-            return meta.namespace == namespace and meta.deletion_timestamp is None and selector.matches(meta.labels)
+            return meta.namespace == namespace and selector.matches(meta.labels)
+
+        def counts(other: PodInfo) -> bool:
+            return other.pod.metadata.deletion_timestamp is None and selects(other)
 
         key = (id(nodes), namespace, selector)
         known = self._counts.get(key)
         if known is None:
-            known = self._counts[key] = MatchingPods(nodes, counts)
+            if isinstance(nodes, ShadowTable):
+                known = MatchingPodsOnTrial(nodes, counts, selects)
+            else:
+                known = MatchingPods(nodes, counts)
+            self._counts[key] = known
         return known

@@ -5,7 +5,7 @@ import pytest
 from tests.builders import make_node, make_pod, make_selector
 from tests.plugins.preemption.worlds import NOW, World, make_budget
 
-from bayplan.api.objects import PodAffinity, PodAffinityTerm, PodCondition
+from bayplan.api.objects import PodAffinity, PodAffinityTerm, PodCondition, TopologySpreadConstraint
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.errors import ConfigurationError
 from bayplan.config.load import load_configuration
@@ -388,3 +388,23 @@ def test_nodes_that_take_the_pod_with_nobody_evicted_fail_the_preemption():
 def test_wrong_arguments_are_named(tmp_path, own, complaint):
     with pytest.raises(ConfigurationError, match=complaint):
         preempting_with(tmp_path, **own)
+
+
+def test_a_terminating_pod_that_is_taken_off_counts_less_than_nothing_for_spreads():
+    apart = TopologySpreadConstraint(
+        max_skew=1,
+        topology_key="kubernetes.io/hostname",
+        when_unsatisfiable="DoNotSchedule",
+        label_selector=make_selector(app="c"),
+    )
+    world = World(
+        *(
+            make_node(name, cpu=cpu, labels={"kubernetes.io/hostname": name})
+            for name, cpu in (("n1", "4"), ("n2", "1"))
+        ),
+        low("kept", cpu="1", priority=5, labels={"app": "c"}),
+        low("ending", cpu="1", labels={"app": "c"}, deleting=True),
+        low("large", cpu="2", priority=0),
+    )
+    # Only a count that was one too low lets the pod called kept stay.
+    assert world.preempt(high(cpu="2", labels={"app": "c"}, spread=[apart])) == ("n1", ["ending", "large"])
