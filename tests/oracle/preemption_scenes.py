@@ -1,0 +1,194 @@
+"""Full clusters with pods of many priorities, and pods that want in."""
+
+from datetime import UTC, datetime, timedelta
+
+from tests.oracle.case import Object, Scene
+from tests.oracle.configurations import GPU, SCHEDULER
+from tests.oracle.dice import Dice
+from tests.oracle.families import parts
+from tests.oracle.families.selectors import label_selector
+
+NOMINATED = "nominatedNodeName"
+GATE = [{"name": "example.com/wait"}]
+"""A pod with this gate and a nomination holds its room and is never decided."""
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PRIORITIES = (-10, 0, 0, 5, 10, 100, 1000)
+_CPU = (250, 500, 500, 1000, 1000, 1500, 2000, 3000)
+_START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def _configuration(**args: int) -> Object:
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "parallelism": 1,
+        "percentageOfNodesToScore": 100,
+        "profiles": [
+            {
+                "schedulerName": SCHEDULER,
+                "plugins": {"multiPoint": {"disabled": [{"name": "DynamicResources"}]}},
+                "pluginConfig": [{"name": "DefaultPreemption", "args": args}],
+            }
+        ],
+    }
+
+
+CONFIGURATIONS: dict[str, Object] = {
+    "all-nodes": _configuration(minCandidateNodesPercentage=100),
+    "defaults": _configuration(),
+    "few-nodes": _configuration(minCandidateNodesPercentage=10, minCandidateNodesAbsolute=2),
+    "a-third": _configuration(minCandidateNodesPercentage=34, minCandidateNodesAbsolute=1),
+}
+"""Documents by the name that cases give; the last two stop at a few candidates, from a random node on."""
+
+_TURNS = ("all-nodes", "few-nodes", "all-nodes", "defaults", "all-nodes", "a-third")
+
+
+def scene_of(seed: int, index: int) -> tuple[str, Scene]:
+    """The configuration's name and the scene of one case; the same arguments give the same scene."""
+    dice = Dice(f"preemption/{seed}/{index}")
+    scene = _generate(dice, index)
+    scene.objects = [*parts.namespaces(), *scene.objects]
+    return _TURNS[index % len(_TURNS)], scene
+
+
+def _generate(dice: Dice, case: int) -> Scene:
+    cluster = parts.nodes(dice, 10, dice.choice((14, 20, 40)))
+    rules = {name for name in ("taints", "affinity", "anti", "spread", "ports", "gpu") if dice.maybe(0.35)}
+    for node in cluster:
+        node["status"]["allocatable"] = {
+            "cpu": dice.choice(("2", "4", "4", "6", "8")),
+            "memory": dice.choice(("8Gi", "16Gi")),
+            "pods": dice.choice(("110", "110", "4", "5")),
+        }
+        if "gpu" in rules and dice.maybe(0.6):
+            node["status"]["allocatable"][GPU] = dice.choice(("1", "2", "4"))
+    if "taints" in rules:
+        parts.taints(dice, cluster, 0.4)
+    priorities = dice.some(_PRIORITIES, 2, 5)
+    placed = _fill(dice, cluster, rules, priorities)
+    budgets = [_budget(dice, index, placed) for index in range(dice.choice((0, 0, 1, 2, 3, 5)))]
+    incoming = [_nominated(dice, f"w{case}-{index}", cluster, rules) for index in range(dice.choice((0, 0, 0, 1, 3)))]
+    incoming += [_preemptor(dice, f"p{case}-{index}", cluster, rules) for index in range(dice.choice((1, 2, 2)))]
+    return Scene(budgets, cluster, placed, incoming)
+
+
+def _fill(dice: Dice, cluster: list[Object], rules: set[str], priorities: list[int]) -> list[Object]:
+    """Pods on every node until hardly any cpu is left; no two start at the same time, and few have not started."""
+    starts = dice.sample(range(100_000), 1000)
+    placed: list[Object] = []
+    for node in cluster:
+        free = int(node["status"]["allocatable"]["cpu"]) * 1000
+        most = int(node["status"]["allocatable"]["pods"])
+        not_started = dice.maybe(0.15)
+        there, ports = 0, [8080, 9000]
+        while free >= 250 and there < most and dice.maybe(0.99):
+            there += 1
+            each = parts.pod(dice, f"x{len(placed)}")
+            cpu = min(dice.choice(_CPU), free)
+            free -= cpu
+            _ask(dice, each, cpu, rules)
+            each["spec"] |= {"nodeName": node["metadata"]["name"], "priority": dice.choice(priorities)}
+            _obstacles(dice, each, rules, 0.3, ports)
+            each["status"] = {"phase": "Running", "startTime": _time(starts[len(placed)])}
+            if not_started:
+                not_started = False
+                del each["status"]
+            if dice.maybe(0.05):
+                _end(dice, each)
+            placed.append(each)
+    return placed
+
+
+def _ask(dice: Dice, each: Object, cpu: int, rules: set[str]) -> None:
+    wanted = {"cpu": f"{cpu}m"}
+    if dice.maybe(0.7):
+        wanted["memory"] = dice.choice(("100Mi", "500Mi", "1Gi", "2Gi"))
+    if "gpu" in rules and dice.maybe(0.25):
+        wanted[GPU] = "1"
+    resources: Object = {"requests": wanted}
+    if GPU in wanted:
+        resources["limits"] = {GPU: "1"}
+    each["spec"]["containers"][0]["resources"] = resources
+
+
+def _obstacles(dice: Dice, each: Object, rules: set[str], chance: float, ports: list[int]) -> None:
+    """What keeps pods apart besides amounts; a port that is taken is taken from `ports`."""
+    if "ports" in rules and ports and dice.maybe(chance):
+        port = dice.choice(ports)
+        ports.remove(port)
+        each["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": port}]
+    if "anti" in rules and dice.maybe(chance):
+        selector = {"matchLabels": {"app": dice.choice(("a", "b", "c"))}}
+        key = dice.choice((parts.HOSTNAME, parts.HOSTNAME, parts.HOSTNAME, parts.RACK))
+        parts.affinity(each, "podAntiAffinity")[_REQUIRED] = [{"topologyKey": key, "labelSelector": selector}]
+
+
+def _end(dice: Dice, each: Object) -> None:
+    """On its way out, perhaps because it was preempted."""
+    each["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    if dice.maybe(0.5):
+        condition = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+        each.setdefault("status", {"phase": "Pending"})["conditions"] = [condition]
+
+
+def _budget(dice: Dice, index: int, placed: list[Object]) -> Object:
+    status: Object = {"disruptionsAllowed": dice.choice((0, 0, 1, 2, 5)), "observedGeneration": 1}
+    selector: Object | None = label_selector(dice)
+    if dice.maybe(0.05):
+        selector = None
+    namespace = dice.choice(parts.NAMESPACES)
+    inside = [pod["metadata"]["name"] for pod in placed if pod["metadata"]["namespace"] == namespace]
+    if inside and dice.maybe(0.25):
+        status["disruptedPods"] = dict.fromkeys(dice.some(inside, 1, 6), "2026-01-01T00:00:00Z")
+    return {
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": f"b{index}", "namespace": namespace},
+        "spec": {"minAvailable": 1, "selector": selector},
+        "status": status,
+    }
+
+
+def _nominated(dice: Dice, name: str, cluster: list[Object], rules: set[str]) -> Object:
+    """A pod that waits for its room on a node."""
+    each = parts.pod(dice, name)
+    _ask(dice, each, dice.choice(_CPU), rules)
+    _obstacles(dice, each, rules, 0.3, [8080, 9000])
+    each["spec"] |= {"priority": dice.choice((50, 500, 2000)), "schedulingGates": GATE}
+    each["status"] = {NOMINATED: dice.choice(cluster)["metadata"]["name"]}
+    return each
+
+
+def _preemptor(dice: Dice, name: str, cluster: list[Object], rules: set[str]) -> Object:
+    each = parts.pod(dice, name)
+    _ask(dice, each, dice.choice((1000, 2000, 2000, 3000, 4000, 4000, 5000, 6000)), rules)
+    spec = each["spec"]
+    spec["priority"] = dice.choice((3, 7, 50, 500, 2000, 2000, 2000))
+    _obstacles(dice, each, rules, 0.7, [8080, 9000])
+    if "taints" in rules:
+        parts.tolerations(dice, each)
+    if dice.maybe(0.25):
+        spec["nodeSelector"] = {"disk": dice.choice(parts.DISKS)}
+    if "affinity" in rules and dice.maybe(0.5):
+        term = {"topologyKey": parts.ZONE, "labelSelector": {"matchLabels": {"app": dice.choice(("a", "b", "c"))}}}
+        parts.affinity(each, "podAffinity")[_REQUIRED] = [term]
+    if "spread" in rules and dice.maybe(0.8):
+        spec["topologySpreadConstraints"] = [
+            {
+                "maxSkew": dice.choice((1, 1, 2)),
+                "topologyKey": key,
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"app": each["metadata"]["labels"]["app"]}},
+            }
+            for key in dice.some((parts.ZONE, parts.HOSTNAME), 1, 2)
+        ]
+    if dice.maybe(0.08):
+        spec["preemptionPolicy"] = "Never"
+    if dice.maybe(0.12):
+        each["status"] = {NOMINATED: dice.choice(cluster)["metadata"]["name"]}
+    return each
+
+
+def _time(minutes: int) -> str:
+    return (_START + timedelta(minutes=minutes)).isoformat().replace("+00:00", "Z")
