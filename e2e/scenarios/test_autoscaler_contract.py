@@ -200,12 +200,16 @@ def test_a_pod_that_lost_its_node_to_a_higher_one_is_given_up_to_the_autoscalers
         client.delete("priorityclasses", "highest")
 
 
+def _patient(seconds: int) -> Object:
+    """A scheduler of another name, as the one that serves the other tests preempts at once."""
+    preemption = {"name": "DefaultPreemption", "args": {"bayplan.io": {"preemptionDelaySeconds": seconds}}}
+    return configuration(profile("patient", pluginConfig=[preemption]))
+
+
 def test_an_autoscaler_that_is_given_time_adds_a_node_and_nobody_is_evicted(
     client: ApiClient, namespace: str, run_bayplan: RunBayplan
 ) -> None:
-    preemption = {"name": "DefaultPreemption", "args": {"bayplan.io": {"preemptionDelaySeconds": 300}}}
-    # Under a name of its own: the scheduler that serves the other tests has more haste.
-    run_bayplan(configuration(profile("patient", pluginConfig=[preemption])))
+    run_bayplan(_patient(300))
     _fill(client, namespace, "n1")
     client.create("pods", _pod("high", namespace, "high", scheduler="patient"))
     wait_refused(client, namespace, "high")
@@ -213,6 +217,20 @@ def test_an_autoscaler_that_is_given_time_adds_a_node_and_nobody_is_evicted(
     client.create("nodes", node("added", cpu="1"))
     assert wait_bound(client, namespace, ["high"]) == {"high": "added"}
     assert "deletionTimestamp" not in client.get("pods", "low-n1", namespace)["metadata"]
+
+
+def test_when_no_node_comes_in_time_the_pod_preempts_and_is_no_longer_the_autoscalers(
+    client: ApiClient, namespace: str, run_bayplan: RunBayplan
+) -> None:
+    run_bayplan(_patient(5))
+    _fill(client, namespace, "n1")
+    with Versions(client) as versions:
+        client.create("pods", _pod("high", namespace, "high", scheduler="patient"))
+        _wait_status(client, namespace, "high", _nominated("n1"), "the nomination")
+        seen = [wants_a_node(version, {"n1"}) for version in versions.of("high")]
+    assert seen[0] == (False, False)
+    assert seen[1] == (True, True)
+    assert seen[-1] == (False, False)
 
 
 def test_a_gated_pod_is_nobodys_reason_to_add_a_node(

@@ -1,8 +1,9 @@
-"""docs/configuration.md says what is so."""
+"""docs/configuration.md says what is so, and samples of other pages load."""
 
 import re
 from pathlib import Path
 
+import pytest
 import yaml
 from tests.config.configurations import load
 
@@ -11,11 +12,13 @@ from bayplan.config.default_plugins import IMPLEMENTED_PLUGINS, UPSTREAM_DEFAULT
 from bayplan.config.legacy_names import NO_SUCCESSOR, PREDICATES, PRIORITIES
 from bayplan.config.load import default_configuration
 
-TEXT = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+TEXT = (DOCS / "configuration.md").read_text()
 
 
-def test_its_sample_configurations_load(tmp_path):
-    samples = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
+@pytest.mark.parametrize("page", ["configuration.md", "autoscalers.md"])
+def test_sample_configurations_load(tmp_path, page):
+    samples = re.findall(r"```yaml\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
     assert samples
     for sample in samples:
         load(tmp_path, sample)
