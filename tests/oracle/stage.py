@@ -68,8 +68,7 @@ class Stage:
             self._create(each)
 
     def _set_up(self, scene: Scene, others: list[Object]) -> None:
-        for each in others:
-            self._create(each)
+        list(self._pool.map(self._create, others))
         list(self._pool.map(self._create_node, scene.nodes))
         taken = self._pool.map(self._place, scene.placed)
         scene.placed[:] = [pod for pod, is_there in zip(scene.placed, taken, strict=True) if is_there]

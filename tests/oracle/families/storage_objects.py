@@ -60,9 +60,10 @@ class Storage:
         return [{"matchLabelExpressions": term} for term in terms]
 
     def add_free_volumes(self, count: int) -> None:
-        """Volumes that wait for a claim."""
-        for _ in range(count):
+        """Volumes that wait for a claim; no two are of one size, as kube-scheduler takes any of several equal ones."""
+        for index in range(count):
             volume = self._volume(self._dice.choice(("local", "local", "fast-late", "")))
+            volume["spec"]["capacity"]["storage"] = f"{self._dice.choice((1, 5, 7, 20)) * 1024 + index}Mi"
             volume["spec"]["accessModes"] = self._dice.some(("ReadWriteOnce", "ReadOnlyMany"), 1, 2)
             volume["status"] = {"phase": self._dice.choice(("Available", "Available", "Available", "Released"))}
             if self._dice.maybe(0.4):
