@@ -47,13 +47,13 @@ def taken(scene, pod, node="n1"):
 def test_a_pod_without_claims_is_not_looked_at():
     scene = VolumeScene(host("n1"))
     assert scene.refusal(scene.binding, pod_with())[0] is Code.SKIP
-    assert sign(scene.binding) == ()
     assert reserve(scene, pod_with(), "n1").ok
     assert scene.binding.pre_bind({}, PodInfo(pod_with()), "n1") == ()
 
 
-def test_pods_with_claims_share_no_evaluation():
-    assert VolumeScene().binding.sign_pod(PodInfo(pod_with("c"))) is None
+def test_pods_with_and_without_claims_share_no_evaluation():
+    binding = VolumeScene().binding
+    assert sign(binding) != binding.sign_pod(PodInfo(pod_with("c"))) == binding.sign_pod(PodInfo(pod_with("d")))
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,7 @@
 """The CSI volumes that pods and attachments take up on each node, counted again only where something changed."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import numpy as np
 
@@ -15,12 +13,11 @@ from bayplan.cache.row_follower import RowFollower
 from bayplan.plugins.volume_claims import claim_references, ownership_problem
 from bayplan.plugins.volume_migration import CSIVolume, csi_volume_of_inline
 from bayplan.plugins.volume_resolver import VolumeResolver
+from bayplan.plugins.volumes_in_use import forget_row, note_row
 
 _KEPT_COLUMNS = 64
 _NOWHERE: frozenset[int] = frozenset()
 _UNCOUNTED = CSIVolume("", "")
-
-K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(slots=True)
@@ -129,9 +126,9 @@ class AttachedVolumes:
         known = self._by_row.pop(row, None)
         if known is None:
             return
-        _forget(self._users, known.used, row)
-        _forget(self._rows_of_claim, known.claims, row)
-        _forget(self._rows_of_volume, known.volumes, row)
+        forget_row(self._users, known.used, row)
+        forget_row(self._rows_of_claim, known.claims, row)
+        forget_row(self._rows_of_volume, known.volumes, row)
         for column in self._columns.values():
             column[row] = 0
 
@@ -140,9 +137,9 @@ class AttachedVolumes:
         if not (found.claims or found.volumes or found.used):
             return
         self._by_row[row] = found
-        _note(self._users, found.used, row)
-        _note(self._rows_of_claim, found.claims, row)
-        _note(self._rows_of_volume, found.volumes, row)
+        note_row(self._users, found.used, row)
+        note_row(self._rows_of_claim, found.claims, row)
+        note_row(self._rows_of_volume, found.volumes, row)
         if self._columns:
             counts = Counter(volume.driver for volumes in (found.used, found.held) for volume in volumes)
             for driver, column in self._columns.items():
@@ -222,16 +219,3 @@ class _Attachments:
     def _add(self, key: str, attachment: VolumeAttachment) -> None:
         self._known[key] = attachment
         self._of_node.setdefault(attachment.spec.node_name, {})[key] = attachment
-
-
-def _note(rows_of: dict[K, set[int]], keys: Iterable[K], row: int) -> None:
-    for key in keys:
-        rows_of.setdefault(key, set()).add(row)
-
-
-def _forget(rows_of: dict[K, set[int]], keys: Iterable[K], row: int) -> None:
-    for key in keys:
-        rows = rows_of[key]
-        rows.discard(row)
-        if not rows:
-            del rows_of[key]

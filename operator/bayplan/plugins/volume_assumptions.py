@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim
+from bayplan.cache.key_log import KeyLog
 from bayplan.cache.listers import Lister, Listers, NamedObject, key_of
 from bayplan.plugins.volume_claims import VolumeError
 
@@ -16,16 +17,18 @@ T = TypeVar("T", bound=NamedObject)
 class AssumedObjects(Generic[T]):
     """A lister's objects, some of them replaced by what they are assumed to become.
 
-    An assumption holds while the lister has the version it was made of; any newer version ends it.
+    An assumption holds while the lister has the version it was made of; any newer version ends it. `changes` tells
+    which were made and ended here.
     """
 
     def __init__(self, lister: Lister[T]) -> None:
-        self._lister = lister
+        self.lister = lister
+        self.changes = KeyLog()
         self._assumed: dict[str, T] = {}
 
     def get(self, key: str) -> T | None:
         """The object, assumed or as the API has it."""
-        obj = self._lister.get(key)
+        obj = self.lister.get(key)
         return obj if obj is None or not self._assumed else self.current(obj)
 
     def current(self, obj: T) -> T:
@@ -42,19 +45,21 @@ class AssumedObjects(Generic[T]):
             VolumeError: the lister has another version of it by now.
         """
         key = key_of(obj.metadata)
-        stored = self._lister.get(key)
+        stored = self.lister.get(key)
         if stored is None or stored.metadata.resource_version != obj.metadata.resource_version:
             version = "" if stored is None else stored.metadata.resource_version
             raise VolumeError(
                 f'"{key}" is out of sync (stored: {version}, assume: {obj.metadata.resource_version})',
             )
         self._assumed[key] = obj
+        self.changes.append(key)
 
     def restore(self, obj: T) -> None:
         """End the assumption `obj`, unless somebody made another since."""
         key = key_of(obj.metadata)
         if self._assumed.get(key) is obj:
             del self._assumed[key]
+            self.changes.append(key)
 
 
 class AssumedVolumes:

@@ -45,8 +45,8 @@ class VolumeBinding:
     """
 
     name: ClassVar[str] = "VolumeBinding"
-    # It reads claims and volumes too, but pods with claims share no evaluation.
-    reads: ClassVar[Reads] = Reads.NODE
+    # What a pod's claims need is found out in every cycle, so that pods share what other plugins say.
+    reads: ClassVar[Reads] = Reads.CLUSTER
     normalize: ClassVar[Normalize] = Normalize.NONE
 
     def __init__(
@@ -61,11 +61,11 @@ class VolumeBinding:
         self._listers = listers
         self._claims = listers.of(PersistentVolumeClaim)
         self._assumed = AssumedVolumes.over(listers)
-        self._search = VolumeSearch(index, listers, self._assumed)
+        self._search = VolumeSearch(nodes, index, listers, self._assumed)
         self._reserved: dict[str, Reservation] = {}
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
-        return None if has_claims(pod) else ()
+        return has_claims(pod)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         if not has_claims(pod):

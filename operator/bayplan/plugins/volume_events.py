@@ -11,7 +11,7 @@ from bayplan.api.storage_objects import (
 )
 from bayplan.cache.pod_info import PodInfo
 from bayplan.plugins.volume_claims import names_claim
-from bayplan.plugins.volume_search import volume_limit
+from bayplan.plugins.volume_space import volume_limit
 from bayplan.queue.cluster_event import (
     NODE_ADD,
     NODE_LABEL,

@@ -1,38 +1,39 @@
 """Static binding: the volume at hand that a claim gets on each node."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayplan.api.quantity import QuantityError, nano
 from bayplan.api.selectors import compile_label_selector
 from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim
+from bayplan.cache.change_log import Rows
 from bayplan.plugins.volume_claims import VolumeError, claim_class
-from bayplan.plugins.volume_reach import NodeReach, Places
+from bayplan.plugins.volume_reach import Mask, VolumeReach
+from bayplan.plugins.volume_shelf import NO_VOLUME, Line, Slots, VolumeShelf, Wish, volume_size
+from bayplan.plugins.volume_stock import VolumeStock
 
-_AVAILABLE = "Available"
 _FILESYSTEM = "Filesystem"
-_STORAGE = "storage"
-
-NO_VOLUME = -1
-"""In `Choice.chosen`: no volume matches on that node."""
 
 
 @dataclass(slots=True)
 class Choice:
-    """Which of `volumes` a claim gets on each row asked about; `chosen` holds places in `volumes`, `(rows,) intp`."""
+    """Which volume a claim gets on each row asked about; `chosen` holds slots of the shelf, `(rows,) intp`."""
 
     claim: PersistentVolumeClaim
-    volumes: Sequence[PersistentVolume]
-    chosen: Places
+    shelf: VolumeShelf
+    chosen: Slots
+
+    def volume_at(self, place: int) -> PersistentVolume | None:
+        """The volume on the row at `place` of those asked about."""
+        slot = int(self.chosen[place])
+        return None if slot == NO_VOLUME else self.shelf.volumes[slot]
 
 
 def choose_volumes(
-    claims: Sequence[PersistentVolumeClaim],
-    volumes_of_class: Callable[[str], Sequence[PersistentVolume]],
-    reach: NodeReach,
-    row_count: int,
+    claims: Sequence[PersistentVolumeClaim], stock: VolumeStock, reach: VolumeReach, rows: Rows
 ) -> list[Choice]:
     """The volume of each claim on each row, in the order of `claims`; no volume serves two claims on a row.
 
@@ -42,13 +43,15 @@ def choose_volumes(
     Raises:
         VolumeError: a claim's request is no quantity or its selector is invalid.
     """
-    taken: dict[str, list[Places]] = {}
+    taken: dict[str, _Taken] = {}
     choices: list[Choice] = []
     for claim in claims:
-        choice = _choose(claim, volumes_of_class(claim_class(claim)), reach, row_count, taken)
-        choices.append(choice)
+        class_name = claim_class(claim)
+        shelf = stock.shelf(class_name)
+        chosen = _choose(claim, shelf, reach, rows, taken.get(class_name))
+        choices.append(Choice(claim, shelf, chosen))
         if len(choices) < len(claims):
-            _note_taken(choice, taken)
+            taken.setdefault(class_name, _Taken(len(rows), len(shelf.volumes))).add(chosen)
     return choices
 
 
@@ -59,7 +62,7 @@ def requested_storage(claim: PersistentVolumeClaim) -> int:
         VolumeError: it is no quantity.
     """
     try:
-        return nano((claim.spec.resources.requests or {}).get(_STORAGE))
+        return nano((claim.spec.resources.requests or {}).get("storage"))
     except QuantityError as error:
         name = f"{claim.metadata.namespace}/{claim.metadata.name}"
         raise VolumeError(f"claim {name}: spec.resources.requests[storage]: {error}") from error
@@ -73,87 +76,92 @@ def is_meant_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool
     return not reference.uid or reference.uid == meta.uid
 
 
+class _Taken:
+    """The slots that a pod's earlier claims took on each row, as bits."""
+
+    def __init__(self, row_count: int, slot_count: int) -> None:
+        self._bits = np.zeros((row_count, slot_count // 8 + 1), dtype=np.uint8)
+
+    def add(self, chosen: Slots) -> None:
+        places = np.flatnonzero(chosen != NO_VOLUME)
+        slots = chosen[places]
+        self._bits[places, slots >> 3] |= _bit(slots)
+
+    def has(self, places: Slots, slots: Slots) -> Mask:
+        """Which of the slots are taken on the rows at `places`, pair by pair."""
+        taken: Mask = (self._bits[places, slots >> 3] & _bit(slots)) != 0
+        return taken
+
+
+def _bit(slots: Slots) -> NDArray[np.uint8]:
+    bit: NDArray[np.uint8] = np.left_shift(1, slots & 7).astype(np.uint8)
+    return bit
+
+
 def _choose(
-    claim: PersistentVolumeClaim,
-    volumes: Sequence[PersistentVolume],
-    reach: NodeReach,
-    row_count: int,
-    taken: dict[str, list[Places]],
-) -> Choice:
-    meant, free = _candidates(claim, volumes)
-    candidates = [*meant, *free]
-    chosen: Places = np.full(row_count, NO_VOLUME, dtype=np.intp)
-    is_open = np.ones(row_count, dtype=np.bool_)
-    left = row_count
-    for place, volume in enumerate(candidates):
-        if not left:
-            break
-        reached = reach.of_affinity(volume.spec.node_affinity)
-        mine = reached[is_open[reached]]
-        elsewhere = taken.get(volume.metadata.name)
-        if elsewhere is not None:
-            mine = mine[~np.isin(mine, np.concatenate(elsewhere))]
-        chosen[mine] = place
-        if place < len(meant):
-            # A volume meant for the claim decides wherever it is not taken, reached or not.
-            before, is_open = is_open, np.zeros(row_count, dtype=np.bool_)
-            for places in elsewhere or ():
-                is_open[places] = before[places]
-            left = int(np.count_nonzero(is_open))
-        else:
-            is_open[mine] = False
-            left -= len(mine)
-    return Choice(claim, candidates, chosen)
+    claim: PersistentVolumeClaim, shelf: VolumeShelf, reach: VolumeReach, rows: Rows, taken: _Taken | None
+) -> Slots:
+    wish = _wish(claim)
+    chosen: Slots = np.full(len(rows), NO_VOLUME, dtype=np.intp)
+    left = np.arange(len(rows), dtype=np.intp)
+    for slot in shelf.meant_for(f"{claim.metadata.namespace}/{claim.metadata.name}"):
+        volume = shelf.volumes[slot]
+        if volume is None or not _can_be_meant(volume, claim, wish):
+            continue
+        # It decides wherever it is not taken, reached or not.
+        is_taken = np.zeros(len(left), dtype=np.bool_) if taken is None else taken.has(left, np.full(len(left), slot))
+        decided = left[~is_taken]
+        chosen[decided[reach.of_affinity(volume.spec.node_affinity)[rows[decided]]]] = slot
+        left = left[is_taken]
+        if not len(left):
+            return chosen
+    fitting = shelf.fitting(wish)
+    if len(fitting):
+        lines = shelf.lines(fitting, reach, rows[left])
+        has = None if taken is None else lambda places, found: taken.has(left[places], fitting[found])
+        best = _first_fitting(lines, len(fitting), len(left), has)
+        chosen[left] = np.append(fitting, NO_VOLUME)[best]
+    return chosen
 
 
-def _candidates(
-    claim: PersistentVolumeClaim, volumes: Sequence[PersistentVolume]
-) -> tuple[list[PersistentVolume], list[PersistentVolume]]:
-    """The volumes meant for the claim, and the free ones that would do, smallest first."""
-    requested = requested_storage(claim)
-    selector = None if claim.spec.selector is None else compile_label_selector(claim.spec.selector)
+def _first_fitting(
+    lines: Iterable[Line], count: int, row_count: int, is_taken: Callable[[Slots, Slots], Mask] | None
+) -> Slots:
+    """For each row the first of `count` fitting volumes that is in a line and not taken, or `count`."""
+    best = np.full(row_count, count, dtype=np.intp)
+    for line in lines:
+        places = np.flatnonzero(line.first < line.end)
+        at = line.first[places]
+        while len(places):
+            found = line.places[at]
+            again = np.zeros(len(places), dtype=np.bool_) if is_taken is None else is_taken(places, found)
+            usable = places[~again]
+            best[usable] = np.minimum(best[usable], found[~again])
+            again[again] = at[again] + 1 < line.end[places[again]]
+            places, at = places[again], at[again] + 1
+    return best
+
+
+def _wish(claim: PersistentVolumeClaim) -> Wish:
+    spec = claim.spec
+    selector = None if spec.selector is None else compile_label_selector(spec.selector)
     if selector is not None and selector.error:
         name = f"{claim.metadata.namespace}/{claim.metadata.name}"
         raise VolumeError(f"error creating internal label selector for claim: {name}: {selector.error}")
-    mode = _FILESYSTEM if claim.spec.volume_mode is None else claim.spec.volume_mode
-    modes = set(claim.spec.access_modes or ())
-    attributes = claim.spec.volume_attributes_class_name or ""
-    meant: list[PersistentVolume] = []
-    free: list[tuple[int, PersistentVolume]] = []
-    for volume in volumes:
-        spec = volume.spec
-        is_meant = spec.claim_ref is not None
-        if is_meant and not is_meant_for(volume, claim):
-            continue
-        if (_FILESYSTEM if spec.volume_mode is None else spec.volume_mode) != mode:
-            continue
-        if (spec.volume_attributes_class_name or "") != attributes or volume.metadata.deletion_timestamp is not None:
-            continue
-        capacity = _capacity(volume)
-        if capacity is None or capacity < requested:
-            continue
-        if is_meant:
-            meant.append(volume)
-        elif (
-            volume.status.phase == _AVAILABLE
-            and modes <= set(spec.access_modes or ())
-            and (selector is None or selector.matches(volume.metadata.labels))
-        ):
-            free.append((capacity, volume))
-    free.sort(key=lambda entry: entry[0])
-    return meant, [volume for _, volume in free]
+    mode = _FILESYSTEM if spec.volume_mode is None else spec.volume_mode
+    access = frozenset(spec.access_modes or ())
+    return Wish(requested_storage(claim), mode, spec.volume_attributes_class_name or "", access, selector)
 
 
-def _capacity(volume: PersistentVolume) -> int | None:
-    try:
-        return nano((volume.spec.capacity or {}).get(_STORAGE))
-    except QuantityError:
-        return None
-
-
-def _note_taken(choice: Choice, taken: dict[str, list[Places]]) -> None:
-    order = np.argsort(choice.chosen, kind="stable")
-    ordered = choice.chosen[order]
-    starts = np.flatnonzero(np.diff(ordered, prepend=NO_VOLUME))
-    for start, places in zip(starts.tolist(), np.split(order, starts)[1:], strict=True):
-        taken.setdefault(choice.volumes[ordered[start]].metadata.name, []).append(places)
+def _can_be_meant(volume: PersistentVolume, claim: PersistentVolumeClaim, wish: Wish) -> bool:
+    """Whether a volume is bound to the claim, and is what it asks for in all but access modes and labels."""
+    spec = volume.spec
+    size = volume_size(volume)
+    return (
+        is_meant_for(volume, claim)
+        and (_FILESYSTEM if spec.volume_mode is None else spec.volume_mode) == wish.mode
+        and (spec.volume_attributes_class_name or "") == wish.attributes
+        and volume.metadata.deletion_timestamp is None
+        and size is not None
+        and size >= wish.size
+    )

@@ -1,107 +1,168 @@
-"""Which of many nodes a volume, a storage class or a capacity reaches."""
+"""Which nodes a volume, a storage class or a capacity reaches."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.api.objects import LabelSelector, NodeSelectorRequirement, NodeSelectorTerm
+from bayplan.api.objects import LabelSelector, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from bayplan.api.selectors import compile_label_selector, compile_node_selector, is_label_key, is_label_value
 from bayplan.api.storage_objects import TopologySelectorTerm, VolumeNodeAffinity
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
+from bayplan.cache.row_follower import ObjectFollower
 from bayplan.plugins.node_selection import NodeSelection
 
-Places = NDArray[np.intp]
-"""Places within the rows asked about, `(n,) intp`."""
+Mask = NDArray[np.bool_]
 
-_NOWHERE: Places = np.empty(0, dtype=np.intp)
+_Test = Callable[[Rows], Mask]
+
+_KEPT_CELLS = 4_000_000
+"""How many (selector, row) answers are kept; one takes a byte."""
 
 
-class NodeReach:
-    """Answers for one set of rows, found by label value: a volume pinned to one node costs one look-up, not a scan."""
+class Pin(NamedTuple):
+    """The one label that a node must have; most volumes that not all nodes reach need no more."""
 
-    def __init__(self, index: NodeIndex, nodes: NodeTable, rows: Rows) -> None:
-        self._index = index
+    key: str
+    value: str
+
+
+class VolumeReach:
+    """Answers for all rows of a node table at once, and keeps those that are not about a single label.
+
+    Every answer is `(capacity,) bool`, holds for existing nodes, and is not to be written to.
+    """
+
+    def __init__(self, index: NodeIndex, nodes: NodeTable) -> None:
+        self.index = index
         self._nodes = nodes
-        self._rows = rows
-        self._everywhere: Places = np.arange(len(rows), dtype=np.intp)
-        self._by_value: dict[str, dict[str | None, Places]] = {}
+        self._everywhere: Mask = np.ones(nodes.capacity, dtype=np.bool_)
+        self._kept: OrderedDict[Hashable, _KeptMask] = OrderedDict()
 
-    def of_affinity(self, affinity: VolumeNodeAffinity | None) -> Places:
+    def of_affinity(self, affinity: VolumeNodeAffinity | None) -> Mask:
         """Where a volume can be used; the affinity sees labels only, never the node's name."""
         if affinity is None or affinity.required is None:
-            return self._everywhere
+            return self._all()
         terms = affinity.required.node_selector_terms or []
         if any(term.match_fields for term in terms):
-            matcher = compile_node_selector(affinity.required)
-            return self._where(lambda labels: matcher.matches(labels, ""))
+            selector = affinity.required
+            return self._keep(("fields", terms_key(terms)), lambda: self._test_of_fields(selector))
         return self._of_terms(terms)
 
-    def of_topologies(self, terms: Sequence[TopologySelectorTerm] | None) -> Places:
+    def of_topologies(self, terms: Sequence[TopologySelectorTerm] | None) -> Mask:
         """Where a class allows volumes to be made (upstream: MatchTopologySelectorTerms)."""
         if not terms:
-            return self._everywhere
+            return self._all()
         return self._of_terms(
             [
                 NodeSelectorTerm(
-                    match_expressions=[
-                        NodeSelectorRequirement(key=each.key, operator="In", values=each.values)
-                        for each in term.match_label_expressions or ()
-                    ]
+                    match_expressions=[_is_one_of(each.key, each.values) for each in term.match_label_expressions or ()]
                 )
                 for term in terms
             ]
         )
 
-    def of_labels(self, selector: LabelSelector | None) -> Places:
+    def of_labels(self, selector: LabelSelector | None) -> Mask:
         """The nodes whose labels a selector selects; None selects nothing, an empty one everything."""
-        if selector is None:
-            return _NOWHERE
-        labels = selector.match_labels or {}
-        if len(labels) == 1 and not selector.match_expressions:
-            ((key, value),) = labels.items()
-            return self._of_values(key, [value])
-        matcher = compile_label_selector(selector)
-        return self._everywhere if matcher.is_everything else self._where(matcher.matches)
+        if selector is None or compile_label_selector(selector).error:
+            return np.zeros(self._nodes.capacity, dtype=np.bool_)
+        terms = label_terms(selector)
+        return self._of_terms(terms) if terms else self._all()
 
-    def _of_terms(self, terms: Sequence[NodeSelectorTerm]) -> Places:
-        found = [_NOWHERE]
-        for term in terms:
-            expressions = term.match_expressions or []
-            if len(expressions) == 1 and expressions[0].operator == "In":
-                found.append(self._of_values(expressions[0].key, expressions[0].values or []))
-            else:
-                found.append(np.flatnonzero(NodeSelection([term]).matches(self._index, self._nodes, self._rows)))
-        return found[-1] if len(found) <= 2 else np.unique(np.concatenate(found))
+    def _all(self) -> Mask:
+        if len(self._everywhere) != self._nodes.capacity:
+            self._everywhere = np.ones(self._nodes.capacity, dtype=np.bool_)
+        return self._everywhere
 
-    def _of_values(self, key: str, values: Sequence[str]) -> Places:
-        if not is_label_key(key) or not all(map(is_label_value, values)):
-            return _NOWHERE
-        by_value = self._by_value.get(key)
-        if by_value is None:
-            by_value = self._by_value[key] = self._group(key)
-        found = [by_value[value] for value in dict.fromkeys(values) if value in by_value]
-        if not found:
-            return _NOWHERE
-        return found[0] if len(found) == 1 else np.sort(np.concatenate(found))
+    def _of_terms(self, terms: Sequence[NodeSelectorTerm]) -> Mask:
+        pin = pin_of(terms)
+        if pin is not None:
+            column = self.index.labels.column(pin.key)
+            place = column.id_of(pin.value)
+            mask: Mask = column.ids == (-1 if place is None else place)
+            return mask
+        return self._keep(terms_key(terms), lambda: self._test_of_terms(terms))
 
-    def _group(self, key: str) -> dict[str | None, Places]:
-        column = self._index.labels.column(key)
-        ids = column.ids[self._rows]
-        order = np.argsort(ids, kind="stable")
-        starts = np.flatnonzero(np.diff(ids[order], prepend=-1))
-        groups = np.split(order, starts[1:])
-        found = {column.values[ids[group[0]]]: group for group in groups if len(group)}
-        found.pop(None, None)
-        return found
+    def _test_of_terms(self, terms: Sequence[NodeSelectorTerm]) -> _Test:
+        selection = NodeSelection(terms)
+        return lambda rows: selection.matches(self.index, self._nodes, rows)
 
-    def _where(self, matches: Callable[[Mapping[str, str]], bool]) -> Places:
-        nodes = self._nodes.nodes
-        found = [
-            place
-            for place, row in enumerate(self._rows.tolist())
-            if (node := nodes[row]) is not None and matches(node.metadata.labels or {})
-        ]
-        return np.array(found, dtype=np.intp)
+    def _test_of_fields(self, selector: NodeSelector) -> _Test:
+        matcher = compile_node_selector(selector)
+
+        def matches(rows: Rows) -> Mask:
+            nodes = [self._nodes.nodes[row] for row in rows.tolist()]
+            return np.array([node is not None and matcher.matches(node.metadata.labels, "") for node in nodes])
+
+        return matches
+
+    def _keep(self, key: Hashable, compiled: Callable[[], _Test]) -> Mask:
+        kept = self._kept.get(key)
+        if kept is None:
+            kept = self._kept[key] = _KeptMask(self._nodes, compiled())
+            while len(self._kept) > max(16, _KEPT_CELLS // self._nodes.capacity):
+                self._kept.popitem(last=False)
+        else:
+            self._kept.move_to_end(key)
+        return kept.current()
+
+
+def pin_of(terms: Sequence[NodeSelectorTerm]) -> Pin | None:
+    """The label that terms ask for, if that is all they ask for."""
+    if len(terms) != 1 or terms[0].match_fields:
+        return None
+    expressions = terms[0].match_expressions or []
+    if len(expressions) != 1 or expressions[0].operator != "In":
+        return None
+    key, values = expressions[0].key, expressions[0].values or []
+    return Pin(key, values[0]) if len(values) == 1 and is_label_key(key) and is_label_value(values[0]) else None
+
+
+def terms_key(terms: Sequence[NodeSelectorTerm]) -> Hashable:
+    """Equal for terms that say the same in the same words."""
+    return tuple(
+        (_requirements_key(term.match_expressions or ()), _requirements_key(term.match_fields or ())) for term in terms
+    )
+
+
+def label_terms(selector: LabelSelector) -> list[NodeSelectorTerm]:
+    """A valid label selector as terms of a node selector; none if it selects everything."""
+    wanted = [_is_one_of(key, [value]) for key, value in (selector.match_labels or {}).items()]
+    wanted += [
+        NodeSelectorRequirement(key=each.key, operator=each.operator, values=each.values)
+        for each in selector.match_expressions or ()
+    ]
+    return [NodeSelectorTerm(match_expressions=wanted)] if wanted else []
+
+
+def _is_one_of(key: str, values: list[str] | None) -> NodeSelectorRequirement:
+    return NodeSelectorRequirement(key=key, operator="In", values=values)
+
+
+def _requirements_key(requirements: Sequence[NodeSelectorRequirement]) -> Hashable:
+    return tuple((each.key, each.operator, tuple(each.values or ())) for each in requirements)
+
+
+class _KeptMask:
+    """An answer for all nodes, found again for those that changed."""
+
+    __slots__ = ("_follower", "_mask", "_matches", "_nodes")
+
+    def __init__(self, nodes: NodeTable, matches: _Test) -> None:
+        self._nodes = nodes
+        self._matches = matches
+        self._follower = ObjectFollower(nodes)
+        self._mask: Mask = np.zeros(0, dtype=np.bool_)
+
+    def current(self) -> Mask:
+        rows = self._follower.follow()
+        if rows is None:
+            self._mask = np.zeros(self._nodes.capacity, dtype=np.bool_)
+            rows = self._nodes.rows()
+        if len(rows):
+            self._mask[rows] = self._matches(rows)
+        return self._mask

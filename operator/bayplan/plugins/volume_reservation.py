@@ -21,7 +21,7 @@ from bayplan.framework.effects import Effect, WaitFor, Write
 from bayplan.framework.status import SUCCESS, Code, Status
 from bayplan.plugins.volume_assumptions import AssumedVolumes
 from bayplan.plugins.volume_claims import VolumeError, annotations, is_fully_bound
-from bayplan.plugins.volume_matching import NO_VOLUME, is_meant_for
+from bayplan.plugins.volume_matching import is_meant_for
 from bayplan.plugins.volume_migration import in_tree_plugin, is_migrated_on, migrated_node_affinity
 from bayplan.plugins.volume_search import NodeVolumes
 
@@ -63,9 +63,7 @@ class Reservation:
         if found.rejected[0]:
             raise VolumeError(f'no pod volume found for node "{node_name}"')
         bindings = [
-            _bound_to(choice.volumes[choice.chosen[0]], choice.claim)
-            for choice in found.choices
-            if choice.chosen[0] != NO_VOLUME
+            _bound_to(volume, choice.claim) for choice in found.choices if (volume := choice.volume_at(0)) is not None
         ]
         provisions = [_provisioned_on(claim, node_name) for claim, where in found.provisions if where[0]]
         return cls(bindings, provisions)

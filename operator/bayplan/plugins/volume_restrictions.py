@@ -14,7 +14,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import CycleState, PreFilterResult, Reads
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
 from bayplan.plugins.volume_claims import claim_not_found, named_claims, names_claim
-from bayplan.plugins.volumes_in_use import VolumesInUse, is_disk
+from bayplan.plugins.volumes_in_use import VolumesInUse, is_disk, text_of
 from bayplan.queue.cluster_event import (
     ASSIGNED_POD_DELETE,
     NODE_ADD,
@@ -40,18 +40,15 @@ class VolumeRestrictions:
     """
 
     name: ClassVar[str] = "VolumeRestrictions"
-    # What the claims of a pod depend on is cluster-wide, but such pods share no evaluation.
-    reads: ClassVar[Reads] = Reads.USAGE
+    # Which pods have what a pod needs is found out in every cycle, so that pods share what other plugins say.
+    reads: ClassVar[Reads] = Reads.CLUSTER
 
     def __init__(self, nodes: NodeTable, listers: Listers) -> None:
         self._in_use = VolumesInUse(nodes)
         self._claims = listers.of(PersistentVolumeClaim)
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
-        volumes = pod.pod.spec.volumes
-        if not volumes:
-            return ()
-        return None if named_claims(pod.pod) else repr(_disks(pod.pod))
+        return bool(_disks(pod.pod)), bool(named_claims(pod.pod))
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         if not pod.pod.spec.volumes:
@@ -94,8 +91,8 @@ class VolumeRestrictions:
         conflicts = np.zeros(len(rows), dtype=np.bool_)
         disks = _disks(pod.pod)
         if disks:
-            for place, row in enumerate(rows.tolist()):
-                conflicts[place] = _conflict(disks, self._in_use.disks(nodes, row))
+            for place in self._in_use.rows_with(disks, nodes, rows):
+                conflicts[place] = _conflict(disks, self._in_use.disks(nodes, int(rows[place])))
         return conflicts
 
 
@@ -111,26 +108,22 @@ def _are_in_conflict(one: Volume, other: Volume) -> bool:
     """Whether two pods cannot have these disks on the same node: read-only ones mostly can be shared."""
     if one.gce_persistent_disk is not None and other.gce_persistent_disk is not None:
         gce = (one.gce_persistent_disk, other.gce_persistent_disk)
-        if _text(gce[0], "pdName") == _text(gce[1], "pdName") and not _are_read_only(*gce):
+        if text_of(gce[0], "pdName") == text_of(gce[1], "pdName") and not _are_read_only(*gce):
             return True
     if one.aws_elastic_block_store is not None and other.aws_elastic_block_store is not None:
         aws = (one.aws_elastic_block_store, other.aws_elastic_block_store)
-        if _text(aws[0], "volumeID") == _text(aws[1], "volumeID"):
+        if text_of(aws[0], "volumeID") == text_of(aws[1], "volumeID"):
             return True
     if one.iscsi is not None and other.iscsi is not None:
         iscsi = (one.iscsi, other.iscsi)
-        if _text(iscsi[0], "iqn") == _text(iscsi[1], "iqn") and not _are_read_only(*iscsi):
+        if text_of(iscsi[0], "iqn") == text_of(iscsi[1], "iqn") and not _are_read_only(*iscsi):
             return True
     if one.rbd is not None and other.rbd is not None:
         rbd = (one.rbd, other.rbd)
-        same = all(_text(rbd[0], key) == _text(rbd[1], key) for key in ("pool", "image"))
+        same = all(text_of(rbd[0], key) == text_of(rbd[1], key) for key in ("pool", "image"))
         if same and not _are_read_only(*rbd) and _monitors(rbd[0]) & _monitors(rbd[1]):
             return True
     return False
-
-
-def _text(source: dict[str, Any], key: str) -> object:
-    return source.get(key) or ""
 
 
 def _are_read_only(one: dict[str, Any], other: dict[str, Any]) -> bool:

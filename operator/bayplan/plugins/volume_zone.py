@@ -53,7 +53,8 @@ class VolumeZone:
     """
 
     name: ClassVar[str] = "VolumeZone"
-    reads: ClassVar[Reads] = Reads.NODE
+    # Where a pod's volumes are is found out in every cycle, so that pods share what other plugins say.
+    reads: ClassVar[Reads] = Reads.CLUSTER
 
     def __init__(self, index: NodeIndex, listers: Listers) -> None:
         self._index = index
@@ -62,7 +63,7 @@ class VolumeZone:
         self._classes = listers.of(StorageClass)
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
-        return None if named_claims(pod.pod) else ()
+        return bool(named_claims(pod.pod))
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         topologies = self._topologies(pod)
