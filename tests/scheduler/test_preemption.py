@@ -38,12 +38,14 @@ class Chooser:
     name = "DefaultPreemption"
     nominations: dict = field(default_factory=dict)
     otherwise: str | None = ""
+    evicts: bool = False
     retry_after: float | None = None
 
     def post_filter(self, state, pod, nodes, rejections):
         if pod.uid in self.nominations:
             node, *victims = self.nominations[pod.uid]
-            return PostFilterResult(SUCCESS, node, tuple(v for n in nodes.pods for v in n.values() if v.uid in victims))
+            found = tuple(v for n in nodes.pods for v in n.values() if v.uid in victims)
+            return PostFilterResult(SUCCESS, node, found, evicts=self.evicts)
         return PostFilterResult(NO, self.otherwise, retry_after=self.retry_after)
 
 
@@ -133,7 +135,7 @@ class Observer(NoObserver):
 class Scene:
     """Two full nodes of one CPU, the real scheduler on a clock moved by hand, and an API server that is told."""
 
-    def __init__(self, **options):
+    def __init__(self):
         self.now = 0.0
         self.cache = Cache()
         self.api, self.recorder, self.binder, self.observer = Api(), Recorder(), Binder(), Observer()
@@ -155,7 +157,6 @@ class Scene:
             recorder=self.recorder,
             observer=self.observer,
             clock=self.clock,
-            **options,
         )
         wake, gone = self.scheduler.wake, self.recorder.forget
         self.nodes = NodeEvents(self.cache, self.queue, wake, self.observer)
@@ -205,20 +206,11 @@ class Scene:
 
 
 @pytest.fixture
-def make_scene(monkeypatch):
+async def scene(monkeypatch):
     monkeypatch.setattr(dispatcher_module, "_RETRY_DELAYS_SECONDS", (0.0, 0.0, 0.0))
-
-    def make(**options):
-        made = Scene(**options)
-        made.dispatcher.start()
-        return made
-
-    return make
-
-
-@pytest.fixture
-async def scene(make_scene):
-    return make_scene()
+    made = Scene()
+    made.dispatcher.start()
+    return made
 
 
 def terminating(pod):
@@ -560,8 +552,8 @@ async def test_a_pod_that_gets_another_node_leaves_its_room_to_others(scene):
 # Eviction API.
 
 
-async def test_strict_profiles_evict_one_by_one_and_say_why_afterwards(make_scene):
-    scene = make_scene(strict_profiles=frozenset({"bayplan"}))
+async def test_under_strict_budgets_victims_are_evicted_one_by_one_and_told_why_afterwards(scene):
+    scene.chooser.evicts = True
     scene.place("v", "n1", cpu="0")
     await preempt(scene, "low-n1", "v")
     assert scene.api.order() == [
@@ -582,8 +574,8 @@ async def test_strict_profiles_evict_one_by_one_and_say_why_afterwards(make_scen
     assert [uid for uid, *_ in scene.recorder.preemptions] == ["low-n1", "v"]
 
 
-async def test_an_eviction_a_budget_refuses_withdraws_the_nomination_and_spares_the_rest(make_scene):
-    scene = make_scene(strict_profiles=frozenset({"bayplan"}))
+async def test_an_eviction_a_budget_refuses_withdraws_the_nomination_and_spares_the_rest(scene):
+    scene.chooser.evicts = True
     scene.place("v", "n1", cpu="0")
     scene.api.answers["EVICT", "low-n1"] = [429]
     await preempt(scene, "low-n1", "v")

@@ -264,7 +264,8 @@ class PostFilterResult:
     """A nomination with its victims, or a message why there is none.
 
     `nominated_node_name` is None when an earlier nomination stays as it is, and "" when it is to be cleared.
-    `candidates` are the nodes that were compared, in the order they were found. `retry_after` seconds the answer may
+    `candidates` are the nodes that were compared, in the order they were found. With `evicts` the victims end through
+    the Eviction API, which heeds disruption budgets. `retry_after` seconds the answer may
     be another although nothing happened.
     """
 
@@ -272,6 +273,7 @@ class PostFilterResult:
     nominated_node_name: str | None = None
     victims: tuple[PodInfo, ...] = ()
     candidates: tuple[Candidate, ...] = ()
+    evicts: bool = False
     retry_after: float | None = None
 
 

@@ -45,8 +45,8 @@ class DefaultPreemption:
         self._nominator = nominator
         self._clock = clock
         self._rule = VictimRule(args.minimum_runtime_seconds, clock)
-        strict = args.pdb_policy is PDBPolicy.STRICT
-        self._dry_run = DryRun(nodes, Budgets(budgets), self._rule, strict=strict)
+        self._strict = args.pdb_policy is PDBPolicy.STRICT
+        self._dry_run = DryRun(nodes, Budgets(budgets), self._rule, strict=self._strict)
 
     def post_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable, rejections: Rejections
@@ -67,7 +67,8 @@ class DefaultPreemption:
             reasons = {text: held for text, held in findings.reasons.items() if held}
             return _no(Diagnosis(len(rejections.rows), reasons).message, "", self._retry_after(pod, findings))
         best = choose(findings.candidates)
-        return PostFilterResult(SUCCESS, best.node_name, best.victims, tuple(findings.candidates))
+        candidates = tuple(findings.candidates)
+        return PostFilterResult(SUCCESS, best.node_name, best.victims, candidates, evicts=self._strict)
 
     def _retry_after(self, pod: PodInfo, findings: Findings) -> float | None:
         """In how many seconds there may be a candidate although nothing happens that wakes the pod."""

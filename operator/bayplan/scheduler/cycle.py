@@ -48,7 +48,8 @@ class FitError:
     """No node fits; `nominated_node_name` and `victims` are set when preemption can make room.
 
     `nominated_node_name` is "" when an earlier nomination is to be cleared, None when it stays. `candidates` are the
-    nodes preemption compared. After `retry_after` seconds preemption may say something else although nothing happened.
+    nodes preemption compared; with `evicts` the victims end through the Eviction API. After `retry_after` seconds
+    preemption may say something else although nothing happened.
     """
 
     diagnosis: Diagnosis
@@ -56,6 +57,7 @@ class FitError:
     victims: tuple[PodInfo, ...] = ()
     trace: Trace | None = None
     candidates: tuple[Candidate, ...] = ()
+    evicts: bool = False
     retry_after: float | None = None
 
     @property
@@ -220,7 +222,8 @@ class SchedulingCycle:
         for plugin in framework.post_filters:
             result = plugin.post_filter({}, pod, self._nodes, rejections)
             if result.status.code is Code.SUCCESS:
-                return FitError(diagnosis, result.nominated_node_name, result.victims, trace, result.candidates)
+                node_name, victims = result.nominated_node_name, result.victims
+                return FitError(diagnosis, node_name, victims, trace, result.candidates, evicts=result.evicts)
             if result.retry_after is not None:
                 retries.append(result.retry_after)
             nominated_node_name = result.nominated_node_name

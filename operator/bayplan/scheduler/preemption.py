@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from datetime import datetime
 
 import msgspec
@@ -37,8 +37,8 @@ class PreemptionExecutor:
     API learns of nomination and condition in one request; only then victims end. The pod stays in flight until all
     calls are made, so it is not tried again meanwhile and misses no event; then it waits for its victims like any
     rejected pod. If a victim cannot be ended the nomination is withdrawn, no further victim ends, and the pod backs
-    off. `reject_waiting` takes back a bind that was not posted yet. Pods of the profiles in `strict_profiles` end
-    their victims through the Eviction API, one by one, so that a PodDisruptionBudget can refuse.
+    off. `reject_waiting` takes back a bind that was not posted yet. An outcome that `evicts` ends its victims through
+    the Eviction API, one by one, so that a PodDisruptionBudget can refuse.
     """
 
     def __init__(
@@ -53,7 +53,6 @@ class PreemptionExecutor:
         reject_waiting: Callable[[str], bool],
         now: Callable[[], datetime],
         wake: Callable[[], None],
-        strict_profiles: Collection[str] = (),
     ) -> None:
         self._cache = cache
         self._queue = queue
@@ -64,7 +63,6 @@ class PreemptionExecutor:
         self._reject_waiting = reject_waiting
         self._now = now
         self._wake = wake
-        self._strict_profiles = strict_profiles
         self._ending: dict[str, asyncio.Task[str]] = {}
 
     def start(self, queued: QueuedPodInfo, outcome: FitError, node_name: str, started: float) -> None:
@@ -107,7 +105,7 @@ class PreemptionExecutor:
         pod = queued.pod_info
         try:
             if await self._failures.nominated(queued, outcome.message, node_name, started):
-                problem = await self._end_all(pod, node_name, victims)
+                problem = await self._end_all(pod, node_name, victims, evicts=outcome.evicts)
             else:
                 problem = "the nomination was not written"
         except Exception as error:
@@ -120,12 +118,11 @@ class PreemptionExecutor:
             self._failures.hand_back(queued, rejectors=outcome.diagnosis.rejector_plugins)
         self._wake()
 
-    async def _end_all(self, preemptor: PodInfo, node_name: str, victims: list[str]) -> str:
+    async def _end_all(self, preemptor: PodInfo, node_name: str, victims: list[str], *, evicts: bool) -> str:
         """End the victims, several at once; the first problem, which spares those not begun, or "".
 
         So does the preemptor's end, or a pod of higher priority that took the node from it.
         """
-        strict = preemptor.pod.spec.scheduler_name in self._strict_profiles
         problems: list[str] = []
         left = iter(victims)
 
@@ -133,13 +130,13 @@ class PreemptionExecutor:
             for uid in left:
                 if problems or self._queue.nominator.nominated_node(preemptor.uid) != node_name:
                     return
-                if problem := await self._end(uid, preemptor, node_name, strict=strict):
+                if problem := await self._end(uid, preemptor, node_name, evicts=evicts):
                     problems.append(problem)
 
-        await asyncio.gather(*(worker() for _ in range(1 if strict else min(_VICTIMS_AT_ONCE, len(victims)))))
+        await asyncio.gather(*(worker() for _ in range(1 if evicts else min(_VICTIMS_AT_ONCE, len(victims)))))
         return problems[0] if problems else ""
 
-    async def _end(self, uid: str, preemptor: PodInfo, node_name: str, *, strict: bool) -> str:
+    async def _end(self, uid: str, preemptor: PodInfo, node_name: str, *, evicts: bool) -> str:
         """End one victim unless it ends already, also for another preemptor; what went wrong, or ""."""
         running = self._ending.get(uid)
         if running is not None:
@@ -147,7 +144,7 @@ class PreemptionExecutor:
         victim = self._cache.pod(uid)
         if victim is None or _is_terminating(victim):
             return ""
-        work = self._evict if strict else self._delete
+        work = self._evict if evicts else self._delete
         task = self._ending[uid] = asyncio.create_task(work(victim, preemptor, node_name))
         try:
             return await task

@@ -50,7 +50,6 @@ class Scheduler:
         recorder: EventRecorder,
         observer: SchedulerObserver,
         clock: Callable[[], float] = time.monotonic,
-        strict_profiles: frozenset[str] = frozenset(),
         extended: ExtendedCycle | None = None,
     ) -> None:
         self._cache = cache
@@ -90,7 +89,6 @@ class Scheduler:
             reject_waiting=self._binding.reject,
             now=lambda: datetime.now(UTC),
             wake=self.wake,
-            strict_profiles=strict_profiles,
         )
         self._news = asyncio.Event()
         self._stopping = False

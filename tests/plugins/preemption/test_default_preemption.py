@@ -313,7 +313,10 @@ def test_strict_budgets_are_never_violated(tmp_path):
     # A budget that changes wakes nobody.
     assert strict.schedule(high()).retry_after == 10
     strict.add(make_node("n2", cpu="4"), low("b", "n2", priority=9))
-    assert strict.preempt(high()) == ("n2", ["b"])
+    outcome = strict.schedule(high())
+    assert (outcome.nominated_node_name, outcome.victims[0].name) == ("n2", "b")
+    assert outcome.evicts
+    assert not World(*objects).schedule(high()).evicts
 
 
 def test_pods_are_spared_until_they_have_run_long_enough(tmp_path):
