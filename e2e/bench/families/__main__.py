@@ -11,6 +11,7 @@ from e2e.bench import environment
 from e2e.bench.contestants import ALL_NODES, BAYPLAN, SAMPLED, Contestant, contestants
 from e2e.bench.families.turn import Result, take_turn
 from e2e.bench.families.workloads import FAMILIES, Family, Size
+from e2e.bench.hot_functions import hot_functions
 from e2e.bench.report import markdown
 from e2e.controlplane.installation import install_bayplan
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
@@ -27,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows: list[tuple[Family, Size, list[Result]]] = []
     with ControlPlane.start(ControlPlaneOptions(bench=True, disable_admission=_NO_ADMISSION)) as plane:
         kubeconfig = install_bayplan(plane)
-        entrants = [contestants()[name] for name in options.only]
+        entrants = [contestants(options.profile)[name] for name in options.only]
         bench = _Bench(plane, kubeconfig, entrants, options.limit_seconds)
         for number, family in enumerate(chosen):
             size = family.size.scaled(options.scale)
@@ -46,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for family, size, found in rows
         ]
         options.json.write_text(json.dumps(document, indent=2) + "\n")
+    if options.profile is not None:
+        print(f"\n{hot_functions(options.profile)}")
     return 1 if any(result.bound < result.pods for *_, found in rows for result in found) else 0
 
 
@@ -73,8 +76,8 @@ def _run(bench: _Bench, family: Family, size: Size, number: int) -> list[Result]
 
 
 def _table(rows: Sequence[tuple[Family, Size, list[Result]]]) -> str:
-    heads = ["nodes", "family", "init", "pods", "scheduler", "pods/s", "last tenth", "CPU ms/pod", "peak MB", "bound"]
-    heads.append("upstream asks")
+    heads = ["nodes", "family", "init", "pods", "scheduler", "pods/s", "last tenth", "CPU ms/pod", "peak MB"]
+    heads += ["bound", "evicted", "upstream asks"]
     cells = [
         [
             str(size.nodes),
@@ -87,6 +90,7 @@ def _table(rows: Sequence[tuple[Family, Size, list[Result]]]) -> str:
             f"{result.cpu_ms_per_pod:.2f}",
             f"{result.peak_rss / _MB:.0f}",
             str(result.bound),
+            str(result.evicted),
             str(family.threshold or "-"),
         ]
         for family, size, found in rows
@@ -109,7 +113,13 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--limit-seconds", type=float, default=180.0, help="a turn ends after this long")
     parser.add_argument("--json", type=Path, help="file for all figures")
-    return parser.parse_args(arguments)
+    parser.add_argument("--profile", type=Path, help="only bayplan, profiled; directory for the profile")
+    chosen = parser.parse_args(arguments)
+    if chosen.profile is not None:
+        chosen.only = [BAYPLAN]
+        chosen.profile = chosen.profile.resolve()
+        chosen.profile.mkdir(parents=True, exist_ok=True)
+    return chosen
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import contextlib
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.client import HTTPException
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from e2e.bench.bind_watch import BindWatch
 from e2e.bench.contestants import Contestant, Stage
 from e2e.bench.families.workloads import Workload
 from e2e.bench.meter import CpuMeter
-from e2e.controlplane.client import ApiError, path_of
+from e2e.controlplane.client import ApiError, Objects, path_of
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.process import Process
 from e2e.controlplane.waiting import wait_until
@@ -28,7 +28,7 @@ class Result:
     """What a turn gave: seconds from the first bind to the last, and the scheduler's CPU from its start.
 
     `bound` below `pods` means the limit passed; the rate then is of those bound. `slowest_tenth` is the rate of the
-    last tenth of the binds, which tells a tail.
+    last tenth of the binds, which tells a tail. `evicted` counts the pods that were there before and are not any more.
     """
 
     contestant: str
@@ -38,6 +38,7 @@ class Result:
     cpu_ms_per_pod: float
     peak_rss: int
     slowest_tenth: float
+    evicted: int = 0
 
     @property
     def pods_per_second(self) -> float:
@@ -63,9 +64,16 @@ def take_turn(
         with tempfile.TemporaryDirectory(prefix="family-", dir=plane.directory) as name:
             directory = Path(name)
             stage = Stage(plane, kubeconfig, directory, workload.measured_namespace, directory / "none.txt")
-            return _measure(plane, contestant, stage, len(workload.measured), limit)
+            result = _measure(plane, contestant, stage, len(workload.measured), limit)
+            return replace(result, evicted=len(workload.init) - _remaining(plane, workload.init))
     finally:
         _clear(plane, workload, [resource for resource in made if resource in _CLUSTER_SCOPED])
+
+
+def _remaining(plane: ControlPlane, pods: Objects) -> int:
+    namespaces = {pod["metadata"]["namespace"] for pod in pods}
+    there = {each["metadata"]["name"] for name in namespaces for each in plane.client.list("pods", name)}
+    return sum(1 for pod in pods if pod["metadata"]["name"] in there)
 
 
 def _measure(plane: ControlPlane, contestant: Contestant, stage: Stage, pods: int, limit: float) -> Result:
