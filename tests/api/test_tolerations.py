@@ -1,7 +1,9 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bayplan.api.objects import Taint, Toleration
-from bayplan.api.tolerations import find_untolerated_taint, tolerates
+from bayplan.api.tolerations import Tolerance, find_untolerated_taint, tolerates
 
 GPU = Taint(key="gpu", value="yes", effect="NoSchedule")
 
@@ -40,7 +42,7 @@ def test_comparing_tolerations_match_nothing(operator, value):
 
 def test_one_matching_toleration_is_enough():
     assert tolerates([Toleration(key="cpu", operator="Exists"), Toleration(key="gpu", operator="Exists")], GPU)
-    assert not tolerates(None, GPU)
+    assert not Tolerance(None).covers(GPU)
     assert not tolerates([], GPU)
 
 
@@ -48,8 +50,23 @@ def test_the_first_untolerated_taint_of_the_wanted_effects_is_found():
     soft = Taint(key="soft", effect="PreferNoSchedule")
     hard = Taint(key="hard", effect="NoExecute")
     effects = ("NoSchedule", "NoExecute")
-    assert find_untolerated_taint([soft, GPU, hard], None, effects) is GPU
-    assert find_untolerated_taint([soft, GPU, hard], [Toleration(key="gpu", operator="Exists")], effects) is hard
-    assert find_untolerated_taint([soft, GPU, hard], [Toleration(operator="Exists")], effects) is None
-    assert find_untolerated_taint([soft], [], effects) is None
-    assert find_untolerated_taint(None, None, effects) is None
+    gpu = Tolerance([Toleration(key="gpu", operator="Exists")])
+    assert find_untolerated_taint([soft, GPU, hard], Tolerance(None), effects) is GPU
+    assert find_untolerated_taint([soft, GPU, hard], gpu, effects) is hard
+    assert find_untolerated_taint([soft, GPU, hard], Tolerance([Toleration(operator="Exists")]), effects) is None
+    assert find_untolerated_taint([soft], Tolerance([]), effects) is None
+    assert find_untolerated_taint(None, Tolerance(None), effects) is None
+
+
+words = st.sampled_from(["", "a", "b"])
+effects = st.sampled_from(["", "NoSchedule", "NoExecute"])
+operators = st.sampled_from(["", "Equal", "Exists", "Gt", "exists"])
+
+
+@given(
+    st.lists(st.builds(Toleration, key=words, operator=operators, value=words, effect=effects), max_size=3),
+    st.builds(Taint, key=words, value=words, effect=effects),
+)
+def test_very_many_tolerations_match_as_a_few_of_them_do(few, taint):
+    others = [Toleration(key=f"k{index}", operator="Exists") for index in range(20)]
+    assert Tolerance(few).covers(taint) is Tolerance([*others, *few]).covers(taint) is tolerates(few, taint)

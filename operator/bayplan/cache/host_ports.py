@@ -38,11 +38,11 @@ def host_ports(pod: Pod) -> tuple[HostPort, ...]:
 
 def is_conflict(wanted: Iterable[HostPort], taken: Iterable[HostPort]) -> bool:
     """Whether some wanted port is taken on an address both sides mean."""
-    addresses: dict[tuple[int, str], list[str]] = {}
+    addresses: dict[tuple[int, str], set[str]] = {}
     for port in taken:
-        addresses.setdefault(port[:2], []).append(port.ip)
+        addresses.setdefault(port[:2], set()).add(port.ip)
     for port in wanted:
-        for ip in addresses.get(port[:2], ()):
-            if ip == port.ip or ANY_IP in (ip, port.ip):
-                return True
+        there = addresses.get(port[:2])
+        if there and (port.ip == ANY_IP or port.ip in there or ANY_IP in there):
+            return True
     return False

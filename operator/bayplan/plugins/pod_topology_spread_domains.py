@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.api.objects import Taint
-from bayplan.api.tolerations import find_untolerated_taint
+from bayplan.api.tolerations import Tolerance, find_untolerated_taint
 from bayplan.cache.change_log import Rows
 from bayplan.cache.matching_pods import MatchingPods
 from bayplan.cache.node_index import LabelColumn, NodeIndex
@@ -150,7 +150,7 @@ class SpreadDomains:
 class _Inclusion:
     """Which nodes count by the constraints' inclusion policies (upstream: common.go matchNodeInclusionPolicies)."""
 
-    __slots__ = ("_labels", "_selection", "_tolerations")
+    __slots__ = ("_labels", "_selection", "_tolerance")
 
     def __init__(self, pod: PodInfo) -> None:
         spec = pod.pod.spec
@@ -158,7 +158,7 @@ class _Inclusion:
         required = affinity and affinity.required_during_scheduling_ignored_during_execution
         self._labels = spec.node_selector or {}
         self._selection = None if not required else NodeSelection(required.node_selector_terms or ())
-        self._tolerations = spec.tolerations
+        self._tolerance = Tolerance(spec.tolerations)
 
     def includes(self, constraint: SpreadConstraint, index: NodeIndex, nodes: NodeTable) -> NDArray[np.bool_]:
         """Which rows the constraint's policies let count, `(capacity,) bool`."""
@@ -173,4 +173,4 @@ class _Inclusion:
         return included
 
     def _is_tolerated(self, taints: tuple[Taint, ...]) -> bool:
-        return find_untolerated_taint(taints, self._tolerations, _HARD_EFFECTS) is None
+        return find_untolerated_taint(taints, self._tolerance, _HARD_EFFECTS) is None

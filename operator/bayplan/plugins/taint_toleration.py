@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from bayplan.api.objects import Node, Taint
-from bayplan.api.tolerations import find_untolerated_taint, tolerates
+from bayplan.api.tolerations import Tolerance, find_untolerated_taint
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
@@ -43,7 +43,8 @@ class TaintToleration:
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
         rejection = np.int8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
-        return self._index.taints().each(rows, lambda taints: rejection * _is_kept_away(pod, taints), np.int8)
+        tolerance = Tolerance(pod.pod.spec.tolerations)
+        return self._index.taints().each(rows, lambda taints: rejection * _is_kept_away(tolerance, taints), np.int8)
 
     def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
         return [Reason("node(s) had untolerated taint(s)", np.ones(len(rows), dtype=np.bool_))]
@@ -52,10 +53,10 @@ class TaintToleration:
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
-        tolerations = [each for each in pod.pod.spec.tolerations or () if each.effect in ("", _SOFT_EFFECT)]
+        tolerance = Tolerance([each for each in pod.pod.spec.tolerations or () if each.effect in ("", _SOFT_EFFECT)])
 
         def intolerable(taints: tuple[Taint, ...]) -> int:
-            return sum(taint.effect == _SOFT_EFFECT and not tolerates(tolerations, taint) for taint in taints)
+            return sum(taint.effect == _SOFT_EFFECT and not tolerance.covers(taint) for taint in taints)
 
         return self._index.taints().each(rows, intolerable, np.int64)
 
@@ -67,16 +68,18 @@ class TaintToleration:
         )
 
 
-def _is_kept_away(pod: PodInfo, taints: Sequence[Taint]) -> bool:
-    return bool(taints) and find_untolerated_taint(taints, pod.pod.spec.tolerations, _HARD_EFFECTS) is not None
+def _is_kept_away(tolerance: Tolerance, taints: Sequence[Taint]) -> bool:
+    return bool(taints) and find_untolerated_taint(taints, tolerance, _HARD_EFFECTS) is not None
 
 
 def _becomes_tolerable(pod: PodInfo, old: object, new: object) -> QueueingHint:
     """Whether the node's taints kept the pod away before, or the node is new, and do not any more."""
     if not isinstance(new, Node):
         return QueueingHint.QUEUE
-    was_kept_away = not isinstance(old, Node) or _is_kept_away(pod, old.spec.taints or ())
-    return QueueingHint.QUEUE if was_kept_away and not _is_kept_away(pod, new.spec.taints or ()) else QueueingHint.SKIP
+    tolerance = Tolerance(pod.pod.spec.tolerations)
+    was_kept_away = not isinstance(old, Node) or _is_kept_away(tolerance, old.spec.taints or ())
+    is_kept_away = _is_kept_away(tolerance, new.spec.taints or ())
+    return QueueingHint.QUEUE if was_kept_away and not is_kept_away else QueueingHint.SKIP
 
 
 def _is_itself(pod: PodInfo, old: object, new: object) -> QueueingHint:

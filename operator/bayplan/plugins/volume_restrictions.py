@@ -1,6 +1,6 @@
 """VolumeRestrictions: disks and claims that two pods may not use at once."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,6 +31,11 @@ _CLAIM_CONFLICT = (
     "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
 )
 _READ_WRITE_ONCE_POD = "ReadWriteOncePod"
+
+_Disk = tuple[str, ...]
+"""What tells a disk from others: its kind and its name there."""
+_Uses = dict[_Disk, set[bool]]
+"""By disk the ways it is used: read-only, or not."""
 
 
 class VolumeRestrictions:
@@ -91,8 +96,9 @@ class VolumeRestrictions:
         conflicts = np.zeros(len(rows), dtype=np.bool_)
         disks = _disks(pod.pod)
         if disks:
+            uses = _uses(disks)
             for place in self._in_use.rows_with(disks, nodes, rows):
-                conflicts[place] = _conflict(disks, self._in_use.disks(nodes, int(rows[place])))
+                conflicts[place] = _are_in_conflict(uses, self._in_use.disks(nodes, int(rows[place])))
         return conflicts
 
 
@@ -100,34 +106,38 @@ def _disks(pod: Pod) -> list[Volume]:
     return [volume for volume in pod.spec.volumes or () if is_disk(volume)]
 
 
-def _conflict(disks: Sequence[Volume], held: Sequence[Volume]) -> bool:
-    return any(_are_in_conflict(disk, other) for disk in disks for other in held)
-
-
-def _are_in_conflict(one: Volume, other: Volume) -> bool:
-    """Whether two pods cannot have these disks on the same node: read-only ones mostly can be shared."""
-    if one.gce_persistent_disk is not None and other.gce_persistent_disk is not None:
-        gce = (one.gce_persistent_disk, other.gce_persistent_disk)
-        if text_of(gce[0], "pdName") == text_of(gce[1], "pdName") and not _are_read_only(*gce):
-            return True
-    if one.aws_elastic_block_store is not None and other.aws_elastic_block_store is not None:
-        aws = (one.aws_elastic_block_store, other.aws_elastic_block_store)
-        if text_of(aws[0], "volumeID") == text_of(aws[1], "volumeID"):
-            return True
-    if one.iscsi is not None and other.iscsi is not None:
-        iscsi = (one.iscsi, other.iscsi)
-        if text_of(iscsi[0], "iqn") == text_of(iscsi[1], "iqn") and not _are_read_only(*iscsi):
-            return True
-    if one.rbd is not None and other.rbd is not None:
-        rbd = (one.rbd, other.rbd)
-        same = all(text_of(rbd[0], key) == text_of(rbd[1], key) for key in ("pool", "image"))
-        if same and not _are_read_only(*rbd) and _monitors(rbd[0]) & _monitors(rbd[1]):
+def _are_in_conflict(uses: _Uses, held: Iterable[Volume]) -> bool:
+    """Whether a pod that uses disks so cannot be where these are held: read-only ones mostly can be shared."""
+    for disk, is_read_only in _disks_of(held):
+        if (ways := uses.get(disk)) and not (is_read_only and ways == {True}):
             return True
     return False
 
 
-def _are_read_only(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return one.get("readOnly") is True and other.get("readOnly") is True
+def _uses(disks: Iterable[Volume]) -> _Uses:
+    uses: _Uses = {}
+    for disk, is_read_only in _disks_of(disks):
+        uses.setdefault(disk, set()).add(is_read_only)
+    return uses
+
+
+def _disks_of(volumes: Iterable[Volume]) -> Iterator[tuple[_Disk, bool]]:
+    """What must not be shared, and whether it is used read-only; a volume on several monitors counts on each."""
+    for volume in volumes:
+        if (gce := volume.gce_persistent_disk) is not None:
+            yield ("gce", text_of(gce, "pdName")), _is_read_only(gce)
+        if (aws := volume.aws_elastic_block_store) is not None:
+            # Not even read-only ones can be shared.
+            yield ("aws", text_of(aws, "volumeID")), False
+        if (iscsi := volume.iscsi) is not None:
+            yield ("iscsi", text_of(iscsi, "iqn")), _is_read_only(iscsi)
+        if (rbd := volume.rbd) is not None:
+            for monitor in _monitors(rbd):
+                yield ("rbd", text_of(rbd, "pool"), text_of(rbd, "image"), monitor), _is_read_only(rbd)
+
+
+def _is_read_only(source: dict[str, Any]) -> bool:
+    return source.get("readOnly") is True
 
 
 def _monitors(source: dict[str, Any]) -> set[str]:
@@ -142,7 +152,9 @@ def _held_what_it_needs(pod: PodInfo, old: object, new: object) -> QueueingHint:
     if old.namespace != pod.namespace:
         return QueueingHint.SKIP
     shared = set(named_claims(pod.pod)) & set(named_claims(old.pod))
-    return QueueingHint.QUEUE if shared or _conflict(_disks(pod.pod), _disks(old.pod)) else QueueingHint.SKIP
+    return (
+        QueueingHint.QUEUE if shared or _are_in_conflict(_uses(_disks(pod.pod)), _disks(old.pod)) else QueueingHint.SKIP
+    )
 
 
 def _is_its_claim(pod: PodInfo, old: object, new: object) -> QueueingHint:
