@@ -6,7 +6,6 @@ import pytest
 from typer.testing import CliRunner
 
 from bayplan.cli.config import config_app, load_checked
-from bayplan.config.errors import ConfigurationError
 
 CLUSTER = Path(__file__).parents[2] / "examples" / "cluster" / "worked-example.yaml"
 EXTENDER = """
@@ -29,13 +28,9 @@ def test_a_configuration_with_an_extender_is_fine(tmp_path):
     assert (result.exit_code, result.stderr) == (0, "")
 
 
-def test_a_verb_that_is_not_called_is_refused_with_its_field(tmp_path):
-    path = write(tmp_path, f"{EXTENDER}    preemptVerb: preempt\n")
-    with pytest.raises(ConfigurationError) as caught:
-        load_checked(path)
-    assert str(caught.value) == (
-        f"{path}: extenders[0].preemptVerb: Forbidden: is not implemented in this version of bayplan"
-    )
+def test_an_extender_may_take_part_in_preemption(tmp_path):
+    configuration = load_checked(write(tmp_path, f"{EXTENDER}    preemptVerb: preempt\n"))
+    assert configuration.extenders[0].preempt_verb == "preempt"
 
 
 def test_a_simulation_says_that_it_calls_no_extender(tmp_path, capsys):

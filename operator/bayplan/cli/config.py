@@ -12,7 +12,6 @@ from bayplan.cli import BAD_INPUT
 from bayplan.config.convert import to_effective_yaml, to_minimal_yaml
 from bayplan.config.default_plugins import IMPLEMENTED_PLUGINS, UPSTREAM_PLUGINS
 from bayplan.config.errors import ConfigurationError, quote_unprintable
-from bayplan.config.extenders import unsupported_verbs
 from bayplan.config.load import default_configuration, load_configuration
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.plugins.out_of_tree import installed_plugins
@@ -78,8 +77,6 @@ def load_checked(file: Path, scheduler_name: str | None = None) -> SchedulerConf
     """
     known = IMPLEMENTED_PLUGINS | (installed_plugins() - UPSTREAM_PLUGINS)
     configuration = load_configuration(file, scheduler_name=scheduler_name, known_plugins=known, extenders=True)
-    if errors := unsupported_verbs(configuration.extenders):
-        raise ConfigurationError(errors, file=str(file))
     try:
         build_frameworks(configuration, NodeTable())
     except ConfigurationError as error:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from bayplan.config.errors import FieldError, child, forbidden, invalid, item
+from bayplan.config.errors import FieldError, child, invalid, item
 from bayplan.config.fields import INT64, Fields, required_name
 from bayplan.config.label_names import validate_extended_resource_name
 from bayplan.config.types import (
@@ -62,15 +62,6 @@ def validate_extenders(extenders: tuple[Extender, ...]) -> list[FieldError]:
         found = f"found {binders} extenders implementing bind"
         errors.append(invalid("extenders", found, "only one extender can implement bind"))
     return errors
-
-
-def unsupported_verbs(extenders: tuple[Extender, ...]) -> list[FieldError]:
-    """What the extenders are to do that this version does not ask them for."""
-    return [
-        forbidden(child(item("extenders", index), "preemptVerb"), "is not implemented in this version of bayplan")
-        for index, extender in enumerate(extenders)
-        if extender.preempt_verb
-    ]
 
 
 def leave_to_extenders(configuration: SchedulerConfiguration) -> SchedulerConfiguration:

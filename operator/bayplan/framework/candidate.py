@@ -63,7 +63,7 @@ class Candidate:
     @property
     def latest_start(self) -> float:
         """Start of the longest running of the victims of the highest priority, in seconds since the epoch, or inf."""
-        highest = self.highest_priority
+        highest = max(victim.priority for victim in self.victims)
         return min(start_time(victim) for victim in self.victims if victim.priority == highest)
 
     @property

@@ -17,6 +17,7 @@ from bayplan.framework.status import Status
 from bayplan.scheduler.api_calls import pod_path
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 from bayplan.scheduler.extender_client import ExtenderClient
+from bayplan.scheduler.extender_preemption import with_extenders_say
 from bayplan.scheduler.extender_wire import ExtenderError
 
 logger = logging.getLogger(__name__)
@@ -47,6 +48,16 @@ class ExtendedCycle:
 
     async def schedule(self, pod: PodInfo, framework: Framework) -> Placement | FitError:
         """As `SchedulingCycle.schedule`, with the interested extenders asked."""
+        outcome = await self._decide(pod, framework)
+        if isinstance(outcome, FitError):
+
+            async def whole() -> msgspec.Raw:
+                return await self._pod_source(pod)
+
+            return await with_extenders_say(outcome, pod, self._extenders, self._nodes, whole)
+        return outcome
+
+    async def _decide(self, pod: PodInfo, framework: Framework) -> Placement | FitError:
         asked = [
             each
             for each in self._extenders

@@ -13,15 +13,19 @@ from bayplan.api.errors import CredentialsError
 from bayplan.api.objects import Node
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import Extender, ExtenderTLSConfig
+from bayplan.framework.candidate import Candidate
 from bayplan.framework.interface import Binding
 from bayplan.scheduler.extender_wire import (
     ExtenderError,
     FilterAnswer,
+    ProposedVictims,
     binding_args,
     extender_args,
     is_interested,
+    preemption_args,
     read_bind_answer,
     read_filter_answer,
+    read_preemption_answer,
     read_priorities,
 )
 
@@ -61,6 +65,11 @@ class ExtenderClient:
         return read_priorities(
             self.spec, await self._send(self.spec.prioritize_verb, extender_args(self.spec, pod, nodes))
         )
+
+    async def preempt(self, pod: msgspec.Raw, candidates: Sequence[Candidate]) -> dict[str, ProposedVictims]:
+        """The victims it would have, on those of the candidates' nodes that it leaves, or on others."""
+        body = await self._send(self.spec.preempt_verb, preemption_args(self.spec, pod, candidates))
+        return read_preemption_answer(body)
 
     async def bind(self, binding: Binding) -> None:
         """Have it bind the pod; returns when it says that it did."""

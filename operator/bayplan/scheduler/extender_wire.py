@@ -9,6 +9,7 @@ import msgspec
 from bayplan.api.objects import Node
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import Extender
+from bayplan.framework.candidate import Candidate
 from bayplan.framework.interface import MAX_NODE_SCORE, Binding
 from bayplan.framework.runtime import EXTENDER
 from bayplan.framework.status import Code, Status
@@ -28,6 +29,14 @@ class FilterAnswer:
 
     names: tuple[str, ...]
     verdicts: Mapping[str, Status]
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedVictims:
+    """Whom an extender would evict on one node, the most important pod first, by UID."""
+
+    uids: tuple[str, ...]
+    pdb_violations: int
 
 
 def is_interested(extender: Extender, pod: PodInfo) -> bool:
@@ -70,6 +79,40 @@ def binding_args(binding: Binding) -> bytes:
             "Node": binding.node_name,
         }
     )
+
+
+def preemption_args(extender: Extender, pod: msgspec.Raw, candidates: Sequence[Candidate]) -> bytes:
+    """The body of a preempt call: victims by UID for extenders that keep their own nodes, else with their pods."""
+    capable = extender.node_cache_capable
+    victims = {
+        each.node_name: {
+            "Pods": [{"UID": victim.uid} if capable else victim.pod for victim in each.victims],
+            "NumPDBViolations": each.pdb_violations,
+        }
+        for each in candidates
+    }
+    return msgspec.json.encode(
+        {
+            "Pod": pod,
+            "NodeNameToVictims": None if capable else victims,
+            "NodeNameToMetaVictims": victims if capable else None,
+        }
+    )
+
+
+def read_preemption_answer(body: bytes) -> dict[str, ProposedVictims]:
+    """The victims a preempt call proposed, by node; pods are named by UID whatever it was told of them.
+
+    Raises:
+        ExtenderError: the answer is not an object of victims.
+    """
+    proposed = {}
+    for name, given in (_field(_object(body), "nodenametometavictims", dict) or {}).items():
+        victims = _lower(given, "a node's victims")
+        uids = [_field(_lower(each, "a victim"), "uid", str) or "" for each in _field(victims, "pods", list) or []]
+        violations = _field(victims, "numpdbviolations", int) or 0
+        proposed[name] = ProposedVictims(tuple(dict.fromkeys(uids)), violations)
+    return proposed
 
 
 def read_filter_answer(extender: Extender, body: bytes, given: Collection[str]) -> FilterAnswer:
@@ -141,11 +184,14 @@ def _decoded(body: bytes) -> Any:  # noqa: ANN401  whatever JSON holds
 
 def _object(body: bytes) -> dict[str, Any]:
     """The answer with its keys in lower case: Go, which extenders are mostly written in, does not mind theirs."""
-    answer = _decoded(body)
+    return _lower(_decoded(body))
+
+
+def _lower(answer: object, what: str = "the answer") -> dict[str, Any]:
     if answer is None:
         return {}
     if not isinstance(answer, dict):
-        raise ExtenderError("the answer is not an object")
+        raise ExtenderError(f"{what} is not an object")
     return {key.lower(): value for key, value in answer.items()}
 
 
