@@ -16,6 +16,7 @@ from bayplan.plugins.volume_shelf import NO_VOLUME, Line, Slots, VolumeShelf, Wi
 from bayplan.plugins.volume_stock import VolumeStock
 
 _FILESYSTEM = "Filesystem"
+_FEW = 8
 
 
 @dataclass(slots=True)
@@ -77,19 +78,33 @@ def is_meant_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool
 
 
 class _Taken:
-    """The slots that a pod's earlier claims took on each row, as bits."""
+    """The slots that a pod's earlier claims took on each row: as lists while they are few, then as bits."""
 
     def __init__(self, row_count: int, slot_count: int) -> None:
-        self._bits = np.zeros((row_count, slot_count // 8 + 1), dtype=np.uint8)
+        self._shape = (row_count, slot_count // 8 + 1)
+        self._lists: list[Slots] = []
+        self._bits: NDArray[np.uint8] | None = None
 
     def add(self, chosen: Slots) -> None:
-        places = np.flatnonzero(chosen != NO_VOLUME)
-        slots = chosen[places]
-        self._bits[places, slots >> 3] |= _bit(slots)
+        if self._bits is None:
+            self._lists.append(chosen)
+            if len(self._lists) <= _FEW:
+                return
+            self._bits = np.zeros(self._shape, dtype=np.uint8)
+        else:
+            self._lists = [chosen]
+        for slots in self._lists:
+            places = np.flatnonzero(slots != NO_VOLUME)
+            self._bits[places, slots[places] >> 3] |= _bit(slots[places])
 
     def has(self, places: Slots, slots: Slots) -> Mask:
         """Which of the slots are taken on the rows at `places`, pair by pair."""
-        taken: Mask = (self._bits[places, slots >> 3] & _bit(slots)) != 0
+        if self._bits is not None:
+            held: Mask = (self._bits[places, slots >> 3] & _bit(slots)) != 0
+            return held
+        taken = np.zeros(len(places), dtype=np.bool_)
+        for chosen in self._lists:
+            taken |= chosen[places] == slots
         return taken
 
 
@@ -109,18 +124,19 @@ def _choose(
         if volume is None or not _can_be_meant(volume, claim, wish):
             continue
         # It decides wherever it is not taken, reached or not.
-        is_taken = np.zeros(len(left), dtype=np.bool_) if taken is None else taken.has(left, np.full(len(left), slot))
-        decided = left[~is_taken]
+        gone = np.zeros(len(left), dtype=np.bool_) if taken is None else taken.has(left, np.full(len(left), slot))
+        decided = left[~gone]
         chosen[decided[reach.of_affinity(volume.spec.node_affinity)[rows[decided]]]] = slot
-        left = left[is_taken]
+        left = left[gone]
         if not len(left):
             return chosen
     fitting = shelf.fitting(wish)
-    if len(fitting):
+    slots = fitting.slots
+    if len(slots):
         lines = shelf.lines(fitting, reach, rows[left])
-        has = None if taken is None else lambda places, found: taken.has(left[places], fitting[found])
-        best = _first_fitting(lines, len(fitting), len(left), has)
-        chosen[left] = np.append(fitting, NO_VOLUME)[best]
+        is_taken = None if taken is None else lambda places, found: taken.has(left[places], slots[found])
+        best = _first_fitting(lines, len(slots), len(left), is_taken)
+        chosen[left] = np.append(slots, NO_VOLUME)[best]
     return chosen
 
 

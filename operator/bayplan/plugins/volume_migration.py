@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -42,9 +42,8 @@ _UNSPECIFIED = "UNSPECIFIED"
 _AWS_VOLUME = re.compile(r"vol-[^/]*")
 
 
-@dataclass(frozen=True, slots=True)
-class CSIVolume:
-    """A volume as a CSI driver counts it."""
+class CSIVolume(NamedTuple):
+    """A volume as a CSI driver counts it; a tuple, as sets of many are made and compared."""
 
     driver: str
     handle: str

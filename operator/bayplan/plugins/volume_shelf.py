@@ -65,6 +65,19 @@ class _Interned(Generic[V]):
         return place
 
 
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """The free volumes that a wish could have: `slots`, smallest first, the first of equals first.
+
+    `grouped` are places in `slots` by the volumes' affinity, those of affinity `a` from `starts[a]` to `ends[a]`.
+    """
+
+    slots: Slots
+    grouped: Slots
+    starts: Slots
+    ends: Slots
+
+
 class VolumeShelf:
     """Volumes in the order they came; `put` and `drop` keep it current, one volume at a time."""
 
@@ -81,6 +94,7 @@ class VolumeShelf:
         self._ranks: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
         self._kinds: _Interned[_Kind] = _Interned()
         self._reach = _Reaches()
+        self._fitting: dict[Wish, Fitting] = {}
         self._is_free = np.zeros(_FIRST_SLOTS, dtype=np.bool_)
         self._size_at, self._kind_at, self._reach_at = (np.zeros(_FIRST_SLOTS, dtype=np.int32) for _ in range(3))
 
@@ -91,6 +105,7 @@ class VolumeShelf:
 
     def put(self, volume: PersistentVolume) -> None:
         """Take in a new or changed volume."""
+        self._fitting.clear()
         slot = self._slot_of.get(volume.metadata.name)
         if slot is None:
             slot = self._slot_of[volume.metadata.name] = len(self.volumes)
@@ -119,6 +134,7 @@ class VolumeShelf:
         slot = self._slot_of.pop(name, None)
         if slot is None:
             return
+        self._fitting.clear()
         self._forget_claim(slot)
         self.volumes[slot] = None
         self._is_free[slot] = False
@@ -133,8 +149,28 @@ class VolumeShelf:
         """The slots of volumes that name the claim "namespace/name", of whatever UID, in order."""
         return sorted(self._meant.get(claim_key, ()))
 
-    def fitting(self, wish: Wish) -> Slots:
-        """The free volumes that would do, smallest first, the first of equals first."""
+    def fitting(self, wish: Wish) -> Fitting:
+        """The free volumes that would do."""
+        known = self._fitting.get(wish) if wish.selector is None else None
+        if known is None:
+            slots = self._fitting_slots(wish)
+            affinities = self._reach_at[slots]
+            counts = np.bincount(affinities, minlength=self._reach.count)
+            ends = np.cumsum(counts)
+            known = Fitting(slots, np.argsort(affinities, kind="stable"), ends - counts, ends)
+            if wish.selector is None:
+                self._fitting[wish] = known
+        return known
+
+    def lines(self, fitting: Fitting, reach: VolumeReach, rows: Rows) -> Iterator["Line"]:
+        """The fitting volumes that reach each row, as lines of which every volume is in one at most on each row."""
+        wanted = fitting.starts < fitting.ends
+        for at in self._reach.on_rows(wanted, reach, rows):
+            reached = at != NO_VOLUME
+            first, end = np.where(reached, fitting.starts[at], 0), np.where(reached, fitting.ends[at], 0)
+            yield Line(fitting.grouped, first, end)
+
+    def _fitting_slots(self, wish: Wish) -> Slots:
         count = len(self.volumes)
         kinds = np.array([kind.serves(wish) for kind in self._kinds.values], dtype=np.bool_)
         sizes = np.array([size >= wish.size for size in self._sizes.values], dtype=np.bool_)
@@ -149,16 +185,6 @@ class VolumeShelf:
             self._ranks = np.empty(len(order), dtype=np.int32)
             self._ranks[order] = np.arange(len(order), dtype=np.int32)
         return slots[np.argsort(self._ranks[self._size_at[slots]], kind="stable")]
-
-    def lines(self, fitting: Slots, reach: VolumeReach, rows: Rows) -> Iterator["Line"]:
-        """The fitting volumes that reach each row, as lines of which every volume is in one at most on each row."""
-        reach_at = self._reach_at[fitting]
-        counts = np.bincount(reach_at, minlength=self._reach.count)
-        ends = np.cumsum(counts)
-        grouped = np.argsort(reach_at, kind="stable")
-        for at in self._reach.on_rows(counts > 0, reach, rows):
-            reached = at != NO_VOLUME
-            yield Line(grouped, np.where(reached, (ends - counts)[at], 0), np.where(reached, ends[at], 0))
 
     def _labels(self, slot: int) -> dict[str, str]:
         volume = self.volumes[slot]

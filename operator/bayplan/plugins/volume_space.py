@@ -1,13 +1,13 @@
 """The room that storage drivers say they have for new volumes, by node."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from bayplan.api.objects import NodeSelectorTerm
 from bayplan.api.quantity import QuantityError, value
 from bayplan.api.storage_objects import CSIStorageCapacity
 from bayplan.cache.listers import Listers
+from bayplan.cache.node_index import LabelColumn
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.row_follower import ObjectFollower
 from bayplan.plugins.volume_reach import Pin, VolumeReach, label_terms, pin_of
@@ -36,68 +36,110 @@ class StorageSpace:
         self._lister = listers.of(CSIStorageCapacity)
         self._at = 0
         self._known: dict[str, _Capacity] = {}
-        self._of_class: dict[str, dict[str, _Capacity]] = {}
-        self._columns: dict[str, Column] = {}
+        self._classes: dict[str, _ClassSpace] = {}
 
     def largest(self, class_name: str) -> Column:
         """In bytes, NO_SPACE where nothing can be made, `(capacity,) int64`."""
         self._catch_up()
-        column = self._columns.get(class_name)
-        if column is None:
-            column = self._columns[class_name] = self._build(class_name)
-        return column
-
-    def _build(self, class_name: str) -> Column:
-        column = np.full(self._nodes.capacity, NO_SPACE, dtype=np.int64)
-        pinned: dict[str, list[_Capacity]] = {}
-        for capacity in self._of_class.get(class_name, {}).values():
-            if capacity.pin is not None:
-                pinned.setdefault(capacity.pin.key, []).append(capacity)
-                continue
-            there = self._reach.of_labels(capacity.published.node_topology)
-            column[there] = np.maximum(column[there], capacity.limit)
-        for key, capacities in pinned.items():
-            labels = self._reach.index.labels.column(key)
-            found = [
-                (place, each.limit)
-                for each in capacities
-                if each.pin is not None and (place := labels.id_of(each.pin.value)) is not None
-            ]
-            if found:
-                by_value = np.full(len(labels.values), NO_SPACE, dtype=np.int64)
-                places, limits = np.array(found, dtype=np.int64).T
-                np.maximum.at(by_value, places, limits)
-                np.maximum(column, by_value[labels.ids], out=column)
-        return column
+        space = self._classes.get(class_name)
+        if space is None:
+            return np.full(self._nodes.capacity, NO_SPACE, dtype=np.int64)
+        if space.column is None:
+            space.column = np.full(self._nodes.capacity, NO_SPACE, dtype=np.int64)
+            for capacity in space.others.values():
+                there = self._reach.of_labels(capacity.published.node_topology)
+                space.column[there] = np.maximum(space.column[there], capacity.limit)
+            for key, limits in space.pinned.items():
+                labels = self._reach.index.labels.column(key)
+                np.maximum(space.column, limits.by_value(labels)[labels.ids], out=space.column)
+        return space.column
 
     def _catch_up(self) -> None:
         rows = self._rows.follow()
         if rows is None or len(rows):
-            self._columns.clear()
+            for space in self._classes.values():
+                space.column = None
         at, self._at = self._at, self._lister.version
         if at == self._at:
             return
-        self._columns.clear()
         keys = self._lister.changes.since(at)
         if keys is None:
             self._known.clear()
-            self._of_class.clear()
+            self._classes.clear()
             keys = list(self._lister.objects)
         for key in keys:
             old = self._known.pop(key, None)
             if old is not None:
-                others = self._of_class[old.class_name]
-                del others[key]
-                if not others:
-                    del self._of_class[old.class_name]
+                self._classes[old.class_name].drop(key, old)
             published = self._lister.get(key)
             limit = None if published is None else volume_limit(published)
             if published is not None and limit is not None:
-                capacity = _Capacity(
-                    published.storage_class_name, max(-_MOST, min(limit, _MOST)), _pin(published), published
-                )
+                limit = max(-_MOST, min(limit, _MOST))
+                capacity = _Capacity(published.storage_class_name, limit, _pin(published), published)
                 self._known[key] = capacity
-                self._of_class.setdefault(capacity.class_name, {})[key] = capacity
+                self._classes.setdefault(capacity.class_name, _ClassSpace()).put(key, capacity)
+
+
+@dataclass(slots=True)
+class _ClassSpace:
+    """The capacities of a class by key, those for one label value apart, and what they come to on each row."""
+
+    pinned: dict[str, "_PinnedLimits"] = field(default_factory=dict)
+    others: dict[str, _Capacity] = field(default_factory=dict)
+    column: Column | None = None
+
+    def put(self, key: str, capacity: _Capacity) -> None:
+        self.column = None
+        if capacity.pin is None:
+            self.others[key] = capacity
+        else:
+            self.pinned.setdefault(capacity.pin.key, _PinnedLimits()).put(key, capacity.pin.value, capacity.limit)
+
+    def drop(self, key: str, capacity: _Capacity) -> None:
+        self.column = None
+        if capacity.pin is None:
+            del self.others[key]
+        else:
+            self.pinned[capacity.pin.key].drop(key, capacity.pin.value)
+
+
+class _PinnedLimits:
+    """The limits of nodes with a value of one label."""
+
+    def __init__(self) -> None:
+        self._limits: dict[str, dict[str, int]] = {}
+        self._labels: LabelColumn | None = None
+        self._by_value: Column = np.empty(0, dtype=np.int64)
+
+    def put(self, key: str, label: str, limit: int) -> None:
+        """Take in a capacity that was not there."""
+        self._limits.setdefault(label, {})[key] = limit
+        self._renew(label)
+
+    def drop(self, key: str, label: str) -> None:
+        """Forget a capacity."""
+        limits = self._limits[label]
+        del limits[key]
+        if not limits:
+            del self._limits[label]
+        self._renew(label)
+
+    def by_value(self, labels: LabelColumn) -> Column:
+        """The largest limit for each value of the label column, `(values,) int64`."""
+        if labels is not self._labels or len(self._by_value) != len(labels.values):
+            self._labels = labels
+            # The first value stands for nodes without the label.
+            found = [NO_SPACE, *(self._largest(label or "") for label in labels.values[1:])]
+            self._by_value = np.array(found, dtype=np.int64)
+        return self._by_value
+
+    def _renew(self, label: str) -> None:
+        place = None if self._labels is None else self._labels.id_of(label)
+        if place is not None and place < len(self._by_value):
+            self._by_value[place] = self._largest(label)
+
+    def _largest(self, label: str) -> int:
+        return max(self._limits.get(label, {}).values(), default=NO_SPACE)
 
 
 def volume_limit(capacity: CSIStorageCapacity) -> int | None:
@@ -110,6 +152,4 @@ def volume_limit(capacity: CSIStorageCapacity) -> int | None:
 
 
 def _pin(capacity: CSIStorageCapacity) -> Pin | None:
-    selector = capacity.node_topology
-    terms: list[NodeSelectorTerm] = [] if selector is None else label_terms(selector)
-    return pin_of(terms)
+    return None if capacity.node_topology is None else pin_of(label_terms(capacity.node_topology))
