@@ -319,6 +319,19 @@ def test_strict_budgets_are_never_violated(tmp_path):
     assert not World(*objects).schedule(high()).evicts
 
 
+def test_strict_budgets_count_the_pods_that_are_evicted_and_no_others(tmp_path):
+    objects = [
+        make_node("n1", cpu="4"),
+        low("important", cpu="1", priority=5, labels={"app": "a"}),
+        low("large", cpu="3", labels={"app": "a"}),
+        make_budget(app="a", allowed=1),
+    ]
+    assert World(*objects).schedule(high()).candidates[0].pdb_violations == 1
+    strict = World(*objects, configuration=preempting_with(tmp_path, pdbPolicy="Strict"))
+    (candidate,) = strict.schedule(high()).candidates
+    assert ([victim.name for victim in candidate.victims], candidate.pdb_violations) == (["large"], 0)
+
+
 def test_pods_are_spared_until_they_have_run_long_enough(tmp_path):
     configuration = preempting_with(tmp_path, minimumRuntimeSeconds=60)
     world = World(

@@ -49,7 +49,8 @@ class DryRun:
     """Finds victims on the nodes whose rejection evictions could lift.
 
     Upstream: framework/preemption/preemption.go findCandidates and DryRunPreemption. With `strict` a node whose
-    victims would violate a disruption budget is none.
+    victims together are more than a disruption budget allows is none; others violate nothing, whereas kube-scheduler
+    counts a violation for a victim that other pods of its budget come before, evicted or not.
     """
 
     def __init__(self, nodes: NodeTable, budgets: Budgets, rule: VictimRule, *, strict: bool = False) -> None:
@@ -104,14 +105,17 @@ class DryRun:
                     return
 
     def _take(self, findings: Findings, plan: Plan) -> None:
-        if self._strict and plan.violations:
+        violations = plan.violations
+        if self._strict and violations:
+            violations = len(self._budgets.split(plan.victims)[0])
+        if self._strict and violations:
             findings.reasons[STRICT] += 1
         elif plan.victims:
             # Objects may have been replaced since, with nothing that matters here changed but, say, a deletion begun.
             now = self._nodes.pods[plan.row]
             victims = tuple(now[victim.uid] for victim in plan.victims)
-            findings.candidates.append(Candidate(self._nodes.names[plan.row], victims, plan.violations))
-            findings.spotless |= not plan.violations
+            findings.candidates.append(Candidate(self._nodes.names[plan.row], victims, violations))
+            findings.spotless |= not violations
         elif plan.error:
             findings.errors.append(plan.error)
         else:
