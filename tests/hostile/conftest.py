@@ -1,0 +1,21 @@
+"""A bound on every test here: whatever a test gives the scheduler, it must be done with it in half a minute."""
+
+import signal
+
+import pytest
+
+SECONDS = 30
+
+
+@pytest.fixture(autouse=True)
+def bounded_time():
+    """Fails a test that hangs; it takes well under a second otherwise."""
+
+    def give_up(signum, frame):
+        raise TimeoutError(f"not done after {SECONDS} seconds")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(SECONDS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,119 @@
+"""Twice as much of anything a user may write must not be four times the work: what takes squares takes minutes."""
+
+import sys
+
+import pytest
+from tests.hostile.world import (
+    HOST,
+    ZONE,
+    World,
+    expression,
+    near_pods,
+    node,
+    node_affinity,
+    pod,
+    spread,
+    term,
+)
+
+
+def tolerations_and_taints(world, n):
+    taints = [{"key": f"k{i}", "value": "v", "effect": "NoSchedule"} for i in range(n)]
+    for index in range(3):
+        world.add_node(node(f"tainted-{index}", taints=[*taints, {"key": f"own-{index}", "effect": "NoExecute"}]))
+    tolerations = [{"key": f"k{i}", "operator": "Equal", "value": "v"} for i in reversed(range(n))]
+    return pod(tolerations=tolerations, topologySpreadConstraints=[spread(HOST, nodeTaintsPolicy="Honor")])
+
+
+def disks(world, n):
+    for index in range(4):
+        held = [{"name": f"v{i}", "iscsi": {"iqn": f"held-{i}"}} for i in range(n)]
+        held += [{"name": f"r{i}", "rbd": {"pool": "p", "image": "i", "monitors": [f"held-{i}"]}} for i in range(n)]
+        world.place(pod(f"with-disks-{index}", volumes=held), f"n{index}")
+    wanted = [{"name": f"v{i}", "iscsi": {"iqn": f"mine-{i}"}} for i in range(n)]
+    wanted += [{"name": f"r{i}", "rbd": {"pool": "p", "image": "i", "monitors": [f"mine-{i}"]}} for i in range(n)]
+    return pod(volumes=wanted)
+
+
+def host_ports(world, n):
+    def containers(net):
+        ports = [{"hostPort": 80, "hostIP": f"10.{net}.{i // 256}.{i % 256}"} for i in range(n)]
+        return [{"name": "c", "ports": ports}]
+
+    for index in range(4):
+        world.place(pod(f"with-ports-{index}", containers=containers(1)), f"n{index}")
+    return pod(containers=containers(2))
+
+
+def node_selector_terms(world, n):
+    for index in range(n // 10):
+        world.add_node(node(f"more-{index}", labels={"size": str(index)}))
+    return pod(**node_affinity([{"matchExpressions": [expression("size", "Gt", str(i + n))]} for i in range(n)]))
+
+
+def node_selector_keys(world, n):
+    for index in range(n // 10):
+        world.add_node(node(f"more-{index}"))
+    return pod(**node_affinity([{"matchExpressions": [expression(f"k{i}", "NotIn", "v") for i in range(n)]}]))
+
+
+def a_selector_over_pods(world, n):
+    for index in range(n // 10):
+        world.place(pod(f"more-{index}", labels={"app": f"b{index}"}), "n0")
+    return pod(**near_pods("podAntiAffinity", [term(HOST, *[expression(f"k{i}", "DoesNotExist") for i in range(n)])]))
+
+
+def pod_affinity_terms(world, n):
+    for index in range(n // 10):
+        world.place(pod(f"more-{index}", labels={"app": f"b{index}"}), "n0")
+    terms = [term(ZONE, expression("app", "In", f"b{i}")) for i in range(n)]
+    return pod(**near_pods("podAffinity", terms, preferred=True))
+
+
+def spread_keys(world, n):
+    for index in range(n // 10):
+        world.add_node(node(f"more-{index}"))
+    return pod(topologySpreadConstraints=[spread(f"k{i}") for i in range(n)])
+
+
+def _work(family, n):
+    """The lines of Python that run and the functions that are called while the pod is tried."""
+    world = World()
+    document = family(world, n)
+    count = 0
+
+    def step(frame, event, argument):
+        nonlocal count
+        count += 1
+        return step
+
+    before = sys.gettrace()
+    sys.settrace(step)
+    sys.setprofile(step)
+    try:
+        world.schedule(document)
+    finally:
+        sys.setprofile(None)
+        sys.settrace(before)
+    assert "hostile" in world.outcomes
+    world.assert_unharmed()
+    return count
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        tolerations_and_taints,
+        disks,
+        host_ports,
+        node_selector_terms,
+        node_selector_keys,
+        a_selector_over_pods,
+        pod_affinity_terms,
+        spread_keys,
+    ],
+    ids=lambda family: family.__name__,
+)
+def test_twice_as_much_is_at_most_some_more_than_twice_the_work(family):
+    once, twice = _work(family, 300), _work(family, 600)
+    assert twice < 2.5 * once, f"{once} steps for 300, {twice} for 600"
