@@ -59,7 +59,9 @@ class Replay:
                 continue
             if pod.pod.status.nominated_node_name:
                 self._nominator.add(pod, pod.pod.status.nominated_node_name)
-            ours, everywhere = (self._cycle.schedule(pod, framework, explain=True) for framework in self._frameworks)
+            configured, unlimited = self._frameworks
+            ours = self._cycle.schedule(pod, configured, explain=True)
+            everywhere = self._cycle.schedule(pod, unlimited)
             yield pod.key, [*differences(decided, ours, everywhere)]
             self._follow(pod, decided)
 
