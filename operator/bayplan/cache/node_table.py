@@ -50,6 +50,8 @@ class NodeTable:
         self.usage_changed = ChangeLog()
         self.pods_changed: EntryLog[PodChange] = EntryLog()
         self.node_count = 0
+        self._rows: NDArray[np.intp] = np.empty(0, dtype=np.intp)
+        self._rows_at = (-1, -1)
         self._held_by_all: dict[str, bool] = {}
         self._row_of: dict[str, int] = {}
         self._free = list(range(self.capacity - 1, -1, -1))
@@ -63,8 +65,16 @@ class NodeTable:
         return self._row_of.get(name)
 
     def rows(self) -> NDArray[np.intp]:
-        """The rows of existing nodes, in the order kept by the table, `(nodes,) intp`."""
-        return np.flatnonzero(self.exists)
+        """The rows of existing nodes, in the order kept by the table, `(nodes,) intp`; not to be written to.
+
+        The very same array until a node comes or goes.
+        """
+        known_at = (self.layout, self.objects_changed.position)
+        if self._rows_at != known_at:
+            self._rows_at = known_at
+            self._rows = np.flatnonzero(self.exists)
+            self._rows.flags.writeable = False
+        return self._rows
 
     def set_node(self, node: Node) -> int:
         """Write a new or changed node object into its row and return the row.

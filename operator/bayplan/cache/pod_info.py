@@ -73,5 +73,12 @@ class PodInfo:
             self._affinity_terms = affinity_terms(self.pod)
         return self._affinity_terms
 
+    def take_over(self, model: "PodInfo") -> None:
+        """Share what `model`, a pod of the same namespace and spec, has derived from these already."""
+        # Private names of another of the same kind.
+        self._requests = self._requests or model._requests  # noqa: SLF001 - as above
+        self._host_ports = self._host_ports or model._host_ports  # noqa: SLF001 - as above
+        self._affinity_terms = self._affinity_terms or model._affinity_terms  # noqa: SLF001 - as above
+
     def __repr__(self) -> str:
         return f"PodInfo({self.key!r})"

@@ -25,30 +25,46 @@ class RowChange:
 
 
 _EVERYTHING = RowChange(everything=True, usage=_NO_ROWS, objects=_NO_ROWS)
+_NOTHING = RowChange(everything=False, usage=_NO_ROWS, objects=_NO_ROWS)
+
+_Place = tuple[int, int, int]
+_START: _Place = (-1, 0, 0)
 
 
 class RowFollower:
     """One reader's place in a node table's logs; its first look is at everything."""
 
-    __slots__ = ("_layout", "_nodes", "_objects_at", "_usage_at")
+    __slots__ = ("_before", "_change", "_nodes", "_place")
 
     def __init__(self, nodes: NodeTable) -> None:
         self._nodes = nodes
-        self._layout = -1
-        self._objects_at = 0
-        self._usage_at = 0
+        self._before = self._place = _START
+        self._change = _EVERYTHING
 
     def follow(self) -> RowChange:
         """What changed since the last call."""
         nodes = self._nodes
-        objects_at, usage_at, layout = self._objects_at, self._usage_at, self._layout
-        self._objects_at = nodes.objects_changed.position
-        self._usage_at = nodes.usage_changed.position
-        self._layout = nodes.layout
-        if layout != nodes.layout:
+        self._before = self._place
+        self._place = (nodes.layout, nodes.objects_changed.position, nodes.usage_changed.position)
+        self._change = self._since(self._before)
+        return self._change
+
+    def follow_to(self, ahead: "RowFollower") -> RowChange:
+        """As `follow`, up to where `ahead` is, of the same table; what it just found is not looked up again."""
+        before, self._place = self._place, ahead._place  # noqa: SLF001 - another of the same kind
+        if before == self._place:
+            return _NOTHING
+        return ahead._change if before == ahead._before else self._since(before)  # noqa: SLF001 - likewise
+
+    def _since(self, place: _Place) -> RowChange:
+        layout, objects_at, usage_at = self._place
+        if place == self._place:
+            return _NOTHING
+        if place[0] != layout:
             return _EVERYTHING
-        usage = nodes.usage_changed.since(usage_at) if usage_at != self._usage_at else _NO_ROWS
-        objects = nodes.objects_changed.since(objects_at) if objects_at != self._objects_at else _NO_ROWS
+        nodes = self._nodes
+        usage = nodes.usage_changed.since(place[2]) if place[2] != usage_at else _NO_ROWS
+        objects = nodes.objects_changed.since(place[1]) if place[1] != objects_at else _NO_ROWS
         if usage is None or objects is None:
             return _EVERYTHING
         return RowChange(everything=False, usage=usage, objects=objects)

@@ -23,6 +23,8 @@ from bayplan.framework.nominated_table import NominatedTable, Nominations
 from bayplan.framework.runtime import Framework, WeightedScore
 from bayplan.framework.status import Code
 
+_NO_ROWS: Rows = np.empty(0, dtype=np.intp)
+
 NOT_FEASIBLE = -1
 """The total of a row that may not be chosen."""
 
@@ -45,7 +47,8 @@ class Evaluation:
         self._framework = framework
         self._nodes = nodes
         self._state: CycleState = {}
-        self._asks_every_cycle = any(pre_reads(plugin) is Reads.CLUSTER for plugin in framework.pre_scores)
+        self._asked_again = [plugin for plugin in framework.pre_scores if pre_reads(plugin) is Reads.CLUSTER]
+        self._shows_feasible = any(getattr(plugin, "reads_feasible", True) for plugin in self._asked_again)
         self.filtering = (
             Filtering(framework, nodes, self._state)
             if nominations is None or seen is None
@@ -54,6 +57,10 @@ class Evaluation:
         self._follower = RowFollower(nodes)
         self._skipped: set[str] = set()
         self._active: list[_RawScore] = []
+        self._kept: list[_RawScore] = []
+        self._moving: list[_RawScore] = []
+        self._relative: list[_RawScore] = []
+        self._sums: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._totals: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
     @property
@@ -67,9 +74,9 @@ class Evaluation:
 
     def totals(self, pod: PodInfo) -> NDArray[np.int64]:
         """The weighted sum of normalised scores, or NOT_FEASIBLE, `(capacity,) int64`; call after `refresh`."""
-        change = self._follower.follow()
+        change = self._follower.follow_to(self.filtering.follower)
         everything = change.everything
-        if everything or self._asks_every_cycle:
+        if everything or self._asked_again:
             everything |= self._pre_score(pod, anew=everything)
         if everything:
             self._start_over()
@@ -77,27 +84,54 @@ class Evaluation:
         else:
             exists = self._nodes.exists
             rows, node_rows = change.usage[exists[change.usage]], change.objects[exists[change.objects]]
-            self._totals[change.usage] = NOT_FEASIBLE
-        everything |= self.filtering.take_spread()
+        spread = self.filtering.take_spread() or everything
         nodes_changed = everything or len(change.objects) > 0
-        for entry in self._active:
-            reads = entry.plugin.reads
-            if reads is Reads.CLUSTER or (reads is Reads.NODES and nodes_changed):
-                entry.update(self._state, pod, self._nodes, self._nodes.rows())
-                everything = True
-            elif len(asked := rows if reads is Reads.USAGE else node_rows):
-                entry.update(self._state, pod, self._nodes, asked)
-        feasible = self.feasible
-        for entry in self._active:
-            everything |= entry.settle(feasible)
-        if everything:
-            self._totals.fill(NOT_FEASIBLE)
-            rows = np.flatnonzero(feasible)
-        elif len(rows):
-            rows = rows[feasible[rows]]
+        if self._update(pod, rows, node_rows, nodes_changed) | self._settle(change.usage, anew=spread or nodes_changed):
+            spread, rows = True, self._nodes.rows()
         if len(rows):
-            self._totals[rows] = self._sum(pod, rows)
+            self._sums[rows] = self._sum(pod, rows)
+        if self._moving:
+            self._add_moving(pod)
+        elif spread:
+            self._totals = np.where(self.feasible, self._sums, NOT_FEASIBLE)
+        elif len(changed := change.usage):
+            self._totals[changed] = np.where(self.feasible[changed], self._sums[changed], NOT_FEASIBLE)
         return self._totals
+
+    def _update(self, pod: PodInfo, rows: Rows, node_rows: Rows, nodes_changed: bool) -> bool:
+        """Have plugins look again at the rows whose raw score may be another; True if that may be all rows."""
+        everywhere = False
+        for entry in self._active:
+            if entry.reads is Reads.CLUSTER:
+                continue
+            asked = rows if entry.reads is Reads.USAGE else node_rows
+            if entry.reads is Reads.NODES and nodes_changed:
+                asked, everywhere = self._nodes.rows(), True
+            if len(asked):
+                entry.update(self._state, pod, self._nodes, asked)
+        return everywhere
+
+    def _settle(self, changed: Rows, *, anew: bool) -> bool:
+        """Find the maxima that normalisations divide by; True if one moved, and with it the scores of all rows."""
+        moved = False
+        for entry in self._relative:
+            if anew or entry.reads is Reads.USAGE or entry.may_move(changed):
+                moved |= entry.settle(self.feasible)
+        return moved
+
+    def _add_moving(self, pod: PodInfo) -> None:
+        """Complete the totals with scores of which every row's may be another in every cycle."""
+        feasible = self.feasible
+        for entry in self._moving:
+            if entry.reads is Reads.CLUSTER:
+                entry.update(self._state, pod, self._nodes, self._nodes.rows())
+                entry.settle(feasible)
+        rows = np.flatnonzero(feasible)
+        total = self._sums[rows]
+        for entry in self._moving:
+            total += entry.weight * entry.normalised(self._state, pod, self._nodes, rows, entry.peak)
+        self._totals.fill(NOT_FEASIBLE)
+        self._totals[rows] = total
 
     def scores(self, pod: PodInfo, rows: Rows) -> dict[str, Scores]:
         """Each plugin's normalised, weighted scores if exactly `rows` were the feasible nodes, `(rows,) int64` each.
@@ -113,27 +147,37 @@ class Evaluation:
 
     def _pre_score(self, pod: PodInfo, *, anew: bool) -> bool:
         """Ask the PreScore plugins, unless `anew` only those that read the cluster; True if other scores count now."""
-        before, self._skipped = self._skipped, set()
-        feasible = np.flatnonzero(self.feasible)
-        for plugin in self._framework.pre_scores:
-            if not anew and pre_reads(plugin) is not Reads.CLUSTER:
-                if plugin.name in before:
-                    self._skipped.add(plugin.name)
-            elif plugin.pre_score(self._state, pod, self._nodes, feasible).code is Code.SKIP:
-                self._skipped.add(plugin.name)
-        return before != self._skipped
+        asked = self._framework.pre_scores if anew else self._asked_again
+        feasible = np.flatnonzero(self.feasible) if anew or self._shows_feasible else _NO_ROWS
+        changed = False
+        for plugin in asked:
+            skips = plugin.pre_score(self._state, pod, self._nodes, feasible).code is Code.SKIP
+            if skips != (plugin.name in self._skipped):
+                changed = True
+                self._skipped ^= {plugin.name}
+        return changed
 
     def _start_over(self) -> None:
+        capacity = self._nodes.capacity
         self._active = [
-            _RawScore(entry, self._nodes.capacity)
-            for entry in self._framework.scores
-            if entry.plugin.name not in self._skipped
+            _RawScore(entry, capacity) for entry in self._framework.scores if entry.plugin.name not in self._skipped
         ]
-        self._totals = np.full(self._nodes.capacity, NOT_FEASIBLE, dtype=np.int64)
+        self._kept = [entry for entry in self._active if not entry.is_moving]
+        self._moving = [entry for entry in self._active if entry.is_moving]
+        self._relative = [entry for entry in self._kept if entry.is_relative]
+        self._sums = np.zeros(capacity, dtype=np.int64)
+        self._totals = np.full(capacity, NOT_FEASIBLE, dtype=np.int64)
 
     def _sum(self, pod: PodInfo, rows: Rows) -> Scores:
-        varying = [entry for entry in self._active if entry.constant is None]
-        total = np.full(len(rows), sum(entry.constant or 0 for entry in self._active), dtype=np.int64)
+        varying: list[_RawScore] = []
+        same = 0
+        for entry in self._kept:
+            constant = entry.constant
+            if constant is None:
+                varying.append(entry)
+            else:
+                same += constant
+        total = np.full(len(rows), same, dtype=np.int64)
         for entry in varying:
             total += entry.weight * entry.normalised(self._state, pod, self._nodes, rows, entry.peak)
         return total
@@ -142,12 +186,18 @@ class Evaluation:
 class _RawScore:
     """One score plugin's raw column, and the maximum over feasible rows that its normalisation divides by."""
 
-    __slots__ = ("_always_zero", "name", "peak", "plugin", "raw", "weight")
+    __slots__ = ("_always_zero", "is_moving", "is_relative", "name", "peak", "plugin", "raw", "reads", "weight")
 
     def __init__(self, entry: WeightedScore, capacity: int) -> None:
         self.plugin = entry.plugin
         self.weight = entry.weight
         self.name = entry.plugin.name
+        self.reads = entry.plugin.reads
+        normalize = entry.plugin.normalize
+        self.is_relative = normalize in (Normalize.DEFAULT, Normalize.REVERSE)
+        """Whether a score depends on the maximum of all."""
+        self.is_moving = normalize is Normalize.CUSTOM or self.reads is Reads.CLUSTER
+        """Whether every row's score may be another in every cycle."""
         self.raw: Scores = np.zeros(capacity, dtype=np.int64)
         self.peak = 0
         # Most clusters have no PreferNoSchedule taint and most pods no preference: their raw column never leaves 0.
@@ -167,12 +217,13 @@ class _RawScore:
         if self._always_zero and np.count_nonzero(values):
             self._always_zero = False
 
+    def may_move(self, rows: Rows) -> bool:
+        """Whether the maximum may be another now that `rows`, whose raw scores stayed, may be feasible or not."""
+        return not self._always_zero and bool((self.raw[rows] >= self.peak).any())
+
     def settle(self, feasible: NDArray[np.bool_]) -> bool:
         """Recompute the maximum over feasible rows; True if every normalised score moves with it."""
-        normalize = self.plugin.normalize
-        if normalize is Normalize.CUSTOM:
-            return True
-        if normalize is Normalize.NONE or self._always_zero:
+        if self._always_zero or not self.is_relative:
             return False
         peak = int(np.max(self.raw, where=feasible, initial=0))
         moved, self.peak = peak != self.peak, peak

@@ -21,6 +21,9 @@ from bayplan.framework.interface import (
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Codes, Diagnosis, Status
 
+_FEW_ROWS = 64
+"""Up to so many rows are looked at one by one rather than all."""
+
 _PASSED = -1
 """In `rejected_by`: no filter rejected the row."""
 
@@ -40,10 +43,14 @@ class Filtering:
         self._framework = framework
         self._nodes = nodes
         self._state = state
-        self._asks_every_cycle = any(pre_reads(plugin) is Reads.CLUSTER for plugin in framework.pre_filters)
         self._pre_filtered: dict[str, PreFilterResult] = {}
-        self._follower = RowFollower(nodes)
+        self._asked_again: list[PreFilterPlugin] = []
+        self.follower = RowFollower(nodes)
+        """Where in the table's logs the last `refresh` was."""
         self._filters: list[FilterPlugin] = []
+        self._by_reads: dict[Reads, list[tuple[int, FilterPlugin]]] = {}
+        self._answers: dict[int, Codes] = {}
+        self._answered_rows: Rows | None = None
         self._codes: NDArray[np.int8] = np.zeros((0, 0), dtype=np.int8)
         self._narrowed_to: frozenset[str] | None = None
         self._narrowed_by: list[str] = []
@@ -61,9 +68,9 @@ class Filtering:
 
     def refresh(self, pod: PodInfo) -> None:
         """Bring the feasible set up to date with the node table."""
-        change = self._follower.follow()
+        change = self.follower.follow()
         everything = change.everything
-        if everything or self._asks_every_cycle:
+        if everything or not self._say_the_same(pod):
             everything |= self._pre_filter(pod, anew=everything)
             self._diagnosis = None
         if everything:
@@ -199,6 +206,14 @@ class Filtering:
         names = {plugin.name for plugin in filters}
         return tuple(plugin for plugin in self._framework.pre_filters if plugin.name in names)
 
+    def _say_the_same(self, pod: PodInfo) -> bool:
+        """Whether the PreFilter plugins that read the cluster still say what they said."""
+        for plugin in self._asked_again:
+            said, says = self._pre_filtered[plugin.name], plugin.pre_filter(self._state, pod, self._nodes)
+            if says is not said and says != said:
+                return False
+        return True
+
     def _pre_filter(self, pod: PodInfo, *, anew: bool) -> bool:
         """Ask the PreFilter plugins: they may reject the pod, narrow the search, or switch their filter off.
 
@@ -209,9 +224,13 @@ class Filtering:
         self.rejection = None
         self._narrowed_to = None
         self._narrowed_by = []
+        self._asked_again = []
         skipped: set[str] = set()
         for plugin in self._framework.pre_filters:
-            kept = None if anew or pre_reads(plugin) is Reads.CLUSTER else self._pre_filtered.get(plugin.name)
+            kept = None if anew else self._pre_filtered.get(plugin.name)
+            if pre_reads(plugin) is Reads.CLUSTER:
+                self._asked_again.append(plugin)
+                kept = None
             result = kept or plugin.pre_filter(self._state, pod, self._nodes)
             self._pre_filtered[plugin.name] = result
             status = result.status
@@ -243,6 +262,10 @@ class Filtering:
 
     def _start_over(self) -> None:
         capacity = self._nodes.capacity
+        self._by_reads = {reads: [] for reads in Reads}
+        for numbered in enumerate(self._filters):
+            self._by_reads[numbered[1].reads].append(numbered)
+        self._answered_rows = None
         self._codes = np.zeros((len(self._filters), capacity), dtype=np.int8)
         self._feasible = np.zeros(capacity, dtype=np.bool_)
         self._allowed = None if self._narrowed_to is None else np.zeros(capacity, dtype=np.bool_)
@@ -255,20 +278,40 @@ class Filtering:
 
     def _ask(self, pod: PodInfo, rows: Rows, node_rows: Rows, *, nodes_changed: bool) -> Rows:
         """Have each filter look again at the rows its answer may have changed for; returns the rows looked at."""
-        touched = rows
-        for index, plugin in enumerate(self._filters):
-            if plugin.reads is Reads.CLUSTER or (plugin.reads is Reads.NODES and nodes_changed):
-                asked = self._nodes.rows()
-                codes = plugin.filter(self._state, pod, self._nodes, asked)
-                if not np.array_equal(codes, self._codes[index, asked]):
-                    self._codes[index, asked] = codes
-                    self._spread = True
-                    self._diagnosis = None
-                    touched = asked
-                continue
-            asked = rows if plugin.reads is Reads.USAGE else node_rows
-            if len(asked):
-                self._codes[index, asked] = plugin.filter(self._state, pod, self._nodes, asked)
+        state, nodes, codes = self._state, self._nodes, self._codes
+        if len(rows):
+            for index, plugin in self._by_reads[Reads.USAGE]:
+                codes[index, rows] = plugin.filter(state, pod, nodes, rows)
+        if len(node_rows):
+            for index, plugin in self._by_reads[Reads.NODE]:
+                codes[index, node_rows] = plugin.filter(state, pod, nodes, node_rows)
+        reading_all = self._by_reads[Reads.CLUSTER]
+        if reading_all:
+            # Even where a code stays, its reason may be another.
+            self._diagnosis = None
+        if nodes_changed:
+            reading_all = self._by_reads[Reads.NODES] + reading_all
+        return self._ask_about_all(pod, reading_all, rows) if reading_all else rows
+
+    def _ask_about_all(self, pod: PodInfo, numbered: Sequence[tuple[int, FilterPlugin]], touched: Rows) -> Rows:
+        """Have filters look at all rows; returns `touched` and those whose code is another than before."""
+        existing = self._nodes.rows()
+        if existing is not self._answered_rows:
+            self._answered_rows = existing
+            self._answers.clear()
+        for index, plugin in numbered:
+            answer = plugin.filter(self._state, pod, self._nodes, existing)
+            said = self._answers.get(index)
+            differs = answer != (self._codes[index, existing] if said is None else said)
+            # Copied, as the plugin may write to its own array in the next cycle.
+            self._answers[index] = answer.copy()
+            different = existing[differs]
+            if len(different):
+                self._codes[index, different] = answer[differs]
+                self._spread = True
+                self._diagnosis = None
+                few = len(different) + len(touched) < _FEW_ROWS
+                touched = np.union1d(touched, different) if few else existing
         return touched
 
 

@@ -68,7 +68,9 @@ class Plugin(Protocol):
 class SignPlugin(Plugin, Protocol):
     """Says what of a pod its answers depend on, so that pods of equal shape share them.
 
-    A plugin whose signatures depend on more than the pod has a `sign_version` that grows when that changes.
+    It looks at nothing of the pod but its namespace, labels, owners and spec, or says so by a class attribute
+    `signs_more = True`: then every pod's signature is worked out by itself. A plugin whose signatures depend on more
+    than the pod has a `sign_version` that grows when that changes.
     """
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
@@ -157,7 +159,11 @@ class PostFilterPlugin(Plugin, Protocol):
 
 @runtime_checkable
 class PreScorePlugin(Plugin, Protocol):
-    """Looks at the pod and the feasible nodes once before scoring; its SKIP leaves its score out of the sum."""
+    """Looks at the pod and the feasible nodes once before scoring; its SKIP leaves its score out of the sum.
+
+    One that does not look at `feasible` may say so by a class attribute `reads_feasible = False`: it is then not
+    always told.
+    """
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
         """SUCCESS or SKIP."""

@@ -6,6 +6,7 @@ from itertools import count
 from typing import Any
 
 from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.pod_templates import PodTemplates
 from bayplan.config.types import Profile
 from bayplan.framework.interface import (
     BindPlugin,
@@ -26,7 +27,6 @@ from bayplan.framework.status import SUCCESS, Status
 from bayplan.queue.cluster_event import WILDCARD, EventRegistration
 from bayplan.queue.queueing_hints import GateRejection, QueueProfile
 
-_UNSIGNED: tuple[int, Hashable] = (-1, None)
 EXTENDER = "Extender"
 """The name that pods rejected by an extender wait under (upstream: framework/types.go ExtenderName)."""
 
@@ -73,6 +73,8 @@ class Framework:
         deciding = [*self.pre_filters, *self.filters, *self.pre_scores, *(entry.plugin for entry in self.scores)]
         unique = {plugin.name: plugin for plugin in deciding}
         self._signers = tuple(getattr(plugin, "sign_pod", None) for plugin in unique.values())
+        is_template_enough = not any(getattr(plugin, "signs_more", False) for plugin in unique.values())
+        self._templates = PodTemplates() if is_template_enough else None
         self._sign_versions = tuple(plugin for plugin in unique.values() if hasattr(plugin, "sign_version"))
 
     def run_pre_enqueue(self, pod: PodInfo) -> Status:
@@ -86,14 +88,20 @@ class Framework:
     def signature(self, pod: PodInfo) -> Hashable:
         """Equal for pods that every filter and score treats alike; None if the pod is like no other.
 
-        Kept on the pod, so retries of a pod do not work it out again unless what plugins make of it has changed.
+        Kept on the pod and shared by pods of one template, so it is not worked out again unless what plugins make of
+        such pods has changed.
         """
-        version = sum([plugin.sign_version for plugin in self._sign_versions])
-        known_version, known = pod.signatures.get(self._serial, _UNSIGNED)
-        if known_version != version:
-            known = self._sign(pod)
-            pod.signatures[self._serial] = version, known
-        return known
+        version = 0
+        for plugin in self._sign_versions:
+            version += plugin.sign_version
+        known = pod.signatures.get(self._serial)
+        if known is None or known[0] != version:
+            model = pod if self._templates is None else self._templates.model_of(pod)
+            known = model.signatures.get(self._serial)
+            if known is None or known[0] != version:
+                known = model.signatures[self._serial] = version, self._sign(model)
+            pod.signatures[self._serial] = known
+        return known[1]
 
     def _sign(self, pod: PodInfo) -> Hashable:
         parts: list[Hashable] = []

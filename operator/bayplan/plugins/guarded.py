@@ -50,6 +50,7 @@ class Guarded:
     """
 
     name: ClassVar[str]
+    signs_more: ClassVar[bool] = True
 
     def __init__(self, plugin: object) -> None:
         self._plugin = plugin

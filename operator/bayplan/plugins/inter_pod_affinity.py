@@ -29,6 +29,9 @@ _OTHERS = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 _KEPT_TABLES = 8
 
+_SKIPPED = PreFilterResult(SKIP)
+_PASSED = PreFilterResult(SUCCESS)
+
 _SCORED = "InterPodAffinity/scored"
 _AMOUNTS = "InterPodAffinity/amounts"
 
@@ -41,6 +44,7 @@ class InterPodAffinity:
 
     name: ClassVar[str] = "InterPodAffinity"
     reads: ClassVar[Reads] = Reads.CLUSTER
+    reads_feasible: ClassVar[bool] = False
     normalize: ClassVar[Normalize] = Normalize.CUSTOM
 
     def __init__(
@@ -73,18 +77,18 @@ class InterPodAffinity:
         terms, placed = pod.affinity_terms, self._surroundings(nodes).placed
         placed.catch_up()
         if terms is NO_TERMS and not placed.kinds[TermKind.REQUIRED_ANTI_AFFINITY]:
-            return PreFilterResult(SKIP)
+            return _SKIPPED
         if terms.error:
             text = f"parsing pod: {terms.error}"
             return PreFilterResult(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (text,)))
-        return PreFilterResult(SUCCESS if self._required(state, pod, nodes).concern(pod) else SKIP)
+        return _PASSED if self._required(state, pod, nodes).concern(pod) else _SKIPPED
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
         required = self._required(state, pod, nodes)
         codes = np.zeros(len(rows), dtype=np.int8)
-        for fails in (required.others_fail(pod, rows), required.anti_affinity_fails(rows)):
-            if fails is not None:
-                codes[fails] = Code.UNSCHEDULABLE
+        fails = required.too_near(pod, rows)
+        if fails is not None:
+            codes[fails] = Code.UNSCHEDULABLE
         fails = required.affinity_fails(pod, rows)
         if fails is not None:
             codes[fails] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE

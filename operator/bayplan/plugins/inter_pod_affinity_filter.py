@@ -60,16 +60,30 @@ class RequiredTerms:
 
     def anti_affinity_fails(self, rows: Rows) -> _Mask | None:
         """The rows near pods that the pod must not be near; None when there are none."""
-        return self._near(self._anti.amounts(), rows) if self._anti.topology_keys else None
+        return self._near(rows, self._anti_amounts())
 
     def others_fail(self, pod: PodInfo, rows: Rows) -> _Mask | None:
         """The rows near pods that must not be near the pod; None when there are none."""
-        return self._near(self._others.amounts(pod), rows)
+        return self._near(rows, self._others.amounts(pod))
 
-    def _near(self, amounts: Mapping[str, Amounts], rows: Rows) -> _Mask | None:
+    def too_near(self, pod: PodInfo, rows: Rows) -> _Mask | None:
+        """The rows that anti-affinity of either side fails; None when there are none."""
+        return self._near(rows, self._anti_amounts(), self._others.amounts(pod))
+
+    def _anti_amounts(self) -> Mapping[str, Amounts]:
+        return self._anti.amounts() if self._anti.topology_keys else {}
+
+    def _near(self, rows: Rows, *counted: Mapping[str, Amounts]) -> _Mask | None:
+        """The rows in a domain where any of the amounts, none of which is below 0, is more than 0."""
         near: _Mask | None = None
-        for key, matching in amounts.items():
+        for key in dict.fromkeys(key for amounts in counted for key in amounts):
             column = self._around.labels.column(key)
-            inside = (domain_sums(column, matching) > 0)[column.ids[rows]]
+            held = np.zeros(len(column.values), dtype=np.bool_)
+            for amounts in counted:
+                matching = amounts.get(key)
+                if matching is not None:
+                    held[column.ids[matching.nonzero()[0]]] = True
+            held[0] = False
+            inside = held[column.ids[rows]]
             near = inside if near is None else near | inside
         return near

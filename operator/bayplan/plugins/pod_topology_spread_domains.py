@@ -25,7 +25,8 @@ CountPods = Callable[[PodSelector], MatchingPods | None]
 class Domains:
     """One constraint's domains: a node's domain is the value of its topology key, and no value is as good as "".
 
-    `labelled` are the rows that have the key, `ids` each row's domain, `(capacity,)` both. `counted_rows` are the rows
+    `labelled` are the rows that have the key, `ids` each row's domain, `places` likewise but `limit` without the key,
+    `(capacity,)` all. `counted_rows` are the rows
     whose pods count, `counted_ids` their domains, `(counted,)` both; `known` are the domains that occur among them.
     """
 
@@ -40,6 +41,7 @@ class Domains:
         "known",
         "labelled",
         "limit",
+        "places",
     )
 
     def __init__(self, column: LabelColumn, counted: NDArray[np.bool_], counting: MatchingPods | None) -> None:
@@ -48,6 +50,7 @@ class Domains:
         self.labelled = self.ids != 0
         self.ids[~self.labelled] = column.id_of("") or 0
         self.limit = len(column.values)
+        self.places = np.where(self.labelled, self.ids, self.limit)
         self.counted_rows: Rows = np.flatnonzero(counted)
         self.counted_ids = self.ids[self.counted_rows]
         self.known: NDArray[np.intp] = np.flatnonzero(np.bincount(self.counted_ids, minlength=1))

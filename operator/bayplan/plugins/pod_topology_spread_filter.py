@@ -42,12 +42,14 @@ class HardSpread:
         ]
 
     def _decide(self) -> Codes:
-        codes = np.zeros(len(self._domains.has_all_keys), dtype=np.int8)
-        # The first constraint a node fails decides, so it is written last.
-        for constraint, domains in reversed(list(zip(self._constraints, self._domains.domains, strict=False))):
-            codes[_too_full(constraint, domains)[domains.ids]] = Code.UNSCHEDULABLE
-            codes[~domains.labelled] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-        return codes
+        decided: Codes | None = None
+        for constraint, domains in zip(self._constraints, self._domains.domains, strict=False):
+            by_place = np.full(domains.limit + 1, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, dtype=np.int8)
+            by_place[:-1] = _too_full(constraint, domains) * np.int8(Code.UNSCHEDULABLE)
+            codes = by_place[domains.places]
+            # The first constraint a node fails decides.
+            decided = codes if decided is None else np.where(decided != 0, decided, codes)
+        return np.zeros(len(self._domains.has_all_keys), dtype=np.int8) if decided is None else decided
 
 
 def _too_full(constraint: SpreadConstraint, domains: Domains) -> NDArray[np.bool_]:

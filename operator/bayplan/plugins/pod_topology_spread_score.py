@@ -40,24 +40,47 @@ class SoftSpread:
     def scores(self, feasible: Rows) -> Scores:
         """The final 0..100 scores if exactly the rows `feasible` are feasible, `(feasible,) int64`."""
         self._domains.catch_up()
-        result: Scores = np.zeros(len(feasible), dtype=np.int64)
         if not self._requires_all_keys:
             return normalized(self._raw(feasible))
         ranked = self._domains.has_all_keys[feasible]
+        if ranked.all():
+            return self._ranked(feasible)
+        result: Scores = np.zeros(len(feasible), dtype=np.int64)
         if ranked.any():
-            result[ranked] = normalized(self._raw(feasible[ranked]))
+            result[ranked] = self._ranked(feasible[ranked])
         return result
+
+    def _ranked(self, rows: Rows) -> Scores:
+        """The final scores of `rows`, which have all topology keys, `(rows,) int64`."""
+        if len(self._constraints) == 1 and len(rows):
+            counts, size = self._counted(0, rows)
+            highest = int(counts.max())
+            lowest = int(counts.min())
+            if lowest >= 0 and highest < len(rows):
+                # Pods that are counted are few numbers on many nodes, so each number is scored once. Scores rise with
+                # them, so the smallest and the largest number have the smallest and the largest score.
+                scores = rounded(self._share(0, np.arange(lowest, highest + 1), size))
+                return normalized(scores)[counts - lowest]
+        return normalized(self._raw(rows))
+
+    def _counted(self, index: int, rows: Rows) -> tuple[NDArray[np.int64], int]:
+        """The matching pods that a constraint counts for each row, and how many domains the rows have."""
+        domains = self._domains.domains[index]
+        if self._constraints[index].topology_key == _HOSTNAME:
+            return domains.pods_on(rows), len(rows)
+        ids = domains.ids[rows]
+        return domains.totals()[ids], int(np.count_nonzero(np.bincount(ids)))
+
+    def _share(self, index: int, counts: NDArray[np.int64], size: int) -> NDArray[np.float64]:
+        share = counts.astype(np.float64) * natural_logarithm(size + 2)
+        share += float(self._constraints[index].max_skew - 1)
+        return share
 
     def _raw(self, rows: Rows) -> Scores:
         """The raw score of `rows`, none of which is ignored, `(rows,) int64`; float64 in upstream's order."""
         total = np.zeros(len(rows), dtype=np.float64)
-        for constraint, domains in zip(self._constraints, self._domains.domains, strict=False):
-            if constraint.topology_key == _HOSTNAME:
-                counts, size = domains.pods_on(rows), len(rows)
-            else:
-                ids = domains.ids[rows]
-                counts, size = domains.totals()[ids], int(np.count_nonzero(np.bincount(ids)))
-            share = counts * natural_logarithm(size + 2) + float(constraint.max_skew - 1)
+        for index, domains in enumerate(self._domains.domains):
+            share = self._share(index, *self._counted(index, rows))
             total += np.where(domains.labelled[rows], share, 0.0)
         return rounded(total)
 
