@@ -17,7 +17,7 @@ from tests.plugins.volume_scenes import (
 )
 
 from bayplan.api.objects import Volume
-from bayplan.api.storage_objects import GCEPersistentDiskSource
+from bayplan.api.storage_objects import CSIStorageCapacity, GCEPersistentDiskSource, PersistentVolume
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.effects import WaitFor, Write
 from bayplan.framework.status import Code
@@ -236,6 +236,37 @@ def test_a_driver_that_counts_its_space_must_have_enough_of_it():
     assert scene.texts(scene.binding, pod_with("c")) == {"n2": [NO_SPACE], "n3": [NO_SPACE]}
     scene.add(csi_driver("csi.example", storage_capacity=None))
     assert scene.texts(scene.binding, pod_with("c")) == {}
+
+
+def test_volumes_that_go_or_change_their_class_are_not_taken():
+    scene = VolumeScene(host("n1"), claim(), delayed_class(), volume("v"), volume("w"))
+    pod = pod_with("c")
+    assert taken(scene, pod) == ["v"]
+    scene.listers.of(PersistentVolume).delete("v")
+    assert taken(scene, pod) == ["w"]
+    scene.add(volume("w", storage_class="other"))
+    assert scene.texts(scene.binding, pod) == {"n1": [NO_MATCH]}
+    # One that comes back is another, and stands behind those that stayed.
+    scene.add(volume("w"), volume("v"))
+    assert taken(scene, pod) == ["w"]
+
+
+def test_space_that_grows_shrinks_or_moves_is_seen():
+    scene = VolumeScene(host("n1", zone="a"), host("n2", zone="b"), claim(size="10Gi"))
+    scene.add(delayed_class(provisioner="csi.example"), csi_driver("csi.example"))
+    pod, both = pod_with("c"), {"n1": [NO_SPACE], "n2": [NO_SPACE]}
+    scene.add(capacity("k", "local", "100Gi", make_selector(zone="a")))
+    assert scene.texts(scene.binding, pod) == {"n2": [NO_SPACE]}
+    scene.add(capacity("k", "local", "1Gi", make_selector(zone="a")))
+    assert scene.texts(scene.binding, pod) == both
+    scene.add(capacity("k", "local", "10Gi", make_selector(zone="b")))
+    assert scene.texts(scene.binding, pod) == {"n1": [NO_SPACE]}
+    scene.add(host("n2", zone="a"))
+    assert scene.texts(scene.binding, pod) == both
+    scene.add(host("n1", zone="b"))
+    assert scene.texts(scene.binding, pod) == {"n2": [NO_SPACE]}
+    scene.listers.of(CSIStorageCapacity).delete("kube-system/k")
+    assert scene.texts(scene.binding, pod) == both
 
 
 def test_prebinding_names_the_volume_the_claim_and_the_version_it_was_decided_on():
