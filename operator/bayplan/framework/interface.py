@@ -68,6 +68,8 @@ class Plugin(Protocol):
 class SignPlugin(Plugin, Protocol):
     """Says what of a pod its answers depend on, so that pods of equal shape share them.
 
+    A plugin whose PreFilter, filter and scores all read CLUSTER is asked about every pod itself: it may leave out what
+    changes its answers, and names only what decides whether it skips the pod, as a change of that costs most.
     It looks at nothing of the pod but its namespace, labels, owners and spec, or says so by a class attribute
     `signs_more = True`: then every pod's signature is worked out by itself. A plugin whose signatures depend on more
     than the pod has a `sign_version` that grows when that changes.
