@@ -76,10 +76,8 @@ def spread_keys(world, n):
     return pod(topologySpreadConstraints=[spread(f"k{i}") for i in range(n)])
 
 
-def _work(family, n):
-    """The lines of Python that run and the functions that are called while the pod is tried."""
-    world = World()
-    document = family(world, n)
+def _work(action):
+    """How many lines of Python run and functions are called."""
     count = 0
 
     def step(frame, event, argument):
@@ -91,10 +89,17 @@ def _work(family, n):
     sys.settrace(step)
     sys.setprofile(step)
     try:
-        world.schedule(document)
+        action()
     finally:
         sys.setprofile(None)
         sys.settrace(before)
+    return count
+
+
+def _work_of_a_pod(family, n):
+    world = World()
+    document = family(world, n)
+    count = _work(lambda: world.schedule(document))
     assert "hostile" in world.outcomes
     world.assert_unharmed()
     return count
@@ -115,5 +120,16 @@ def _work(family, n):
     ids=lambda family: family.__name__,
 )
 def test_twice_as_much_is_at_most_some_more_than_twice_the_work(family):
-    once, twice = _work(family, 300), _work(family, 600)
+    once, twice = _work_of_a_pod(family, 300), _work_of_a_pod(family, 600)
     assert twice < 2.5 * once, f"{once} steps for 300, {twice} for 600"
+
+
+def test_thousands_of_terms_on_nodes_cost_other_pods_next_to_nothing():
+    def work_among(terms):
+        world = World()
+        far = [term(HOST, expression("app", "In", f"b{i}")) for i in range(terms)]
+        world.place(pod("as-placed", **near_pods("podAntiAffinity", far)), "n1")
+        world.assert_unharmed()
+        return _work(lambda: world.schedule(pod("of-another-shape", labels={"app": "web"})))
+
+    assert work_among(2000) < 1.2 * work_among(20)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from enum import IntEnum
 
+from bayplan.api.selectors import Labels
 from bayplan.cache.affinity_terms import NO_TERMS, AffinityTerm, PodAffinityTerms
 from bayplan.cache.change_log import EntryLog
 from bayplan.cache.node_table import NodeTable
@@ -50,6 +51,9 @@ class PlacedTerms:
         self._nodes = nodes
         self._follower = PodFollower(nodes)
         self._terms: dict[_Key, PlacedTerm] = {}
+        # Terms that need a label, by that label, and those that need none; dicts keep the order they came in.
+        self._by_label: dict[tuple[str, str], dict[PlacedTerm, None]] = {}
+        self._free: dict[PlacedTerm, None] = {}
         self._changes: EntryLog[TermChange] = EntryLog()
         self._key_uses: Counter[str] = Counter()
         self._label_keys: frozenset[str] = frozenset()
@@ -61,8 +65,11 @@ class PlacedTerms:
     def __len__(self) -> int:
         return len(self._terms)
 
-    def __iter__(self) -> Iterator[PlacedTerm]:
-        return iter(self._terms.values())
+    def that_may_match(self, labels: Labels | None) -> Iterator[PlacedTerm]:
+        """The terms that a pod with these labels has to be compared with: no other can match it."""
+        yield from self._free
+        for label in (labels or {}).items():
+            yield from self._by_label.get(label, ())
 
     @property
     def label_keys(self) -> frozenset[str]:
@@ -137,11 +144,21 @@ class PlacedTerms:
         placed = self._terms[key] = PlacedTerm(*key)
         self.kinds[key[0]] += 1
         self._key_uses.update(key[1].label_keys)
+        if key[1].anchors is None:
+            self._free[placed] = None
+        else:
+            for label in key[1].anchors:
+                self._by_label.setdefault(label, {})[placed] = None
         return placed
 
     def _remove(self, key: _Key) -> None:
         kind, term = key
-        del self._terms[key]
+        placed = self._terms.pop(key)
+        self._free.pop(placed, None)
+        for label in term.anchors or ():
+            del self._by_label[label][placed]
+            if not self._by_label[label]:
+                del self._by_label[label]
         self.kinds[kind] -= 1
         for name in term.label_keys:
             self._key_uses[name] -= 1

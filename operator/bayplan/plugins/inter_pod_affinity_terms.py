@@ -153,7 +153,8 @@ class OthersTerms:
             self._made_for = made_for
             self._amounts.clear()
             self._matches.clear()
-            changes = [(term, row, amount) for term in placed for row, (_, amount) in term.rows.items()]
+            near = placed.that_may_match(pod.pod.metadata.labels)
+            changes = [(term, row, amount) for term in near for row, (_, amount) in term.rows.items()]
         if changes:
             self._apply(pod, made_for[2], changes)
         return self._amounts
