@@ -1,0 +1,203 @@
+"""bayplan's own arguments of preemption, and extenders' say in it, on a real API server."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from e2e.conftest import RunBayplan
+from e2e.controlplane.client import ApiClient, Object
+from e2e.controlplane.objects import node, pod
+from e2e.controlplane.plane import ControlPlane
+from e2e.controlplane.waiting import wait_until
+from e2e.scenarios.outcomes import assert_alive_without_a_traceback, configuration, profile, wait_refused
+
+pytestmark = [pytest.mark.controlplane, pytest.mark.usefixtures("priority_classes")]
+
+STOP_SECONDS = 5.0
+STRICT = "no victims can be found without violating a PodDisruptionBudget"
+
+
+def _preempting(**own: object) -> Object:
+    args = {"name": "DefaultPreemption", "args": {"bayplan.io": own}}
+    return configuration(profile(pluginConfig=[args]))
+
+
+def _running(client: ApiClient, namespace: str, name: str, node_name: str) -> None:
+    """A low pod that runs, as far as anybody can tell, and fills a node of one CPU."""
+    labels, requests = {"app": "a"}, {"cpu": "1"}
+    document = pod(
+        name,
+        namespace,
+        scheduler="another",
+        node_name=node_name,
+        labels=labels,
+        requests=requests,
+        priorityClassName="low",
+        terminationGracePeriodSeconds=30,
+    )
+    client.create("pods", document)
+    ready = {"type": "Ready", "status": "True"}
+    client.patch("pods", name, _status(phase="Running", conditions=[ready]), namespace=namespace, subresource="status")
+
+
+def _status(**status: object) -> Object:
+    return {"status": status}
+
+
+def _high(client: ApiClient, namespace: str, name: str = "high", **fields: object) -> None:
+    document = pod(name, namespace, requests={"cpu": "1"}, priorityClassName="high", **fields)  # type: ignore[arg-type]  # names of the spec, or of the builder
+    client.create("pods", document)
+
+
+def _budget(client: ApiClient, namespace: str, allowed: int) -> None:
+    """What the budget allows as its controller would say it; none runs here."""
+    status = {"disruptionsAllowed": allowed, "observedGeneration": 1, "currentHealthy": 1, "expectedPods": 1}
+    client.patch("poddisruptionbudgets", "budget", _status(**status), namespace=namespace, subresource="status")
+
+
+def _wait_nominated(client: ApiClient, namespace: str, name: str = "high") -> str:
+    def nominated() -> str:
+        node_name: str = client.get("pods", name, namespace)["status"].get("nominatedNodeName", "")
+        return node_name
+
+    return wait_until(
+        nominated,
+        f"a nomination of {name}",
+        timeout_seconds=40.0,
+        detail=lambda: str(client.get("pods", name, namespace)["status"]),
+    )
+
+
+def test_a_strict_budget_keeps_its_pod_until_it_allows_an_eviction_which_the_api_server_then_counts(
+    client: ApiClient, namespace: str, run_bayplan: RunBayplan
+) -> None:
+    client.create("nodes", node("n1", cpu="1"))
+    _running(client, namespace, "low", "n1")
+    budget = {
+        "metadata": {"name": "budget", "namespace": namespace},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "a"}}},
+    }
+    client.create("poddisruptionbudgets", budget)
+    _budget(client, namespace, 0)
+    bayplan = run_bayplan(_preempting(pdbPolicy="Strict"))
+    _high(client, namespace)
+    assert STRICT in wait_refused(client, namespace, "high")["message"]
+    assert "deletionTimestamp" not in client.get("pods", "low", namespace)["metadata"]
+    # Nothing but the budget changes, which wakes no pod: it looks again by itself.
+    _budget(client, namespace, 1)
+    assert _wait_nominated(client, namespace) == "n1"
+    wait_until(
+        lambda: any(
+            condition["type"] == "DisruptionTarget" and condition["reason"] == "PreemptionByScheduler"
+            for condition in client.get("pods", "low", namespace)["status"]["conditions"]
+        ),
+        "the victim to be told why",
+    )
+    assert "deletionTimestamp" in client.get("pods", "low", namespace)["metadata"]
+    # Only the Eviction API counts what a budget allows; a DELETE would not have.
+    counted = client.get("poddisruptionbudgets", "budget", namespace)["status"]
+    assert counted["disruptionsAllowed"] == 0
+    assert list(counted["disruptedPods"]) == ["low"]
+    assert_alive_without_a_traceback(bayplan)
+
+
+def test_a_pod_that_may_not_preempt_yet_does_so_when_its_delay_is_over_and_nothing_else_happens(
+    client: ApiClient, namespace: str, run_bayplan: RunBayplan
+) -> None:
+    client.create("nodes", node("n1", cpu="1"))
+    _running(client, namespace, "low", "n1")
+    bayplan = run_bayplan(_preempting(preemptionDelaySeconds=6))
+    started = time.monotonic()
+    _high(client, namespace)
+    assert "preemptionDelaySeconds=6" in wait_refused(client, namespace, "high")["message"]
+    assert _wait_nominated(client, namespace) == "n1"
+    # The API server cuts creation times to whole seconds.
+    assert time.monotonic() - started >= 5
+    assert_alive_without_a_traceback(bayplan)
+
+
+def test_a_pod_preempts_as_soon_as_a_victim_has_run_long_enough(
+    client: ApiClient, namespace: str, run_bayplan: RunBayplan
+) -> None:
+    client.create("nodes", node("n1", cpu="1"))
+    _running(client, namespace, "low", "n1")
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    client.patch("pods", "low", _status(startTime=now), namespace=namespace, subresource="status")
+    started = time.monotonic()
+    bayplan = run_bayplan(_preempting(minimumRuntimeSeconds=12))
+    _high(client, namespace)
+    assert "No preemption victims found" in wait_refused(client, namespace, "high")["message"]
+    assert _wait_nominated(client, namespace) == "n1"
+    assert time.monotonic() - started >= 11
+    assert_alive_without_a_traceback(bayplan)
+
+
+class _LastNode(BaseHTTPRequestHandler):
+    """Leaves of the candidates only the one whose name comes last, with its victims."""
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        told = body["NodeNameToMetaVictims"]
+        if told is None:
+            told = {
+                name: {**victims, "Pods": [{"UID": each["metadata"]["uid"]} for each in victims["Pods"]]}
+                for name, victims in body["NodeNameToVictims"].items()
+            }
+        last = max(told)
+        data = json.dumps({"NodeNameToMetaVictims": {last: told[last]}}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the name the base class gives it
+        pass
+
+
+@pytest.fixture
+def extender() -> Iterator[str]:
+    """Its URL."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _LastNode)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/ext"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize("capable", [True, False], ids=["by-uid", "whole-pods"])
+def test_kube_scheduler_and_bayplan_evict_where_the_same_extender_lets_them(
+    *, control_plane: ControlPlane, namespace: str, run_bayplan: RunBayplan, extender: str, capable: bool
+) -> None:
+    client = control_plane.client
+    schedulers = ("reference", "bayplan")
+    for scheduler in schedulers:
+        for name in (f"{scheduler}-1", f"{scheduler}-2", f"{scheduler}-3"):
+            client.create("nodes", node(name, cpu="1", labels={"for": scheduler}))
+            _running(client, namespace, f"low-{name}", name)
+    extenders = [{"urlPrefix": extender, "preemptVerb": "preempt", "nodeCacheCapable": capable}]
+    kube_scheduler = control_plane.start_kube_scheduler({"profiles": [profile("reference")], "extenders": extenders})
+    bayplan = run_bayplan({**configuration(profile("bayplan")), "extenders": extenders})
+    try:
+        for scheduler in schedulers:
+            _high(client, namespace, f"high-{scheduler}", scheduler=scheduler, nodeSelector={"for": scheduler})
+        for scheduler in schedulers:
+            assert _wait_nominated(client, namespace, f"high-{scheduler}") == f"{scheduler}-3"
+        wait_until(
+            lambda: (
+                [
+                    one["metadata"]["name"]
+                    for one in client.list("pods", namespace)
+                    if "deletionTimestamp" in one["metadata"]
+                ]
+                == ["low-bayplan-3", "low-reference-3"]
+            ),
+            "both victims to be terminating, and no others",
+        )
+    finally:
+        kube_scheduler.stop(STOP_SECONDS)
+    assert_alive_without_a_traceback(bayplan)
