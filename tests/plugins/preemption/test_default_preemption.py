@@ -424,3 +424,25 @@ def test_a_terminating_pod_that_is_taken_off_counts_less_than_nothing_for_spread
     )
     # Only a count that was one too low lets the pod called kept stay.
     assert world.preempt(high(cpu="2", labels={"app": "c"}, spread=[apart])) == ("n1", ["ending", "large"])
+
+
+def test_a_pod_that_begins_to_terminate_is_known_to_do_so_when_evictions_are_tried():
+    apart = TopologySpreadConstraint(
+        max_skew=1,
+        topology_key="kubernetes.io/hostname",
+        when_unsatisfiable="DoNotSchedule",
+        label_selector=make_selector(app="c"),
+    )
+    world = World(
+        *(
+            make_node(name, cpu=cpu, labels={"kubernetes.io/hostname": name})
+            for name, cpu in (("n1", "4"), ("n2", "1"))
+        ),
+        low("counted", cpu="1", labels={"app": "c"}),
+        low("large", cpu="3", priority=0),
+        low("other", "n2", cpu="1", priority=99, labels={"app": "c"}),
+    )
+    pod = PodInfo(high(cpu="2", labels={"app": "c"}, spread=[apart]))
+    assert world.preempt(pod) == ("n1", ["large"])
+    world.add(low("other", "n2", cpu="1", priority=99, labels={"app": "c"}, deleting=True))
+    assert world.preempt(pod) == ("n1", ["counted", "large"])
