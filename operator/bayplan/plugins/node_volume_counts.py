@@ -9,6 +9,7 @@ from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim,
 from bayplan.cache.change_log import Rows
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import Column, NodeTable
+from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import RowFollower
 from bayplan.plugins.volume_claims import claim_references, ownership_problem
 from bayplan.plugins.volume_migration import CSIVolume, csi_volume_of_inline
@@ -22,8 +23,10 @@ _UNCOUNTED = CSIVolume("", "")
 
 @dataclass(slots=True)
 class _RowVolumes:
-    """The volumes on one node, and the keys of the claims and volumes they were found through."""
+    """The volumes on one node, the UIDs of its pods, and the keys of claims and volumes that were looked up."""
 
+    node_name: str = ""
+    pods: set[str] = field(default_factory=set)
     used: set[CSIVolume] = field(default_factory=set)
     held: set[CSIVolume] = field(default_factory=set)
     """Attached, though no pod uses them."""
@@ -95,7 +98,7 @@ class AttachedVolumes:
             self._count(row)
 
     def _stale_rows(self) -> set[int] | None:
-        """The rows to count again; None for all."""
+        """The rows to count again; None for all. Those that only got pods are brought up to date here."""
         change = self._row_follower.follow()
         claims_at, self._claims_at = self._claims_at, self._claims.version
         volumes_at, self._volumes_at = self._volumes_at, self._volumes.version
@@ -107,7 +110,7 @@ class AttachedVolumes:
             return None
         if claims is None or volumes is None or node_names is None:
             return None
-        stale = set(change.usage.tolist())
+        stale = {row for row in change.usage.tolist() if not self._add_new_pods(row)}
         for claim in claims:
             stale |= self._rows_of_claim.get(claim, _NOWHERE)
         for volume in volumes:
@@ -137,34 +140,42 @@ class AttachedVolumes:
         if not (found.claims or found.volumes or found.used):
             return
         self._by_row[row] = found
+        self._note(row, found)
+        self._fill_columns(row, found)
+
+    def _add_new_pods(self, row: int) -> bool:
+        """Count the pods that came to a row; False if more than that happened to it."""
+        known, pods = self._by_row.get(row), self._nodes.pods[row]
+        if known is None or known.node_name != self._nodes.names[row] or not known.pods <= pods.keys():
+            return False
+        found = _RowVolumes()
+        for uid in pods.keys() - known.pods:
+            self._take_pod(pods[uid], found)
+        known.pods |= found.pods
+        known.used |= found.used
+        known.held -= found.used
+        known.claims |= found.claims
+        known.volumes |= found.volumes
+        self._note(row, found)
+        self._fill_columns(row, known)
+        return True
+
+    def _note(self, row: int, found: _RowVolumes) -> None:
         note_row(self._users, found.used, row)
         note_row(self._rows_of_claim, found.claims, row)
         note_row(self._rows_of_volume, found.volumes, row)
+
+    def _fill_columns(self, row: int, found: _RowVolumes) -> None:
         if self._columns:
             counts = Counter(volume.driver for volumes in (found.used, found.held) for volume in volumes)
             for driver, column in self._columns.items():
                 column[row] = counts[driver]
 
     def _on(self, nodes: NodeTable, row: int) -> _RowVolumes:
-        """The volumes on a row of any table.
-
-        A claim that is missing, or that belongs to another pod, counts nothing: its pod cannot run. (kube-scheduler
-        fails the attempt of every other pod over a foreign ephemeral claim, so that one broken pod stops them all.)
-        """
-        found = _RowVolumes()
+        """The volumes on a row of any table."""
+        found = _RowVolumes(nodes.names[row])
         for pod in nodes.pods[row].values():
-            if not pod.pod.spec.volumes:
-                continue
-            for reference in claim_references(pod.pod):
-                key = f"{pod.namespace}/{reference.name}"
-                found.claims.add(key)
-                claim = self._claims.get(key)
-                if claim is None or (reference.ephemeral and ownership_problem(pod, claim)):
-                    continue
-                if claim.spec.volume_name:
-                    found.volumes.add(claim.spec.volume_name)
-                found.used.add(self._resolver.of_claim(claim) or _UNCOUNTED)
-            found.used.update(csi_volume_of_inline(volume) or _UNCOUNTED for volume in pod.pod.spec.volumes)
+            self._take_pod(pod, found)
         for attachment in self._attachments.of_node(nodes.names[row]):
             spec = attachment.spec
             name = spec.source.persistent_volume_name or ""
@@ -172,9 +183,29 @@ class AttachedVolumes:
             volume = self._volumes.get(name)
             if spec.attacher and volume is not None and volume.spec.csi is not None:
                 found.held.add(CSIVolume(spec.attacher, volume.spec.csi.volume_handle))
-        found.used.discard(_UNCOUNTED)
         found.held -= found.used
         return found
+
+    def _take_pod(self, pod: PodInfo, found: _RowVolumes) -> None:
+        """Add the volumes of a pod on a node.
+
+        A claim that is missing, or that belongs to another pod, counts nothing: its pod cannot run. (kube-scheduler
+        fails the attempt of every other pod over a foreign ephemeral claim, so that one broken pod stops them all.)
+        """
+        found.pods.add(pod.uid)
+        if not pod.pod.spec.volumes:
+            return
+        for reference in claim_references(pod.pod):
+            key = f"{pod.namespace}/{reference.name}"
+            found.claims.add(key)
+            claim = self._claims.get(key)
+            if claim is None or (reference.ephemeral and ownership_problem(pod, claim)):
+                continue
+            if claim.spec.volume_name:
+                found.volumes.add(claim.spec.volume_name)
+            found.used.add(self._resolver.of_claim(claim) or _UNCOUNTED)
+        found.used.update(csi_volume_of_inline(volume) or _UNCOUNTED for volume in pod.pod.spec.volumes)
+        found.used.discard(_UNCOUNTED)
 
 
 class _Attachments:
