@@ -1,7 +1,6 @@
 """The pure scheduling cycle: a pod and the node table in, a placement or the reasons against one out."""
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
@@ -18,6 +17,7 @@ from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Diagnosis, Status
 from bayplan.queue.nominator import Nominator
 from bayplan.scheduler.extender_verdicts import diagnosis_with_verdicts, rejections_with_verdicts
+from bayplan.scheduler.kept_evaluations import KeptEvaluations
 from bayplan.scheduler.trace import Trace, trace_attempt
 
 ExtensionPointObserver = Callable[[str, str, str, float], None]
@@ -25,8 +25,6 @@ ExtensionPointObserver = Callable[[str, str, str, float], None]
 
 _MIN_FEASIBLE_NODES_TO_FIND = 100
 _MIN_PERCENTAGE = 5
-_KEPT_CELLS = 4_000_000
-"""How many (shape, row) cells evaluations may hold together: about 100 MB at 25 bytes each."""
 
 
 @dataclass(slots=True)  # made once a cycle: a frozen one takes three times as long
@@ -79,7 +77,7 @@ class SchedulingCycle:
         self._nodes = nodes
         self._nominations = Nominations(nodes, nominator or Nominator())
         self._observe = observe
-        self._evaluations: OrderedDict[tuple[int, Hashable, int | None], Evaluation] = OrderedDict()
+        self._evaluations = KeptEvaluations(nodes)
         self._next_start = 0
 
     def schedule(
@@ -140,9 +138,7 @@ class SchedulingCycle:
         try:
             yield
         except Exception:
-            signature = framework.signature(pod)
-            for key in [key for key in self._evaluations if key[:2] == (id(framework), signature)]:
-                del self._evaluations[key]
+            self._evaluations.forget(id(framework), framework.signature(pod))
             raise
 
     def _schedule(
@@ -249,11 +245,8 @@ class SchedulingCycle:
         key = (id(framework), signature, None if seen is None else id(seen))
         evaluation = self._evaluations.get(key)
         if evaluation is None:
-            evaluation = self._evaluations[key] = Evaluation(framework, self._nodes, self._nominations, seen)
-            while len(self._evaluations) > max(2, _KEPT_CELLS // self._nodes.capacity):
-                self._evaluations.popitem(last=False)
-        else:
-            self._evaluations.move_to_end(key)
+            evaluation = Evaluation(framework, self._nodes, self._nominations, seen)
+            self._evaluations.put(key, evaluation, pod)
         return evaluation
 
     def _sample(self, evaluation: Evaluation, framework: Framework) -> Rows | None:
