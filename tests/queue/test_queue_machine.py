@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from math import floor
+from math import ceil, floor
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -31,6 +31,7 @@ class Expected:
     pod: PodInfo
     version: int = 1
     rejectors: frozenset[str] = frozenset()
+    retry_at: float | None = None
     missed: list[tuple[ClusterEvent, frozenset[str]]] = field(default_factory=list)
 
     @property
@@ -134,16 +135,18 @@ class QueueMachine(RuleBasedStateMachine):
         expected.missed = []
         return queued
 
-    @rule(queued=consumes(popped), rejectors=REJECTORS)
-    def reject(self, queued, rejectors):
+    @rule(queued=consumes(popped), rejectors=REJECTORS, retry_after=st.sampled_from([None, None, 0.0, 2.5, 20.0]))
+    def reject(self, queued, rejectors, retry_after):
         if queued is None:
             return
-        self.queue.add_unschedulable(queued, rejector_plugins=rejectors, error=False)
+        retry_at = None if retry_after is None else self.scene.clock.now + retry_after
+        self.queue.add_unschedulable(queued, rejector_plugins=rejectors, error=False, retry_at=retry_at)
         expected = self.flying.pop(queued.uid)
         if queued.uid in self.gone:
             assert self.queue.get(queued.uid) is None
             return
         expected.rejectors = rejectors
+        expected.retry_at = retry_at
         helped = any(expected.helped_by(event, colours) for event, colours in expected.missed)
         assert self.scene.place(queued.uid) is (Place.BACKOFF if helped else Place.UNSCHEDULABLE)
 
@@ -243,19 +246,20 @@ class QueueMachine(RuleBasedStateMachine):
     @rule()
     def wait_for_the_deadline(self):
         deadline = self.queue.next_deadline()
-        before = self.places(Place.BACKOFF, Place.ERROR_BACKOFF, Place.UNSCHEDULABLE).keys()
+        before = {uid: self.scene.place(uid) for uid in self.alive}
         self.scene.clock.now = max(self.scene.clock.now, deadline)
         self.flush()
-        after = self.places(Place.BACKOFF, Place.ERROR_BACKOFF, Place.UNSCHEDULABLE).keys()
-        assert after < before, "the deadline passed and nothing happened"
+        assert before != {uid: self.scene.place(uid) for uid in self.alive}, "the deadline passed and nothing happened"
 
     def flush(self):
         now = self.scene.clock.now
         self.queue.flush(now)
         for queued in self.places(Place.BACKOFF, Place.ERROR_BACKOFF).values():
             assert queued.backoff_expiration >= floor(now)
-        for queued in self.places(Place.UNSCHEDULABLE).values():
+        for uid, queued in self.places(Place.UNSCHEDULABLE).items():
             assert now < queued.timestamp + 30.0
+            retry_at = self.alive[uid].retry_at
+            assert retry_at is None or now < ceil(retry_at), "a pod whose time has come still waits"
         deadline = self.queue.next_deadline()
         assert deadline is None or deadline > now
 

@@ -202,7 +202,6 @@ class SchedulingQueue:
     def done(self, uid: str) -> None:
         """Ends the tracking of a popped pod that does not come back, and its nomination."""
         self._in_flight.done(uid)
-        self._retries.set(uid, None)
         self.withdraw(uid)
 
     def add_unschedulable(
@@ -308,9 +307,7 @@ class SchedulingQueue:
             queued.flushed = True
             self._requeue(queued, Requeue.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label)
         for uid in self._retries.due(now):
-            waiting = self._places.pods.get(uid)
-            if waiting is not None and waiting.place is Place.UNSCHEDULABLE:
-                self._requeue(waiting, Requeue.AFTER_BACKOFF, RETRY_TIME)
+            self._requeue(self._places.pods[uid], Requeue.AFTER_BACKOFF, RETRY_TIME)
 
     def next_deadline(self) -> float | None:
         """When `flush` has something to do next; None while nothing waits for time to pass."""
@@ -352,6 +349,7 @@ class SchedulingQueue:
     # The one way back towards an attempt.
 
     def _requeue(self, queued: QueuedPodInfo, how: Requeue, event: str) -> None:
+        self._retries.set(queued.uid, None)
         rejection = self._profiles[queued.profile].gate(queued.pod_info)
         if rejection is not None:
             if queued.place is Place.GATED and queued.gating_plugin == rejection.plugin:
