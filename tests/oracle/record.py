@@ -32,6 +32,7 @@ ADMISSION_OFF = ("DefaultTolerationSeconds", "RuntimeClass", "StorageObjectInUse
 
 # A pod like the one before it would be given the next node of the last ranking, unscored.
 _ARGUMENTS = ("--logging-format=json", "--feature-gates=OpportunisticBatching=false")
+_SYNCED = b'"msg":"Handlers synced"'
 _STOP_SECONDS = 3.0
 
 Log = TypeVar("Log", bound=DecisionLog)
@@ -84,13 +85,14 @@ def running_kube_scheduler(plane: ControlPlane, configuration: Object, log_of: C
     path.unlink(missing_ok=True)
     process = Process("kube-scheduler", [*command, *_ARGUMENTS], log_path=path, directory=directory)
 
-    def healthy_or_dead() -> bool:
+    def ready_or_dead() -> bool:
         if process.exit_code is not None:
             raise RuntimeError(f"kube-scheduler exited with {process.exit_code}:\n{process.log_tail()}")
-        return is_healthy(port, tls=True)
+        # Objects made before the first lists are in show their last state alone, and cases wait for every change.
+        return is_healthy(port, tls=True) and _SYNCED in path.read_bytes()
 
     try:
-        wait_until(healthy_or_dead, "kube-scheduler becoming healthy", timeout_seconds=60)
+        wait_until(ready_or_dead, "kube-scheduler becoming ready", timeout_seconds=60)
         yield log_of(path)
     finally:
         process.stop(_STOP_SECONDS)
