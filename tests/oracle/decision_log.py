@@ -41,7 +41,7 @@ class DecisionLog:
         self._open: dict[str, Decision] = {}
         self._done: dict[str, Decision] = {}
 
-    def decision(self, key: str, timeout_seconds: float = 20.0) -> Decision:
+    def decision(self, key: str, timeout_seconds: float = 60.0) -> Decision:
         """Waits for the first decision about the pod "namespace/name".
 
         Raises:
@@ -50,7 +50,7 @@ class DecisionLog:
         self.wait(lambda: key in self._done, f"a decision about {key}", timeout_seconds)
         return self._done[key]
 
-    def wait(self, check: Callable[[], bool], what: str, timeout_seconds: float = 20.0) -> None:
+    def wait(self, check: Callable[[], bool], what: str, timeout_seconds: float = 60.0) -> None:
         """Reads on until `check()` is true.
 
         Raises:
