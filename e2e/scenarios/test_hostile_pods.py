@@ -70,6 +70,32 @@ def expression(key: str, operator: str, *values: str) -> Object:
     return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
 
 
+def near(verdict: str, kind: str, *terms: Object) -> Case:
+    return Case(verdict, {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}})
+
+
+def wishes(kind: str, *terms: Object) -> Case:
+    weighted = [{"weight": 100, "podAffinityTerm": term} for term in terms]
+    return Case(BOUND, {"affinity": {kind: {"preferredDuringSchedulingIgnoredDuringExecution": weighted}}})
+
+
+def pods_with(key: str, *expressions: Object, **more: object) -> Object:
+    """A pod affinity term by these expressions."""
+    return {"topologyKey": key, "labelSelector": {"matchExpressions": list(expressions)}, **more}
+
+
+def one(key: str, operator: str, *values: str) -> Object:
+    return {"key": key, "operator": operator, "values": list(values)}
+
+
+def volumes(verdict: str, *sources: Object) -> Case:
+    return Case(verdict, {"volumes": [{"name": f"v{index}", **source} for index, source in enumerate(sources)]})
+
+
+def claims(verdict: str, *names: str) -> Case:
+    return volumes(verdict, *({"persistentVolumeClaim": {"claimName": name}} for name in names))
+
+
 def ports(*host_ports: Object) -> Case:
     return Case(BOUND, {"containers": [container({}, ports=[{"containerPort": 80, **one} for one in host_ports])]})
 
@@ -87,6 +113,8 @@ def on_node(verdict: str, name: str, amounts: Object | None = None) -> Case:
 
 
 CPU, MEMORY, AFFINITY = "Insufficient cpu", "Insufficient memory", "node affinity/selector"
+HOSTNAME = "kubernetes.io/hostname"
+NEAR, FAR = "podAffinity", "podAntiAffinity"
 GOOD = expression("pool", "In", "plain")
 
 CASES: dict[str, Case] = {
@@ -154,7 +182,7 @@ CASES: dict[str, Case] = {
     "empty-or-good-term": affinity(BOUND, {}, GOOD),
     "bad-or-good-term": affinity(BOUND, expression("pool", "Gt", "abc"), GOOD),
     "own-affinity-on-a-key-no-node-has": Case(
-        "required pod affinity",
+        "didn't match pod affinity rules",
         {
             "affinity": {
                 "podAffinity": {
@@ -167,7 +195,7 @@ CASES: dict[str, Case] = {
         labels={"app": "self"},
     ),
     "missing-claim-with-a-path-in-its-name": Case(
-        "persistent volume claim",
+        'persistentvolumeclaim "../../etc/passwd" not found',
         {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "../../etc/passwd"}}]},
     ),
     # Ports, tolerations, text.
@@ -228,6 +256,78 @@ CASES: dict[str, Case] = {
             }
         },
     ),
+    "3000-numbers": affinity(AFFINITY, *(expression("pool", "Gt", str(index)) for index in range(3000))),
+    "5000-keys-in-one-term": affinity(
+        BOUND, {"matchExpressions": [one(f"key-{index}", "DoesNotExist") for index in range(5000)]}
+    ),
+    "3000-preferred-node-terms": Case(
+        BOUND,
+        {
+            "affinity": {
+                "nodeAffinity": {
+                    "preferredDuringSchedulingIgnoredDuringExecution": [
+                        {"weight": 100, "preference": expression(f"key-{index}", "NotIn", "x")} for index in range(3000)
+                    ]
+                }
+            }
+        },
+    ),
+    "2000-required-affinity-terms": near(
+        "didn't match pod affinity rules",
+        NEAR,
+        *(pods_with(HOSTNAME, one("app", "In", f"app-{index}")) for index in range(2000)),
+    ),
+    "3000-anti-affinity-terms": near(
+        BOUND, FAR, *(pods_with(HOSTNAME, one("app", "In", f"app-{index}")) for index in range(3000))
+    ),
+    "3000-anti-affinity-keys": near(
+        BOUND, FAR, *(pods_with(f"key-{index}", one("app", "In", "x")) for index in range(3000))
+    ),
+    "5000-keys-in-one-selector": near(
+        BOUND, FAR, pods_with(HOSTNAME, *(one(f"key-{index}", "Exists") for index in range(5000)))
+    ),
+    "20000-values-in-one-selector": near(
+        BOUND, FAR, pods_with(HOSTNAME, one("app", "In", *(f"v{index}" for index in range(20000))))
+    ),
+    "5000-namespaces": near(
+        BOUND,
+        FAR,
+        pods_with(HOSTNAME, one("app", "Exists"), namespaces=[f"ns-{index}" for index in range(5000)]),
+    ),
+    "1000-namespace-selectors": near(
+        BOUND,
+        FAR,
+        *(
+            pods_with(HOSTNAME, one("app", "In", "x"), namespaceSelector={"matchLabels": {f"key-{index}": "x"}})
+            for index in range(1000)
+        ),
+    ),
+    "3000-preferred-anti-affinity-terms": wishes(
+        FAR, *(pods_with(HOSTNAME, one("app", "In", f"app-{index}")) for index in range(3000))
+    ),
+    "500-soft-spread-constraints": Case(
+        BOUND,
+        {
+            "topologySpreadConstraints": [
+                {"maxSkew": 1, "topologyKey": f"key-{index}", "whenUnsatisfiable": "ScheduleAnyway"}
+                for index in range(500)
+            ]
+        },
+    ),
+    "1000-missing-claims": claims(
+        'persistentvolumeclaim "claim-0" not found', *(f"claim-{index}" for index in range(1000))
+    ),
+    "1000-disks": volumes(
+        BOUND,
+        *(
+            {"iscsi": {"targetPortal": "10.0.0.1:3260", "iqn": f"iqn.2001-04.com.example:disk-{index}", "lun": 0}}
+            for index in range(1000)
+        ),
+    ),
+    # Claims and volumes that nobody can use.
+    "claim-of-an-exabyte": claims("didn't find available persistent volumes to bind", "exabyte"),
+    "claim-of-1e100": claims("didn't find available persistent volumes to bind", "most"),
+    "claim-on-an-odd-volume": claims("didn't match PersistentVolume's node affinity", "odd"),
     # Nodes that promise everything, or nothing.
     "on-huge-1": on_node(BOUND, "huge-1"),
     "on-huge-2": on_node(BOUND, "huge-2"),
@@ -260,6 +360,41 @@ def placed_elsewhere(namespace: str) -> Objects:
     return placed
 
 
+def odd_storage(client: ApiClient, namespace: str) -> None:
+    """Claims for more than there is, and volumes that no node can reach: `Gt` compares with a text."""
+    client.create(
+        "storageclasses",
+        {
+            "metadata": {"name": namespace},
+            "provisioner": "kubernetes.io/no-provisioner",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        },
+    )
+    common: Object = {"accessModes": ["ReadWriteOnce"], "storageClassName": namespace}
+    for name, amount in {"exabyte": "1Ei", "most": "1e100", "odd": "1m"}.items():
+        spec: Object = {**common, "resources": {"requests": {"storage": amount}}}
+        client.create("persistentvolumeclaims", {"metadata": {"name": name, "namespace": namespace}, "spec": spec})
+    for name, capacity in {"small": "1n", "odd": "1e18"}.items():
+        spec = {
+            **common,
+            "capacity": {"storage": capacity},
+            "persistentVolumeReclaimPolicy": "Retain",
+            "local": {"path": "/mnt/disk"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [expression("size", "Gt", "abc"), {}]}},
+        }
+        client.create("persistentvolumes", {"metadata": {"name": f"{namespace}-{name}"}, "spec": spec})
+    change = {"metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}}
+    bound: Object = {**change, "spec": {"volumeName": f"{namespace}-odd"}}
+    client.patch("persistentvolumeclaims", "odd", bound, namespace=namespace)
+    for name, selector in {
+        "none": None,
+        "all": {},
+        "empty": {"matchExpressions": [one("app", "DoesNotExist")]},
+    }.items():
+        budget: Object = {"maxUnavailable": "100%", "selector": selector}
+        client.create("poddisruptionbudgets", {"metadata": {"name": name, "namespace": namespace}, "spec": budget})
+
+
 @dataclass(frozen=True)
 class World:
     client: ApiClient
@@ -278,6 +413,7 @@ def world(
     client.create_all("nodes", [odd_node(each, amounts) for each, amounts in ODD_NODES.items()])
     client.create("nodes", node("overfull", labels={"pool": "odd"}, taints=[TAINT]))
     client.create_all("pods", placed_elsewhere(name))
+    odd_storage(client, name)
     directory = tmp_path_factory.mktemp("hostile")
     config = directory / "config.json"
     config.write_text(json.dumps(configuration()))
@@ -296,6 +432,11 @@ def world(
         process.stop(10)
         client.delete_all("nodes")
         client.delete_all("pods", name)
+        for volume in client.list("persistentvolumes"):
+            # No controller is there to let go of it.
+            client.patch("persistentvolumes", volume["metadata"]["name"], {"metadata": {"finalizers": None}})
+        client.delete_all("persistentvolumes")
+        client.delete_all("storageclasses")
 
 
 def document_of(namespace: str, name: str, case: Case) -> Object:
