@@ -143,3 +143,34 @@ def test_plugins_that_no_limit_knows_keep_a_pod_nowhere():
     made = scene(0, csi_node("n1", file_csi_azure_com=0, csi_vsphere_vmware_com=0))
     pod = pod_with(volumes=[Volume(azure_file={"shareName": "s"}), Volume(vsphere_volume={"volumePath": "p"})])
     assert made.texts(made.limits, pod) == {}
+
+
+def test_pods_that_come_one_after_the_other_are_counted_until_they_go():
+    made = scene(2, *bound("a"), *bound("b"), *bound("c"), csi_node("n2", csi_example=0))
+    full = {"n1": [EXCEEDED], "n2": [EXCEEDED]}
+    for name, expected in (("a", {"n2": [EXCEEDED]}), ("b", full)):
+        made.add(pod_with(name, name=f"q-{name}", node="n1"))
+        assert made.texts(made.limits, pod_with("c")) == expected
+    made.cache.remove_pod("q-b")
+    assert made.texts(made.limits, pod_with("c")) == {"n2": [EXCEEDED]}
+    made.add(pod_with("b", name="q-b", node="n1"))
+    assert made.texts(made.limits, pod_with("c")) == full
+    made.cache.remove_pod("q-a")
+    assert made.texts(made.limits, pod_with("c")) == {"n2": [EXCEEDED]}
+
+
+def test_an_attached_volume_that_a_pod_comes_to_use_counts_once():
+    made = scene(2, *bound("a"), *bound("b"), *bound("c"), attachment("x", "n1", "v-a"))
+    assert made.texts(made.limits, pod_with("c")) == {}
+    made.add(pod_with("a", name="q", node="n1"))
+    assert made.texts(made.limits, pod_with("c")) == {}
+    made.add(pod_with("b", name="r", node="n1"))
+    assert made.texts(made.limits, pod_with("c")) == {"n1": [EXCEEDED]}
+
+
+def test_a_node_in_the_place_of_another_has_none_of_its_volumes():
+    made = scene(1, *bound("a"), *bound("b"), attachment("x", "n1", "v-a"))
+    assert made.texts(made.limits, pod_with("b")) == {"n1": [EXCEEDED]}
+    made.cache.remove_node("n1")
+    made.add(make_node("n9", uid="n9"), csi_node("n9", csi_example=1))
+    assert made.texts(made.limits, pod_with("b")) == {}
