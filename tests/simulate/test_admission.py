@@ -1,6 +1,7 @@
 import math
 
 import pytest
+from msgspec import structs
 from tests.builders import make_node, make_pod
 
 from bayplan.api.kinds import resource_of
@@ -13,6 +14,7 @@ from bayplan.api.objects import (
     PodSpec,
     PriorityClass,
     ResourceRequirements,
+    TopologySpreadConstraint,
 )
 from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim, StorageClass, StorageMeta
 from bayplan.api.workload_objects import Namespace, Service
@@ -92,6 +94,16 @@ def test_system_classes_are_always_known():
 def test_names_the_api_server_refuses_are_refused(name):
     with pytest.raises(AdmissionError, match=r"^metadata\.name: "):
         Admission(()).pod(Pod(metadata=ObjectMeta(name=name)))
+
+
+def test_two_spread_constraints_of_a_kind_for_one_key_are_refused_as_by_the_api_server():
+    zone = TopologySpreadConstraint(max_skew=1, topology_key="zone", when_unsatisfiable="DoNotSchedule")
+    soft = structs.replace(zone, when_unsatisfiable="ScheduleAnyway")
+    assert Admission(()).pod(bare_pod(topology_spread_constraints=[zone, soft])).spec.topology_spread_constraints
+    with pytest.raises(
+        AdmissionError, match=r"topologySpreadConstraints\[2\]: Duplicate value: 'zone', 'DoNotSchedule'"
+    ):
+        Admission(()).pod(bare_pod(topology_spread_constraints=[zone, soft, zone]))
 
 
 def test_creation_times_order_across_time_zones_and_missing_ones_come_last():

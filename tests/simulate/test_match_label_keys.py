@@ -66,12 +66,13 @@ def test_a_pod_from_a_live_cluster_keeps_its_selectors():
 
 
 def test_label_keys_of_spread_constraints_are_written_into_their_selectors():
-    def constraint(keys: list[str] | None) -> TopologySpreadConstraint:
+    def constraint(key: str, label_keys: list[str] | None) -> TopologySpreadConstraint:
         return TopologySpreadConstraint(
-            max_skew=1, topology_key="zone", label_selector=APP, match_label_keys=keys, when_unsatisfiable=""
+            max_skew=1, topology_key=key, label_selector=APP, match_label_keys=label_keys, when_unsatisfiable=""
         )
 
-    pod = admitted(make_pod(spread=[constraint(["version"]), constraint(None)], labels={"version": "1"}))
+    spread = [constraint("zone", ["version"]), constraint("host", None)]
+    pod = admitted(make_pod(spread=spread, labels={"version": "1"}))
     first, second = pod.spec.topology_spread_constraints
     assert expressions(first.label_selector) == [("version", "In", ["1"])]
     assert second.label_selector == APP

@@ -8,7 +8,16 @@ from typing import Any, Final
 from msgspec import structs
 
 from bayplan.api.kinds import Resource
-from bayplan.api.objects import Container, Node, Pod, PodSpec, PriorityClass, Quantity, ResourceRequirements
+from bayplan.api.objects import (
+    Container,
+    Node,
+    Pod,
+    PodSpec,
+    PriorityClass,
+    Quantity,
+    ResourceRequirements,
+    TopologySpreadConstraint,
+)
 from bayplan.api.quantity import QuantityError, nano
 from bayplan.api.storage_objects import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass
 from bayplan.api.workload_objects import Namespace
@@ -50,7 +59,8 @@ class Admission:
         """The pod as a scheduler would see it.
 
         Raises:
-            AdmissionError: no valid name, a class of no known priority, a creation time that is none.
+            AdmissionError: no valid name, a class of no known priority, a creation time that is none, two spread
+                constraints of a kind for one topology key.
         """
         meta, spec = pod.metadata, pod.spec
         _check_name(meta.name)
@@ -74,6 +84,7 @@ class Admission:
         if spec.affinity is not None:
             changes["affinity"] = merged_affinity(spec.affinity, meta.labels or {})
         if spec.topology_spread_constraints:
+            _check_constraints(spec.topology_spread_constraints)
             changes["topology_spread_constraints"] = merged_constraints(
                 spec.topology_spread_constraints, meta.labels or {}
             )
@@ -147,6 +158,16 @@ def _check_name(name: str, path: str = "metadata.name") -> None:
         raise AdmissionError(f"{path}: Required value")
     if len(name) > _MAX_NAME or not _NAME.fullmatch(name):
         raise AdmissionError(f"{path}: {name[:64]!a} is not a valid name")
+
+
+def _check_constraints(constraints: Sequence[TopologySpreadConstraint]) -> None:
+    """A pod has at most one constraint of a kind for a topology key, which also bounds what counting pods costs."""
+    seen: set[tuple[str, str]] = set()
+    for index, each in enumerate(constraints):
+        if (pair := (each.topology_key, each.when_unsatisfiable)) in seen:
+            shown = f"{each.topology_key[:64]!a}, {each.when_unsatisfiable[:64]!a}"
+            raise AdmissionError(f"spec.topologySpreadConstraints[{index}]: Duplicate value: {shown}")
+        seen.add(pair)
 
 
 def _lacks_requests(containers: Sequence[Container]) -> bool:
