@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from functools import cached_property
 
 from tests.oracle.case import Object
 from tests.oracle.preemption_case import PreemptionCase, PreemptionDecision
@@ -13,6 +14,7 @@ from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import DefaultPreemptionArgs, SchedulerConfiguration
 from bayplan.framework.candidate import Candidate
+from bayplan.framework.runtime import Framework
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
@@ -26,7 +28,7 @@ _PREEMPTED = {"type": "DisruptionTarget", "status": "True", "reason": "Preemptio
 
 
 class Replay:
-    """A recorded cluster in the engine; `decide` gives both our decision as configured and all nodes' candidates."""
+    """A recorded cluster in the engine, asked for its decision as configured and for the candidates on all nodes."""
 
     def __init__(self, case: PreemptionCase, configuration: SchedulerConfiguration) -> None:
         self._case = case
@@ -41,14 +43,19 @@ class Replay:
         self._documents: dict[str, Object] = {}
         for pod in case.scene.placed:
             self._place(pod)
-        frameworks = (
-            build_frameworks(each, self._cache.nodes, self._cache.listers, self._nominator)
-            for each in (configuration, _without_limits(configuration))
-        )
-        self._frameworks = [framework for each in frameworks for framework in each.values()]
+        self._configuration = configuration
+        self._configured = self._framework(configuration)
         for lister in self._cache.listers.wanted():
             self._cache.listers.of(lister).synced = True
         self._cycle = SchedulingCycle(self._cache.nodes, self._nominator)
+
+    @cached_property
+    def _unlimited(self) -> Framework:
+        return self._framework(_without_limits(self._configuration))
+
+    def _framework(self, configuration: SchedulerConfiguration) -> Framework:
+        (framework,) = build_frameworks(configuration, self._cache.nodes, self._cache.listers, self._nominator).values()
+        return framework
 
     def run(self) -> Iterator[tuple[str, list[str]]]:
         """What differs about each pod, by its name; the cluster goes on as kube-scheduler decided."""
@@ -59,9 +66,9 @@ class Replay:
                 continue
             if pod.pod.status.nominated_node_name:
                 self._nominator.add(pod, pod.pod.status.nominated_node_name)
-            configured, unlimited = self._frameworks
-            ours = self._cycle.schedule(pod, configured, explain=True)
-            everywhere = self._cycle.schedule(pod, unlimited)
+            everywhere = ours = self._cycle.schedule(pod, self._configured, explain=True)
+            if decided.wanted < decided.potential:
+                everywhere = self._cycle.schedule(pod, self._unlimited)
             yield pod.key, [*differences(decided, ours, everywhere)]
             self._follow(pod, decided)
 
