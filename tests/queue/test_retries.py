@@ -63,6 +63,16 @@ def test_a_pod_that_is_up_already_is_left_alone_when_its_time_comes():
     assert scene.drain() == ["p"]
 
 
+def test_times_that_no_longer_hold_do_not_pile_up():
+    retries = Retries()
+    for attempt in range(10_000):
+        retries.set("p", 100_000 + attempt % 7)
+        retries.set("p", None)
+    retries.set("p", 5)
+    assert len(retries._heap) < 100
+    assert [*retries.due(5)] == ["p"]
+
+
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.one_of(st.none(), st.integers(0, 9)), st.integers(0, 9))))
 def test_each_pod_is_due_once_at_the_last_time_told(steps):
     retries, expected = Retries(), {}

@@ -1,8 +1,12 @@
 """Pods that are to be tried again at a set time, because time alone may help them."""
 
 from collections.abc import Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from math import ceil
+from typing import Final
+
+_SPARE: Final = 64
+"""How many times that no longer hold may be kept besides as many as there are pods."""
 
 
 class Retries:
@@ -21,6 +25,9 @@ class Retries:
         elif self._at.get(uid) != ceil(at):
             self._at[uid] = ceil(at)
             heappush(self._heap, (ceil(at), uid))
+            if len(self._heap) > 2 * len(self._at) + _SPARE:
+                self._heap = [(time, each) for each, time in self._at.items()]
+                heapify(self._heap)
 
     def due(self, now: float) -> Iterator[str]:
         """The pods whose time has come, each given once."""
