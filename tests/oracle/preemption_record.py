@@ -18,7 +18,7 @@ from tests.oracle.case import DATA, Decision, Object, Scene
 from tests.oracle.families import parts
 from tests.oracle.preemption_case import FILE, PreemptionCase, PreemptionDecision, write_preemptions
 from tests.oracle.preemption_log import Preemption, PreemptionLog
-from tests.oracle.preemption_scenes import CONFIGURATIONS, GATE, scene_of
+from tests.oracle.preemption_scenes import CONFIGURATIONS, GATE, scenes_of
 from tests.oracle.record import ADMISSION_OFF, running_kube_scheduler
 from tests.oracle.stage import Stage
 
@@ -105,12 +105,11 @@ def _key(pod: Object) -> str:
 
 
 def record(count: int, seed: int, directory: Path) -> None:
-    """Records so many cases to one file in `directory`."""
+    """Records so many cases, and those with volumes besides, to one file in `directory`."""
     directory.mkdir(parents=True, exist_ok=True)
     scenes: dict[str, list[tuple[str, Scene]]] = defaultdict(list)
-    for index in range(count):
-        configuration, scene = scene_of(seed, index)
-        scenes[configuration].append((f"preemption-{seed}-{index:03}", scene))
+    for name, configuration, scene in scenes_of(seed, count):
+        scenes[configuration].append((name, scene))
     cases: list[PreemptionCase] = []
     # Priorities are given as numbers, for which the API server would want classes.
     options = ControlPlaneOptions(bench=True, disable_admission=(*ADMISSION_OFF, "Priority"))
@@ -137,7 +136,10 @@ def main() -> int:
     logging.basicConfig(level=logging.WARNING)
     started = time.monotonic()
     record(arguments.cases, arguments.seed, arguments.out)
-    print(f"{arguments.cases} cases of preemption in {time.monotonic() - started:.0f} s", flush=True)
+    print(
+        f"{arguments.cases} cases of preemption and those with volumes in {time.monotonic() - started:.0f} s",
+        flush=True,
+    )
     return 0
 
 

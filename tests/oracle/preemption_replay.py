@@ -66,15 +66,29 @@ class Replay:
                 continue
             if pod.pod.status.nominated_node_name:
                 self._nominator.add(pod, pod.pod.status.nominated_node_name)
+            yield pod.key, [*self._decide(pod, decided)]
+            self._documents[pod.key] = document
+            self._follow(pod, decided)
+
+    def _decide(self, pod: PodInfo, decided: PreemptionDecision) -> Iterator[str]:
+        try:
             everywhere = ours = self._cycle.schedule(pod, self._configured, explain=True)
             if decided.wanted < decided.potential:
                 everywhere = self._cycle.schedule(pod, self._unlimited)
-            yield pod.key, [*differences(decided, ours, everywhere)]
-            self._follow(pod, decided)
+        except Exception as error:  # noqa: BLE001 - the loop turns whatever a plugin raises into a message
+            yield from _differ("the cycle fails", decided.message if decided.error else None, str(error))
+            return
+        yield from _differ("the cycle fails", decided.error, False)
+        yield from differences(decided, ours, everywhere)
 
     def _follow(self, pod: PodInfo, decided: PreemptionDecision) -> None:
         self._nominator.delete(pod.uid)
         if decided.node is not None:
+            document = deepcopy(self._documents[pod.key])
+            document["spec"]["nodeName"] = decided.node
+            self._documents[pod.key] = document
+            for plugin in self._configured.reserves:
+                plugin.reserve({}, pod, decided.node)
             self._cache.assume_pod(pod, decided.node)
         elif decided.nominated is not None:
             for victim in decided.candidates[decided.nominated]:

@@ -1,11 +1,12 @@
 """Full clusters with pods of many priorities, and pods that want in."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from tests.oracle.case import Object, Scene
 from tests.oracle.configurations import GPU, SCHEDULER
 from tests.oracle.dice import Dice
-from tests.oracle.families import parts
+from tests.oracle.families import parts, volumes
 from tests.oracle.families.selectors import label_selector
 
 NOMINATED = "nominatedNodeName"
@@ -45,12 +46,37 @@ CONFIGURATIONS: dict[str, Object] = {
 _TURNS = ("all-nodes", "few-nodes", "all-nodes", "defaults", "all-nodes", "a-third")
 
 
-def scene_of(seed: int, index: int) -> tuple[str, Scene]:
-    """The configuration's name and the scene of one case; the same arguments give the same scene."""
-    dice = Dice(f"preemption/{seed}/{index}")
-    scene = _generate(dice, index)
+def scenes_of(seed: int, count: int) -> Iterator[tuple[str, str, Scene]]:
+    """The names, configurations and scenes of so many cases, and of a sixth as many in which volumes are in the way.
+
+    The same arguments give the same scenes.
+    """
+    for index in range(count):
+        scene = _generate(Dice(f"preemption/{seed}/{index}"), index)
+        yield f"preemption-{seed}-{index:03}", _TURNS[index % len(_TURNS)], _with_namespaces(scene)
+    for index in range(count // 6):
+        scene = _generate_storage(Dice(f"preemption-storage/{seed}/{index}"))
+        yield f"preemption-storage-{seed}-{index:03}", _TURNS[index % len(_TURNS)], _with_namespaces(scene)
+
+
+def _with_namespaces(scene: Scene) -> Scene:
     scene.objects = [*parts.namespaces(), *scene.objects]
-    return _TURNS[index % len(_TURNS)], scene
+    return scene
+
+
+def _generate_storage(dice: Dice) -> Scene:
+    """Few volumes a node, claims for one pod at a time and disks for one pod, with preemptors that want them."""
+    scene = volumes.generate_limits(dice)
+    priorities = dice.some(_PRIORITIES, 2, 4)
+    starts = dice.sample(range(100_000), len(scene.placed))
+    for each, start in zip(scene.placed, starts, strict=True):
+        each["spec"]["priority"] = dice.choice(priorities)
+        each["status"] = {"phase": "Running", "startTime": _time(start)}
+    _one_pod_each(scene)
+    for each in scene.incoming:
+        each["spec"]["priority"] = dice.choice((3, 50, 2000, 2000))
+    scene.objects += [_budget(dice, index, scene.placed) for index in range(dice.choice((0, 1, 2)))]
+    return scene
 
 
 def _generate(dice: Dice, case: int) -> Scene:
@@ -72,6 +98,25 @@ def _generate(dice: Dice, case: int) -> Scene:
     incoming = [_nominated(dice, f"w{case}-{index}", cluster, rules) for index in range(dice.choice((0, 0, 0, 1, 3)))]
     incoming += [_preemptor(dice, f"p{case}-{index}", cluster, rules) for index in range(dice.choice((1, 2, 2)))]
     return Scene(budgets, cluster, placed, incoming)
+
+
+def _one_pod_each(scene: Scene) -> None:
+    """Leaves claims that one pod may use at a time to the first placed one: no scheduler would have placed another."""
+    single = {
+        (each["metadata"]["namespace"], each["metadata"]["name"])
+        for each in scene.objects
+        if each["kind"] == "PersistentVolumeClaim" and each["spec"]["accessModes"] == ["ReadWriteOncePod"]
+    }
+    taken: set[tuple[str, str | None]] = set()
+    for pod in scene.placed:
+        kept = []
+        for volume in pod["spec"].get("volumes", []):
+            claim = (pod["metadata"]["namespace"], volume.get("persistentVolumeClaim", {}).get("claimName"))
+            if claim not in taken:
+                kept.append(volume)
+            taken |= {claim} & single
+        if "volumes" in pod["spec"]:
+            pod["spec"]["volumes"] = kept
 
 
 def _fill(dice: Dice, cluster: list[Object], rules: set[str], priorities: list[int]) -> list[Object]:

@@ -45,7 +45,7 @@ def test_enough_is_recorded_of_everything_that_preemption_looks_at():
     assert all(text in messages for text in _TEXTS)
 
 
-_FIELDS = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints")
+_FIELDS = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes")
 _TEXTS = (
     "No preemption victims found for incoming pod",
     "Preemption is not helpful for scheduling",
