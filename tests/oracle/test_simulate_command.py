@@ -10,7 +10,7 @@ from tests.oracle.replay import differences
 from bayplan.api.kinds import RESOURCES
 from bayplan.cli import main
 
-_A_FAMILY = 3
+_A_FAMILY = 8
 _API_VERSIONS = {resource.kind: resource.api_version for resource in RESOURCES}
 
 
