@@ -73,8 +73,13 @@ def _generate_storage(dice: Dice) -> Scene:
         each["spec"]["priority"] = dice.choice(priorities)
         each["status"] = {"phase": "Running", "startTime": _time(start)}
     _one_pod_each(scene)
+    for csi_node in (each for each in scene.objects if each["kind"] == "CSINode"):
+        for driver in csi_node["spec"]["drivers"]:
+            driver["allocatable"] = {"count": 1}
     for each in scene.incoming:
         each["spec"]["priority"] = dice.choice((3, 50, 2000, 2000))
+        if scene.placed and dice.maybe(0.8):
+            each["spec"]["nodeSelector"] = {parts.HOSTNAME: dice.choice(scene.placed)["spec"]["nodeName"]}
     scene.objects += [_budget(dice, index, scene.placed) for index in range(dice.choice((0, 1, 2)))]
     return scene
 
