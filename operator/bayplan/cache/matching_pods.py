@@ -32,6 +32,10 @@ class MatchingPods:
         self.version = 0
         """Grows whenever `counts` answers differently than before."""
 
+    def weigh(self, pod: PodInfo) -> int:
+        """What `pod` counts, were it on a row."""
+        return self._predicate(pod)
+
     def counts(self) -> NDArray[np.int64]:
         """The sum of `predicate(pod)` over each row's pods, `(capacity,) int64`; valid until the table changes next.
 

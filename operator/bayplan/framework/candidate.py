@@ -58,13 +58,13 @@ class Candidate:
     @property
     def priority_sum(self) -> int:
         """Sum over the victims of their priority plus 2^31."""
-        return sum(victim.priority for victim in self.victims) + _PRIORITY_OFFSET * len(self.victims)
+        return sum([victim.priority for victim in self.victims]) + _PRIORITY_OFFSET * len(self.victims)
 
     @property
     def latest_start(self) -> float:
         """Start of the longest running of the victims of the highest priority, in seconds since the epoch, or inf."""
-        highest = max(victim.priority for victim in self.victims)
-        return min(start_time(victim) for victim in self.victims if victim.priority == highest)
+        highest = max([victim.priority for victim in self.victims])
+        return min([start_time(victim) for victim in self.victims if victim.priority == highest])
 
     @property
     def price(self) -> tuple[int, int, int, int]:
@@ -78,8 +78,10 @@ def choose(candidates: Sequence[Candidate]) -> Candidate:
     Raises:
         ValueError: there is none.
     """
-    best = min(candidate.price for candidate in candidates)
-    return max((each for each in candidates if each.price == best), key=lambda each: each.latest_start)
+    prices = [candidate.price for candidate in candidates]
+    best = min(prices)
+    equal = [each for each, price in zip(candidates, prices, strict=True) if price == best]
+    return equal[0] if len(equal) == 1 else max(equal, key=lambda each: each.latest_start)
 
 
 def deciding_criterion(chosen: Candidate, other: Candidate) -> str:

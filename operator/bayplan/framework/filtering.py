@@ -228,11 +228,11 @@ class Filtering:
         skipped: set[str] = set()
         for plugin in self._framework.pre_filters:
             kept = None if anew else self._pre_filtered.get(plugin.name)
-            if pre_reads(plugin) is Reads.CLUSTER:
+            if kept is None or (not kept.lasting and pre_reads(plugin) is Reads.CLUSTER):
+                kept = plugin.pre_filter(self._state, pod, self._nodes)
+            result = self._pre_filtered[plugin.name] = kept
+            if not result.lasting and pre_reads(plugin) is Reads.CLUSTER:
                 self._asked_again.append(plugin)
-                kept = None
-            result = kept or plugin.pre_filter(self._state, pod, self._nodes)
-            self._pre_filtered[plugin.name] = result
             status = result.status
             if status.code is Code.SKIP:
                 skipped.add(plugin.name)

@@ -9,7 +9,7 @@ nothing kept between calls but what derives from the node table.
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.candidate import Candidate
 from bayplan.framework.effects import Effect
 from bayplan.framework.nominated_table import NominatedTable
-from bayplan.framework.status import Codes, Reason, Status
+from bayplan.framework.status import SKIP, Codes, Reason, Status
 from bayplan.queue.cluster_event import EventRegistration
 
 Scores = NDArray[np.int64]
@@ -109,10 +109,18 @@ class QueueSortPlugin(Plugin, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PreFilterResult:
-    """The outcome of a PreFilter; `node_names` narrows the search to those nodes when not None."""
+    """The outcome of a PreFilter; `node_names` narrows the search to those nodes when not None.
+
+    `lasting` says that it holds for all pods of this signature whatever happens, so that nobody need ask again.
+    """
 
     status: Status
     node_names: frozenset[str] | None = None
+    lasting: bool = False
+
+
+NOT_CONCERNED: Final = PreFilterResult(SKIP, lasting=True)
+"""What a PreFilter says of pods that its filter never has anything to say about."""
 
 
 @runtime_checkable
@@ -135,6 +143,10 @@ class FilterPlugin(Plugin, Protocol):
     A filter that reads USAGE must reject no row less for having more pods. If of a row's usage it reads nothing but
     `requested` and `pod_count`, it may say so by a class attribute `reads_pods = False`: preemption is then tried out
     on columns, for many nodes at once.
+
+    One that reads the cluster may have a `filter_beside(state, pod, nodes, beside)` that answers a code per row of a
+    `nominated_table.Beside`, right after `filter` with the same state; without it nominated pods are tried one node at
+    a time.
     """
 
     reads: ClassVar[Reads]

@@ -1,5 +1,7 @@
 """Filters asked twice: a node must fit with the pods that are nominated to it, and without them."""
 
+from typing import Protocol, cast
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,18 +11,26 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import RowFollower
 from bayplan.framework.filtering import Filtering
 from bayplan.framework.interface import CycleState, FilterPlugin, Reads, Rejections
-from bayplan.framework.nominated_table import NominatedTable, Nominations
+from bayplan.framework.nominated_table import Beside, NominatedTable, Nominations
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Codes
 from bayplan.framework.trial import Trial
+
+
+class FilterBeside(Protocol):
+    """A filter that reads the cluster and can tell what pods besides those on a row would change for that row."""
+
+    def filter_beside(self, state: CycleState, pod: PodInfo, nodes: NodeTable, beside: Beside) -> Codes:
+        """A code per row of `beside`, `(rows,) int8`."""
+        ...
 
 
 class NominatedFiltering(Filtering):
     """As Filtering, for pods that see nominations; a node's verdict is the first of both rounds that rejects it.
 
     Upstream (framework/runtime/framework.go RunFilterPluginsWithNominatedPods) adds to a node only the pods nominated
-    to that node. For filters that look at their own row alone all nodes can have theirs added at once; if some filter
-    reads the cluster, nodes are asked one at a time.
+    to that node. For filters that look at their own row alone all nodes can have theirs added at once, and filters
+    that read the cluster may know how to answer as if; if one does not, nodes are asked one at a time.
     """
 
     def __init__(
@@ -82,7 +92,8 @@ class NominatedFiltering(Filtering):
         if index < len(self._filters):
             return super().reasons_of(pod, index, rows)
         plugin = self.filter_at(index)
-        alone = np.full(len(rows), self._one_at_a_time(), dtype=np.bool_)
+        one_by_one = self._one_at_a_time() or plugin.reads is Reads.CLUSTER
+        alone = np.full(len(rows), one_by_one, dtype=np.bool_)
         if self._own_row is not None:
             alone |= rows == self._own_row
         found: dict[str, NDArray[np.bool_]] = {}
@@ -90,10 +101,9 @@ class NominatedFiltering(Filtering):
         if len(together):
             for reason in plugin.reasons(self._beside_state, pod, self._seen.table, rows[together]):
                 found.setdefault(reason.text, np.zeros(len(rows), dtype=np.bool_))[together] |= reason.holds
-        one_by_one = np.flatnonzero(alone).tolist()
-        if one_by_one:
+        if alone.any():
             trial = self._trial(pod)
-            for at in one_by_one:
+            for at in np.flatnonzero(alone).tolist():
                 row = int(rows[at])
                 trial.table.place(self._seen.others(row, pod), row)
                 trial.codes(row)
@@ -123,17 +133,19 @@ class NominatedFiltering(Filtering):
         self._fresh = True
 
     def _one_at_a_time(self) -> bool:
-        return any(plugin.reads is Reads.CLUSTER for plugin in self._filters)
+        return any(not hasattr(plugin, "filter_beside") for _, plugin in self._by_reads[Reads.CLUSTER])
 
     def _ask_together(self, pod: PodInfo) -> None:
         """Ask about rows whose nominated pods or whose usage changed, all with their nominated pods added."""
         change = self._beside_rows.follow()
-        nominated = self._seen.rows()
+        beside = self._seen.beside()
+        nominated = beside.rows
         if self._fresh or change.everything:
             self._forget(np.flatnonzero(self._blocked))
             rows = nominated
             self._beside_state = {}
-            for pre_filter in self._pre_filters_of(self._filters):
+            reading_usage = [plugin for _, plugin in self._by_reads[Reads.USAGE]]
+            for pre_filter in self._pre_filters_of(reading_usage):
                 pre_filter.pre_filter(self._beside_state, pod, self._seen.table)
             self._fresh = False
         else:
@@ -141,21 +153,28 @@ class NominatedFiltering(Filtering):
             if self._own_row is not None:
                 changed = np.union1d(changed, [self._own_row])
             self._forget(changed)
-            rows = changed[np.isin(changed, nominated)]
+            exists, pods = self._nodes.exists, self._seen.pods
+            rows = np.array([row for row in changed.tolist() if row in pods and exists[row]], dtype=np.intp)
         self._own_row = None
-        if not len(rows):
-            return
-        self._diagnosis = None
-        for index, plugin in enumerate(self._filters):
-            if not _is_same_twice(plugin):
+        if len(rows):
+            self._diagnosis = None
+            for index, plugin in self._by_reads[Reads.USAGE]:
                 self._beside[index, rows] = plugin.filter(self._beside_state, pod, self._seen.table, rows)
-        self._blocked[rows] = self._beside[:, rows].any(axis=0)
+        reading_all = self._by_reads[Reads.CLUSTER]
+        if reading_all and len(nominated):
+            rows = nominated
+            for index, plugin in reading_all:
+                # Not asserted: a protocol takes long to check.
+                asked = cast("FilterBeside", plugin)
+                self._beside[index, rows] = asked.filter_beside(self._state, pod, self._nodes, beside)
+        if len(rows):
+            self._blocked[rows] = self._beside[:, rows].any(axis=0)
 
     def _ask_alone(self, pod: PodInfo) -> None:
         """Ask about every row with nominated pods, one at a time with its own added."""
         self._own_row = None
         self._forget(np.flatnonzero(self._blocked))
-        rows = self._seen.rows()
+        rows = self._seen.beside().rows
         if not len(rows):
             return
         trial = self._trial(pod)

@@ -1,6 +1,8 @@
 """The node table as it will be once nominated pods have arrived: their room is taken for everybody they outrank."""
 
 from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -13,6 +15,14 @@ from bayplan.cache.shadow_table import ShadowTable
 from bayplan.queue.nominator import Nominator
 
 _KEPT_TABLES: Final = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Beside:
+    """Pods that are to be counted besides those on each row, and in no other row's answer: `added[i]` on `rows[i]`."""
+
+    rows: Rows
+    added: Sequence[Sequence[PodInfo]]
 
 
 class NominatedTable:
@@ -28,6 +38,9 @@ class NominatedTable:
         self._nominator = nominator
         self._priority = priority
         self._position = -1
+        self._added: dict[int, tuple[PodInfo, ...]] = {}
+        self._beside: Beside | None = None
+        self._nodes_at = -1
 
     def follow(self) -> None:
         """Bring the table up to date with nodes, pods and nominations."""
@@ -40,6 +53,8 @@ class NominatedTable:
         if rows is None or changed is None:
             self.table.restore(np.fromiter(self.pods, dtype=np.intp, count=len(self.pods)))
             self.pods.clear()
+            self._added.clear()
+            self._beside = None
             for name in self._nominator.nodes():
                 self._nominate(self.table.row(name))
             return
@@ -51,10 +66,21 @@ class NominatedTable:
         for row in stale.tolist():
             self._nominate(row)
 
-    def rows(self) -> Rows:
-        """The rows of existing nodes with nominated pods, ascending."""
-        exists = self.table.exists
-        return np.array(sorted(row for row in self.pods if exists[row]), dtype=np.intp)
+    def beside(self) -> Beside:
+        """The rows of existing nodes with nominated pods, ascending; the very same object until anything is another."""
+        nodes_at = self.table.objects_changed.position
+        if self._beside is None or self._nodes_at != nodes_at:
+            self._nodes_at = nodes_at
+            exists = self.table.exists
+            rows = sorted(row for row in self.pods if exists[row])
+            self._beside = Beside(np.array(rows, dtype=np.intp), [self._added[row] for row in rows])
+        return self._beside
+
+    def row_of(self, pod: PodInfo) -> int | None:
+        """The row that `pod` itself is added to, if it is."""
+        name = self._nominator.nominated_node(pod.uid)
+        row = None if name is None else self.table.row(name)
+        return row if row is not None and any(each.uid == pod.uid for each in self.pods.get(row, ())) else None
 
     def others(self, row: int, pod: PodInfo) -> list[PodInfo]:
         """The pods nominated to a row besides `pod` itself."""
@@ -69,11 +95,16 @@ class NominatedTable:
             for pod in self._nominator.nominated_pods_for_node(self.table.names[row])
             if pod.priority >= self._priority and _is_countable(pod)
         ]
+        # Those who have arrived meanwhile are counted already.
+        added = tuple(pod for pod in pods if pod.uid not in self.table.pods[row])
+        if self._added.get(row, ()) != added or (row in self.pods) != bool(pods):
+            self._beside = None
         if pods:
-            self.pods[row] = pods
+            self.pods[row], self._added[row] = pods, added
             self.table.place(pods, row)
         else:
             self.pods.pop(row, None)
+            self._added.pop(row, None)
 
 
 class Nominations:

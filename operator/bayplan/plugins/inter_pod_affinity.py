@@ -5,6 +5,7 @@ from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayplan.api.workload_objects import Namespace
 from bayplan.cache.affinity_terms import NO_TERMS
@@ -16,6 +17,7 @@ from bayplan.cache.placed_terms import TermKind
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import InterPodAffinityArgs
 from bayplan.framework.interface import CycleState, Normalize, PreFilterResult, Reads, Scores
+from bayplan.framework.nominated_table import Beside
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
 from bayplan.plugins.inter_pod_affinity_events import EVENTS
 from bayplan.plugins.inter_pod_affinity_filter import RequiredTerms
@@ -85,14 +87,15 @@ class InterPodAffinity:
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
         required = self._required(state, pod, nodes)
-        codes = np.zeros(len(rows), dtype=np.int8)
-        fails = required.too_near(pod, rows)
-        if fails is not None:
-            codes[fails] = Code.UNSCHEDULABLE
-        fails = required.affinity_fails(pod, rows)
-        if fails is not None:
-            codes[fails] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-        return codes
+        return _codes(len(rows), required.too_near(pod, rows), required.affinity_fails(pod, rows))
+
+    def filter_beside(self, state: CycleState, pod: PodInfo, nodes: NodeTable, beside: Beside) -> Codes:
+        required = self._required(state, pod, nodes)
+        near, more = required.added_near(pod, beside), required.added_matches(beside)
+        already_near = required.too_near(pod, beside.rows)
+        if already_near is not None:
+            near = near | already_near
+        return _codes(len(beside.rows), near, required.affinity_fails(pod, beside.rows, more))
 
     def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
         required = self._required(state, pod, nodes)
@@ -157,3 +160,12 @@ class InterPodAffinity:
         if scored is None or scored.nodes is not nodes:
             scored = state[_SCORED] = PreferredTerms(self._surroundings(nodes), pod, self._hard_weight)
         return scored.amounts(pod)
+
+
+def _codes(rows: int, too_near: NDArray[np.bool_] | None, too_far: NDArray[np.bool_] | None) -> Codes:
+    codes = np.zeros(rows, dtype=np.int8)
+    if too_near is not None:
+        codes[too_near] = Code.UNSCHEDULABLE
+    if too_far is not None:
+        codes[too_far] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    return codes

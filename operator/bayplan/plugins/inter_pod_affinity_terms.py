@@ -1,6 +1,6 @@
 """What both halves of InterPodAffinity count: pods near which the pod's terms, or the terms of pods, hold."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +88,13 @@ class OwnTerms:
         """Whether all terms match `pod`; only for terms that count together."""
         self._resolve()
         return bool(self._matches_all(pod))
+
+    def keys_matching(self, pod: PodInfo) -> Iterator[str]:
+        """The topology keys of the terms that match `pod`."""
+        self._resolve()
+        for (term, _), names in zip(self._terms, self._namespaces, strict=True):
+            if _matches(term, names, pod):
+                yield term.topology_key
 
     def _resolve(self) -> None:
         """Look up the namespaces that terms select by label."""

@@ -15,8 +15,8 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.interface import CycleState, PreFilterResult, Reads
-from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason
+from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult, Reads
+from bayplan.framework.status import SUCCESS, Code, Codes, Reason
 from bayplan.plugins.node_volume_counts import AttachedVolumes
 from bayplan.plugins.volume_claims import has_claims, names_claim
 from bayplan.plugins.volume_csi_nodes import NO_LIMIT, CSINodeColumns, limits_of
@@ -53,7 +53,7 @@ class NodeVolumeLimits:
         return _has_counted_volumes(pod)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
-        return PreFilterResult(SUCCESS if _has_counted_volumes(pod) else SKIP)
+        return PreFilterResult(SUCCESS) if _has_counted_volumes(pod) else NOT_CONCERNED
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
         try:

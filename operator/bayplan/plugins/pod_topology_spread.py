@@ -16,6 +16,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.shadow_table import ShadowTable
 from bayplan.config.types import PodTopologySpreadArgs, PodTopologySpreadDefaulting
 from bayplan.framework.interface import CycleState, Normalize, PreFilterResult, Reads, Scores
+from bayplan.framework.nominated_table import Beside
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
 from bayplan.plugins.pod_topology_spread_constraints import (
     SCHEDULE_ANYWAY,
@@ -96,6 +97,9 @@ class PodTopologySpread:
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
         return self._hard_spread(state, pod, nodes).codes(rows)
+
+    def filter_beside(self, state: CycleState, pod: PodInfo, nodes: NodeTable, beside: Beside) -> Codes:
+        return self._hard_spread(state, pod, nodes).codes_beside(beside)
 
     def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
         return self._hard_spread(state, pod, nodes).reasons(rows)

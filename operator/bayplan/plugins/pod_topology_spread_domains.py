@@ -13,10 +13,14 @@ from bayplan.cache.node_index import LabelColumn, NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import ObjectFollower
+from bayplan.framework.nominated_table import Beside
 from bayplan.plugins.node_selection import NodeSelection, matches_labels
 from bayplan.plugins.pod_topology_spread_constraints import PodSelector, SpreadConstraint
 
 _HARD_EFFECTS = ("NoSchedule", "NoExecute")
+
+_MANY = 2**62
+"""More pods than there are."""
 
 CountPods = Callable[[PodSelector], MatchingPods | None]
 """Counts what a selector selects in the pod's namespace; None for selectors that count nothing."""
@@ -26,15 +30,18 @@ class Domains:
     """One constraint's domains: a node's domain is the value of its topology key, and no value is as good as "".
 
     `labelled` are the rows that have the key, `ids` each row's domain, `places` likewise but `limit` without the key,
-    `(capacity,)` all. `counted_rows` are the rows
+    `(capacity,)` all. `counted` says of each row whether its pods count; `counted_rows` are the rows
     whose pods count, `counted_ids` their domains, `(counted,)` both; `known` are the domains that occur among them.
     """
 
     __slots__ = (
+        "_added",
+        "_beside",
         "_counting",
         "_seen_at",
         "_summed_at",
         "_totals",
+        "counted",
         "counted_ids",
         "counted_rows",
         "ids",
@@ -51,12 +58,15 @@ class Domains:
         self.ids[~self.labelled] = column.id_of("") or 0
         self.limit = len(column.values)
         self.places = np.where(self.labelled, self.ids, self.limit)
+        self.counted = counted
         self.counted_rows: Rows = np.flatnonzero(counted)
         self.counted_ids = self.ids[self.counted_rows]
         self.known: NDArray[np.intp] = np.flatnonzero(np.bincount(self.counted_ids, minlength=1))
         self._counting = counting
         self._totals: NDArray[np.int64] = np.zeros(self.limit, dtype=np.int64)
         self._summed_at = self._seen_at = -1
+        self._beside: Beside | None = None
+        self._added: NDArray[np.int64] = self._totals
 
     def moved(self) -> bool:
         """Whether pods came or went since the last call."""
@@ -77,6 +87,31 @@ class Domains:
             summed = np.bincount(self.counted_ids, weights=counts[self.counted_rows], minlength=self.limit)
             self._totals = summed.astype(np.int64)
         return self._totals
+
+    def totals_beside(self, beside: Beside) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """For each row of `beside`, were its pods on it: the pods in its domain and in the emptiest domain of all.
+
+        Both are `(rows,) int64`; without domains the second is not to be used.
+        """
+        ids, totals = self.ids[beside.rows], self.totals()
+        here = totals[ids]
+        fewest = totals[self.known]
+        least = np.full(len(ids), fewest.min() if len(fewest) else 0)
+        if self._counting is None:
+            return here, least
+        if self._beside is not beside:
+            weigh = self._counting.weigh
+            self._beside = beside
+            self._added = np.array([sum(map(weigh, pods)) for pods in beside.added], dtype=np.int64)
+            self._added[~self.counted[beside.rows]] = 0
+        here = here + self._added
+        grown = self._added != 0
+        if grown.any():
+            at = int(fewest.argmin())
+            others = np.delete(fewest, at)
+            rest = np.where(ids == self.known[at], others.min() if len(others) else _MANY, fewest[at])
+            least[grown] = np.minimum(rest, here)[grown]
+        return here, least
 
     def pods_on(self, rows: Rows) -> NDArray[np.int64]:
         """Matching pods on each row itself, `(rows,) int64`."""

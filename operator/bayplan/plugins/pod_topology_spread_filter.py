@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
+from bayplan.framework.nominated_table import Beside
 from bayplan.framework.status import Code, Codes, Reason
 from bayplan.plugins.pod_topology_spread_constraints import SpreadConstraint
 from bayplan.plugins.pod_topology_spread_domains import Domains, SpreadDomains
@@ -33,6 +34,18 @@ class HardSpread:
             self._codes = self._decide()
         return self._codes[rows]
 
+    def codes_beside(self, beside: Beside) -> Codes:
+        """A code per row of `beside`, if its pods were on it; `(rows,) int8`."""
+        self._domains.catch_up()
+        codes: Codes = np.zeros(len(beside.rows), dtype=np.int8)
+        for constraint, domains in reversed(list(zip(self._constraints, self._domains.domains, strict=False))):
+            here, least = domains.totals_beside(beside)
+            fewest = _fewest_anyway(constraint, domains)
+            skew = here + constraint.self_match - (least if fewest is None else fewest)
+            codes[skew > constraint.max_skew] = Code.UNSCHEDULABLE
+            codes[~domains.labelled[beside.rows]] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        return codes
+
     def reasons(self, rows: Rows) -> Sequence[Reason]:
         """Why rows are rejected."""
         codes = self.codes(rows)
@@ -55,7 +68,14 @@ class HardSpread:
 def _too_full(constraint: SpreadConstraint, domains: Domains) -> NDArray[np.bool_]:
     """Which domains may not take the pod, `(domains,) bool`."""
     totals = domains.totals()
-    fewest = int(totals[domains.known].min()) if len(domains.known) else _NO_DOMAINS
-    if len(domains.known) < constraint.min_domains:
-        fewest = 0
+    fewest = _fewest_anyway(constraint, domains)
+    if fewest is None:
+        fewest = int(totals[domains.known].min())
     return totals + (constraint.self_match - fewest) > constraint.max_skew
+
+
+def _fewest_anyway(constraint: SpreadConstraint, domains: Domains) -> int | None:
+    """What the emptiest domain is taken to hold whatever it holds; None where it is what it holds."""
+    if len(domains.known) < constraint.min_domains:
+        return 0
+    return None if len(domains.known) else _NO_DOMAINS

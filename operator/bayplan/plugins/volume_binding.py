@@ -13,7 +13,7 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import VolumeBindingArgs
 from bayplan.framework.effects import Effect
-from bayplan.framework.interface import CycleState, Normalize, PreFilterResult, Reads, Scores
+from bayplan.framework.interface import NOT_CONCERNED, CycleState, Normalize, PreFilterResult, Reads, Scores
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
 from bayplan.plugins.volume_assumptions import AssumedVolumes
 from bayplan.plugins.volume_claims import (
@@ -47,6 +47,7 @@ class VolumeBinding:
     name: ClassVar[str] = "VolumeBinding"
     # What a pod's claims need is found out in every cycle, so that pods share what other plugins say.
     reads: ClassVar[Reads] = Reads.CLUSTER
+    reads_feasible: ClassVar[bool] = False
     normalize: ClassVar[Normalize] = Normalize.NONE
 
     def __init__(
@@ -69,7 +70,7 @@ class VolumeBinding:
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         if not has_claims(pod):
-            return PreFilterResult(SKIP)
+            return NOT_CONCERNED
         problem = self._claim_problem(pod)
         if not problem:
             claims = self._claims_of(pod)

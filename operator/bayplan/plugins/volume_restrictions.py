@@ -11,7 +11,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.interface import CycleState, PreFilterResult, Reads
+from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult, Reads
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
 from bayplan.plugins.volume_claims import claim_not_found, named_claims, names_claim
 from bayplan.plugins.volumes_in_use import VolumesInUse, is_disk, text_of
@@ -57,7 +57,7 @@ class VolumeRestrictions:
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         if not pod.pod.spec.volumes:
-            return PreFilterResult(SKIP)
+            return NOT_CONCERNED
         exclusive: set[str] = set()
         for name in named_claims(pod.pod):
             claim = self._claims.get(f"{pod.namespace}/{name}")

@@ -12,7 +12,7 @@ from bayplan.cache.listers import Listers
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.interface import CycleState, PreFilterResult, Reads
+from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult, Reads
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
 from bayplan.plugins.volume_claims import (
     WAIT_FOR_FIRST_CONSUMER,
@@ -70,7 +70,7 @@ class VolumeZone:
         if isinstance(topologies, str):
             return PreFilterResult(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (topologies,)))
         if not topologies:
-            return PreFilterResult(SKIP)
+            return PreFilterResult(SKIP) if named_claims(pod.pod) else NOT_CONCERNED
         state[self.name] = topologies
         return PreFilterResult(SUCCESS)
 

@@ -159,7 +159,9 @@ def _can_be_columns(
     if seen is not None:
         no_sums |= {*seen.table.clamped_rows()}
         # A pod that waits for room on this very node is in the table already and must not be counted twice.
-        no_sums |= {row for row, pods in seen.pods.items() if any(each.uid == pod.uid for each in pods)}
+        own_row = seen.row_of(pod)
+        if own_row is not None:
+            no_sums.add(own_row)
     return ~np.isin(rows, list(no_sums)) if no_sums else np.ones(len(rows), dtype=np.bool_)
 
 
