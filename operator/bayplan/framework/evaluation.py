@@ -179,7 +179,8 @@ class Evaluation:
                 same += constant
         total = np.full(len(rows), same, dtype=np.int64)
         for entry in varying:
-            total += entry.weight * entry.normalised(self._state, pod, self._nodes, rows, entry.peak)
+            scores = entry.normalised(self._state, pod, self._nodes, rows, entry.peak)
+            total += scores if entry.weight == 1 else entry.weight * scores
         return total
 
 

@@ -90,8 +90,12 @@ class SchedulingCycle:
         Among nodes with the same best total the one first in the table wins, which for equal nodes is the one that
         was added first.
         """
-        with self._forgetting(pod, framework):
+        # As `_forgetting`, which takes a while to enter, for the one call that is made for every pod.
+        try:
             return self._schedule(pod, framework, explain=explain, with_scores=with_scores)
+        except Exception:
+            self._evaluations.forget(id(framework), framework.signature(pod))
+            raise
 
     def feasible_nodes(self, pod: PodInfo, framework: Framework) -> list[str]:
         """The nodes that pass the filters now, as many as percentageOfNodesToScore asks for.
