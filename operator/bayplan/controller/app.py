@@ -102,8 +102,7 @@ class App:
             assumed=lambda: [pod for pod in self.cache.assumed_pods() if self.queue.get(pod.uid) is None],
             ended=self._watches.assigned.on_delete,
         )
-        settled = WatchFilter(lambda uid: self.cache.node_of(uid) is not None)
-        access = Access(credentials.server, KopfSessions(credentials, settled).open)
+        access = Access(credentials.server, KopfSessions(credentials, WatchFilter(self.scheduler.is_settled)).open)
         self._operator = OperatorTask(
             lambda: build_registry(access, self._take),
             lambda: operator_settings(names),

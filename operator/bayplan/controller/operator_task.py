@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Collection, Coroutine, Generator, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
-from weakref import WeakSet
 
 import kopf
 from kopf._core.reactor.inventory import ResourceMemories, ResourceMemory  # What `memories` must be is not public.
@@ -96,7 +95,7 @@ class OperatorTask:
 
     async def _operate(self) -> None:
         # Not kopf's stop flag: what waits for it outlives an operator that fails, so the next would never start.
-        with _births_recorded() as born:
+        with _births_marked():
             tasks = await kopf.spawn_tasks(
                 registry=self._registry(),
                 settings=self._settings(),
@@ -106,7 +105,7 @@ class OperatorTask:
                 memories=_NothingRemembered(),
             )
             self._keep_signals()
-            await kopf.run_tasks(tasks, ignored=_AllBut(born))
+            await kopf.run_tasks(tasks, ignored=_AllOthers())
 
 
 class _NothingRemembered(ResourceMemories):
@@ -128,14 +127,15 @@ class _NothingRemembered(ResourceMemories):
         return await super().recall(raw_body, memobase=memobase, noticed_by_listing=noticed_by_listing, ephemeral=True)
 
 
-class _AllBut(Collection["asyncio.Task[Any]"]):
-    """Every task except some, as kopf is told what to leave alone; only membership means anything."""
+class _KopfTask(asyncio.Task[Any]):
+    """A task that kopf spawned, itself or by another of its tasks."""
 
-    def __init__(self, tasks: Collection["asyncio.Task[Any]"]) -> None:
-        self._tasks = tasks
+
+class _AllOthers(Collection["asyncio.Task[Any]"]):
+    """Every task that is not kopf's, as kopf is told what to leave alone; only membership means anything."""
 
     def __contains__(self, task: object) -> bool:
-        return task not in self._tasks
+        return not isinstance(task, _KopfTask)
 
     def __iter__(self) -> Iterator["asyncio.Task[Any]"]:
         raise NotImplementedError
@@ -145,31 +145,28 @@ class _AllBut(Collection["asyncio.Task[Any]"]):
 
 
 @contextmanager
-def _births_recorded() -> Iterator[Collection["asyncio.Task[Any]"]]:
-    """The tasks spawned, directly or by one another, from inside the block, however long they live.
+def _births_marked() -> Iterator[None]:
+    """Make tasks spawned, directly or by one another, from inside the block a _KopfTask.
 
     A task inherits the context of its creator, so a context variable tells them from tasks born at the same time
     elsewhere on the loop.
     """
     loop = asyncio.get_running_loop()
-    born: WeakSet[asyncio.Task[Any]] = WeakSet()
 
     def factory(
         loop: asyncio.AbstractEventLoop,
         work: Work,
         **options: Any,  # noqa: ANN401  whatever this Python's create_task passes on
     ) -> asyncio.Task[Any]:
-        task = asyncio.Task(work, loop=loop, **options)
         context = options.get("context")
-        if _inside_kopf.get() if context is None else context.get(_inside_kopf, False):
-            born.add(task)
-        return task
+        inside = _inside_kopf.get() if context is None else context.get(_inside_kopf, False)
+        return (_KopfTask if inside else asyncio.Task)(work, loop=loop, **options)
 
     previous = loop.get_task_factory()
     loop.set_task_factory(factory)
     token = _inside_kopf.set(True)
     try:
-        yield born
+        yield
     finally:
         with suppress(ValueError):  # The block was left in another context.
             _inside_kopf.reset(token)

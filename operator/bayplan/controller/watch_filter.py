@@ -13,13 +13,8 @@ class _Metadata(msgspec.Struct):
     uid: str = ""
 
 
-class _Spec(msgspec.Struct):
-    node_name: str = msgspec.field(default="", name="nodeName")
-
-
 class _Object(msgspec.Struct):
     metadata: _Metadata
-    spec: _Spec
 
 
 class _Event(msgspec.Struct):
@@ -30,15 +25,16 @@ _decoder = msgspec.json.Decoder(_Event)
 
 
 class WatchFilter:
-    """An aiohttp client middleware that drops from a watch the departures of pods that are known to have a node.
+    """An aiohttp client middleware that drops from a watch the departures of pods that are settled.
 
     A pod that was bound leaves the selection of unscheduled pods, which is half of all that the watch says and no news:
-    the scheduler bound it, or saw it among the pods with nodes. `has_node` tells by UID. Everything else passes as it
-    is, in its order, bad lines included; a departure without `spec.nodeName` is a deletion and passes too.
+    the scheduler bound it, or saw it among the pods with nodes. The API server tells that as `DELETED` with the pod as
+    it was before, so nothing in it says why the pod left: `is_settled` tells by UID whether it matters. Everything else
+    passes as it is, in its order, bad lines included.
     """
 
-    def __init__(self, has_node: Callable[[str], bool]) -> None:
-        self._has_node = has_node
+    def __init__(self, is_settled: Callable[[str], bool]) -> None:
+        self._is_settled = is_settled
 
     async def __call__(
         self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
@@ -53,10 +49,10 @@ class WatchFilter:
         if not line.startswith(_DELETED):
             return True
         try:
-            pod = _decoder.decode(line).object
+            uid = _decoder.decode(line).object.metadata.uid
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return True
-        return not (pod.spec.node_name and self._has_node(pod.metadata.uid))
+        return not self._is_settled(uid)
 
 
 class _Filtered:
