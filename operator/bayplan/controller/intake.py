@@ -116,6 +116,8 @@ def operator_settings(scheduler_names: Collection[str]) -> kopf.OperatorSettings
     settings.persistence.progress_storage = NoProgress()
     settings.posting.enabled = False
     settings.scanning.disabled = True
+    # A pod mostly makes one event; kopf would keep a worker with two tasks waiting five seconds for the next.
+    settings.queueing.idle_timeout = 0.5
     settings.queueing.worker_limit = None
     settings.networking.error_backoffs = (0.5, 1, 2, 4, 8, 15)
     # kopf would SIGKILL the whole process; ending it is the run command's business.
