@@ -77,7 +77,7 @@ def _run(bench: _Bench, family: Family, size: Size, number: int) -> list[Result]
 
 def _table(rows: Sequence[tuple[Family, Size, list[Result]]]) -> str:
     heads = ["nodes", "family", "init", "pods", "scheduler", "pods/s", "last tenth", "CPU ms/pod", "peak MB"]
-    heads += ["bound", "evicted", "upstream asks"]
+    heads += ["s to all bound", "bound", "evicted", "upstream asks"]
     cells = [
         [
             str(size.nodes),
@@ -89,6 +89,7 @@ def _table(rows: Sequence[tuple[Family, Size, list[Result]]]) -> str:
             f"{result.slowest_tenth:.0f}",
             f"{result.cpu_ms_per_pod:.2f}",
             f"{result.peak_rss / _MB:.0f}",
+            f"{result.seconds_from_start:.1f}",
             str(result.bound),
             str(result.evicted),
             str(family.threshold or "-"),

@@ -27,6 +27,8 @@ _CLUSTER_SCOPED = ("persistentvolumes", "csinodes", "priorityclasses")
 class Result:
     """What a turn gave: seconds from the first bind to the last, and the scheduler's CPU from its start.
 
+    A scheduler may do much before its first bind, such as all preemptions: `seconds_from_start` counts that too.
+
     `bound` below `pods` means the limit passed; the rate then is of those bound. `slowest_tenth` is the rate of the
     last tenth of the binds, which tells a tail. `evicted` counts the pods that were there before and are not any more.
     """
@@ -38,6 +40,7 @@ class Result:
     cpu_ms_per_pod: float
     peak_rss: int
     slowest_tenth: float
+    seconds_from_start: float
     evicted: int = 0
 
     @property
@@ -79,6 +82,7 @@ def _remaining(plane: ControlPlane, pods: Objects) -> int:
 def _measure(plane: ControlPlane, contestant: Contestant, stage: Stage, pods: int, limit: float) -> Result:
     watch = BindWatch(plane.admin_kubeconfig, stage.namespace, stage.directory)
     try:
+        started = time.monotonic()
         process = contestant.start(stage)
         try:
             meter = CpuMeter(process)
@@ -93,6 +97,7 @@ def _measure(plane: ControlPlane, contestant: Contestant, stage: Stage, pods: in
                 meter.at(moments[-1]) / bound * 1000 if moments else 0.0,
                 process.peak_rss_bytes(),
                 (len(tail) - 1) / (tail[-1] - tail[0]) if len(tail) > 1 and tail[-1] > tail[0] else 0.0,
+                moments[-1] - started if moments else 0.0,
             )
         finally:
             process.stop(_STOP_SECONDS)
