@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.cache.change_log import ChangeLog
+from bayplan.cache.change_log import ChangeLog, KeyLog
 
 
 def rows_since(log, position):
@@ -46,3 +46,23 @@ def test_whatever_is_dropped_a_reader_is_told_all_or_to_start_over(rows, keep, d
     assert told is not None or len(rows) - place > keep
     if told is not None:
         assert told.tolist() == list(dict.fromkeys(rows[place:]))
+
+
+def test_a_reader_gets_each_key_that_changed_since_it_looked_once():
+    log = KeyLog()
+    log.append("a")
+    seen = log.position
+    assert log.since(seen) == []
+    for key in ("b", "a", "b"):
+        log.append(key)
+    assert log.since(seen) == ["b", "a"]
+    assert log.since(0) == ["a", "b"]
+
+
+def test_a_reader_of_keys_that_stayed_away_too_long_is_told_so():
+    log = KeyLog()
+    for number in range(10_000):
+        log.append(str(number))
+    assert log.position == 10_000
+    assert log.since(0) is None
+    assert log.since(9_998) == ["9998", "9999"]

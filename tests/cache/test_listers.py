@@ -41,3 +41,12 @@ def test_a_kind_is_wanted_once_somebody_asks_for_it():
     assert list(listers.wanted()) == []
     assert listers.of(Service) is listers.of(Service)
     assert list(listers.wanted()) == [Service]
+
+
+def test_a_lister_logs_what_came_and_went():
+    lister = Listers().of(Namespace)
+    lister.set(Namespace(metadata=ObjectMeta(name="prod")))
+    seen = lister.version
+    lister.delete("prod")
+    lister.delete("prod")
+    assert lister.changes.since(seen) == ["prod"]

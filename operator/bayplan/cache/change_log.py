@@ -1,4 +1,4 @@
-"""Which rows of the node table changed, and since when, so that nobody recomputes what stayed the same."""
+"""What changed in a collection, and since when, so that nobody reads again what stayed the same."""
 
 from typing import Generic, TypeVar
 
@@ -11,43 +11,12 @@ Rows = NDArray[np.intp]
 """Row numbers of the node table, each at most once, `(rows,) intp`."""
 
 
-class ChangeLog:
-    """An append-only list of changed rows that readers follow by position; old entries are dropped in bulk.
+class _Log(Generic[T]):
+    """An append-only list that readers follow by position; old entries are dropped in bulk.
 
-    A reader remembers `position` and asks `since(position)`: the distinct rows changed after it, or None when the
-    log no longer reaches back that far and the reader must start over.
+    A reader remembers `position` and asks `since(position)`, which is None when the log no longer reaches back that far
+    and the reader must start over. At least the last `keep` entries are there.
     """
-
-    __slots__ = ("_dropped", "_entries", "_keep")
-
-    def __init__(self, keep: int = 4096) -> None:
-        self._entries: list[int] = []
-        self._dropped = 0
-        self._keep = keep
-
-    @property
-    def position(self) -> int:
-        """Where the log ends now."""
-        return self._dropped + len(self._entries)
-
-    def append(self, row: int) -> None:
-        """Record that `row` changed."""
-        entries = self._entries
-        entries.append(row)
-        if len(entries) > 2 * self._keep:
-            del entries[: self._keep]
-            self._dropped += self._keep
-
-    def since(self, position: int) -> Rows | None:
-        """The distinct rows changed after `position`; None if that is not known any more."""
-        start = position - self._dropped
-        if start < 0:
-            return None
-        return np.array(list(dict.fromkeys(self._entries[start:])), dtype=np.intp)
-
-
-class EntryLog(Generic[T]):
-    """As ChangeLog, for entries that readers are told one by one and in order."""
 
     __slots__ = ("_dropped", "_entries", "_keep")
 
@@ -58,7 +27,7 @@ class EntryLog(Generic[T]):
 
     @property
     def position(self) -> int:
-        """Where the log ends now."""
+        """Where the log ends now; grows by one with every entry."""
         return self._dropped + len(self._entries)
 
     def append(self, entry: T) -> None:
@@ -69,7 +38,38 @@ class EntryLog(Generic[T]):
             del entries[: self._keep]
             self._dropped += self._keep
 
-    def since(self, position: int) -> list[T] | None:
-        """The entries after `position`; None if they are not known any more."""
+    def _since(self, position: int) -> list[T] | None:
         start = position - self._dropped
         return None if start < 0 else self._entries[start:]
+
+
+class EntryLog(_Log[T]):
+    """For readers that are told every entry."""
+
+    __slots__ = ()
+
+    def since(self, position: int) -> list[T] | None:
+        """The entries after `position`, in order; None if they are not known any more."""
+        return self._since(position)
+
+
+class KeyLog(_Log[str]):
+    """The keys of objects that came, changed or went."""
+
+    __slots__ = ()
+
+    def since(self, position: int) -> list[str] | None:
+        """The distinct keys changed after `position`, in order; None if that is not known any more."""
+        keys = self._since(position)
+        return None if keys is None else list(dict.fromkeys(keys))
+
+
+class ChangeLog(_Log[int]):
+    """The rows of the node table that changed."""
+
+    __slots__ = ()
+
+    def since(self, position: int) -> Rows | None:
+        """The distinct rows changed after `position`; None if that is not known any more."""
+        rows = self._since(position)
+        return None if rows is None else np.array(list(dict.fromkeys(rows)), dtype=np.intp)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
 from bayplan.api.objects import ObjectMeta
-from bayplan.cache.key_log import KeyLog
+from bayplan.cache.change_log import KeyLog
 
 
 class NamedObject(Protocol):

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim
-from bayplan.cache.key_log import KeyLog
+from bayplan.cache.change_log import KeyLog
 from bayplan.cache.listers import Lister, Listers, NamedObject, key_of
 from bayplan.plugins.volume_claims import VolumeError
 
