@@ -59,6 +59,7 @@ class Filtering:
         self.rejection: Status | None = None
         """Set when a PreFilter plugin rejected the pod as a whole; then no row is feasible."""
         self._spread = True
+        self._first: NDArray[np.intp] | None = None
         self._diagnosis: Diagnosis | None = None
 
     @property
@@ -72,14 +73,14 @@ class Filtering:
         everything = change.everything
         if everything or not self._say_the_same(pod):
             everything |= self._pre_filter(pod, anew=everything)
-            self._diagnosis = None
+            self._forget_verdicts()
         if everything:
             self._start_over()
             rows = node_rows = self._nodes.rows()
         else:
             rows, node_rows = change.usage, change.objects
             if len(rows):
-                self._diagnosis = None
+                self._forget_verdicts()
                 self._feasible[rows] = False
                 rows = rows[self._nodes.exists[rows]]
                 node_rows = node_rows[self._nodes.exists[node_rows]]
@@ -158,13 +159,24 @@ class Filtering:
             (reason.text, reason.holds) for reason in self._filters[index].reasons(self._state, pod, self._nodes, rows)
         ]
 
+    def _forget_verdicts(self) -> None:
+        """Why nodes were rejected may be another now."""
+        self._first = None
+        self._diagnosis = None
+
+    def _first_rejecting(self) -> NDArray[np.intp]:
+        """As `rejected_by` of all existing rows, worked out once until something changes."""
+        if self._first is None:
+            self._first = self.rejected_by(self._nodes.rows())
+        return self._first
+
     def rejections(self) -> Rejections:
         """The codes of all existing nodes, for PostFilter plugins."""
         rows = self._nodes.rows()
         if self.rejection is not None:
             codes = np.full(len(rows), self.rejection.code, dtype=np.int8)
             return Rejections(rows, codes, tuple(self._filters), self._pre_filters_of(self._filters))
-        first = self.rejected_by(rows)
+        first = self._first_rejecting()
         codes = np.zeros(len(rows), dtype=np.int8)
         rejected = first != _PASSED
         codes[rejected] = self._codes_at(first[rejected], rows[rejected])
@@ -185,12 +197,12 @@ class Filtering:
         rows = self._nodes.rows()
         reasons: dict[str, int] = {}
         plugins: set[str] = set()
+        first = self._first_rejecting()
         out = self.narrowed_out(rows)
         if out.any():
             reasons[self.narrowed_reason] = int(np.count_nonzero(out))
             plugins.update(self._narrowed_by)
-            rows = rows[~out]
-        first = self.rejected_by(rows)
+            rows, first = rows[~out], first[~out]
         for index in np.unique(first[first != _PASSED]).tolist():
             plugins.add(self.filter_at(index).name)
             for text, holds in self.reasons_of(pod, index, rows[first == index]):
@@ -288,7 +300,7 @@ class Filtering:
         reading_all = self._by_reads[Reads.CLUSTER]
         if reading_all:
             # Even where a code stays, its reason may be another.
-            self._diagnosis = None
+            self._forget_verdicts()
         if nodes_changed:
             reading_all = self._by_reads[Reads.NODES] + reading_all
         return self._ask_about_all(pod, reading_all, rows) if reading_all else rows
@@ -309,7 +321,7 @@ class Filtering:
             if len(different):
                 self._codes[index, different] = answer[differs]
                 self._spread = True
-                self._diagnosis = None
+                self._forget_verdicts()
                 few = len(different) + len(touched) < _FEW_ROWS
                 touched = np.union1d(touched, different) if few else existing
         return touched

@@ -157,7 +157,7 @@ class NominatedFiltering(Filtering):
             rows = np.array([row for row in changed.tolist() if row in pods and exists[row]], dtype=np.intp)
         self._own_row = None
         if len(rows):
-            self._diagnosis = None
+            self._forget_verdicts()
             for index, plugin in self._by_reads[Reads.USAGE]:
                 self._beside[index, rows] = plugin.filter(self._beside_state, pod, self._seen.table, rows)
         reading_all = self._by_reads[Reads.CLUSTER]
@@ -192,7 +192,7 @@ class NominatedFiltering(Filtering):
             self._ask_row(self._trial(pod), pod, row)
 
     def _ask_row(self, trial: Trial, pod: PodInfo, row: int) -> None:
-        self._diagnosis = None
+        self._forget_verdicts()
         others = self._seen.others(row, pod)
         if not others:
             self._forget(np.array([row], dtype=np.intp))
@@ -204,7 +204,7 @@ class NominatedFiltering(Filtering):
 
     def _forget(self, rows: Rows) -> None:
         if len(rows):
-            self._diagnosis = None
+            self._forget_verdicts()
             self._beside[:, rows] = 0
             self._blocked[rows] = False
 
