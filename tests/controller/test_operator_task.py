@@ -228,9 +228,11 @@ async def test_a_pod_that_breaks_its_taker_does_not_end_kopf(caplog):
         server.put(PODS, pod("b"))
         task = real_task(Access(server.url, session), take)
         task.start()
-        async with asyncio.timeout(30):
-            while len(told) < 2:  # noqa: ASYNC110
-                await asyncio.sleep(0.005)
+        try:
+            async with asyncio.timeout(30):
+                while len(told) < 2:  # noqa: ASYNC110
+                    await asyncio.sleep(0.005)
+        finally:
+            await stop(task)
         assert task.restarts == 0
-        assert "a pod event was not taken" in caplog.text
-        await stop(task)
+        assert "a pod was not taken pod='default/a'" in caplog.text

@@ -272,24 +272,3 @@ async def test_it_goes_on_for_ever():
         running.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await running
-
-
-async def test_a_start_waits_until_the_intake_told_of_every_pending_pod():
-    async with scene() as s:
-        for name in ("a", "b"):
-            s.put(name)
-        waiting = asyncio.create_task(s.resync.caught_up(30.0))
-        for name in ("a", "b"):
-            await asyncio.sleep(0.05)
-            assert not waiting.done()
-            s.queued.add(f"uid-{name}")
-        async with asyncio.timeout(10):
-            await waiting
-
-
-async def test_a_start_does_not_wait_for_what_does_not_come():
-    async with scene() as s, asyncio.timeout(10):
-        s.put("never-told")
-        await s.resync.caught_up(0.05)
-        s.server.inject(Refuse(500), path=PODS)
-        await s.resync.caught_up(3600.0)

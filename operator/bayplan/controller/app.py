@@ -17,7 +17,8 @@ from bayplan.cache.cache import Cache
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.api_access import KopfSessions, measured_client
 from bayplan.controller.assumed_pods import AssumedPods
-from bayplan.controller.intake import Access, PendingPod, build_registry, field_selector, operator_settings
+from bayplan.controller.intake import Access, PendingPod, build_registry, field_selector, guarded, operator_settings
+from bayplan.controller.list_intake import ListIntake
 from bayplan.controller.operator_task import OperatorTask
 from bayplan.controller.resync import IntakeResync
 from bayplan.controller.watch_filter import WatchFilter
@@ -102,7 +103,9 @@ class App:
             assumed=lambda: [pod for pod in self.cache.assumed_pods() if self.queue.get(pod.uid) is None],
             ended=self._watches.assigned.on_delete,
         )
-        access = Access(credentials.server, KopfSessions(credentials, WatchFilter(self.scheduler.is_settled)).open)
+        self._listed = ListIntake(guarded(self._take))
+        sessions = KopfSessions(credentials, self._listed, WatchFilter(self.scheduler.is_settled))
+        access = Access(credentials.server, sessions.open)
         self._operator = OperatorTask(
             lambda: build_registry(access, self._take),
             lambda: operator_settings(names),
@@ -110,7 +113,7 @@ class App:
         )
         self._health = HealthChecks()
         self._watches.add_readiness(self._health)
-        self._health.add_readiness("intake", lambda: None if self._operator.ready else "kopf has not started")
+        self._health.add_readiness("intake", self._intake_problem)
         self._server = HttpServer(self.metrics.registry, self._health)
 
     def _sources(self) -> StateSources:
@@ -127,6 +130,11 @@ class App:
 
     def _watch_states(self) -> dict[str, WatchState]:
         return self._watches.states()
+
+    def _intake_problem(self) -> str | None:
+        if not self._operator.ready:
+            return "kopf has not started"
+        return None if self._listed.complete else "pending pods are not listed yet"
 
     def _scheduler(self, frameworks: Mapping[str, Framework], recorder: EventRecorder) -> Scheduler:
         binds = next((each for each in self._extenders if each.spec.bind_verb), None)
@@ -209,7 +217,7 @@ class App:
 
     async def _schedule(self) -> None:
         """Schedule once all pods that waited for us are in the queue, so that they go in order of priority."""
-        await self._resync.caught_up(_INTAKE_PATIENCE_SECONDS)
+        await self._listed.first_list(_INTAKE_PATIENCE_SECONDS)
         await self.scheduler.run()
 
     async def _shut_down(self) -> None:

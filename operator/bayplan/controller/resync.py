@@ -17,7 +17,6 @@ logger = logging.getLogger(__name__)
 
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _PAGE = 1000
-_POLL_SECONDS = 0.02
 
 
 class _Item(msgspec.Struct, gc=False):
@@ -68,22 +67,6 @@ class IntakeResync:
         while True:
             await asyncio.sleep(period_seconds)
             await self.once()
-
-    async def caught_up(self, patience_seconds: float) -> None:
-        """Wait until the intake told of every pod that is pending now, or told of none for `patience_seconds`.
-
-        What is scheduled before that may take the room of a pod of higher priority that is listed later.
-        """
-        listed = await self._pending()
-        missing = list(self._unknown(listed or {}))
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + patience_seconds
-        while missing and loop.time() < deadline:
-            if self._known(missing[-1]):
-                missing.pop()
-                deadline = loop.time() + patience_seconds
-            else:
-                await asyncio.sleep(_POLL_SECONDS)
 
     async def once(self) -> None:
         """Compare once; an API server that does not answer leaves everything as it is."""

@@ -1,0 +1,106 @@
+"""Takes the pods of kopf's lists as they arrive, so that kopf has no event to make of each."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+import aiohttp
+import msgspec
+
+from bayplan.api.objects import Pod
+from bayplan.api.watch_event import UNREADABLE
+from bayplan.controller.intake import PendingPod
+
+_SLICE_SECONDS = 0.01
+
+
+class _ListMeta(msgspec.Struct):
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _Page(msgspec.Struct):
+    """A page of a list of pods; `metadata` and `items` are still JSON, and nothing else of it matters to kopf."""
+
+    metadata: msgspec.Raw
+    items: list[msgspec.Raw] | None = None
+
+
+_page_decoder = msgspec.json.Decoder(_Page)
+_meta_decoder = msgspec.json.Decoder(_ListMeta)
+_pod_decoder = msgspec.json.Decoder(Pod)
+
+
+class ListIntake:
+    """An aiohttp client middleware that hands the pods of a list over and leaves kopf those that it cannot read.
+
+    kopf makes an event of each listed pod, with a task or two: thirty times what it costs to read the pod here
+    (docs/adr/0009). After a restart with a long queue that is most of the time to the first binding. kopf still decides
+    when to list and where to watch on from, and hears of every pod that `deliver` was not told of.
+    """
+
+    def __init__(self, deliver: Callable[[PendingPod], None]) -> None:
+        self._deliver = deliver
+        self._news = asyncio.Event()
+        self.complete = False
+        """Whether all pods of a list were handed over."""
+
+    async def __call__(
+        self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        """Send the request; of a list of pods what comes back is what is left for kopf."""
+        response = await handler(request)
+        url = request.url
+        if response.status == 200 and url.path.endswith("/api/v1/pods") and url.query.get("watch") != "true":
+            response.content = cast("aiohttp.StreamReader", _Rest(response.content, self._take))
+        return response
+
+    async def first_list(self, patience_seconds: float) -> None:
+        """Wait for a complete list, as long as there was a page in the last `patience_seconds`."""
+        while not self.complete:
+            self._news.clear()
+            try:
+                async with asyncio.timeout(patience_seconds):
+                    await self._news.wait()
+            except TimeoutError:
+                return
+
+    async def _take(self, body: bytes) -> bytes:
+        """Hand over the pods of a page; what is no page of pods stays as it is."""
+        try:
+            page = _page_decoder.decode(body)
+            more = bool(_meta_decoder.decode(page.metadata).continue_)
+        except UNREADABLE:
+            return body
+        loop = asyncio.get_running_loop()
+        until = loop.time() + _SLICE_SECONDS
+        rest: list[msgspec.Raw] = []
+        for raw in page.items or ():
+            try:
+                pod = _pod_decoder.decode(raw)
+            except (*UNREADABLE, ValueError):
+                rest.append(raw)
+                continue
+            meta = pod.metadata
+            self._deliver(PendingPod(meta.uid, f"{meta.namespace}/{meta.name}", pod))
+            if loop.time() >= until:
+                await asyncio.sleep(0)
+                until = loop.time() + _SLICE_SECONDS
+        self.complete = self.complete or not more
+        self._news.set()
+        page.items = rest
+        return msgspec.json.encode(page)
+
+
+class _Rest:
+    """A body of which a part is taken out when it is read as a whole; in all else the stream itself."""
+
+    def __init__(self, content: aiohttp.StreamReader, take: Callable[[bytes], Any]) -> None:
+        self._content = content
+        self._take = take
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  whatever the stream has
+        return getattr(self._content, name)
+
+    async def read(self) -> bytes:
+        """Return what is left of the body."""
+        return cast("bytes", await self._take(await self._content.read()))
