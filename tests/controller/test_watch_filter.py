@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bayplan.controller.watch_filter import WatchFilter, _Filtered
 
-SETTLED = {"u1", "u2"}
+PLACED = {"u1", "u2"}
 
 
 def event(kind, uid):
@@ -19,28 +19,28 @@ def event(kind, uid):
     return json.dumps(told, separators=(",", ":")).encode()
 
 
-def is_news(line):
-    return WatchFilter(SETTLED.__contains__)._is_news(line)
+def is_left(line):
+    return WatchFilter(PLACED.__contains__)._is_left(line)
 
 
-def test_the_departure_of_a_settled_pod_is_no_news():
-    assert not is_news(event("DELETED", "u1"))
+def test_the_departure_of_a_pod_with_a_node_is_taken():
+    assert not is_left(event("DELETED", "u1"))
 
 
 @pytest.mark.parametrize("kind", ["ADDED", "MODIFIED", "BOOKMARK", "ERROR"])
-def test_all_that_is_no_departure_is_news(kind):
-    assert is_news(event(kind, "u1"))
+def test_all_that_is_no_departure_is_left(kind):
+    assert is_left(event(kind, "u1"))
 
 
-def test_a_pod_that_leaves_while_it_waits_is_news():
-    assert is_news(event("DELETED", "u9"))
+def test_a_pod_that_leaves_while_it_waits_is_left():
+    assert is_left(event("DELETED", "u9"))
 
 
 @pytest.mark.parametrize(
     "rest", [b"", b"garbage", b',"object":null}', b',"object":{"metadata":{"uid":7}}}', b',"object":"\xff"}']
 )
 def test_a_line_that_cannot_be_read_is_left_to_kopf(rest):
-    assert is_news(b'{"type":"DELETED"' + rest)
+    assert is_left(b'{"type":"DELETED"' + rest)
 
 
 class Content:
@@ -96,7 +96,7 @@ async def serving(body, *, status=200):
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     try:
-        async with aiohttp.ClientSession(middlewares=(WatchFilter(SETTLED.__contains__),)) as session:
+        async with aiohttp.ClientSession(middlewares=(WatchFilter(PLACED.__contains__),)) as session:
             yield session, f"http://127.0.0.1:{runner.addresses[0][1]}/pods"
     finally:
         await runner.cleanup()
@@ -105,7 +105,7 @@ async def serving(body, *, status=200):
 BODY = b"\n".join([event("ADDED", "u1"), event("DELETED", "u1"), event("DELETED", "u9"), b""])
 
 
-async def test_a_watch_comes_without_what_is_no_news():
+async def test_a_watch_comes_without_what_was_taken():
     async with serving(BODY) as (session, url), session.get(url, params={"watch": "true"}) as response:
         content = b"".join([chunk async for chunk in response.content.iter_chunked(10)])
     assert content == event("ADDED", "u1") + b"\n" + event("DELETED", "u9") + b"\n"

@@ -299,24 +299,6 @@ async def test_a_pod_deleted_before_its_bind_began_is_not_posted(scene):
     assert (scene.binder.bindings, scene.cache.node_of("p"), scene.queue.uids()) == ([], None, set())
 
 
-async def test_a_pod_is_settled_once_it_is_bound_and_not_while_an_attempt_is_under_way(scene):
-    seen = []
-    scene.node()
-    scene.pod()
-    seen.append(scene.scheduler.is_settled("p"))
-    scene.step()
-    seen.append(scene.scheduler.is_settled("p"))
-    scene.binder.meanwhile = lambda: seen.append(scene.scheduler.is_settled("p"))
-    await scene.dispatcher.run()
-    assert [*seen, scene.scheduler.is_settled("p"), scene.scheduler.is_settled("unknown")] == [
-        False,
-        False,
-        False,
-        True,
-        False,
-    ]
-
-
 async def test_a_pod_deleted_while_its_bind_fails_is_not_tried_again_or_talked_about(scene):
     scene.node()
     scene.pod()

@@ -104,7 +104,7 @@ class App:
             ended=self._watches.assigned.on_delete,
         )
         self._listed = ListIntake(guarded(self._take))
-        sessions = KopfSessions(credentials, self._listed, WatchFilter(self.scheduler.is_settled))
+        sessions = KopfSessions(credentials, self._listed, WatchFilter(self._take_departure))
         access = Access(credentials.server, sessions.open)
         self._operator = OperatorTask(
             lambda: build_registry(access, self._take),
@@ -250,6 +250,13 @@ class App:
             self._stop.set()
 
         self._tasks.append(asyncio.create_task(guarded(), name=name))
+
+    def _take_departure(self, uid: str) -> bool:
+        """A pod left the unscheduled ones; only for one without a node does it matter what kopf tells before that."""
+        if self.cache.node_of(uid) is None:
+            return False
+        self._pending.gone(uid)
+        return True
 
     def _take(self, told: PendingPod) -> None:
         """One message of the intake."""

@@ -1,4 +1,4 @@
-"""Leaves out of kopf's pod watch what would cost it much and tell the scheduler nothing."""
+"""Leaves out of kopf's pod watch what would cost it much and is as well taken here."""
 
 from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
@@ -25,16 +25,16 @@ _decoder = msgspec.json.Decoder(_Event)
 
 
 class WatchFilter:
-    """An aiohttp client middleware that drops from a watch the departures of pods that are settled.
+    """An aiohttp client middleware that takes out of a watch the departures of pods that have a node.
 
     A pod that was bound leaves the selection of unscheduled pods, which is half of all that the watch says and no news:
     the scheduler bound it, or saw it among the pods with nodes. The API server tells that as `DELETED` with the pod as
-    it was before, so nothing in it says why the pod left: `is_settled` tells by UID whether it matters. Everything else
-    passes as it is, in its order, bad lines included.
+    it was before, so nothing in it says why the pod left. `takes` is told its UID, and says whether that was all there
+    is to do. Everything else passes as it is, in its order, bad lines included.
     """
 
-    def __init__(self, is_settled: Callable[[str], bool]) -> None:
-        self._is_settled = is_settled
+    def __init__(self, takes: Callable[[str], bool]) -> None:
+        self._takes = takes
 
     async def __call__(
         self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
@@ -42,17 +42,17 @@ class WatchFilter:
         """Send the request; the content of a watch that was accepted comes filtered."""
         response = await handler(request)
         if response.status == 200 and request.url.query.get("watch") == "true":
-            response.content = cast("aiohttp.StreamReader", _Filtered(response.content, self._is_news))
+            response.content = cast("aiohttp.StreamReader", _Filtered(response.content, self._is_left))
         return response
 
-    def _is_news(self, line: bytes) -> bool:
+    def _is_left(self, line: bytes) -> bool:
         if not line.startswith(_DELETED):
             return True
         try:
             uid = _decoder.decode(line).object.metadata.uid
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return True
-        return not self._is_settled(uid)
+        return not self._takes(uid)
 
 
 class _Filtered:

@@ -93,10 +93,6 @@ class Scheduler:
         self._news = asyncio.Event()
         self._stopping = False
 
-    def is_settled(self, uid: str) -> bool:
-        """Whether nothing that the intake could tell of the pod is news: it has a node and no attempt under way."""
-        return self._cache.node_of(uid) is not None and self._queue.get(uid) is None
-
     def wake(self) -> None:
         """Something changed: look at the queue again."""
         self._news.set()
