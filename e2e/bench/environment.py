@@ -14,7 +14,7 @@ from pathlib import Path
 from e2e.controlplane.bayplan_process import REPOSITORY
 from e2e.controlplane.build import binary
 
-_DISTRIBUTIONS = ("kopf", "numpy", "msgspec", "pyreqwest", "aiohttp")
+_DISTRIBUTIONS = ("kopf", "numpy", "msgspec", "pyreqwest", "aiohttp", "uvloop")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """`bayplan run`: the scheduler against a cluster."""
 
-import asyncio
 import logging
 import sys
 from pathlib import Path
@@ -48,6 +47,8 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
         level=_LEVELS[verbosity], stream=sys.stderr, format="%(asctime)s %(levelname).1s %(name)s %(message)s"
     )
     # Imported here so that the other commands do not pay for kopf and the API client.
+    import uvloop  # noqa: PLC0415
+
     from bayplan.api.credentials import load_credentials  # noqa: PLC0415
     from bayplan.api.errors import CredentialsError  # noqa: PLC0415
     from bayplan.cli.config import load_checked  # noqa: PLC0415
@@ -72,7 +73,7 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
         return await App(configuration, credentials, ServeOptions(bind_address, http_port)).run()
 
     try:
-        raise typer.Exit(asyncio.run(serve()))
+        raise typer.Exit(uvloop.run(serve()))
     except CredentialsError as error:
         typer.echo(f"bayplan: {error}", err=True)
         raise typer.Exit(2) from None
