@@ -271,6 +271,8 @@ class SchedulingQueue:
     def _move(self, happening: Happening) -> None:
         event = happening.event
         self._in_flight.record(happening)
+        if not self._places.waiting:
+            return
         if happening.wildcard:
             for queued in self._places.waiting.rejected():
                 self._requeue(queued, Requeue.AFTER_BACKOFF, event.label)

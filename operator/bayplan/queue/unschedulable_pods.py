@@ -20,6 +20,9 @@ class UnschedulablePods:
         self._gated: dict[str, QueuedPodInfo] = {}
         self._by_plugin: dict[tuple[str, str], dict[str, QueuedPodInfo]] = {}
 
+    def __len__(self) -> int:
+        return len(self._rejected) + len(self._gated)
+
     @property
     def rejected_count(self) -> int:
         """Pods that no gate holds."""

@@ -153,4 +153,4 @@ def rfc3339(moment: datetime) -> str:
 
 def rfc3339_micro(moment: datetime) -> str:
     """A metav1.MicroTime: six digits, UTC."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
