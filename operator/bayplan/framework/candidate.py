@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import inf
 from typing import Final
 
@@ -39,7 +39,7 @@ def _seconds(text: str | None) -> float:
         return inf
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: what candidates are compared by is kept
 class Candidate:
     """One node and the pods, the most important first, whose eviction makes the preemptor fit; at least one.
 
@@ -60,13 +60,13 @@ class Candidate:
         """Sum over the victims of their priority plus 2^31."""
         return sum([victim.priority for victim in self.victims]) + _PRIORITY_OFFSET * len(self.victims)
 
-    @property
+    @cached_property
     def latest_start(self) -> float:
         """Start of the longest running of the victims of the highest priority, in seconds since the epoch, or inf."""
         highest = max([victim.priority for victim in self.victims])
         return min([start_time(victim) for victim in self.victims if victim.priority == highest])
 
-    @property
+    @cached_property
     def price(self) -> tuple[int, int, int, int]:
         """The first four criteria in order; the smallest is the best."""
         return self.pdb_violations, self.highest_priority, self.priority_sum, len(self.victims)

@@ -18,6 +18,11 @@ class Budgets:
         self._by_namespace: dict[str, list[tuple[PodDisruptionBudget, LabelMatcher]]] = {}
         self._matches: WeakKeyDictionary[PodInfo, tuple[PodDisruptionBudget, ...]] = WeakKeyDictionary()
 
+    @property
+    def version(self) -> int:
+        """Grows whenever a budget changes."""
+        return self._lister.version
+
     def split(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
         """The pods, most important first, whose eviction would violate a budget, and the others; orders are kept.
 

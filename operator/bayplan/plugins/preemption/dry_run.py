@@ -17,6 +17,7 @@ from bayplan.framework.interface import FilterPlugin, Reads, Rejections
 from bayplan.framework.status import Code
 from bayplan.plugins.preemption.budgets import Budgets
 from bayplan.plugins.preemption.importance import VictimRule
+from bayplan.plugins.preemption.kept_plans import KeptPlans
 from bayplan.plugins.preemption.lower_priority import LowerPriorityPods
 from bayplan.plugins.preemption.on_columns import ColumnTrial
 from bayplan.plugins.preemption.one_node import OneNodeTrial
@@ -60,6 +61,7 @@ class DryRun:
         self._strict = strict
         self._scratch = ShadowTable(nodes)
         self._lower: OrderedDict[int, LowerPriorityPods] = OrderedDict()
+        self._kept = KeptPlans()
 
     def run(self, pod: PodInfo, rejections: Rejections, *, start: int, wanted: int) -> Findings:
         """Visit the nodes from the one at `start` on until `wanted` candidates are found, one without violations."""
@@ -74,7 +76,7 @@ class DryRun:
         order = np.roll(rows, -start)
         order = order[lower.counts[order] > 0]
         self._scratch.follow()
-        columns = ColumnTrial(pod, rejections, lower, self._budgets, self._scratch)
+        columns = ColumnTrial(pod, rejections, lower, self._budgets, self._scratch, kept=self._kept)
         one_node = OneNodeTrial(pod, rejections, lower, self._budgets, self._scratch)
         together = _can_be_columns(pod, rejections, self._nodes, order)
         screened = order[together]
@@ -113,8 +115,11 @@ class DryRun:
         elif plan.victims:
             # Objects may have been replaced since, with nothing that matters here changed but, say, a deletion begun.
             now = self._nodes.pods[plan.row]
-            victims = tuple(now[victim.uid] for victim in plan.victims)
-            findings.candidates.append(Candidate(self._nodes.names[plan.row], victims, violations))
+            victims = tuple([now[victim.uid] for victim in plan.victims])
+            candidate = plan.candidate
+            if candidate is None or candidate.victims != victims or candidate.pdb_violations != violations:
+                candidate = plan.candidate = Candidate(self._nodes.names[plan.row], victims, violations)
+            findings.candidates.append(candidate)
             findings.spotless |= not violations
         elif plan.error:
             findings.errors.append(plan.error)

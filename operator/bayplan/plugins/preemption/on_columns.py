@@ -13,6 +13,7 @@ from bayplan.cache.shadow_table import ShadowTable
 from bayplan.framework.interface import CycleState, Reads, Rejections
 from bayplan.plugins.preemption.budgets import Budgets
 from bayplan.plugins.preemption.importance import importance
+from bayplan.plugins.preemption.kept_plans import KeptPlans
 from bayplan.plugins.preemption.lower_priority import LowerPriorityPods
 from bayplan.plugins.preemption.plan import Plan, no_victim_needed
 
@@ -27,7 +28,14 @@ class ColumnTrial:
     """
 
     def __init__(
-        self, pod: PodInfo, rejections: Rejections, lower: LowerPriorityPods, budgets: Budgets, scratch: ShadowTable
+        self,
+        pod: PodInfo,
+        rejections: Rejections,
+        lower: LowerPriorityPods,
+        budgets: Budgets,
+        scratch: ShadowTable,
+        *,
+        kept: KeptPlans,
     ) -> None:
         self._pod = pod
         self._filters = rejections.filters
@@ -38,6 +46,8 @@ class ColumnTrial:
         self._beside: NodeTable = scratch.source if rejections.nominated is None else rejections.nominated.table
         self._state: CycleState = {}
         self._reads_usage = [plugin for plugin in rejections.filters if plugin.reads is Reads.USAGE]
+        # Only these filters can speak against a pod that is given back.
+        self._plans = kept.of(pod, self._reads_usage, table=self._beside, lower=lower, budgets_version=budgets.version)
 
     def screen(self, rows: Rows, reasons: Counter[str]) -> Fits:
         """Take all possible victims off `rows` of the scratch table; which rows then fit, `(rows,) bool`.
@@ -64,9 +74,13 @@ class ColumnTrial:
 
     def plans(self, rows: Sequence[int]) -> dict[int, Plan]:
         """The victims on rows that passed `screen`, which each may be asked about once."""
-        plans = {row: Plan(row) for row in rows}
-        if plans:
-            self._reprieve(list(plans.values()), np.array(rows, dtype=np.intp))
+        plans = {row: plan for row in rows if (plan := self._plans.get(row)) is not None}
+        new = [Plan(row) for row in rows if row not in plans]
+        if new:
+            self._reprieve(new, np.array([plan.row for plan in new], dtype=np.intp))
+        for plan in new:
+            plans[plan.row] = plan
+            self._plans.put(plan)
         return plans
 
     def _remove_all(self, rows: Rows) -> None:

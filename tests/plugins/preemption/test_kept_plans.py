@@ -1,0 +1,169 @@
+"""What is kept from one preemptor to the next changes no answer."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.builders import make_node, make_pod
+from tests.plugins.preemption.test_properties import configured
+from tests.plugins.preemption.worlds import World, make_budget
+
+from bayplan.api.workload_objects import PodDisruptionBudget
+from bayplan.cache.listers import key_of
+from bayplan.cache.pod_info import PodInfo
+from bayplan.plugins.preemption.kept_plans import KeptPlans
+from bayplan.plugins.preemption.on_columns import ColumnTrial
+from bayplan.scheduler.cycle import FitError
+
+NODES = ("n0", "n1", "n2")
+
+
+class Steps:
+    """A world in which things happen between one preemptor and the next."""
+
+    def __init__(self, **arguments):
+        self.world = World(*(make_node(name, cpu="4", pods=5) for name in NODES), configuration=configured(**arguments))
+        (self.plugin,) = self.world.framework.post_filters
+
+    def pod(self, uid, node, cpu, priority, labels=None, hour=0):  # noqa: PLR0917  one step of a property
+        start = f"2026-01-01T{hour:02}:00:00Z"
+        placed = make_pod(uid, uid=uid, node=node, cpu=cpu, priority=priority, labels=labels, start_time=start)
+        self.world.add(placed)
+
+    def gone(self, uid):
+        self.world.cache.remove_pod(uid)
+
+    def node(self, name, cpu):
+        self.world.add(make_node(name, cpu=cpu, pods=5))
+
+    def nominate(self, uid, node, cpu, priority):
+        self.world.nominator.delete(uid)
+        if node is not None:
+            self.world.nominator.add(PodInfo(make_pod(uid, uid=uid, cpu=cpu, priority=priority)), node)
+
+    def budget(self, allowed):
+        lister = self.world.cache.listers.of(PodDisruptionBudget)
+        budget = make_budget(allowed=allowed or 0, a="1")
+        if allowed is None:
+            lister.delete(key_of(budget.metadata))
+        else:
+            lister.set(budget)
+
+    def later(self, seconds):
+        self.world.now += seconds
+
+    def told(self, pod):
+        outcome = self.world.schedule(pod)
+        return outcome if isinstance(outcome, FitError) else outcome.node_name
+
+    def told_anew(self, pod):
+        """The same without anything kept."""
+        kept, self.plugin._dry_run._kept = self.plugin._dry_run._kept, KeptPlans()
+        try:
+            return self.told(pod)
+        finally:
+            self.plugin._dry_run._kept = kept
+
+
+UIDS = st.sampled_from([f"p{index}" for index in range(8)])
+NODE_NAMES = st.sampled_from(NODES)
+CPU = st.sampled_from(["1", "2", "3"])
+PRIORITY = st.sampled_from([-1, 1, 2, 10])
+HAPPENINGS = st.one_of(
+    st.tuples(
+        st.just("pod"),
+        UIDS,
+        NODE_NAMES,
+        CPU,
+        PRIORITY,
+        st.sampled_from([None, {"a": "1"}]),
+        st.integers(0, 23),
+    ),
+    st.tuples(st.just("gone"), UIDS),
+    st.tuples(st.just("node"), NODE_NAMES, st.sampled_from(["2", "4", "8"])),
+    st.tuples(
+        st.just("nominate"),
+        st.sampled_from(["m0", "m1"]),
+        st.sampled_from([None, *NODES]),
+        CPU,
+        st.sampled_from([5, 9]),
+    ),
+    st.tuples(st.just("budget"), st.sampled_from([None, 0, 1])),
+    st.tuples(st.just("later"), st.integers(0, 40_000)),
+)
+PREEMPTORS = st.builds(
+    lambda uid, cpu, priority: make_pod(uid, uid=uid, cpu=cpu, priority=priority),
+    st.sampled_from(["new", "newer"]),
+    st.sampled_from(["3", "4"]),
+    st.sampled_from([5, 9]),
+)
+
+
+@pytest.mark.parametrize("arguments", [{}, {"minimum_runtime_seconds": 60_000}], ids=["any", "ripe"])
+@settings(max_examples=100)
+@given(start=st.lists(HAPPENINGS, max_size=12), steps=st.lists(st.tuples(HAPPENINGS, PREEMPTORS), max_size=12))
+def test_a_preemptor_is_told_the_same_with_and_without_what_was_kept(arguments, start, steps):
+    world = Steps(**arguments)
+    for name, *values in start:
+        getattr(world, name)(*values)
+    for (name, *values), pod in steps:
+        getattr(world, name)(*values)
+        assert world.told(pod) == world.told_anew(pod)
+        assert world.told(pod) == world.told_anew(pod)
+
+
+def count_tried(monkeypatch):
+    """How many rows were tried, in a list that grows by each time."""
+    tried = []
+    reprieve = ColumnTrial._reprieve
+
+    def counted(self, plans, rows):
+        tried.append(sorted(rows.tolist()))
+        reprieve(self, plans, rows)
+
+    monkeypatch.setattr(ColumnTrial, "_reprieve", counted)
+    return tried
+
+
+def full(world):
+    for index, node in enumerate(NODES):
+        world.pod(f"p{index}", node, "4", 1)
+
+
+def test_the_next_preemptor_of_a_kind_tries_only_nodes_on_which_something_changed(monkeypatch):
+    world = Steps()
+    full(world)
+    tried = count_tried(monkeypatch)
+    for uid in ("a", "b"):
+        world.told(make_pod(uid, uid=uid, cpu="3", priority=5))
+    assert tried == [[0, 1, 2]]
+    world.pod("p1", "n1", "4", 2)
+    world.told(make_pod("c", uid="c", cpu="3", priority=5))
+    assert tried == [[0, 1, 2], [1]]
+
+
+@pytest.mark.parametrize("other", [{"cpu": "2"}, {"priority": 6}], ids=["requests", "priority"])
+def test_a_preemptor_of_another_kind_tries_all_nodes(monkeypatch, other):
+    world = Steps()
+    full(world)
+    tried = count_tried(monkeypatch)
+    world.told(make_pod("a", uid="a", cpu="3", priority=5))
+    world.told(make_pod("b", uid="b", **{"cpu": "3", "priority": 5, **other}))
+    assert tried == [[0, 1, 2], [0, 1, 2]]
+
+
+def test_a_node_that_another_pod_was_nominated_to_is_tried_again():
+    world = Steps()
+    for index, node in enumerate(NODES):
+        world.pod(f"p{index}", node, "2", 1)
+        world.pod(f"q{index}", node, "2", 1)
+    pod = make_pod("new", uid="new", cpu="2", priority=5)
+
+    def victims():
+        return {each.node_name: len(each.victims) for each in world.told(pod).candidates}
+
+    world.nominate("m0", "n1", "2", 9)
+    assert victims() == {"n0": 1, "n1": 2, "n2": 1}
+    world.nominate("m1", "n2", "2", 9)
+    assert victims() == {"n0": 1, "n1": 2, "n2": 2}
+    world.nominate("m0", None, "2", 9)
+    assert victims() == {"n0": 1, "n1": 1, "n2": 2}
