@@ -12,15 +12,21 @@ from hypothesis import strategies as st
 from bayplan.controller.watch_filter import WatchFilter, _Filtered
 
 PLACED = {"u1", "u2"}
+KNOWN = {("u1", "7"), ("u9", "7")}
 
 
-def event(kind, uid):
-    told = {"type": kind, "object": {"kind": "Pod", "metadata": {"uid": uid}, "spec": {"containers": []}}}
+def event(kind, uid, version="6"):
+    metadata = {"uid": uid, "resourceVersion": version}
+    told = {"type": kind, "object": {"kind": "Pod", "metadata": metadata, "spec": {"containers": []}}}
     return json.dumps(told, separators=(",", ":")).encode()
 
 
+def watch_filter():
+    return WatchFilter(departed=PLACED.__contains__, knows=lambda *version: version in KNOWN)
+
+
 def is_left(line):
-    return WatchFilter(PLACED.__contains__)._is_left(line)
+    return watch_filter()._is_left(line)
 
 
 def test_the_departure_of_a_pod_with_a_node_is_taken():
@@ -36,11 +42,19 @@ def test_a_pod_that_leaves_while_it_waits_is_left():
     assert is_left(event("DELETED", "u9"))
 
 
+@pytest.mark.parametrize("uid", ["u1", "u9"])
+def test_a_version_of_a_pod_that_is_known_is_no_news(uid):
+    assert not is_left(event("MODIFIED", uid, "7"))
+    assert is_left(event("MODIFIED", uid, "8"))
+    assert is_left(event("ADDED", uid, "7"))
+
+
+@pytest.mark.parametrize("kind", [b"DELETED", b"MODIFIED"])
 @pytest.mark.parametrize(
     "rest", [b"", b"garbage", b',"object":null}', b',"object":{"metadata":{"uid":7}}}', b',"object":"\xff"}']
 )
-def test_a_line_that_cannot_be_read_is_left_to_kopf(rest):
-    assert is_left(b'{"type":"DELETED"' + rest)
+def test_a_line_that_cannot_be_read_is_left_to_kopf(kind, rest):
+    assert is_left(b'{"type":"' + kind + b'"' + rest)
 
 
 class Content:
@@ -96,7 +110,7 @@ async def serving(body, *, status=200):
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     try:
-        async with aiohttp.ClientSession(middlewares=(WatchFilter(PLACED.__contains__),)) as session:
+        async with aiohttp.ClientSession(middlewares=(watch_filter(),)) as session:
             yield session, f"http://127.0.0.1:{runner.addresses[0][1]}/pods"
     finally:
         await runner.cleanup()

@@ -86,7 +86,7 @@ class App:
         # Events have a rate limit of their own, as in kube-scheduler, so that they never hold up a bind.
         self._events_client = measured_client(credentials, connection.qps, connection.burst, self.metrics)
         self._extenders = make_clients(configuration.extenders)
-        self._dispatcher = Dispatcher(self._client, self._events_client)
+        self._dispatcher = Dispatcher(self._client, self._events_client, on_patched=self._patched)
         recorder = EventRecorder(
             emit=self._dispatcher.send, now=lambda: datetime.now(UTC), hostname=socket.gethostname()
         )
@@ -104,7 +104,9 @@ class App:
             ended=self._watches.assigned.on_delete,
         )
         self._listed = ListIntake(guarded(self._take))
-        sessions = KopfSessions(credentials, self._listed, WatchFilter(self._take_departure))
+        sessions = KopfSessions(
+            credentials, self._listed, WatchFilter(departed=self._take_departure, knows=self._pending.knows)
+        )
         access = Access(credentials.server, sessions.open)
         self._operator = OperatorTask(
             lambda: build_registry(access, self._take),
@@ -250,6 +252,9 @@ class App:
             self._stop.set()
 
         self._tasks.append(asyncio.create_task(guarded(), name=name))
+
+    def _patched(self, body: bytes) -> None:
+        self._pending.written(body)
 
     def _take_departure(self, uid: str) -> bool:
         """A pod left the unscheduled ones; only for one without a node does it matter what kopf tells before that."""

@@ -1,4 +1,4 @@
-"""Leaves out of kopf's pod watch what would cost it much and is as well taken here."""
+"""Leaves out of kopf's pod watch what would cost it much and is no news to the scheduler."""
 
 from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
@@ -6,15 +6,14 @@ from typing import Any, cast
 import aiohttp
 import msgspec
 
+from bayplan.api.watch_event import UNREADABLE, Identity
+
 _DELETED = b'{"type":"DELETED"'
-
-
-class _Metadata(msgspec.Struct):
-    uid: str = ""
+_MODIFIED = b'{"type":"MODIFIED"'
 
 
 class _Object(msgspec.Struct):
-    metadata: _Metadata
+    metadata: Identity
 
 
 class _Event(msgspec.Struct):
@@ -25,16 +24,19 @@ _decoder = msgspec.json.Decoder(_Event)
 
 
 class WatchFilter:
-    """An aiohttp client middleware that takes out of a watch the departures of pods that have a node.
+    """An aiohttp client middleware that takes out of a watch what the scheduler brought about itself.
 
     A pod that was bound leaves the selection of unscheduled pods, which is half of all that the watch says and no news:
     the scheduler bound it, or saw it among the pods with nodes. The API server tells that as `DELETED` with the pod as
-    it was before, so nothing in it says why the pod left. `takes` is told its UID, and says whether that was all there
-    is to do. Everything else passes as it is, in its order, bad lines included.
+    it was before, so nothing in it says why the pod left: `departed` is told its UID, and says whether that was all
+    there is to do. A pod that could not be placed is `MODIFIED` by the condition that says so; `knows` says whether a
+    version, by UID and resource version, was taken from the API server's answer already. Everything else passes as it
+    is, in its order, bad lines included.
     """
 
-    def __init__(self, takes: Callable[[str], bool]) -> None:
-        self._takes = takes
+    def __init__(self, *, departed: Callable[[str], bool], knows: Callable[[str, str], bool]) -> None:
+        self._departed = departed
+        self._knows = knows
 
     async def __call__(
         self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
@@ -46,13 +48,16 @@ class WatchFilter:
         return response
 
     def _is_left(self, line: bytes) -> bool:
-        if not line.startswith(_DELETED):
+        is_departure = line.startswith(_DELETED)
+        if not is_departure and not line.startswith(_MODIFIED):
             return True
         try:
-            uid = _decoder.decode(line).object.metadata.uid
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            identity = _decoder.decode(line).object.metadata
+        except UNREADABLE:
             return True
-        return not self._takes(uid)
+        if is_departure:
+            return not self._departed(identity.uid)
+        return not self._knows(identity.uid, identity.resource_version)
 
 
 class _Filtered:

@@ -342,6 +342,14 @@ class SchedulingQueue:
         flying = self._in_flight.get(uid)
         return flying.queued if flying is not None and not flying.deleted else self._places.pods.get(uid)
 
+    def newest(self, uid: str) -> PodInfo | None:
+        """The newest version of the pod that the queue was told of; None when unknown or deleted."""
+        flying = self._in_flight.get(uid)
+        if flying is not None and not flying.deleted:
+            return flying.pod_info
+        queued = self._places.pods.get(uid)
+        return None if queued is None else queued.pod_info
+
     def validate(self) -> None:
         """Asserts every invariant of README.md; O(n), for tests and debugging."""
         self._places.validate()

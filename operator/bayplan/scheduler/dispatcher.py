@@ -30,7 +30,8 @@ class Dispatcher:
     retries and are never dropped; calls are retried on answers that promise it helps, then logged and given up, and
     the oldest are dropped when very many wait. Status patches of one pod never overtake each other: those that wait
     are sent as one. Events have a client, and so a rate limit, of their own, as in kube-scheduler. Workers are
-    few long-lived tasks, not one task a call, which costs less per pod.
+    few long-lived tasks, not one task a call, which costs less per pod. `on_patched` is told the body of the answer to
+    each status patch that was taken: the pod in its newest version.
     """
 
     def __init__(
@@ -38,12 +39,14 @@ class Dispatcher:
         client: ApiClient,
         events_client: ApiClient,
         *,
+        on_patched: Callable[[bytes], None] = lambda body: None,
         bind_workers: int = 32,
         call_workers: int = 16,
         preemption_workers: int = 16,
     ) -> None:
         self._client = client
         self._events_client = events_client
+        self._on_patched = on_patched
         self._jobs: deque[Job] = deque()
         self._calls: deque[ApiCall] = deque()
         self._latest_patch: dict[str, tuple[ApiCall, tuple[Ended, ...]]] = {}
@@ -181,26 +184,28 @@ class Dispatcher:
                 return
 
     async def _perform_patch(self, uid: str, call: ApiCall, ended: tuple[Ended, ...]) -> None:
-        done = False
+        answer: ApiResponse | None = None
         try:
-            done = await self._perform(self._client, call)
+            answer = await self._perform(self._client, call)
+            if answer is not None:
+                self._on_patched(answer.body)
         finally:
             self._patching.discard(uid)
             for tell in ended:
-                tell(done)
+                tell(answer is not None)
 
     async def _perform_event(self, call: ApiCall) -> None:
         await self._perform(self._events_client, call)
 
-    async def _perform(self, client: ApiClient, call: ApiCall) -> bool:
-        """Send a call; False, and logged, if it was given up."""
+    async def _perform(self, client: ApiClient, call: ApiCall) -> ApiResponse | None:
+        """Send a call; the answer if it was taken; None, and logged, if it was given up."""
         answer, problem = await self._answer(client, call)
         if answer is not None and answer.status < 400:
-            return True
+            return answer
         # 404 and 422 are what a pod deleted, or recreated under its name, answers: nobody misses that write.
         level = logging.DEBUG if problem in {"status 404", "status 409", "status 422"} else logging.WARNING
         logger.log(level, "API call given up method=%s about=%r problem=%s", call.method, call.about, problem)
-        return False
+        return None
 
     async def _answer(self, client: ApiClient, call: ApiCall) -> tuple[ApiResponse | None, str]:
         """Send a call, again after answers that say it may work later; the last answer and what was wrong with it."""

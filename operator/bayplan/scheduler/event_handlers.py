@@ -5,9 +5,12 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Generic, TypeVar
 
+import msgspec
+
 from bayplan.api.object_store import Handler, KubernetesObject
 from bayplan.api.objects import Node, Pod
 from bayplan.api.quantity import QuantityError
+from bayplan.api.watch_event import UNREADABLE
 from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.listers import Lister, key_of
 from bayplan.cache.pod_info import PodInfo
@@ -19,6 +22,8 @@ from bayplan.scheduler.api_calls import pod_path
 from bayplan.scheduler.observer import SchedulerObserver
 
 logger = logging.getLogger(__name__)
+
+_pod_decoder = msgspec.json.Decoder(Pod)
 
 
 T = TypeVar("T", bound=KubernetesObject)
@@ -204,6 +209,9 @@ class PendingPodEvents:
         if pod.spec.node_name or is_finished(pod):
             self.gone(info.uid)
             return
+        if _is_older(info, self._queue.newest(info.uid)):
+            # kopf was still at it when the answer to a write of ours brought a later one.
+            return
         if self._cache.node_of(info.uid) is not None and self._queue.get(info.uid) is None:
             # A late event of a pod that has a node.
             return
@@ -216,6 +224,21 @@ class PendingPodEvents:
             return
         self._queue.update(None, info)
         self._wake()
+
+    def written(self, body: bytes) -> None:
+        """The API server's answer to a write of ours on a pod: its newest version, taken while the pod waits."""
+        try:
+            pod = _pod_decoder.decode(body)
+        except (ValueError, *UNREADABLE) as error:
+            logger.debug("answer about a pod cannot be read error=%s", error)
+            return
+        if self._queue.newest(pod.metadata.uid) is not None and not pod.spec.node_name:
+            self.changed(pod)
+
+    def knows(self, uid: str, resource_version: str) -> bool:
+        """Whether this very version of a waiting pod has been taken already."""
+        held = self._queue.newest(uid)
+        return held is not None and resource_version != "" and held.pod.metadata.resource_version == resource_version
 
     def gone(self, uid: str) -> None:
         """The pod is no longer pending: deleted, ended, or bound, which the other watch tells."""
@@ -263,6 +286,14 @@ class ListerEvents(Generic[T]):
         if event is not None:
             self._queue.move_all(event, old, new)
             self._wake()
+
+
+def _is_older(pod: PodInfo, held: PodInfo | None) -> bool:
+    """Whether this is a version from before the one held (upstream: apimachinery CompareResourceVersion)."""
+    if held is None:
+        return False
+    version, known = pod.pod.metadata.resource_version, held.pod.metadata.resource_version
+    return version.isdecimal() and known.isdecimal() and int(version) < int(known)
 
 
 def _require_schedulable(pod: PodInfo) -> None:

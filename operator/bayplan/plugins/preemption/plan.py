@@ -10,8 +10,8 @@ from bayplan.framework.candidate import Candidate
 class Plan:
     """The victims on a row, most important first, and how many violate a budget; or why evictions do not help.
 
-    `error` is set on a node that rejected the pod and then takes it with nobody evicted. `candidate` is the last one made
-    of the plan.
+    `error` is set on a node that rejected the pod and then takes it with nobody evicted. `candidate` is the last one
+    made of the plan.
     """
 
     row: int
