@@ -236,3 +236,20 @@ async def test_a_pod_that_breaks_its_taker_does_not_end_kopf(caplog):
             await stop(task)
         assert task.restarts == 0
         assert "a pod was not taken pod='default/a'" in caplog.text
+
+
+async def test_kopf_is_told_to_leave_alone_every_task_but_its_own():
+    mine = asyncio.create_task(asyncio.Event().wait())
+    with operator_task_module._births_marked():
+        kopfs = asyncio.create_task(asyncio.Event().wait())
+    others = operator_task_module._AllOthers()
+    try:
+        assert mine in others
+        assert kopfs not in others
+        assert "no task" not in others
+        assert set(others) == {mine, asyncio.current_task()}
+        assert len(others) == 2
+    finally:
+        for task in (mine, kopfs):
+            task.cancel()
+        await asyncio.gather(mine, kopfs, return_exceptions=True)

@@ -132,16 +132,16 @@ class _KopfTask(asyncio.Task[Any]):
 
 
 class _AllOthers(Collection["asyncio.Task[Any]"]):
-    """Every task that is not kopf's, as kopf is told what to leave alone; only membership means anything."""
+    """Every task of the running loop that is not kopf's, now and later: what kopf is told to leave alone."""
 
     def __contains__(self, task: object) -> bool:
-        return not isinstance(task, _KopfTask)
+        return isinstance(task, asyncio.Task) and not isinstance(task, _KopfTask)
 
     def __iter__(self) -> Iterator["asyncio.Task[Any]"]:
-        raise NotImplementedError
+        return (task for task in asyncio.all_tasks() if task in self)
 
     def __len__(self) -> int:
-        raise NotImplementedError
+        return sum(1 for _ in self)
 
 
 @contextmanager
