@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from e2e.bench.contestants import BAYPLAN, contestants
+from e2e.bench.families.scheduler_perf import FAMILIES
 from e2e.bench.families.staging import create_namespaces, watched_among
-from e2e.bench.families.workloads import FAMILIES, Size, Workload
+from e2e.bench.families.workloads import Size, Workload
 from e2e.bench.watched import Watched
 from e2e.controlplane.installation import install_bayplan
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
