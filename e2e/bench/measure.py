@@ -13,12 +13,12 @@ from e2e.bench.contestants import Contestant, Stage
 from e2e.bench.created import read_created
 from e2e.bench.meter import CpuMeter, thread_cpu_seconds
 from e2e.bench.results import Drain, Run, Steady, percentile
+from e2e.bench.watched import watched
 from e2e.controlplane.process import Process
 
 _SAMPLE_SECONDS = 0.02
 _EVENT_POLL_SECONDS = 0.05
 _EVENT_STALL_SECONDS = 30.0
-_STOP_SECONDS = 20.0
 # Between phases: what one phase left for the API server to do shall not be counted in the next.
 _REST_SECONDS = 3.0
 
@@ -78,15 +78,9 @@ def take_turn(
 
 @contextmanager
 def _started(cluster: BenchCluster, contestant: Contestant, plan: Plan, stage: Stage) -> Iterator[_Turn]:
-    watch = BindWatch(cluster.plane.admin_kubeconfig, stage.namespace, stage.directory)
-    try:
-        process = contestant.start(stage)
-        try:
-            yield _Turn(cluster, plan, stage.namespace, stage.directory, watch, process, CpuMeter(process))
-        finally:
-            process.stop(_STOP_SECONDS)
-    finally:
-        watch.stop()
+    with watched(contestant, stage) as running:
+        process = running.process
+        yield _Turn(cluster, plan, stage.namespace, stage.directory, running.watch, process, CpuMeter(process))
 
 
 def _drain(turn: _Turn) -> Drain:

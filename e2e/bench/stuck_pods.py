@@ -6,14 +6,15 @@ that fit are created at full speed, and the rates of their binds are compared.
 
 import argparse
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from e2e.bench.bind_watch import BindWatch
-from e2e.bench.contestants import BAYPLAN, Stage, contestants
-from e2e.bench.families.workloads import FAMILIES, Size
+from e2e.bench.contestants import BAYPLAN, contestants
+from e2e.bench.families.scheduler_perf import FAMILIES
+from e2e.bench.families.staging import create_namespaces, watched_among
+from e2e.bench.families.workloads import Size, Workload
+from e2e.bench.watched import Watched
 from e2e.controlplane.installation import install_bayplan
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
 from e2e.controlplane.process import Process
@@ -23,7 +24,6 @@ _FAMILY = "Unschedulable20kInit"
 _REST_SECONDS = 10.0
 _AT_REST = 0.1
 _SAMPLE_SECONDS = 0.02
-_STOP_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,45 +38,35 @@ class Measured:
     peak_rss: int
 
 
-def measure(plane: ControlPlane, kubeconfig: Path, size: Size, scope: str) -> Measured:
-    """One start of bayplan among `size.init` pods that no node can hold; its pods stay, on nodes or not."""
-    (family,) = (each for each in FAMILIES if each.name == _FAMILY)
-    workload = family.build(size, scope)
-    client = plane.client
-    for name, labels in workload.namespaces.items():
-        client.create("namespaces", {"metadata": {"name": name, "labels": labels}})
-    client.create_all("pods", workload.pending)
-    with tempfile.TemporaryDirectory(prefix="stuck-", dir=plane.directory) as name:
-        directory = Path(name)
-        stage = Stage(plane, kubeconfig, directory, workload.measured_namespace, directory / "none.txt")
-        watch = BindWatch(plane.admin_kubeconfig, stage.namespace, stage.directory)
-        try:
-            started = time.monotonic()
-            process = contestants()[BAYPLAN].start(stage)
-            try:
-                _wait_for_rest(process)
-                settled_after = time.monotonic() - started
-                idle = _cpu_share(process, _REST_SECONDS)
-                before, began = process.cpu_seconds(), time.monotonic()
-                client.create_all("pods", workload.measured)
-                created = time.monotonic() - began
-                while watch.poll() < size.measured and time.monotonic() - began < _REST_SECONDS + 10 * created:
-                    time.sleep(_SAMPLE_SECONDS)
-                moments = sorted(watch.bound_at.values())
-                if len(moments) < size.measured:
-                    raise RuntimeError(f"{size.measured - len(moments)} pods were not bound")
-                return Measured(
-                    settled_after,
-                    idle,
-                    size.measured / created,
-                    size.measured / (moments[-1] - moments[0]),
-                    (process.cpu_seconds() - before) / size.measured * 1000,
-                    process.peak_rss_bytes(),
-                )
-            finally:
-                process.stop(_STOP_SECONDS)
-        finally:
-            watch.stop()
+def measure(plane: ControlPlane, kubeconfig: Path, workload: Workload) -> Measured:
+    """One start of bayplan among the workload's pods that no node can hold; its pods stay, on nodes or not."""
+    create_namespaces(plane.client, workload)
+    plane.client.create_all("pods", workload.pending)
+    with watched_among(workload, plane, contestants()[BAYPLAN], kubeconfig) as running:
+        return _measure(plane, running, workload)
+
+
+def _measure(plane: ControlPlane, running: Watched, workload: Workload) -> Measured:
+    process, watch, pods = running.process, running.watch, len(workload.measured)
+    _wait_for_rest(process)
+    settled_after = time.monotonic() - running.started
+    idle = _cpu_share(process, _REST_SECONDS)
+    before, began = process.cpu_seconds(), time.monotonic()
+    plane.client.create_all("pods", workload.measured)
+    created = time.monotonic() - began
+    while watch.poll() < pods and time.monotonic() - began < _REST_SECONDS + 10 * created:
+        time.sleep(_SAMPLE_SECONDS)
+    moments = sorted(watch.bound_at.values())
+    if len(moments) < pods:
+        raise RuntimeError(f"{pods - len(moments)} pods were not bound")
+    return Measured(
+        settled_after,
+        idle,
+        pods / created,
+        pods / (moments[-1] - moments[0]),
+        (process.cpu_seconds() - before) / pods * 1000,
+        process.peak_rss_bytes(),
+    )
 
 
 def _cpu_share(process: Process, seconds: float) -> float:
@@ -103,7 +93,7 @@ def main() -> int:
         (family,) = (each for each in FAMILIES if each.name == _FAMILY)
         plane.client.create_all("nodes", family.build(Size(options.nodes, 0, 1), "nodes").nodes)
         for scope, stuck in (("warm-up", 0), ("alone", 0), ("stuck", options.stuck)):
-            found = measure(plane, kubeconfig, Size(options.nodes, stuck, options.pods), scope)
+            found = measure(plane, kubeconfig, family.build(Size(options.nodes, stuck, options.pods), scope))
             rates.append(found.bound)
             sys.stdout.write(
                 f"{scope}: {stuck} stuck pods, at rest after {found.settled_after:.0f} s with {found.idle:.1%} of "

@@ -1,10 +1,7 @@
 """bayplan's own arguments of preemption, and extenders' say in it, on a real API server."""
 
-import json
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from e2e.conftest import RunBayplan
@@ -12,6 +9,7 @@ from e2e.controlplane.client import ApiClient, Object
 from e2e.controlplane.objects import node, pod
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.waiting import wait_until
+from e2e.scenarios.extender_server import extender_answering
 from e2e.scenarios.outcomes import assert_alive_without_a_traceback, configuration, profile, wait_refused
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.usefixtures("priority_classes")]
@@ -135,38 +133,23 @@ def test_a_pod_preempts_as_soon_as_a_victim_has_run_long_enough(
     assert_alive_without_a_traceback(bayplan)
 
 
-class _LastNode(BaseHTTPRequestHandler):
+def _last_node(_: str, body: Object) -> object:
     """Leaves of the candidates only the one whose name comes last, with its victims."""
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        told = body["NodeNameToMetaVictims"]
-        if told is None:
-            told = {
-                name: {**victims, "Pods": [{"UID": each["metadata"]["uid"]} for each in victims["Pods"]]}
-                for name, victims in body["NodeNameToVictims"].items()
-            }
-        last = max(told)
-        data = json.dumps({"NodeNameToMetaVictims": {last: told[last]}}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the name the base class gives it
-        pass
+    told = body["NodeNameToMetaVictims"]
+    if told is None:
+        told = {
+            name: {**victims, "Pods": [{"UID": each["metadata"]["uid"]} for each in victims["Pods"]]}
+            for name, victims in body["NodeNameToVictims"].items()
+        }
+    last = max(told)
+    return {"NodeNameToMetaVictims": {last: told[last]}}
 
 
 @pytest.fixture
 def extender() -> Iterator[str]:
     """Its URL."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _LastNode)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/ext"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with extender_answering(_last_node) as url:
+        yield url
 
 
 @pytest.mark.parametrize("capable", [True, False], ids=["by-uid", "whole-pods"])

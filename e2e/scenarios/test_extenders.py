@@ -1,16 +1,13 @@
 """The same extender in front of kube-scheduler and of bayplan: both choose the same nodes and say the same."""
 
-import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import pytest
 from e2e.conftest import RunBayplan
-from e2e.controlplane.client import ApiClient
+from e2e.controlplane.client import ApiClient, Object
 from e2e.controlplane.objects import node, pod
 from e2e.controlplane.plane import ControlPlane
+from e2e.scenarios.extender_server import extender_answering
 from e2e.scenarios.outcomes import (
     assert_alive_without_a_traceback,
     configuration,
@@ -25,46 +22,28 @@ STOP_SECONDS = 5.0
 NODES = ("n1", "n2", "n3", "n4")
 
 
-class _Handler(BaseHTTPRequestHandler):
+def _licences(verb: str, body: Object) -> object:
     """Leaves n2 and n3 to pods with the annotation `licence`, prefers n3, and leaves nothing to others."""
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        annotations = body["Pod"]["metadata"].get("annotations") or {}
-        names = body["NodeNames"]
-        if names is None:
-            names = [item["metadata"]["name"] for item in body["Nodes"]["items"]]
-        answer: Any
-        if self.path.endswith("/filter"):
-            left = [name for name in names if name in {"n2", "n3"}] if "licence" in annotations else []
-            failed = {name: "no licence" for name in names if name not in left}
-            answer = {"FailedNodes": failed}
-            if body["NodeNames"] is None:
-                answer["Nodes"] = {"items": [i for i in body["Nodes"]["items"] if i["metadata"]["name"] in left]}
-            else:
-                answer["NodeNames"] = left
-        else:
-            answer = [{"Host": name, "Score": 10 if name == "n3" else 0} for name in names]
-        data = json.dumps(answer).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the name the base class gives it
-        pass
+    annotations = body["Pod"]["metadata"].get("annotations") or {}
+    names = body["NodeNames"]
+    if names is None:
+        names = [item["metadata"]["name"] for item in body["Nodes"]["items"]]
+    if verb != "filter":
+        return [{"Host": name, "Score": 10 if name == "n3" else 0} for name in names]
+    left = [name for name in names if name in {"n2", "n3"}] if "licence" in annotations else []
+    answer: dict[str, object] = {"FailedNodes": {name: "no licence" for name in names if name not in left}}
+    if body["NodeNames"] is None:
+        answer["Nodes"] = {"items": [i for i in body["Nodes"]["items"] if i["metadata"]["name"] in left]}
+    else:
+        answer["NodeNames"] = left
+    return answer
 
 
 @pytest.fixture
 def extender() -> Iterator[str]:
     """Its URL."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/ext"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with extender_answering(_licences) as url:
+        yield url
 
 
 def _put(client: ApiClient, namespace: str, scheduler: str) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from e2e.bench import environment
 from e2e.bench.contestants import ALL_NODES, BAYPLAN, SAMPLED, Contestant, contestants
+from e2e.bench.families.scheduler_perf import FAMILIES, Family
 from e2e.bench.families.turn import Result, take_turn
-from e2e.bench.families.workloads import FAMILIES, Family, Size
+from e2e.bench.families.workloads import Size
 from e2e.bench.hot_functions import hot_functions
 from e2e.bench.report import markdown
 from e2e.controlplane.installation import install_bayplan

@@ -2,7 +2,8 @@
 
 import pytest
 
-from e2e.bench.families.workloads import FAMILIES, Family, Size
+from e2e.bench.families.scheduler_perf import FAMILIES, Family
+from e2e.bench.families.workloads import Size
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)

@@ -1,23 +1,21 @@
 """One contestant's turn with one family: put the objects there, start it, and time the binds of the measured pods."""
 
 import contextlib
-import tempfile
 import time
 from dataclasses import dataclass, replace
 from http.client import HTTPException
 from pathlib import Path
 
-from e2e.bench.bind_watch import BindWatch
-from e2e.bench.contestants import Contestant, Stage
+from e2e.bench.contestants import Contestant
+from e2e.bench.families.staging import create_namespaces, watched_among
 from e2e.bench.families.workloads import Workload
 from e2e.bench.meter import CpuMeter
+from e2e.bench.watched import Watched
 from e2e.controlplane.client import ApiError, Objects, path_of
 from e2e.controlplane.plane import ControlPlane
-from e2e.controlplane.process import Process
 from e2e.controlplane.waiting import wait_until
 
 _SAMPLE_SECONDS = 0.02
-_STOP_SECONDS = 20.0
 _REST_SECONDS = 2.0
 _CLEAR_SECONDS = 600.0
 _CLUSTER_SCOPED = ("persistentvolumes", "csinodes", "priorityclasses")
@@ -54,9 +52,7 @@ def take_turn(
 ) -> Result:
     """Run one contestant on the workload's cluster, whose nodes exist, and clear everything but the nodes."""
     client = plane.client
-    for name, labels in workload.namespaces.items():
-        metadata = {"name": name, "labels": labels}
-        client.create("namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    create_namespaces(client, workload)
     made = dict.fromkeys(resource for resource, _ in workload.objects)
     try:
         for resource in made:
@@ -64,11 +60,9 @@ def take_turn(
         for pods in (workload.init, workload.pending, workload.measured):
             client.create_all("pods", pods)
         time.sleep(_REST_SECONDS)
-        with tempfile.TemporaryDirectory(prefix="family-", dir=plane.directory) as name:
-            directory = Path(name)
-            stage = Stage(plane, kubeconfig, directory, workload.measured_namespace, directory / "none.txt")
-            result = _measure(plane, contestant, stage, len(workload.measured), limit)
-            return replace(result, evicted=len(workload.init) - _remaining(plane, workload.init))
+        with watched_among(workload, plane, contestant, kubeconfig) as running:
+            result = _measure(running, contestant.name, len(workload.measured), limit)
+        return replace(result, evicted=len(workload.init) - _remaining(plane, workload.init))
     finally:
         _clear(plane, workload, [resource for resource in made if resource in _CLUSTER_SCOPED])
 
@@ -79,35 +73,26 @@ def _remaining(plane: ControlPlane, pods: Objects) -> int:
     return sum(1 for pod in pods if pod["metadata"]["name"] in there)
 
 
-def _measure(plane: ControlPlane, contestant: Contestant, stage: Stage, pods: int, limit: float) -> Result:
-    watch = BindWatch(plane.admin_kubeconfig, stage.namespace, stage.directory)
-    try:
-        started = time.monotonic()
-        process = contestant.start(stage)
-        try:
-            meter = CpuMeter(process)
-            bound = _wait(watch, process, meter, pods, limit)
-            moments = sorted(watch.bound_at.values())
-            tail = moments[len(moments) * 9 // 10 :]
-            return Result(
-                contestant.name,
-                pods,
-                bound,
-                moments[-1] - moments[0] if moments else 0.0,
-                meter.at(moments[-1]) / bound * 1000 if moments else 0.0,
-                process.peak_rss_bytes(),
-                (len(tail) - 1) / (tail[-1] - tail[0]) if len(tail) > 1 and tail[-1] > tail[0] else 0.0,
-                moments[-1] - started if moments else 0.0,
-            )
-        finally:
-            process.stop(_STOP_SECONDS)
-    finally:
-        watch.stop()
+def _measure(running: Watched, contestant: str, pods: int, limit: float) -> Result:
+    meter = CpuMeter(running.process)
+    bound = _wait(running, meter, pods, limit)
+    moments = sorted(running.watch.bound_at.values())
+    tail = moments[len(moments) * 9 // 10 :]
+    return Result(
+        contestant,
+        pods,
+        bound,
+        moments[-1] - moments[0] if moments else 0.0,
+        meter.at(moments[-1]) / bound * 1000 if moments else 0.0,
+        running.process.peak_rss_bytes(),
+        (len(tail) - 1) / (tail[-1] - tail[0]) if len(tail) > 1 and tail[-1] > tail[0] else 0.0,
+        moments[-1] - running.started if moments else 0.0,
+    )
 
 
-def _wait(watch: BindWatch, process: Process, meter: CpuMeter, pods: int, limit: float) -> int:
-    deadline = time.monotonic() + limit
-    while (bound := watch.poll()) < pods and time.monotonic() < deadline:
+def _wait(running: Watched, meter: CpuMeter, pods: int, limit: float) -> int:
+    process, deadline = running.process, time.monotonic() + limit
+    while (bound := running.watch.poll()) < pods and time.monotonic() < deadline:
         if process.exit_code is not None:
             raise RuntimeError(f"{process.name} exited with {process.exit_code}:\n{process.log_tail()}")
         meter.sample()
