@@ -46,89 +46,18 @@ _serial = itertools.count(1)
 _API_VERSIONS = {"ReplicationController": "v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1"}
 
 
-def make_pod(
-    name: str = "p",
-    *,
-    namespace: str = "default",
-    uid: str | None = None,
-    resource_version: str = "1",
-    scheduler_name: str = "bayplan",
-    node: str = "",
-    cpu: Quantity = None,
-    memory: Quantity = None,
-    requests: Mapping[str, Quantity] | None = None,
-    containers: Sequence[Container] | None = None,
-    init_containers: Sequence[Container] | None = None,
-    overhead: Mapping[str, Quantity] | None = None,
-    pod_level: Mapping[str, Quantity] | None = None,
-    priority: int | None = None,
-    preemption_policy: str | None = None,
-    tolerations: Sequence[str | Toleration] = (),
-    node_selector: Mapping[str, str] | None = None,
-    node_affinity: NodeAffinity | Sequence[NodeSelectorTerm] | None = None,
-    preferred: Sequence[tuple[int, NodeSelectorTerm]] = (),
-    pod_affinity: PodAffinity | None = None,
-    pod_anti_affinity: PodAffinity | None = None,
-    spread: Sequence[TopologySpreadConstraint] = (),
-    volumes: Sequence[Volume] = (),
-    host_ports: Sequence[HostPort] = (),
-    gates: Sequence[str] = (),
-    labels: Mapping[str, str] | None = None,
-    images: Sequence[str] = (),
-    owner: str | None = None,
-    created: str = CREATED,
-    deleting: bool = False,
-    phase: str | None = None,
-    nominated: str = "",
-    start_time: str | None = None,
-    conditions: Sequence[PodCondition] = (),
-    container_statuses: Sequence[ContainerStatus] = (),
-    grace_seconds: int | None = None,
-) -> Pod:
-    """A pod; without `containers` it has one container (or one per image), the first with requests and ports.
-
-    `node_affinity` is a whole NodeAffinity or the list of required terms; `preferred` adds weighted terms.
-    `owner` is "Kind/name" of the controller. `phase` defaults to Running on a node and to Pending elsewhere.
-    """
-    if containers is None:
-        wanted = dict(requests or {}) | _given(cpu=cpu, memory=memory)
-        first = make_container(image=images[0] if images else "", requests=wanted, host_ports=host_ports)
-        containers = [first, *(make_container(f"c{i}", image=image) for i, image in enumerate(images[1:], 1))]
+def make_pod(name: str = "p", *, node: str = "", **fields: Any) -> Pod:
+    """A pod of the fields its parts name: `_metadata`, `_containers`, `_affinity`, `_spec` and `_status`, below."""
+    parts = (_metadata, _containers, _affinity, _spec, _status)
+    metadata, containers, affinity, spec, status = (
+        {key: fields.pop(key) for key in fields.keys() & part.__kwdefaults__.keys()} for part in parts
+    )
+    if fields:
+        raise TypeError(f"make_pod() knows no {', '.join(fields)}")
     return Pod(
-        metadata=ObjectMeta(
-            name=name,
-            namespace=namespace,
-            uid=uid if uid is not None else f"uid-{next(_serial)}",
-            resource_version=resource_version,
-            creation_timestamp=created,
-            deletion_timestamp=DELETED if deleting else None,
-            labels=dict(labels) if labels is not None else None,
-            owner_references=[_owner(owner)] if owner else None,
-        ),
-        spec=PodSpec(
-            node_name=node,
-            scheduler_name=scheduler_name,
-            priority=priority,
-            preemption_policy=preemption_policy,
-            node_selector=dict(node_selector) if node_selector is not None else None,
-            affinity=_affinity(node_affinity, preferred, pod_affinity, pod_anti_affinity),
-            tolerations=[_toleration(t) for t in tolerations] or None,
-            containers=list(containers),
-            init_containers=list(init_containers) if init_containers else None,
-            overhead=dict(overhead) if overhead is not None else None,
-            resources=ResourceRequirements(requests=dict(pod_level)) if pod_level is not None else None,
-            scheduling_gates=[PodSchedulingGate(name=g) for g in gates] or None,
-            topology_spread_constraints=list(spread) or None,
-            volumes=list(volumes) or None,
-            termination_grace_period_seconds=grace_seconds,
-        ),
-        status=PodStatus(
-            phase=phase if phase is not None else ("Running" if node else "Pending"),
-            conditions=list(conditions) or None,
-            nominated_node_name=nominated,
-            start_time=start_time,
-            container_statuses=list(container_statuses) or None,
-        ),
+        metadata=_metadata(name, **metadata),
+        spec=_spec(node, _containers(**containers), _affinity(**affinity), **spec),
+        status=_status(node, **status),
     )
 
 
@@ -205,6 +134,105 @@ def make_selector(*expressions: str, **match_labels: str) -> LabelSelector:
     return LabelSelector(match_labels=match_labels or None, match_expressions=requirements or None)
 
 
+def _metadata(
+    name: str,
+    *,
+    namespace: str = "default",
+    uid: str | None = None,
+    resource_version: str = "1",
+    created: str = CREATED,
+    deleting: bool = False,
+    labels: Mapping[str, str] | None = None,
+    owner: str | None = None,
+) -> ObjectMeta:
+    """`owner` is "Kind/name" of the controller."""
+    return ObjectMeta(
+        name=name,
+        namespace=namespace,
+        uid=uid if uid is not None else f"uid-{next(_serial)}",
+        resource_version=resource_version,
+        creation_timestamp=created,
+        deletion_timestamp=DELETED if deleting else None,
+        labels=dict(labels) if labels is not None else None,
+        owner_references=[_owner(owner)] if owner else None,
+    )
+
+
+def _containers(
+    *,
+    cpu: Quantity = None,
+    memory: Quantity = None,
+    requests: Mapping[str, Quantity] | None = None,
+    containers: Sequence[Container] | None = None,
+    images: Sequence[str] = (),
+    host_ports: Sequence[HostPort] = (),
+) -> list[Container]:
+    """Without `containers` there is one (or one per image), the first with requests and ports."""
+    if containers is not None:
+        return list(containers)
+    first, *others = images or ("",)
+    return [
+        make_container(image=first, cpu=cpu, memory=memory, requests=requests, host_ports=host_ports),
+        *(make_container(f"c{i}", image=image) for i, image in enumerate(others, 1)),
+    ]
+
+
+def _spec(
+    node: str,
+    containers: list[Container],
+    affinity: Affinity | None,
+    *,
+    scheduler_name: str = "bayplan",
+    init_containers: Sequence[Container] | None = None,
+    overhead: Mapping[str, Quantity] | None = None,
+    pod_level: Mapping[str, Quantity] | None = None,
+    priority: int | None = None,
+    preemption_policy: str | None = None,
+    tolerations: Sequence[str | Toleration] = (),
+    node_selector: Mapping[str, str] | None = None,
+    spread: Sequence[TopologySpreadConstraint] = (),
+    volumes: Sequence[Volume] = (),
+    gates: Sequence[str] = (),
+    grace_seconds: int | None = None,
+) -> PodSpec:
+    return PodSpec(
+        node_name=node,
+        scheduler_name=scheduler_name,
+        priority=priority,
+        preemption_policy=preemption_policy,
+        node_selector=dict(node_selector) if node_selector is not None else None,
+        affinity=affinity,
+        tolerations=[_toleration(t) for t in tolerations] or None,
+        containers=containers,
+        init_containers=list(init_containers) if init_containers else None,
+        overhead=dict(overhead) if overhead is not None else None,
+        resources=ResourceRequirements(requests=dict(pod_level)) if pod_level is not None else None,
+        scheduling_gates=[PodSchedulingGate(name=g) for g in gates] or None,
+        topology_spread_constraints=list(spread) or None,
+        volumes=list(volumes) or None,
+        termination_grace_period_seconds=grace_seconds,
+    )
+
+
+def _status(
+    node: str,
+    *,
+    phase: str | None = None,
+    nominated: str = "",
+    start_time: str | None = None,
+    conditions: Sequence[PodCondition] = (),
+    container_statuses: Sequence[ContainerStatus] = (),
+) -> PodStatus:
+    """`phase` defaults to Running on a node and to Pending elsewhere."""
+    return PodStatus(
+        phase=phase if phase is not None else ("Running" if node else "Pending"),
+        conditions=list(conditions) or None,
+        nominated_node_name=nominated,
+        start_time=start_time,
+        container_statuses=list(container_statuses) or None,
+    )
+
+
 def _given(**amounts: Quantity) -> dict[str, Quantity]:
     return {name: amount for name, amount in amounts.items() if amount is not None}
 
@@ -216,29 +244,31 @@ def _owner(text: str) -> OwnerReference:
 
 
 def _affinity(
-    required: NodeAffinity | Sequence[NodeSelectorTerm] | None,
-    preferred: Sequence[tuple[int, NodeSelectorTerm]],
-    pod_affinity: PodAffinity | None,
-    pod_anti_affinity: PodAffinity | None,
+    *,
+    node_affinity: NodeAffinity | Sequence[NodeSelectorTerm] | None = None,
+    preferred: Sequence[tuple[int, NodeSelectorTerm]] = (),
+    pod_affinity: PodAffinity | None = None,
+    pod_anti_affinity: PodAffinity | None = None,
 ) -> Affinity | None:
-    if required is None and not preferred and pod_affinity is None and pod_anti_affinity is None:
+    """`node_affinity` is a whole NodeAffinity or the list of required terms; `preferred` adds weighted terms."""
+    if not isinstance(node_affinity, NodeAffinity):
+        node_affinity = _node_affinity(node_affinity, preferred)
+    if node_affinity is None and pod_affinity is None and pod_anti_affinity is None:
         return None
-    if isinstance(required, NodeAffinity):
-        node_affinity: NodeAffinity | None = required
-    elif required is None and not preferred:
-        node_affinity = None
-    else:
-        parts: dict[str, Any] = {}
-        if required is not None:
-            parts["required_during_scheduling_ignored_during_execution"] = NodeSelector(
-                node_selector_terms=list(required)
-            )
-        if preferred:
-            parts["preferred_during_scheduling_ignored_during_execution"] = [
-                PreferredSchedulingTerm(weight=weight, preference=term) for weight, term in preferred
-            ]
-        node_affinity = NodeAffinity(**parts)
     return Affinity(node_affinity=node_affinity, pod_affinity=pod_affinity, pod_anti_affinity=pod_anti_affinity)
+
+
+def _node_affinity(
+    required: Sequence[NodeSelectorTerm] | None, preferred: Sequence[tuple[int, NodeSelectorTerm]]
+) -> NodeAffinity | None:
+    parts: dict[str, Any] = {}
+    if required is not None:
+        parts["required_during_scheduling_ignored_during_execution"] = NodeSelector(node_selector_terms=list(required))
+    if preferred:
+        parts["preferred_during_scheduling_ignored_during_execution"] = [
+            PreferredSchedulingTerm(weight=weight, preference=term) for weight, term in preferred
+        ]
+    return NodeAffinity(**parts) if parts else None
 
 
 def _toleration(text: str | Toleration) -> Toleration:

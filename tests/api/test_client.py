@@ -5,43 +5,18 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.api.clients import POD, calling
+from tests.api.sleeps import Sleeps
 from tests.faults.api_server import FakeApiServer
-from tests.faults.certificates import Authority
 from tests.faults.faults import BlackHole, Delay, DropReply, HalfReply, Redirect, Refuse, Reset
 
-from bayplan.api.client import (
-    MAX_THROTTLED_TRIES,
-    AmbiguousError,
-    ApiClient,
-    UnreachableError,
-    decode_status,
-)
+from bayplan.api.client import MAX_THROTTLED_TRIES, AmbiguousError, UnreachableError, decode_status
 from bayplan.api.credentials import Credentials, CredentialsError
-from bayplan.api.kubeconfig import PemSource
 from bayplan.api.paths import path_segment
-from bayplan.api.rate_limit import TokenBucket
 from bayplan.api.token_source import StaticToken, TokenFile
 
 PODS = "/api/v1/pods"
-POD = "/api/v1/namespaces/default/pods/a"
 BINDING = json.dumps({"metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n1"}}).encode()
-
-
-class Sleeps:
-    def __init__(self):
-        self.delays = []
-
-    async def __call__(self, seconds):
-        self.delays.append(seconds)
-
-
-@contextlib.asynccontextmanager
-async def calling(credentials, **options):
-    client = ApiClient(credentials, **{"qps": 0, "burst": 1, "sleep": Sleeps(), **options})
-    try:
-        yield client
-    finally:
-        await client.close()
 
 
 @contextlib.asynccontextmanager
@@ -213,94 +188,6 @@ async def test_the_error_of_a_failed_request_does_not_hold_the_token():
     assert "topsecret" not in repr(caught.value) + repr(caught.value.__cause__) + repr(vars(caught.value.__cause__))
 
 
-# TLS.
-
-
-@pytest.fixture
-def authority():
-    return Authority()
-
-
-def trusting(server, authority, **options):
-    return Credentials(server=server.url, ca=PemSource("ca", data=authority.pem), **options)
-
-
-async def test_a_server_certificate_of_the_authority_is_accepted_and_others_are_not(tmp_path, authority):
-    async with FakeApiServer(tls=authority.server_context(tmp_path, ["127.0.0.1"])) as server:
-        async with calling(trusting(server, authority)) as client:
-            assert (await client.request("GET", POD)).status == 404
-        async with calling(trusting(server, Authority("other"))) as client:
-            with pytest.raises(UnreachableError, match="certificate"):
-                await client.request("GET", POD)
-        async with calling(Credentials(server=server.url)) as client:
-            with pytest.raises(UnreachableError, match="certificate"):
-                await client.request("GET", POD)
-        assert len(server.requests) == 1
-        async with calling(Credentials(server=server.url, insecure=True)) as client:
-            assert (await client.request("GET", POD)).status == 404
-
-
-async def test_the_tls_server_name_is_what_the_certificate_must_be_for(tmp_path, authority):
-    async with FakeApiServer(tls=authority.server_context(tmp_path, ["api.test"])) as server:
-        async with calling(trusting(server, authority)) as client:
-            with pytest.raises(UnreachableError, match="certificate"):
-                await client.request("GET", POD)
-        async with calling(trusting(server, authority, tls_server_name="api.test")) as client:
-            assert (await client.request("GET", POD)).status == 404
-        async with calling(trusting(server, authority, tls_server_name="other.test")) as client:
-            with pytest.raises(UnreachableError, match="certificate"):
-                await client.request("GET", POD)
-
-
-async def test_a_client_certificate_is_presented(tmp_path, authority):
-    certificate, key = authority.issue("bayplan", [])
-    context = authority.server_context(tmp_path, ["127.0.0.1"], ask_client=True)
-    async with FakeApiServer(tls=context) as server:
-        identity = {"certificate": PemSource("c", data=certificate), "key": PemSource("k", data=key)}
-        async with calling(trusting(server, authority, **identity)) as client:
-            assert (await client.request("GET", POD)).status == 404
-        async with calling(trusting(server, authority)) as client:
-            with pytest.raises((AmbiguousError, UnreachableError)):
-                await client.request("GET", POD)
-
-
-async def test_a_new_authority_is_trusted_from_the_next_request_on(tmp_path, authority):
-    file = tmp_path / "ca.pem"
-    file.write_bytes(Authority("old").pem)
-    async with FakeApiServer(tls=authority.server_context(tmp_path, ["127.0.0.1"])) as server:
-        credentials = Credentials(server=server.url, ca=PemSource("ca", path=file))
-        async with calling(credentials) as client:
-            with pytest.raises(UnreachableError):
-                await client.request("GET", POD)
-            file.write_bytes(authority.pem)
-            credentials.ssl_context()
-            assert (await client.request("GET", POD)).status == 404
-
-
-async def test_a_request_in_flight_survives_a_change_of_certificates(tmp_path, authority):
-    file = tmp_path / "ca.pem"
-    file.write_bytes(authority.pem)
-    async with FakeApiServer(tls=authority.server_context(tmp_path, ["127.0.0.1"])) as server:
-        credentials = Credentials(server=server.url, ca=PemSource("ca", path=file))
-        async with calling(credentials) as client:
-            server.inject(Delay(0.1))
-            slow = asyncio.create_task(client.request("GET", POD))
-            while not server.requests:  # noqa: ASYNC110 - the server's state is the condition
-                await asyncio.sleep(0.001)
-            file.write_bytes(authority.pem + Authority("next").pem)
-            credentials.ssl_context()
-            assert (await client.request("GET", POD)).status == 404
-            assert credentials.generation == 1
-            assert (await slow).status == 404
-
-
-async def test_a_proxy_gets_the_request():
-    async with FakeApiServer() as proxy:
-        async with calling(Credentials(server="http://api.invalid", proxy=proxy.url)) as client:
-            assert (await client.request("GET", POD)).status == 404
-        assert proxy.requests[0].headers["host"] == "api.invalid"
-
-
 # Names in paths.
 
 
@@ -345,75 +232,6 @@ def test_any_body_decodes_to_two_strings(body):
 
 def test_a_body_that_is_no_status_is_shown_in_part():
     assert decode_status(b"<html>" + b"x" * 1000) == ("", "<html>" + "x" * 194)
-
-
-# The rate limit.
-
-
-class Timeline:
-    def __init__(self):
-        self.now = 0.0
-        self.slept = []
-
-    def clock(self):
-        return self.now
-
-    async def sleep(self, seconds):
-        self.slept.append(seconds)
-
-
-def bucket(timeline, qps, burst):
-    return TokenBucket(qps=qps, burst=burst, clock=timeline.clock, sleep=timeline.sleep)
-
-
-async def test_a_burst_goes_at_once_and_the_rest_in_turn():
-    timeline = Timeline()
-    limit = bucket(timeline, qps=10, burst=3)
-    assert [await limit.wait() for _ in range(6)] == pytest.approx([0, 0, 0, 0.1, 0.2, 0.3])
-
-
-async def test_idle_time_fills_the_bucket_no_further_than_the_burst():
-    timeline = Timeline()
-    limit = bucket(timeline, qps=10, burst=2)
-    for _ in range(2):
-        limit.reserve()
-    timeline.now = 1000.0
-    assert [limit.reserve() for _ in range(3)] == pytest.approx([0, 0, 0.1])
-
-
-@pytest.mark.parametrize("qps", [0, -1])
-async def test_no_rate_means_no_limit(qps):
-    timeline = Timeline()
-    limit = bucket(timeline, qps=qps, burst=1)
-    assert [await limit.wait() for _ in range(100)] == [0.0] * 100
-    assert timeline.slept == []
-
-
-async def test_a_cancelled_wait_gives_its_token_back():
-    timeline = Timeline()
-
-    async def cancelled(seconds):
-        raise asyncio.CancelledError
-
-    limit = TokenBucket(qps=10, burst=1, clock=timeline.clock, sleep=cancelled)
-    limit.reserve()
-    with pytest.raises(asyncio.CancelledError):
-        await limit.wait()
-    assert limit.reserve() == pytest.approx(0.1)
-
-
-@given(st.lists(st.floats(0, 1), max_size=50), st.floats(0.5, 100), st.integers(1, 20))
-def test_nobody_overtakes_and_no_window_sees_more_than_burst_and_rate(gaps, qps, burst):
-    timeline = Timeline()
-    limit = bucket(timeline, qps, burst)
-    starts = []
-    for gap in gaps:
-        timeline.now += gap
-        starts.append(timeline.now + limit.reserve())
-    assert starts == sorted(starts)
-    for first, start in enumerate(starts):
-        for last in range(first, len(starts)):
-            assert last - first + 1 <= burst + (starts[last] - start) * qps + 1e-6
 
 
 async def test_waiting_for_the_rate_limit_is_observed():

@@ -1,77 +1,12 @@
 import asyncio
 import json
-import logging
-from collections import defaultdict
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from tests.scheduler.dispatcher_scene import Scene, settle, warnings
 
 from bayplan.api.client import ApiResponse
-from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.scheduler import dispatcher as dispatcher_module
 from bayplan.scheduler.api_calls import ApiCall
-from bayplan.scheduler.dispatcher import Dispatcher
-
-
-@pytest.fixture(autouse=True)
-def _no_delays(monkeypatch):
-    monkeypatch.setattr(dispatcher_module, "_RETRY_DELAYS_SECONDS", (0.0, 0.0, 0.0))
-
-
-class Client:
-    """Answers what it is told to, 200 otherwise; a closed gate holds every request."""
-
-    def __init__(self):
-        self.started = []
-        self.done = []
-        self.answers = defaultdict(list)
-        self.gate = asyncio.Event()
-        self.gate.set()
-        self.now = 0
-        self.most = 0
-
-    async def request(self, method, path, *, body=None, content_type=None):
-        self.started.append(path)
-        self.now += 1
-        self.most = max(self.most, self.now)
-        try:
-            await asyncio.sleep(0)
-            await self.gate.wait()
-            answer = self.answers[path].pop(0) if self.answers[path] else 200
-            if isinstance(answer, BaseException):
-                raise answer
-            self.done.append((path, body and json.loads(body)["status"]["v"].encode()))
-            return ApiResponse(answer, b"")
-        finally:
-            self.now -= 1
-
-
-class Scene:
-    def __init__(self, **workers):
-        self.client, self.events = Client(), Client()
-        self.dispatcher = Dispatcher(self.client, self.events, **workers)
-        self.lost = []
-
-    def send(self, path):
-        self.dispatcher.send(ApiCall("POST", path, None, "x", path))
-
-    def patch(self, uid, body=b""):
-        call = ApiCall("PATCH", uid, json.dumps({"status": {"v": body.decode()}}).encode(), "x", uid)
-        self.dispatcher.patch(uid, call, lambda done: done or self.lost.append((uid, body)))
-
-    async def drain(self, binds_seconds=30, calls_seconds=30):
-        await self.dispatcher.drain(binds_seconds=binds_seconds, calls_seconds=calls_seconds)
-
-
-async def settle():
-    """Lets everything run that can without time passing."""
-    for _ in range(50):
-        await asyncio.sleep(0)
-
-
-def warnings(caplog):
-    return [r for r in caplog.records if r.levelno >= logging.WARNING]
 
 
 async def test_binds_run_at_once_up_to_their_limit():
@@ -216,64 +151,6 @@ async def test_preemptions_have_workers_of_their_own_and_are_waited_for_at_the_e
     assert done == ["bind"] + ["preemption"] * 3
 
 
-@pytest.mark.parametrize("method", ["POST", "DELETE"])
-async def test_a_request_gives_the_last_answer_and_none_if_there_was_none(method):
-    scene = Scene()
-    scene.client.answers["v"] = [503, AmbiguousError("lost"), 429]
-    scene.client.answers["w"] = [AmbiguousError("lost")] * 4
-    scene.client.answers["x"] = [409]
-    answers = [await scene.dispatcher.request(ApiCall(method, path, None, "x", path)) for path in ("v", "w", "x")]
-    assert [answer and answer.status for answer in answers] == [429, None, 409]
-    assert scene.client.started == ["v"] * 3 + ["w"] * 4 + ["x"]
-
-
-@pytest.mark.parametrize("problem", [409, 500, 503, 504, AmbiguousError("lost"), UnreachableError("refused")], ids=repr)
-async def test_a_patch_is_sent_again_after_what_may_pass(problem):
-    scene = Scene()
-    scene.dispatcher.start()
-    scene.client.answers["u"] = [problem] * 3
-    scene.patch("u")
-    await scene.drain()
-    assert scene.client.started == ["u"] * 4
-    assert scene.lost == []
-
-
-@pytest.mark.parametrize("problem", [400, 401, 403, 404, 422, 429, 507])
-async def test_a_patch_is_given_up_at_once_after_what_does_not_pass(problem, caplog):
-    scene = Scene()
-    scene.dispatcher.start()
-    scene.client.answers["u"] = [problem] * 9
-    scene.patch("u", b"1")
-    await scene.drain()
-    assert scene.client.started == ["u"]
-    assert scene.lost == [("u", b"1")]
-    # A pod that is gone or was recreated is nothing to worry about.
-    assert len(warnings(caplog)) == (0 if problem in {404, 422} else 1)
-
-
-async def test_a_call_is_given_up_after_four_tries(caplog):
-    scene = Scene()
-    scene.dispatcher.start()
-    scene.events.answers["e"] = [503] * 9
-    scene.client.answers["u"] = [AmbiguousError("lost")] * 9
-    scene.send("e")
-    scene.patch("u", b"1")
-    await scene.drain()
-    assert (scene.events.started, scene.client.started) == (["e"] * 4, ["u"] * 4)
-    assert scene.lost == [("u", b"1")]
-    assert sorted("lost" in r.message for r in warnings(caplog)) == [False, True]
-
-
-async def test_an_event_that_exists_already_was_created_by_a_try_whose_answer_was_lost(caplog):
-    scene = Scene()
-    scene.dispatcher.start()
-    scene.events.answers["e"] = [AmbiguousError("lost"), 409]
-    scene.send("e")
-    await scene.drain()
-    assert scene.events.started == ["e", "e"]
-    assert warnings(caplog) == []
-
-
 @pytest.mark.parametrize("error", [RuntimeError("broken"), asyncio.CancelledError()], ids=repr)
 async def test_a_job_that_raises_costs_no_worker(error, caplog):
     scene = Scene(bind_workers=1, call_workers=1)
@@ -358,70 +235,3 @@ async def test_a_drain_without_work_ends_at_once():
     await scene.drain()
     scene.dispatcher.start()
     await scene.drain()
-
-
-class RandomRun(Scene):
-    """Performs steps by name and remembers what must come of them."""
-
-    def __init__(self, bind_workers, call_workers):
-        super().__init__(bind_workers=bind_workers, call_workers=call_workers)
-        self.expected = defaultdict(list)
-        self.binds = []
-        self.patches = defaultdict(list)
-
-    async def step(self, number, kind, value):
-        self.expected[kind].append(number)
-        if kind == "bind":
-            self.dispatcher.submit(lambda: self.job(number, value))
-        elif kind == "send":
-            self.send(f"e{number}")
-        elif kind == "patch":
-            body = str(number).encode()
-            self.patches[f"u{value}"].append(body)
-            self.patch(f"u{value}", body)
-        elif kind == "close":
-            self.client.gate.clear()
-            self.events.gate.clear()
-        elif kind == "open":
-            self.open()
-        for _ in range(value if kind == "yield" else 0):
-            await asyncio.sleep(0)
-
-    def open(self):
-        self.client.gate.set()
-        self.events.gate.set()
-
-    async def job(self, number, pauses):
-        for _ in range(pauses):
-            await asyncio.sleep(0)
-        self.binds.append(number)
-
-    def check(self):
-        assert sorted(self.binds) == self.expected["bind"]
-        assert sorted(path for path, _ in self.events.done) == sorted(f"e{n}" for n in self.expected["send"])
-        sent = defaultdict(list)
-        for uid, body in self.client.done:
-            sent[uid].append(body)
-        assert sent.keys() == self.patches.keys()
-        for uid, bodies in sent.items():
-            assert bodies == [body for body in self.patches[uid] if body in bodies], "doubled or out of order"
-            assert bodies[-1] == self.patches[uid][-1]
-        assert self.lost == []
-
-
-KINDS = st.sampled_from(["bind", "send", "patch", "patch", "yield", "close", "open"])
-
-
-@settings(max_examples=60)
-@given(st.lists(st.tuples(KINDS, st.integers(0, 4)), max_size=60), st.integers(1, 4), st.integers(1, 4))
-def test_nothing_is_lost_doubled_or_out_of_order_whatever_the_schedule(steps, bind_workers, call_workers):
-    async def run():
-        scene = RandomRun(bind_workers, call_workers)
-        scene.dispatcher.start()
-        for number, (kind, value) in enumerate(steps):
-            await scene.step(number, kind, value)
-        scene.open()
-        await scene.drain()
-        scene.check()
-
-    asyncio.run(run())

@@ -3,7 +3,7 @@ import json
 
 import pytest
 from tests.plugins.volume_scenes import claim, delayed_class, pod_with, ref, volume
-from tests.scheduler.test_scheduler import Scene
+from tests.scheduler.scene import Scene
 
 from bayplan.api.client import ApiResponse
 from bayplan.framework.effects import WaitFor, Write

@@ -1,5 +1,4 @@
 import asyncio
-from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import timedelta
 
@@ -7,7 +6,8 @@ import msgspec
 import pytest
 from tests.builders import make_container, make_node, make_pod
 from tests.faults.certificates import Authority
-from tests.scheduler.extender_server import ExtenderServer, keep, points
+from tests.scheduler.extenders.extender_server import ExtenderServer, keep, points
+from tests.scheduler.extenders.scene import ExtendedScene
 
 from bayplan.api.errors import CredentialsError
 from bayplan.api.objects import ResourceRequirements
@@ -21,17 +21,15 @@ from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.cluster_event import NODE_ADD
 from bayplan.scheduler.binder import Binder, BindError, BindResult
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
-from bayplan.scheduler.extended_cycle import ExtendedCycle
 from bayplan.scheduler.extender_binder import ExtenderBinder
 from bayplan.scheduler.extender_client import ExtenderClient, make_clients
 from bayplan.scheduler.extender_wire import ExtenderError, is_interested, read_filter_answer, read_priorities
 
 NAMES = Extender(filter_verb="filter", prioritize_verb="prioritize", weight=1, node_cache_capable=True)
 WHOLE = replace(NAMES, node_cache_capable=False)
-WHOLE_POD = b'{"metadata":{"name":"p","annotations":{"a":"b"}}}'
 
 
-class Scene:
+class Scene(ExtendedScene):
     """A cluster of four equal nodes, the cycle, and extenders in front of it."""
 
     def __init__(self, stack, *extenders, nodes=4):
@@ -39,35 +37,16 @@ class Scene:
         for number in range(nodes):
             self.cache.set_node(make_node(f"n{number}"))
         configuration = replace(default_configuration(), extenders=extenders)
-        self.framework = build_frameworks(configuration, self.cache.nodes)["bayplan"]
-        clients = make_clients(extenders)
-        for client in clients:
-            stack.push_async_callback(client.close)
-        self.meanwhile = lambda: None
-        self.cycle = ExtendedCycle(SchedulingCycle(self.cache.nodes), self.cache.nodes, clients, self._source)
-
-    async def _source(self, pod):
-        self.meanwhile()
-        return msgspec.Raw(WHOLE_POD)
+        framework = build_frameworks(configuration, self.cache.nodes)["bayplan"]
+        super().__init__(stack, SchedulingCycle(self.cache.nodes), self.cache.nodes, framework, extenders)
 
     async def decide(self, pod=None):
-        return await self.cycle.schedule(PodInfo(pod or make_pod("p", cpu="1")), self.framework)
+        return await self.schedule(pod or make_pod("p", cpu="1"))
 
     async def node(self, pod=None):
         outcome = await self.decide(pod)
         assert isinstance(outcome, Placement)
         return outcome.node_name
-
-
-@pytest.fixture
-async def stack():
-    async with AsyncExitStack() as held:
-        yield held
-
-
-@pytest.fixture
-async def server(stack):
-    return await stack.enter_async_context(ExtenderServer())
 
 
 def at(server, extender=NAMES, **fields):

@@ -1,24 +1,20 @@
-from contextlib import AsyncExitStack
 from dataclasses import replace
 
-import msgspec
 import pytest
 from tests.builders import make_node, make_pod
 from tests.plugins.preemption.worlds import World
-from tests.scheduler.extender_server import ExtenderServer, keep
+from tests.scheduler.extenders.extender_server import ExtenderServer, keep
+from tests.scheduler.extenders.scene import ExtendedScene
 
-from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import Extender, ExtenderManagedResource
 from bayplan.scheduler.cycle import FitError
-from bayplan.scheduler.extended_cycle import ExtendedCycle
-from bayplan.scheduler.extender_client import make_clients
 
 BY_UID = Extender(preempt_verb="preempt", node_cache_capable=True)
 WHOLE = replace(BY_UID, node_cache_capable=False)
 INSUFFICIENT = "0/3 nodes are available: 3 Insufficient cpu."
 
 
-class Scene:
+class Scene(ExtendedScene):
     """Three full nodes, of which the scheduler alone would choose n0, and extenders that are asked."""
 
     def __init__(self, stack, *extenders):
@@ -27,40 +23,20 @@ class Scene:
             *(self.low(f"a{number}", f"n{number}", number) for number in range(3)),
             *(self.low(f"b{number}", f"n{number}", number) for number in range(3)),
         )
-        clients = make_clients(extenders)
-        for client in clients:
-            stack.push_async_callback(client.close)
-        self.reads = 0
-        self.cycle = ExtendedCycle(self.world.cycle, self.world.cache.nodes, clients, self._source)
+        super().__init__(stack, self.world.cycle, self.world.cache.nodes, self.world.framework, extenders)
 
     @staticmethod
     def low(name, node, priority):
         return make_pod(name, uid=name, node=node, cpu="2", priority=priority)
 
-    async def _source(self, pod):
-        self.reads += 1
-        return msgspec.Raw(b'{"metadata":{"name":"p","annotations":{"a":"b"}}}')
-
     async def decide(self, **fields):
-        pod = PodInfo(make_pod("p", **{"uid": "p", "cpu": "4", "priority": 10, **fields}))
-        outcome = await self.cycle.schedule(pod, self.world.framework)
+        outcome = await self.schedule(make_pod("p", **{"uid": "p", "cpu": "4", "priority": 10, **fields}))
         assert isinstance(outcome, FitError)
         return outcome
 
     async def choice(self, **fields):
         outcome = await self.decide(**fields)
         return outcome.nominated_node_name, [victim.uid for victim in outcome.victims]
-
-
-@pytest.fixture
-async def stack():
-    async with AsyncExitStack() as held:
-        yield held
-
-
-@pytest.fixture
-async def server(stack):
-    return await stack.enter_async_context(ExtenderServer())
 
 
 def at(server, extender=BY_UID, **fields):

@@ -1,0 +1,7 @@
+import pytest
+from tests.faults.certificates import Authority
+
+
+@pytest.fixture
+def authority():
+    return Authority()

@@ -1,0 +1,98 @@
+"""Tokens over time: when they are fetched again."""
+
+import asyncio
+
+import pytest
+from tests.api.credential_scene import Clock
+
+from bayplan.api.credentials import Credentials, CredentialsError
+from bayplan.api.token_source import Issued, TokenFile
+
+
+class Source:
+    """Hands out t1, t2, ... or raises what it is told to."""
+
+    def __init__(self, lifetime=60.0, min_interval=0.0):
+        self.min_interval = min_interval
+        self.lifetime = lifetime
+        self.issued = 0
+        self.error = None
+        self.identity = None
+
+    async def issue(self):
+        await asyncio.sleep(0)
+        if self.error:
+            raise self.error
+        self.issued += 1
+        return Issued(f"t{self.issued}", self.identity, self.lifetime)
+
+
+async def test_a_token_file_is_read_again_after_a_minute_and_not_before(tmp_path):
+    clock = Clock()
+    (tmp_path / "token").write_text("one")
+    credentials = Credentials(server="http://x", source=TokenFile(tmp_path / "token"), clock=clock)
+    assert await credentials.token() == "one"
+    (tmp_path / "token").write_text("two")
+    clock.now += 59
+    assert await credentials.token() == "one"
+    clock.now += 1
+    assert await credentials.token() == "two"
+
+
+async def test_a_rejected_token_is_fetched_again_at_once_but_not_for_old_news():
+    source = Source()
+    credentials = Credentials(server="http://x", source=source, clock=Clock())
+    assert await credentials.token() == "t1"
+    credentials.invalidate("t1")
+    assert await credentials.token() == "t2"
+    credentials.invalidate("t1")
+    assert await credentials.token() == "t2"
+    credentials.invalidate()
+    assert await credentials.token() == "t3"
+
+
+async def test_a_plugin_is_not_run_for_every_rejected_request():
+    clock = Clock()
+    source = Source(min_interval=10.0)
+    credentials = Credentials(server="http://x", source=source, clock=clock)
+    for _ in range(5):
+        credentials.invalidate(await credentials.token())
+    assert source.issued == 1
+    clock.now += 10
+    assert await credentials.token() == "t2"
+
+
+async def test_many_callers_at_once_fetch_one_token():
+    source = Source()
+    credentials = Credentials(server="http://x", source=source)
+    assert set(await asyncio.gather(*[credentials.token() for _ in range(20)])) == {"t1"}
+    assert source.issued == 1
+
+
+async def test_a_token_that_cannot_be_renewed_stays_in_use(caplog):
+    clock = Clock()
+    source = Source()
+    credentials = Credentials(server="http://x", source=source, clock=clock)
+    await credentials.token()
+    source.error = CredentialsError("plugin is down")
+    clock.now += 60
+    assert await credentials.token() == "t1"
+    assert "plugin is down" in caplog.text
+    source.error = None
+    clock.now += 9
+    assert await credentials.token() == "t1"
+    clock.now += 1
+    assert await credentials.token() == "t2"
+
+
+async def test_without_any_token_the_error_is_raised_until_there_is_one():
+    clock = Clock()
+    source = Source()
+    source.error = CredentialsError("plugin is down")
+    credentials = Credentials(server="http://x", source=source, clock=clock)
+    for _ in range(2):
+        with pytest.raises(CredentialsError, match="plugin is down"):
+            await credentials.token()
+    source.error = None
+    clock.now += 10
+    assert await credentials.token() == "t1"

@@ -1,0 +1,49 @@
+from tests.builders import make_node
+from tests.plugins.preemption.pods import high, low, minute
+from tests.plugins.preemption.worlds import World, make_budget
+
+
+def test_a_node_whose_budgets_hold_is_preferred_and_violations_are_counted():
+    world = World(
+        make_node("n1", cpu="4"),
+        make_node("n2", cpu="4"),
+        low("guarded", "n1", priority=0, labels={"app": "a"}),
+        low("free", "n2", priority=5),
+        make_budget(app="a"),
+    )
+    outcome = world.schedule(high())
+    assert {each.node_name: each.pdb_violations for each in outcome.candidates} == {"n1": 1, "n2": 0}
+    assert outcome.nominated_node_name == "n2"
+
+
+def test_pods_that_would_violate_a_budget_are_spared_first():
+    world = World(
+        make_node("n1", cpu="4"),
+        low("guarded", cpu="2", priority=0, labels={"app": "a"}),
+        low("free", cpu="2", priority=5),
+        make_budget(app="a"),
+    )
+    assert world.preempt(high(cpu="2")) == ("n1", ["free"])
+
+
+def test_a_budget_that_allows_one_disruption_protects_the_less_important_pod():
+    world = World(
+        make_node("n1", cpu="4"),
+        low("old", start_time=minute(1), labels={"app": "a"}),
+        low("young", start_time=minute(2), labels={"app": "a"}),
+        make_budget(allowed=1, app="a"),
+    )
+    assert world.preempt(high(cpu="2")) == ("n1", ["old"])
+
+
+def test_disruptions_that_are_counted_already_violate_nothing():
+    world = World(make_node("n1", cpu="4"), low("a", labels={"app": "a"}), make_budget(disrupted=["a"], app="a"))
+    (candidate,) = world.schedule(high()).candidates
+    assert candidate.pdb_violations == 0
+
+
+def test_a_changed_budget_counts_at_once():
+    world = World(make_node("n1", cpu="4"), low("a", labels={"app": "a"}), make_budget(allowed=1, app="a"))
+    assert world.schedule(high()).candidates[0].pdb_violations == 0
+    world.add(make_budget(allowed=0, app="a"))
+    assert world.schedule(high()).candidates[0].pdb_violations == 1

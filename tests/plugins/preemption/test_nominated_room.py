@@ -1,0 +1,70 @@
+from tests.builders import make_node, make_selector
+from tests.plugins.preemption.pods import high, low
+from tests.plugins.preemption.worlds import World
+
+from bayplan.api.objects import PodAffinity, PodAffinityTerm
+from bayplan.cache.pod_info import PodInfo
+from bayplan.scheduler.cycle import FitError, Placement
+
+
+def test_room_made_for_a_pod_is_kept_from_its_equals_and_inferiors():
+    world = World(make_node("n1", cpu="4"))
+    world.nominator.add(PodInfo(high("first", cpu="3")), "n1")
+    assert world.schedule(high("equal", cpu="2")).message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    assert isinstance(world.schedule(low("inferior", "", cpu="2")), FitError)
+    assert isinstance(world.schedule(high("small", cpu="1")), Placement)
+    assert isinstance(world.schedule(high("superior", cpu="2", priority=11)), Placement)
+
+
+def test_room_is_free_again_when_the_nomination_ends():
+    world = World(make_node("n1", cpu="4"))
+    pod = PodInfo(high("equal", cpu="2"))
+    world.nominator.add(PodInfo(high("first")), "n1")
+    assert isinstance(world.schedule(pod), FitError)
+    world.nominator.delete("first")
+    assert isinstance(world.schedule(pod), Placement)
+    world.nominator.add(PodInfo(high("first")), "n1")
+    assert isinstance(world.schedule(pod), FitError)
+
+
+def test_a_nominated_pod_takes_its_node_before_all_others():
+    world = World(make_node("n1", cpu="40"), make_node("n2", cpu="4"))
+    first = PodInfo(high("first"))
+    world.nominator.add(first, "n2")
+    assert world.schedule(first).node_name == "n2"
+    assert world.schedule(high("other")).node_name == "n1"
+
+
+def test_a_nominated_pod_goes_elsewhere_when_its_room_was_taken():
+    world = World(make_node("n1", cpu="4"), make_node("n2", cpu="4"), low("thief", "n2", priority=99))
+    first = PodInfo(high("first"))
+    world.nominator.add(first, "n2")
+    assert world.schedule(first).node_name == "n1"
+
+
+def test_two_preemptors_never_count_on_the_same_room():
+    world = World(make_node("n1", cpu="4"), make_node("n2", cpu="4"), low("a", "n1", cpu="4"), low("b", "n2", cpu="4"))
+    nodes = set()
+    for name in ("first", "second"):
+        pod = PodInfo(high(name))
+        node, _ = world.preempt(pod)
+        world.nominator.add(pod, node)
+        nodes.add(node)
+    assert nodes == {"n1", "n2"}
+    assert world.preempt(high("third")) == ("", [])
+
+
+def test_pods_nominated_by_others_with_requests_that_cannot_be_read_are_left_out():
+    world = World(make_node("n1", cpu="4"))
+    world.nominator.add(PodInfo(high("first", cpu="lots")), "n1")
+    assert isinstance(world.schedule(high("equal")), Placement)
+
+
+def test_a_nomination_counts_for_pod_anti_affinity():
+    term = PodAffinityTerm(label_selector=make_selector(app="a"), topology_key="zone")
+    apart = PodAffinity(required_during_scheduling_ignored_during_execution=[term])
+    world = World(make_node("n1", cpu="40", labels={"zone": "z"}), make_node("n2", cpu="40", labels={"zone": "y"}))
+    world.nominator.add(PodInfo(high("first", labels={"app": "a"})), "n1")
+    assert world.schedule(high("other", pod_anti_affinity=apart)).node_name == "n2"
+    outcome = world.schedule(high("other", pod_anti_affinity=apart, node_selector={"zone": "z"}))
+    assert "didn't match pod anti-affinity rules" in outcome.message

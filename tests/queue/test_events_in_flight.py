@@ -1,0 +1,88 @@
+"""Events that come while a pod is tried count once it has failed."""
+
+from tests.queue.scene import COLOUR, FIT, Scene, make_profile
+
+from bayplan.queue.cluster_event import (
+    ASSIGNED_POD_DELETE,
+    NODE_ADD,
+    NODE_TAINT,
+    WILDCARD,
+    EventRegistration,
+)
+from bayplan.queue.queued_pod import Place
+
+
+def test_an_event_during_a_cycle_is_not_lost():
+    scene = Scene()
+    scene.add("p")
+    queued = scene.pop()
+    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
+    scene.fail(queued)
+    assert scene.place("p") is Place.BACKOFF
+    assert scene.tally.moves[-1] == ("backoff", "ScheduleAttemptFailure")
+
+
+def test_an_event_during_a_cycle_that_cannot_help_is_no_reason_to_retry():
+    scene = Scene()
+    scene.add("red", colour="red")
+    queued = scene.pop()
+    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
+    scene.queue.move_all(NODE_ADD, None, {"blue"})
+    scene.fail(queued, COLOUR)
+    assert scene.place("red") is Place.UNSCHEDULABLE
+
+
+def test_an_event_before_the_pop_is_not_replayed():
+    scene = Scene()
+    scene.add("other")
+    scene.pop()
+    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
+    scene.add("p")
+    scene.fail(scene.pop())
+    assert scene.place("p") is Place.UNSCHEDULABLE
+
+
+def test_a_wildcard_during_a_cycle_brings_the_pod_back():
+    scene = Scene()
+    scene.add("p")
+    queued = scene.pop()
+    scene.queue.move_all(WILDCARD, None, None)
+    scene.fail(queued, frozenset({"Unregistered"}))
+    assert scene.place("p") is Place.BACKOFF
+
+
+def test_a_pending_plugin_that_says_queue_skips_the_backoff():
+    scene = Scene()
+    scene.add("p", colour="red")
+    scene.fail(scene.pop(), FIT, pending_plugins=COLOUR)
+    scene.queue.move_all(NODE_ADD, None, {"red"})
+    scene.queue.validate()
+    assert scene.place("p") is Place.ACTIVE
+
+
+def test_with_a_plugin_pending_another_ones_word_still_means_backoff():
+    scene = Scene()
+    scene.add("p", colour="red")
+    scene.fail(scene.pop(), FIT, pending_plugins=COLOUR)
+    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
+    assert scene.place("p") is Place.BACKOFF
+
+
+def test_a_pending_plugin_is_heard_even_when_another_answered_the_same_event_first():
+    registrations = {"Colour": [EventRegistration(NODE_ADD)], "Late": [EventRegistration(NODE_ADD)]}
+    scene = Scene(profile=make_profile(registrations=registrations))
+    scene.add("p")
+    scene.fail(scene.pop(), COLOUR, pending_plugins=frozenset({"Late"}))
+    scene.queue.move_all(NODE_ADD, None, None)
+    assert scene.place("p") is Place.ACTIVE
+
+
+def test_the_best_of_the_events_during_a_cycle_counts():
+    scene = Scene()
+    scene.add("p", colour="red")
+    queued = scene.pop()
+    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
+    scene.queue.move_all(NODE_ADD, None, {"red"})
+    scene.queue.move_all(NODE_TAINT, None, None)
+    scene.fail(queued, FIT, pending_plugins=COLOUR)
+    assert scene.place("p") is Place.ACTIVE

@@ -1,0 +1,120 @@
+"""Pods that a plugin holds before the queue."""
+
+from tests.queue.scene import Scene, info, make_profile
+
+from bayplan.queue.cluster_event import (
+    ASSIGNED_POD_DELETE,
+    NODE_TAINT,
+    EventRegistration,
+    QueueingHint,
+)
+from bayplan.queue.queued_pod import Place
+from bayplan.queue.queueing_hints import GateRejection
+
+
+def test_a_gated_pod_waits_until_its_gates_are_gone():
+    scene = Scene()
+    scene.add("p", gates=["a", "b"])
+    queued = scene.queue.get("p")
+    assert queued is not None
+    assert queued.place is Place.GATED
+    assert (queued.gating_plugin, queued.gating_message) == ("SchedulingGates", "waiting for 2 gates")
+    assert scene.queue.pop() is None
+    scene.queue.update(None, info("p", version="2", gates=["b"]))
+    assert queued.gating_message == "waiting for 1 gates"
+    assert scene.queue.pending()["gated"] == 1
+    scene.queue.update(None, info("p", version="3"))
+    scene.queue.validate()
+    assert queued.gating_plugin is None
+    assert scene.pop() is queued
+    assert scene.tally.moves == [
+        ("unschedulable", "UnschedulablePodAdd"),
+        ("active", "UnschedulablePodUpdatePodSchedulingGatesEliminated"),
+    ]
+
+
+def test_the_clock_of_the_first_attempt_starts_when_the_gate_opens():
+    scene = Scene()
+    scene.add("p", gates=["g"])
+    queued = scene.queue.get("p")
+    assert queued is not None
+    assert queued.initial_attempt_timestamp is None
+    scene.clock.step(30)
+    scene.queue.update(None, info("p", version="2"))
+    assert queued.initial_attempt_timestamp == 130.0
+    assert queued.timestamp == 100.0
+    scene.clock.step(5)
+    scene.fail(scene.pop())
+    scene.queue.activate(["p"])
+    assert queued.initial_attempt_timestamp == 130.0
+
+
+class ReservedRoom:
+    """A profile whose plugin Preemption holds a pod back until it is told not to."""
+
+    def __init__(self):
+        self.held = set()
+        registrations = {
+            "Preemption": [EventRegistration(ASSIGNED_POD_DELETE, lambda pod, old, new: QueueingHint.SKIP)]
+        }
+        self.profile = make_profile(pre_enqueue=self.gate, registrations=registrations)
+
+    def gate(self, pod):
+        return GateRejection("Preemption", "victims are leaving") if pod.name in self.held else None
+
+
+def test_a_rejected_pod_may_be_gated_when_it_wants_to_come_back():
+    room = ReservedRoom()
+    scene = Scene(profile=room.profile)
+    scene.reject("p")
+    room.held.add("p")
+    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
+    scene.queue.validate()
+    assert scene.place("p") is Place.GATED
+    room.held.clear()
+    scene.queue.activate(["p"])
+    scene.queue.validate()
+    assert scene.place("p") is Place.ACTIVE
+
+
+def test_a_gated_pod_moves_by_events_of_its_gating_plugin_when_its_rejectors_agree():
+    room = ReservedRoom()
+    scene = Scene(profile=room.profile)
+    scene.reject("p")
+    room.held.add("p")
+    scene.queue.move_all(NODE_TAINT, None, None)
+    assert scene.place("p") is Place.GATED
+    room.held.clear()
+    scene.queue.move_all(NODE_TAINT, None, None)
+    assert scene.place("p") is Place.GATED
+    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
+    scene.queue.validate()
+    assert scene.place("p") is Place.BACKOFF
+
+
+def test_the_wait_of_a_gated_pod_for_its_gate_does_not_end_by_time():
+    room = ReservedRoom()
+    scene = Scene(profile=room.profile)
+    scene.reject("p")
+    room.held.add("p")
+    scene.clock.step(300)
+    scene.queue.flush(scene.clock.now)
+    scene.queue.validate()
+    assert scene.place("p") is Place.GATED
+    assert scene.queue.next_deadline() is None
+
+
+def test_a_gate_that_raises_holds_the_pod_until_it_can_answer(caplog):
+    answers = [RuntimeError("broken gate"), None]
+
+    def gate(pod):
+        answer = answers.pop(0)
+        if answer is not None:
+            raise answer
+
+    scene = Scene(profile=make_profile(pre_enqueue=gate))
+    scene.add("p")
+    assert scene.place("p") is Place.GATED
+    assert "PreEnqueue failed, pod is held back pod=default/p" in caplog.text
+    scene.queue.update(None, info("p", version="2"))
+    assert scene.place("p") is Place.ACTIVE

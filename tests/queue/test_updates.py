@@ -1,0 +1,118 @@
+"""What a new version of a pod changes in the queue."""
+
+from tests.queue.scene import COLOUR, Scene, info, make_profile
+
+from bayplan.queue.cluster_event import (
+    ASSIGNED_POD_DELETE,
+    UNSCHEDULABLE_POD_LABEL,
+    EventRegistration,
+    QueueingHint,
+)
+from bayplan.queue.queued_pod import Place
+
+
+def test_an_update_of_an_active_pod_replaces_the_object_and_keeps_its_turn():
+    scene = Scene()
+    scene.add("first")
+    scene.add("second")
+    new = info("first", version="2", colour="red")
+    scene.queue.update(None, new)
+    assert scene.pop().pod_info is new
+
+
+def test_an_update_that_changes_the_order_is_obeyed():
+    scene = Scene()
+    scene.add("first")
+    scene.add("second")
+    scene.queue.update(None, info("second", version="2", priority=7))
+    scene.queue.validate()
+    assert scene.drain() == ["second", "first"]
+
+
+def test_an_update_in_backoff_replaces_the_object_in_place():
+    scene = Scene()
+    scene.reject("p")
+    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
+    new = info("p", version="2")
+    scene.queue.update(None, new)
+    assert scene.place("p") is Place.BACKOFF
+    assert scene.pop().pod_info is new
+
+
+def test_an_update_of_the_same_version_is_ignored():
+    scene = Scene()
+    pod = scene.add("p")
+    scene.queue.update(pod, info("p", priority=9))
+    assert scene.pop().pod_info is pod
+
+
+def test_an_update_of_an_unknown_pod_adds_it():
+    scene = Scene()
+    scene.queue.update(None, info("p"))
+    assert scene.drain() == ["p"]
+
+
+def test_adding_a_known_pod_is_an_update():
+    scene = Scene()
+    scene.add("p")
+    scene.add("p", version="2")
+    assert scene.drain() == ["p"]
+
+
+def test_a_change_its_rejector_wants_brings_the_pod_back():
+    scene = Scene()
+    scene.reject("p", COLOUR)
+    scene.clock.step(5)
+    scene.queue.update(None, info("p", version="2", tolerations=["gpu"]))
+    scene.queue.validate()
+    assert scene.place("p") is Place.ACTIVE
+    assert scene.tally.moves[-1] == ("active", "UnschedulablePodUpdatePodToleration")
+
+
+def test_any_other_change_leaves_the_pod_waiting_with_its_new_object():
+    scene = Scene()
+    scene.reject("p", COLOUR)
+    new = info("p", version="2", colour="red")
+    scene.queue.update(None, new)
+    queued = scene.queue.get("p")
+    assert queued is not None
+    assert queued.place is Place.UNSCHEDULABLE
+    assert queued.pod_info is new
+
+
+def test_the_version_the_caller_names_is_the_one_compared_with():
+    scene = Scene()
+    scene.reject("p", COLOUR, tolerations=["gpu"])
+    scene.queue.update(info("p"), info("p", version="2", tolerations=["gpu"]))
+    assert scene.place("p") is Place.BACKOFF
+
+
+def test_an_update_during_a_cycle_is_replayed_for_its_pod_and_for_no_other():
+    scene = Scene()
+    scene.add("p")
+    scene.add("bystander")
+    first, second = scene.pop(), scene.pop()
+    old = first.pod_info
+    new = info("p", version="2", tolerations=["gpu"])
+    scene.queue.update(None, new)
+    assert first.pod_info is old
+    scene.fail(first, COLOUR)
+    scene.fail(second, COLOUR)
+    assert scene.place("p") is Place.BACKOFF
+    assert first.pod_info is new
+    assert scene.place("bystander") is Place.UNSCHEDULABLE
+
+
+def test_a_hint_about_an_update_sees_both_versions():
+    seen = []
+
+    def hint(pod, old, new):
+        seen.append((pod, old, new))
+        return QueueingHint.SKIP
+
+    profile = make_profile(registrations={"Nosy": [EventRegistration(UNSCHEDULABLE_POD_LABEL, hint)]})
+    scene = Scene(profile=profile)
+    old = scene.reject("p", frozenset({"Nosy"}))
+    new = info("p", version="2", colour="red")
+    scene.queue.update(None, new)
+    assert seen == [(new, old, new)]

@@ -1,0 +1,136 @@
+"""Nominations: when they are written, when they end, and what becomes of the pods that had them."""
+
+import pytest
+from tests.builders import make_node, make_pod
+from tests.scheduler.preemption.scene import preempt
+
+from bayplan.api.errors import AmbiguousError
+from bayplan.cache.pod_info import PodInfo
+from bayplan.queue.queued_pod import Place
+
+
+@pytest.mark.parametrize("answer", [403, 404, AmbiguousError("lost")], ids=repr)
+async def test_no_victim_ends_if_the_nomination_cannot_be_written(scene, answer):
+    scene.api.answers["PATCH", "p"] = [answer] * 4
+    await preempt(scene)
+    assert {name for _, name in scene.api.order()} == {"p"}
+    assert scene.nominated() is None
+    assert scene.place_of() is Place.ERROR_BACKOFF
+
+
+async def test_lower_nominations_on_the_node_are_cleared_and_their_pods_woken(scene):
+    await preempt(scene, uid="low", priority=1)
+    await preempt(scene, uid="same", priority=10, node="n1")
+    assert scene.nominated("low") is None
+    assert scene.api.bodies("PATCH", "low")[-1] == {
+        "metadata": {"uid": "low"},
+        "status": {"nominatedNodeName": None},
+    }
+    assert scene.place_of("low") is Place.BACKOFF
+    await preempt(scene, uid="peer", priority=10, node="n1")
+    assert (scene.nominated("same"), scene.nominated("peer")) == ("n1", "n1")
+
+
+async def test_nominations_of_other_schedulers_pods_are_not_theirs_to_clear(scene):
+    scene.queue.nominator.add(PodInfo(make_pod("foreign", uid="foreign", priority=1)), "n1")
+    await preempt(scene)
+    assert scene.nominated("foreign") == "n1"
+    assert "foreign" not in {name for _, name in scene.api.order()}
+
+
+async def test_a_pod_whose_node_is_taken_by_a_higher_one_spares_the_victims_not_begun(scene):
+    scene.api.close("PATCH", "low")
+    await preempt(scene, uid="low", priority=1)
+    scene.chooser.nominations["p"] = ("n1",)
+    scene.pod()
+    scene.step()
+    scene.api.open("PATCH", "low")
+    await scene.work()
+    assert not scene.api.bodies("DELETE", "low-n1")
+    assert [body["status"]["nominatedNodeName"] for body in scene.api.bodies("PATCH", "low")] == ["n1", None]
+    assert scene.place_of("low") is Place.BACKOFF
+
+
+async def test_without_a_candidate_an_earlier_nomination_is_cleared_with_the_condition(scene):
+    scene.pod(nominated="n1")
+    assert scene.nominated() == "n1"
+    scene.step()
+    await scene.work()
+    assert scene.nominated() is None
+    (patch,) = scene.api.bodies("PATCH", "p")
+    assert patch["status"]["nominatedNodeName"] is None
+    assert patch["status"]["conditions"][0]["reason"] == "Unschedulable"
+    assert scene.place_of() is Place.UNSCHEDULABLE
+
+
+async def test_a_nomination_preemption_leaves_alone_stays(scene):
+    scene.chooser.otherwise = None
+    scene.pod(nominated="n1")
+    scene.step()
+    await scene.work()
+    assert scene.nominated() == "n1"
+    (patch,) = scene.api.bodies("PATCH", "p")
+    assert "nominatedNodeName" not in patch["status"]
+
+
+async def test_a_pod_that_time_alone_may_help_is_tried_again_at_its_time(scene):
+    scene.chooser.otherwise, scene.chooser.retry_after = None, 30.0
+    scene.pod()
+    scene.step()
+    assert scene.place_of() is Place.UNSCHEDULABLE
+    assert scene.queue.next_deadline() == 30
+    scene.now = 30.0
+    scene.queue.flush(scene.now)
+    scene.chooser.nominations["p"] = ("n1", "low-n1")
+    scene.step()
+    await scene.work()
+    assert scene.nominated() == "n1"
+
+
+async def test_an_error_in_the_cycle_clears_the_nomination(scene):
+    def broken(*_):
+        raise RuntimeError("broken")
+
+    scene.chooser.post_filter = broken
+    scene.pod(nominated="n1")
+    scene.step()
+    await scene.work()
+    assert scene.nominated() is None
+    (patch,) = scene.api.bodies("PATCH", "p")
+    assert patch["status"]["nominatedNodeName"] is None
+    assert patch["status"]["conditions"][0]["reason"] == "SchedulerError"
+
+
+async def test_a_nomination_to_a_node_that_goes_away_is_cleared_and_the_pod_tried_again(scene):
+    await preempt(scene)
+    scene.nodes.on_delete(make_node("n1", cpu="1"))
+    scene.scheduler._preemption.sweep()
+    await scene.work()
+    assert scene.nominated() is None
+    assert scene.api.bodies("PATCH", "p")[-1]["status"] == {"nominatedNodeName": None}
+    assert scene.place_of() is Place.BACKOFF
+
+
+async def test_a_restart_reads_nominations_from_the_pods_and_drops_those_to_nodes_that_are_gone(scene):
+    scene.pod("kept", nominated="n1")
+    scene.pod("stale", nominated="n9")
+    assert (scene.nominated("kept"), scene.nominated("stale")) == ("n1", "n9")
+    scene.scheduler._preemption.sweep()
+    await scene.work()
+    assert (scene.nominated("kept"), scene.nominated("stale")) == ("n1", None)
+    assert scene.api.order() == [("PATCH", "stale")]
+
+
+async def test_a_pod_that_gets_another_node_leaves_its_room_to_others(scene):
+    await preempt(scene)
+    scene.pod("waiting", priority=5)
+    scene.step()
+    await scene.work()
+    assert scene.place_of("waiting") is Place.UNSCHEDULABLE
+    scene.nodes.on_add(make_node("n3", cpu="1"))
+    scene.queue.activate(["p"])
+    scene.step()
+    await scene.work()
+    assert scene.binder.bindings == [("p", "n3")]
+    assert scene.nominated() is None
+    assert scene.place_of("waiting") is Place.BACKOFF

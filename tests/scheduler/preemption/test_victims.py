@@ -1,0 +1,226 @@
+"""What preemption does to its victims, and how the pod that takes their place waits for their end."""
+
+import json
+
+import msgspec
+import pytest
+from tests.builders import make_node
+from tests.scheduler.preemption.scene import preempt
+
+from bayplan.api.errors import AmbiguousError
+from bayplan.api.objects import PodCondition
+from bayplan.queue.queued_pod import Place
+
+
+def terminating(pod):
+    metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z", resource_version="9")
+    return msgspec.structs.replace(pod, metadata=metadata)
+
+
+async def test_nomination_and_condition_come_in_one_request_before_any_victim_is_touched(scene):
+    await preempt(scene)
+    assert scene.api.order() == [("PATCH", "p"), ("PATCH", "low-n1"), ("DELETE", "low-n1")]
+    status = scene.api.calls[0][2]["status"]
+    assert status["nominatedNodeName"] == "n1"
+    (condition,) = status["conditions"]
+    assert (condition["type"], condition["status"], condition["reason"]) == ("PodScheduled", "False", "Unschedulable")
+
+
+async def test_a_victim_is_told_why_and_ends_with_its_own_grace_period(scene):
+    await preempt(scene)
+    (patch,) = scene.api.bodies("PATCH", "low-n1")
+    (condition,) = patch["status"]["conditions"]
+    assert condition.pop("lastTransitionTime")
+    assert condition == {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "PreemptionByScheduler",
+        "message": "bayplan: preempting to accommodate a higher priority pod",
+    }
+    assert patch["metadata"] == {"uid": "low-n1"}
+    assert scene.api.bodies("DELETE", "low-n1") == [
+        {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": "low-n1"}}
+    ]
+    assert scene.recorder.preemptions == [("low-n1", "p", "n1", False)]
+    assert scene.observer.victims == [1]
+    assert scene.observer.attempts_at_preemption == 1
+
+
+async def test_the_nomination_counts_at_once_and_the_pod_is_not_tried_while_calls_are_made(scene):
+    scene.api.close("DELETE", "low-n1")
+    await preempt(scene)
+    assert scene.nominated() == "n1"
+    scene.assigned.on_delete(scene.placed["low-n2"])
+    scene.queue.flush(scene.now)
+    assert scene.place_of() is None
+    assert scene.queue.pop() is None
+    scene.api.open("DELETE", "low-n1")
+    await scene.work()
+    # The event that came meanwhile is not lost.
+    assert scene.place_of() is Place.BACKOFF
+
+
+async def test_the_pod_waits_for_its_victim_and_is_woken_by_its_end(scene):
+    await preempt(scene)
+    assert scene.place_of() is Place.UNSCHEDULABLE
+    scene.assigned.on_update(scene.placed["low-n1"], terminating(scene.placed["low-n1"]))
+    assert scene.place_of() is Place.UNSCHEDULABLE
+    scene.assigned.on_delete(scene.placed["low-n1"])
+    scene.step()
+    await scene.work()
+    assert scene.binder.bindings == [("p", "n1")]
+    assert scene.nominated() is None
+
+
+async def test_other_pods_bind_while_victims_are_being_ended(scene):
+    scene.api.close("DELETE", "low-n1")
+    await preempt(scene)
+    scene.nodes.on_add(make_node("n3", cpu="1"))
+    scene.pod("other", priority=0)
+    scene.step()
+    await scene.work()
+    assert scene.binder.bindings == [("other", "n3")]
+
+
+async def test_victims_that_end_already_are_not_ended_again(scene):
+    scene.place("low-b", "n1", cpu="0")
+    scene.assigned.on_update(scene.placed["low-n1"], terminating(scene.placed["low-n1"]))
+    await preempt(scene, "low-n1", "low-b")
+    assert scene.api.order() == [("PATCH", "p"), ("PATCH", "low-b"), ("DELETE", "low-b")]
+    assert scene.observer.victims == [2]
+
+
+async def test_a_nomination_without_victims_left_to_end_is_only_written(scene):
+    scene.assigned.on_update(scene.placed["low-n1"], terminating(scene.placed["low-n1"]))
+    await preempt(scene)
+    assert scene.api.order() == [("PATCH", "p")]
+    assert scene.observer.victims == []
+    assert scene.place_of() is Place.UNSCHEDULABLE
+
+
+@pytest.mark.parametrize("call", ["PATCH", "DELETE"])
+@pytest.mark.parametrize("status", [404, 409, 422])
+async def test_a_victim_that_is_gone_or_was_recreated_counts_as_ended(scene, call, status):
+    scene.api.answers[call, "low-n1"] = [status] * 9
+    await preempt(scene)
+    assert scene.nominated() == "n1"
+    assert scene.recorder.preemptions == []
+    assert scene.place_of() is Place.UNSCHEDULABLE
+
+
+@pytest.mark.parametrize("call", ["PATCH", "DELETE"])
+@pytest.mark.parametrize("answer", [403, 500, AmbiguousError("lost")], ids=repr)
+async def test_a_victim_that_cannot_be_ended_costs_the_nomination_and_the_pod_backs_off(scene, call, answer):
+    scene.api.answers[call, "low-n1"] = [answer] * 9
+    await preempt(scene)
+    assert scene.nominated() is None
+    assert scene.place_of() is Place.ERROR_BACKOFF
+    last = scene.api.bodies("PATCH", "p")[-1]["status"]
+    assert last["nominatedNodeName"] is None
+    assert last["conditions"][0]["reason"] == "Unschedulable"
+    assert scene.recorder.preemptions == []
+
+
+async def test_what_passes_is_tried_again(scene):
+    scene.api.answers["DELETE", "low-n1"] = [AmbiguousError("lost"), 503]
+    await preempt(scene)
+    assert len(scene.api.bodies("DELETE", "low-n1")) == 3
+    assert scene.nominated() == "n1"
+
+
+async def test_victims_end_several_at_once_but_not_all(scene):
+    for number in range(30):
+        scene.place(f"v{number}", "n1", cpu="0")
+    await preempt(scene, *(f"v{number}" for number in range(30)))
+    assert len([kind for kind, _ in scene.api.order() if kind == "DELETE"]) == 30
+    assert scene.api.most == 8
+
+
+async def test_a_preemptor_that_is_deleted_spares_the_victims_not_begun(scene):
+    for number in range(20):
+        scene.place(f"v{number}", "n1", cpu="0")
+        scene.api.close("PATCH", f"v{number}")
+    await preempt(scene, *(f"v{number}" for number in range(20)))
+    scene.pending.gone("p")
+    for number in range(20):
+        scene.api.open("PATCH", f"v{number}")
+    await scene.work()
+    assert len([kind for kind, _ in scene.api.order() if kind == "DELETE"]) == 8
+    assert scene.queue.uids() == set()
+    assert scene.nominated() is None
+
+
+async def test_a_victim_of_two_preemptors_ends_once(scene):
+    scene.api.close("DELETE", "low-n1")
+    await preempt(scene, "low-n1")
+    await preempt(scene, "low-n1", uid="q")
+    assert scene.place_of("q") is None
+    scene.api.open("DELETE", "low-n1")
+    await scene.work()
+    assert scene.api.order().count(("DELETE", "low-n1")) == 1
+    assert (scene.nominated("p"), scene.nominated("q")) == ("n1", "n1")
+    assert scene.place_of("q") is Place.UNSCHEDULABLE
+
+
+async def test_the_answer_to_the_delete_makes_the_victim_terminating_before_the_watch_does(scene):
+    victim = terminating(scene.placed["low-n1"])
+    reply = {
+        "metadata": {"name": "low-n1", "namespace": "default", "uid": "low-n1", "deletionTimestamp": "2026-01-01"},
+        "spec": {"nodeName": "n1", "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]},
+    }
+    scene.api.answers["DELETE", "low-n1"] = [(200, json.dumps(reply).encode())]
+    await preempt(scene)
+    assert scene.cache.pod("low-n1").pod.metadata.deletion_timestamp
+    assert scene.cache.node_of("low-n1") == "n1"
+    assert victim.metadata.deletion_timestamp
+
+
+@pytest.mark.parametrize("reply", [b"", b"{", b"[]", b'{"kind":"Status"}', b'{"metadata":{"uid":"other"}}'])
+async def test_an_answer_that_says_nothing_of_the_victim_changes_nothing(scene, reply):
+    before = scene.cache.pod("low-n1")
+    scene.api.answers["DELETE", "low-n1"] = [(200, reply)]
+    await preempt(scene)
+    assert scene.cache.pod("low-n1") is before
+
+
+async def test_a_victim_not_bound_yet_gives_its_room_back_without_being_deleted(scene):
+    scene.nodes.on_add(make_node("n3", cpu="1"))
+    scene.pod("young", priority=0)
+    scene.step()
+    assert scene.cache.is_assumed("young")
+    scene.chooser.nominations["p"] = ("n3", "young")
+    scene.pod()
+    scene.step()
+    await scene.work()
+    assert scene.binder.bindings == []
+    assert scene.cache.node_of("young") is None
+    assert scene.place_of("young") is Place.ERROR_BACKOFF
+    assert scene.recorder.preemptions == [("young", "p", "n3", True)]
+    assert not scene.api.bodies("DELETE", "young")
+    scene.step()
+    await scene.work()
+    assert scene.binder.bindings == [("p", "n3")]
+
+
+async def test_a_rejected_bind_that_was_placed_anew_is_posted_once(scene):
+    scene.nodes.on_add(make_node("n3", cpu="1"))
+    scene.pod("young", priority=0)
+    scene.step()
+    assert scene.scheduler._binding.reject("young")
+    assert not scene.scheduler._binding.reject("young")
+    scene.queue.activate(["young"])
+    scene.step()
+    await scene.work()
+    assert scene.binder.bindings == [("young", "n3")]
+
+
+async def test_a_condition_a_victim_carries_already_is_not_written_again(scene):
+    said = PodCondition(
+        type="DisruptionTarget",
+        status="True",
+        reason="PreemptionByScheduler",
+        message="bayplan: preempting to accommodate a higher priority pod",
+    )
+    scene.place("v", "n1", cpu="0", conditions=[said])
+    await preempt(scene, "v")
+    assert scene.api.order() == [("PATCH", "p"), ("DELETE", "v")]

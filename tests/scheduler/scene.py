@@ -1,0 +1,174 @@
+"""A whole scheduler on a clock that tests move by hand; what it would write goes to stand-ins that remember it."""
+
+import json
+
+from tests.builders import make_node, make_pod
+
+from bayplan.cache.cache import Cache
+from bayplan.config.load import default_configuration
+from bayplan.plugins.registry import build_frameworks
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.scheduler.binder import BindResult
+from bayplan.scheduler.cycle import SchedulingCycle
+from bayplan.scheduler.event_handlers import AssignedPodEvents, NodeEvents, PendingPodEvents
+from bayplan.scheduler.observer import NoObserver
+from bayplan.scheduler.scheduler import Scheduler
+
+
+class HeldDispatcher:
+    """Keeps binds until told to run them, and patches for ever."""
+
+    def __init__(self):
+        self.jobs = []
+        self.patches = []
+        self.jobs_in_flight = 0
+
+    def submit(self, job):
+        self.jobs.append(job)
+
+    def patch(self, uid, call, lost):
+        (condition,) = json.loads(call.body)["status"]["conditions"]
+        self.patches.append((uid, condition["reason"], condition["message"]))
+
+    async def run(self):
+        jobs, self.jobs[:] = self.jobs[:], []
+        for job in jobs:
+            await job()
+
+
+class Binder:
+    """Answers with `result`, after calling `meanwhile`; remembers what was asked."""
+
+    def __init__(self):
+        self.result = BindResult.BOUND
+        self.meanwhile = lambda: None
+        self.bindings = []
+
+    async def bind(self, binding):
+        self.bindings.append((binding.uid, binding.node_name))
+        self.meanwhile()
+        if isinstance(self.result, Exception):
+            raise self.result
+        return self.result
+
+
+class Recorder:
+    """Remembers the events of pods."""
+
+    def __init__(self):
+        self.said = []
+        self.preemptions = []
+        self.forgotten = []
+        self.sweeps = 0
+
+    def scheduled(self, pod, node_name):
+        self.said.append((pod.uid, "Scheduled", node_name))
+
+    def failed_scheduling(self, pod, message):
+        self.said.append((pod.uid, "FailedScheduling", message))
+
+    def preempted(self, victim, preemptor, node_name, *, in_memory=False):
+        self.preemptions.append((victim.uid, preemptor.uid, node_name, in_memory))
+
+    def forget(self, uid):
+        self.forgotten.append(uid)
+
+    def sweep(self):
+        self.sweeps += 1
+
+
+class Observer(NoObserver):
+    """Remembers what would be measured."""
+
+    def __init__(self):
+        self.attempts = []
+        self.bounds = []
+        self.attempts_at_preemption = 0
+        self.victims = []
+
+    def attempt(self, profile, result, seconds):
+        self.attempts.append((profile, result, seconds))
+
+    def bound(self, attempts, sli_seconds):
+        self.bounds.append((attempts, sli_seconds))
+
+    def preemption_attempt(self):
+        self.attempts_at_preemption += 1
+
+    def preemption_victims(self, count):
+        self.victims.append(count)
+
+    def results(self):
+        return [result for _, result, _ in self.attempts]
+
+
+class Scene:
+    """The real queue, cache, cycle, plugins and handlers; the dispatcher is a test's own or holds what it is given."""
+
+    def __init__(self, dispatcher=None):
+        self.now = 0.0
+        self.cache = Cache()
+        self.frameworks = build_frameworks(default_configuration(), self.cache.nodes, self.cache.listers)
+        (self.framework,) = self.frameworks.values()
+        self.queue = SchedulingQueue(
+            clock=self.clock, profiles={name: f.queue_profile() for name, f in self.frameworks.items()}
+        )
+        self.dispatcher = dispatcher or HeldDispatcher()
+        self.binder, self.recorder, self.observer = Binder(), Recorder(), Observer()
+        self.scheduler = Scheduler(
+            cache=self.cache,
+            queue=self.queue,
+            cycle=SchedulingCycle(self.cache.nodes),
+            frameworks=self.frameworks,
+            dispatcher=self.dispatcher,
+            binder=self.binder,
+            recorder=self.recorder,
+            observer=self.observer,
+            clock=self.clock,
+        )
+        wake, gone = self.scheduler.wake, self.recorder.forget
+        self.nodes = NodeEvents(self.cache, self.queue, wake, self.observer)
+        self.assigned = AssignedPodEvents(self.cache, self.queue, wake, self.observer, on_gone=gone)
+        self.pending = PendingPodEvents(
+            self.cache, self.queue, wake, self.observer, profiles=frozenset({"bayplan"}), on_gone=gone
+        )
+
+    def clock(self):
+        return self.now
+
+    def node(self, name="n1", **fields):
+        self.nodes.on_add(make_node(name, **fields))
+
+    def pod(self, name="p", **fields):
+        pod = make_pod(name, **{"uid": name, "cpu": "1", **fields})
+        self.pending.changed(pod)
+        return pod
+
+    def step(self):
+        """One scheduling cycle, if a pod can be popped."""
+        queued = self.queue.pop()
+        if queued is not None:
+            self.scheduler.schedule_one(queued)
+        self.check()
+        return queued
+
+    async def attempt(self):
+        """One cycle and what follows from it."""
+        queued = self.step()
+        await self.dispatcher.run()
+        self.check()
+        return queued
+
+    def check(self):
+        self.queue.validate()
+        self.cache.validate()
+
+    def place_of(self, uid="p"):
+        """Where in the queue the pod is; None when it is in no queue."""
+        queued = self.queue.get(uid)
+        return None if queued is None else queued.place
+
+    def said(self):
+        """What was said of pods since the last time."""
+        said, self.recorder.said = self.recorder.said, []
+        return said

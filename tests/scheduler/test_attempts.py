@@ -1,0 +1,127 @@
+"""What becomes of a pod in one attempt, from its pop to its bind or its message."""
+
+import pytest
+
+from bayplan.api.objects import PodCondition
+from bayplan.cache.pod_info import PodInfo
+from bayplan.queue.queued_pod import Place
+
+
+async def test_a_pod_that_fits_is_assumed_at_once_and_bound(scene):
+    scene.node()
+    scene.pod()
+    scene.step()
+    assert (scene.cache.node_of("p"), scene.cache.is_assumed("p"), scene.binder.bindings) == ("n1", True, [])
+    scene.now += 2.0
+    await scene.dispatcher.run()
+    assert scene.binder.bindings == [("p", "n1")]
+    assert scene.cache.is_assumed("p")
+    assert scene.queue.uids() == set()
+    assert scene.recorder.forgotten == ["p"]
+    assert scene.said() == [("p", "Scheduled", "n1")]
+    assert scene.dispatcher.patches == []
+    assert scene.observer.attempts == [("bayplan", "scheduled", 2.0)]
+    assert scene.observer.bounds == [(1, 2.0)]
+
+
+async def test_the_time_to_bind_is_counted_from_the_first_attempt(scene):
+    scene.pod()
+    await scene.attempt()
+    scene.now += 50.0
+    scene.queue.flush(scene.now)
+    scene.node()
+    await scene.attempt()
+    assert scene.observer.bounds == [(2, 50.0)]
+
+
+def test_the_next_pod_sees_what_the_last_one_took(scene):
+    scene.node("n1", cpu="1")
+    scene.node("n2", cpu="1")
+    for name in ("p", "q", "r"):
+        scene.pod(name)
+        scene.step()
+    assert {scene.cache.node_of("p"), scene.cache.node_of("q")} == {"n1", "n2"}
+    assert scene.cache.node_of("r") is None
+    assert scene.place_of("r") is Place.UNSCHEDULABLE
+
+
+async def test_a_pod_that_fits_nowhere_waits_for_what_its_rejectors_want(scene):
+    scene.node(cpu="500m")
+    scene.node("n2", taints=["x:NoSchedule"])
+    scene.pod()
+    queued = await scene.attempt()
+    message = (
+        "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s). "
+        "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+    )
+    assert queued.rejector_plugins == {"NodeResourcesFit", "TaintToleration"}
+    assert scene.place_of() is Place.UNSCHEDULABLE
+    assert scene.said() == [("p", "FailedScheduling", message)]
+    assert scene.dispatcher.patches == [("p", "Unschedulable", message)]
+    assert scene.observer.results() == ["unschedulable"]
+    assert scene.cache.node_of("p") is None
+
+
+async def test_without_nodes_a_pod_is_unschedulable_but_backs_off_as_after_an_error(scene):
+    scene.pod()
+    await scene.attempt()
+    assert scene.place_of() is Place.ERROR_BACKOFF
+    assert scene.said() == [("p", "FailedScheduling", "no nodes available to schedule pods")]
+    assert scene.dispatcher.patches == [("p", "Unschedulable", "no nodes available to schedule pods")]
+    assert scene.observer.results() == ["unschedulable"]
+
+
+async def test_the_same_reason_is_patched_once_though_every_failure_is_an_event(scene):
+    scene.pod()
+    for _ in range(3):
+        await scene.attempt()
+        scene.now += 20.0
+        scene.queue.flush(scene.now)
+    assert len(scene.said()) == 3
+    assert len(scene.dispatcher.patches) == 1
+    echo = PodCondition(
+        type="PodScheduled", status="False", reason="Unschedulable", message="no nodes available to schedule pods"
+    )
+    scene.pod(resource_version="2", conditions=[echo])
+    await scene.attempt()
+    assert len(scene.dispatcher.patches) == 1
+
+
+@pytest.mark.parametrize(("error", "message"), [(RuntimeError("boom"), "boom"), (KeyError(), "KeyError")])
+async def test_an_exception_in_a_plugin_fails_its_pod_alone(scene, monkeypatch, caplog, error, message):
+    scene.node()
+    schedule = scene.scheduler._cycle.schedule
+
+    def break_on_p(pod, framework):
+        if pod.uid == "p":
+            raise error
+        return schedule(pod, framework)
+
+    monkeypatch.setattr(scene.scheduler._cycle, "schedule", break_on_p)
+    scene.pod("p")
+    scene.pod("q")
+    await scene.attempt()
+    await scene.attempt()
+    assert scene.place_of("p") is Place.ERROR_BACKOFF
+    assert scene.said() == [("p", "FailedScheduling", message), ("q", "Scheduled", "n1")]
+    assert scene.dispatcher.patches == [("p", "SchedulerError", message)]
+    assert scene.observer.results() == ["error", "scheduled"]
+    assert "scheduling cycle failed pod='default/p'" in caplog.text
+
+
+async def test_a_pod_that_is_being_deleted_is_skipped_with_an_event(scene):
+    scene.node()
+    scene.pod(deleting=True)
+    await scene.attempt()
+    assert scene.said() == [("p", "FailedScheduling", "skip schedule deleting pod: default/p")]
+    assert (scene.queue.uids(), scene.cache.node_of("p"), scene.dispatcher.patches) == (set(), None, [])
+    assert scene.observer.attempts == []
+
+
+async def test_a_pod_that_is_on_a_node_already_is_skipped(scene):
+    scene.node()
+    pod = scene.pod()
+    scene.cache.assume_pod(PodInfo(pod), "n1")
+    await scene.attempt()
+    assert (scene.queue.uids(), scene.binder.bindings, scene.said()) == (set(), [], [])
+    assert scene.cache.is_assumed("p")

@@ -1,0 +1,103 @@
+"""What becomes of a pod whose bind fails, or is overtaken by what the watch tells."""
+
+from tests.builders import make_pod
+
+from bayplan.queue.queued_pod import Place
+from bayplan.scheduler.binder import BindError, BindResult
+
+
+async def test_a_failed_bind_gives_the_room_back_wakes_others_and_backs_off(scene):
+    scene.node(cpu="1")
+    scene.pod("p")
+    scene.pod("q")
+    scene.step()
+    scene.step()
+    assert scene.place_of("q") is Place.UNSCHEDULABLE
+    scene.said()
+    scene.binder.result = BindError("status 403: no")
+    await scene.dispatcher.run()
+    scene.check()
+    assert scene.cache.node_of("p") is None
+    assert scene.place_of("p") is Place.ERROR_BACKOFF
+    assert scene.place_of("q") is Place.BACKOFF
+    message = 'running Bind plugin "DefaultBinder": status 403: no'
+    assert scene.said() == [("p", "FailedScheduling", message)]
+    assert scene.dispatcher.patches[-1] == ("p", "SchedulerError", message)
+    assert scene.observer.results() == ["unschedulable", "error"]
+    assert scene.observer.bounds == []
+
+
+async def test_a_binder_that_breaks_is_a_failed_bind(scene, caplog):
+    scene.node()
+    scene.pod()
+    scene.binder.result = RuntimeError("bug")
+    await scene.attempt()
+    assert scene.cache.node_of("p") is None
+    assert scene.place_of() is Place.ERROR_BACKOFF
+    assert "bind failed unexpectedly" in caplog.text
+
+
+async def test_a_failed_bind_of_a_pod_the_watch_has_shown_on_a_node_is_no_failure(scene):
+    scene.node()
+    scene.pod()
+    scene.binder.result = BindError("unreachable")
+    scene.binder.meanwhile = lambda: scene.assigned.on_add(make_pod(uid="p", node="n1", cpu="1"))
+    await scene.attempt()
+    assert scene.cache.confirmed_node("p") == "n1"
+    assert (scene.queue.uids(), scene.said(), scene.dispatcher.patches) == (set(), [], [])
+
+
+async def test_a_pod_that_is_no_longer_ours_gives_the_room_back_without_a_word(scene):
+    scene.node(cpu="1")
+    scene.pod("p")
+    scene.pod("q")
+    scene.step()
+    scene.step()
+    scene.said()
+    scene.binder.result = BindResult.GONE
+    await scene.dispatcher.run()
+    assert (scene.cache.node_of("p"), scene.queue.get("p"), scene.said()) == (None, None, [])
+    assert scene.place_of("q") is Place.BACKOFF
+    assert scene.observer.results() == ["unschedulable"]
+
+
+async def test_a_pod_bound_elsewhere_meanwhile_stays_counted_there(scene):
+    scene.node("n1")
+    scene.pod()
+    scene.binder.result = BindResult.GONE
+    scene.binder.meanwhile = lambda: scene.assigned.on_add(make_pod(uid="p", node="n2", cpu="1"))
+    await scene.attempt()
+    assert scene.cache.confirmed_node("p") == "n2"
+    assert scene.queue.uids() == set()
+
+
+async def test_a_pod_deleted_before_its_bind_began_is_not_posted(scene):
+    scene.node()
+    scene.pod()
+    scene.step()
+    scene.pending.gone("p")
+    await scene.dispatcher.run()
+    assert (scene.binder.bindings, scene.cache.node_of("p"), scene.queue.uids()) == ([], None, set())
+
+
+async def test_a_pod_deleted_while_its_bind_fails_is_not_tried_again_or_talked_about(scene):
+    scene.node()
+    scene.pod()
+    scene.binder.result = BindError("x")
+    scene.binder.meanwhile = lambda: scene.pending.gone("p")
+    await scene.attempt()
+    assert (scene.queue.uids(), scene.said(), scene.dispatcher.patches) == (set(), [], [])
+    assert scene.cache.node_of("p") is None
+
+
+async def test_every_way_out_of_a_bind_wakes_the_loop(scene):
+    woken = []
+    scene.node()
+    for name, result in (("a", BindResult.BOUND), ("b", BindResult.GONE), ("c", BindError("x"))):
+        scene.pod(name)
+        scene.binder.result = result
+        scene.step()
+        scene.scheduler._news.clear()
+        await scene.dispatcher.run()
+        woken.append(scene.scheduler._news.is_set())
+    assert woken == [True, True, True]

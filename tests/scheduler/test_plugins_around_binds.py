@@ -1,0 +1,93 @@
+"""Reserve, Permit, Bind and PostBind plugins: what they reserved is given back unless the pod was bound."""
+
+import pytest
+
+from bayplan.framework.status import Code, Status
+from bayplan.queue.queued_pod import Place
+from bayplan.scheduler.binder import BindError, BindResult
+
+
+class Hook:
+    """A plugin of any extension point, made of functions."""
+
+    def __init__(self, name, **points):
+        self.name = name
+        vars(self).update(points)
+
+
+async def test_post_bind_plugins_hear_of_bound_pods_only(scene):
+    heard = []
+    scene.framework.post_binds = [Hook("Post", post_bind=lambda pod, node: heard.append((pod.uid, node)))]
+    scene.node()
+    scene.pod("p")
+    await scene.attempt()
+    scene.binder.result = BindResult.GONE
+    scene.pod("q")
+    await scene.attempt()
+    assert heard == [("p", "n1")]
+
+
+def refuse(code=Code.UNSCHEDULABLE):
+    return lambda state, pod, node: Status(code, ("not here",))
+
+
+def accept(log, name):
+    return lambda state, pod, node: log.append(f"reserve {name}") or Status()
+
+
+def undo(log, name):
+    return lambda state, pod, node: log.append(f"unreserve {name}")
+
+
+@pytest.mark.parametrize("point", ["reserve", "permit"])
+async def test_a_rejection_after_the_choice_undoes_what_was_reserved(scene, point):
+    log = []
+    first = Hook("First", reserve=accept(log, "First"), unreserve=undo(log, "First"))
+    if point == "reserve":
+        scene.framework.reserves = [first, Hook("Last", reserve=refuse(), unreserve=undo(log, "Last"))]
+    else:
+        scene.framework.reserves = [first]
+        scene.framework.permits = [Hook("Last", permit=refuse())]
+    scene.node()
+    scene.node("n2")
+    scene.pod()
+    queued = await scene.attempt()
+    assert log == ["reserve First", *(["unreserve Last"] if point == "reserve" else []), "unreserve First"]
+    assert queued.rejector_plugins == {"Last"}
+    assert scene.said() == [("p", "FailedScheduling", "0/1 nodes are available: not here.")]
+    assert (scene.cache.node_of("p"), scene.binder.bindings) == (None, [])
+
+
+async def test_an_error_after_the_choice_backs_off(scene):
+    scene.framework.reserves = [Hook("Last", reserve=refuse(Code.ERROR), unreserve=lambda *_: None)]
+    scene.node()
+    scene.pod()
+    await scene.attempt()
+    assert scene.place_of() is Place.ERROR_BACKOFF
+    assert scene.dispatcher.patches == [("p", "SchedulerError", "Last: not here")]
+
+
+async def test_an_exception_after_the_choice_undoes_everything(scene):
+    log = []
+
+    def broken(pod, node_name):
+        raise RuntimeError("boom")
+
+    scene.framework.reserves = [Hook("First", reserve=accept(log, "First"), unreserve=undo(log, "First"))]
+    scene.framework.binds = [Hook("Bind", bind=broken)]
+    scene.node()
+    scene.pod()
+    await scene.attempt()
+    assert log == ["reserve First", "unreserve First"]
+    assert (scene.cache.node_of("p"), scene.place_of()) == (None, Place.ERROR_BACKOFF)
+
+
+@pytest.mark.parametrize("result", [BindResult.GONE, BindError("x"), BindResult.BOUND], ids=repr)
+async def test_what_was_reserved_is_given_back_unless_the_pod_was_bound(scene, result):
+    log = []
+    scene.framework.reserves = [Hook("First", reserve=accept(log, "First"), unreserve=undo(log, "First"))]
+    scene.binder.result = result
+    scene.node()
+    scene.pod()
+    await scene.attempt()
+    assert log == ["reserve First", *([] if result is BindResult.BOUND else ["unreserve First"])]

@@ -1,0 +1,126 @@
+"""The loop: when it takes the next pod, when it waits and when it ends."""
+
+import asyncio
+from itertools import pairwise
+
+from tests.builders import make_node
+
+from bayplan.queue.queued_pod import Place
+
+
+class Running:
+    """The loop as a task, with binds done as soon as they are submitted."""
+
+    def __init__(self, scene):
+        self.scene = scene
+        self.tasks = set()
+
+    async def __aenter__(self):
+        self.scene.dispatcher.submit = self._submit
+        self.task = asyncio.create_task(self.scene.scheduler.run())
+        return self
+
+    def _submit(self, job):
+        task = asyncio.create_task(job())
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def __aexit__(self, *_):
+        self.scene.scheduler.stop()
+        async with asyncio.timeout(10):
+            await self.task
+
+
+async def until(condition):
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110  the scheduler has no event for tests
+            await asyncio.sleep(0.001)
+
+
+async def test_the_loop_schedules_what_comes_and_stops_when_told(scene):
+    scene.node(cpu="100", pods=1000)
+    async with Running(scene):
+        for i in range(50):
+            scene.pod(f"p{i}", cpu="1m")
+        await until(lambda: len(scene.binder.bindings) == 50)
+        scene.pod("late", cpu="1m")
+        await until(lambda: len(scene.binder.bindings) == 51)
+    scene.pod("after the end")
+    await asyncio.sleep(0)
+    assert len(scene.binder.bindings) == 51
+    assert scene.recorder.sweeps > 0
+
+
+async def test_a_loop_that_was_stopped_before_it_began_does_nothing(scene):
+    scene.node()
+    scene.pod()
+    scene.scheduler.stop()
+    await scene.scheduler.run()
+    assert scene.queue.uids() == {"p"}
+    assert scene.place_of() is Place.ACTIVE
+
+
+async def test_a_stop_is_heeded_between_two_decisions(scene, monkeypatch):
+    scene.node(pods=1000)
+    for i in range(20):
+        scene.pod(f"p{i}", cpu="1m")
+    schedule_one = scene.scheduler.schedule_one
+
+    def stop_after_one(queued):
+        schedule_one(queued)
+        scene.scheduler.stop()
+
+    monkeypatch.setattr(scene.scheduler, "schedule_one", stop_after_one)
+    await scene.scheduler.run()
+    assert len(scene.dispatcher.jobs) == 1
+
+
+async def test_the_loop_lets_others_run_while_it_has_work(scene, monkeypatch):
+    scene.node(cpu="100", pods=10_000)
+    for i in range(40):
+        scene.pod(f"p{i}", cpu="1m")
+    schedule_one = scene.scheduler.schedule_one
+
+    def slow(queued):
+        schedule_one(queued)
+        scene.now += 0.004
+
+    monkeypatch.setattr(scene.scheduler, "schedule_one", slow)
+    left_at_turns = []
+
+    async def other():
+        while scene.queue.has_ready():
+            left_at_turns.append(scene.queue.pending()["active"])
+            await asyncio.sleep(0)
+
+    async with Running(scene):
+        await other()
+    # Three decisions of 4 ms fill a slice of 10 ms.
+    assert max(a - b for a, b in pairwise(left_at_turns)) == 3
+
+
+async def test_no_pod_is_popped_while_too_many_binds_are_under_way(scene):
+    scene.node()
+    scene.pod()
+    scene.dispatcher.jobs_in_flight = 256
+    async with Running(scene):
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert scene.place_of() is Place.ACTIVE
+        scene.dispatcher.jobs_in_flight = 255
+        scene.scheduler.wake()
+        await until(lambda: scene.binder.bindings)
+
+
+async def test_the_loop_wakes_by_itself_when_a_back_off_ends(scene):
+    async with Running(scene):
+        scene.pod()
+        await until(lambda: scene.place_of() is Place.ERROR_BACKOFF)
+        # The node comes without a wake: only the clock can bring the pod back.
+        scene.cache.set_node(make_node("n1"))
+        deadline = scene.queue.next_deadline()
+        scene.now = deadline - 0.001
+        scene.scheduler.wake()
+        await asyncio.sleep(0)
+        scene.now = deadline
+        await until(lambda: scene.binder.bindings)
