@@ -33,7 +33,7 @@ class Client:
             if isinstance(answer, BaseException):
                 raise answer
             self.done.append((path, body and json.loads(body)["status"]["v"].encode()))
-            return ApiResponse(answer, b"")
+            return ApiResponse(answer, path.encode())
         finally:
             self.now -= 1
 
@@ -41,7 +41,8 @@ class Client:
 class Scene:
     def __init__(self, **workers):
         self.client, self.events = Client(), Client()
-        self.dispatcher = Dispatcher(self.client, self.events, **workers)
+        self.patched = []
+        self.dispatcher = Dispatcher(self.client, self.events, on_patched=self.patched.append, **workers)
         self.lost = []
 
     def send(self, path):

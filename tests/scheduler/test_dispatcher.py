@@ -235,3 +235,14 @@ async def test_a_drain_without_work_ends_at_once():
     await scene.drain()
     scene.dispatcher.start()
     await scene.drain()
+
+
+async def test_what_the_server_answers_to_a_patch_is_told_if_it_took_it():
+    scene = Scene()
+    scene.client.answers["refused"] = [404]
+    scene.dispatcher.start()
+    for uid in ("taken", "refused"):
+        scene.patch(uid)
+    scene.send("event")
+    await scene.drain()
+    assert scene.patched == [b"taken"]
