@@ -125,6 +125,7 @@ class Scene:
             recorder=self.recorder,
             observer=self.observer,
             clock=self.clock,
+            victim_gone=self._victim_gone,
         )
         wake, gone = self.scheduler.wake, self.recorder.forget
         self.nodes = NodeEvents(self.cache, self.queue, wake, self.observer)
@@ -132,6 +133,9 @@ class Scene:
         self.pending = PendingPodEvents(
             self.cache, self.queue, wake, self.observer, profiles=frozenset({"bayplan"}), on_gone=gone
         )
+
+    def _victim_gone(self, uid):
+        self.assigned.ended(uid)
 
     def clock(self):
         return self.now

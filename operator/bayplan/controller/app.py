@@ -158,6 +158,7 @@ class App:
             recorder=recorder,
             observer=self.metrics,
             extended=self._extended(cycle),
+            victim_gone=self._victim_gone,
         )
 
     def _extended(self, cycle: SchedulingCycle) -> ExtendedCycle | None:
@@ -252,6 +253,10 @@ class App:
             self._stop.set()
 
         self._tasks.append(asyncio.create_task(guarded(), name=name))
+
+    # The scheduler comes before what feeds it.
+    def _victim_gone(self, uid: str) -> None:
+        self._watches.assigned.ended(uid)
 
     def _patched(self, body: bytes) -> None:
         self._pending.written(body)

@@ -128,6 +128,7 @@ class AssignedPodEvents:
         self._wake = wake
         self._observer = observer
         self._on_gone = on_gone
+        self._ended: set[str] = set()
 
     def on_add(self, pod: Pod) -> None:
         """A pod with a node appeared: one of ours confirmed, or another's."""
@@ -145,6 +146,8 @@ class AssignedPodEvents:
 
     def on_update(self, old: Pod, new: Pod) -> None:
         """A pod on a node changed; only labels and lower requests can help a waiting pod."""
+        if new.metadata.uid in self._ended:
+            return
         before, after = PodInfo(old), PodInfo(new)
         if is_finished(new):
             self._gone(before)
@@ -160,7 +163,20 @@ class AssignedPodEvents:
 
     def on_delete(self, pod: Pod) -> None:
         """A pod left its node, by deletion or by ending (the watch leaves finished pods out)."""
-        self._gone(PodInfo(pod))
+        if pod.metadata.uid in self._ended:
+            self._ended.discard(pod.metadata.uid)
+        else:
+            self._gone(PodInfo(pod))
+
+    def ended(self, uid: str) -> None:
+        """The API server answered that the pod is gone for good; what the watch still tells of it is old.
+
+        Only for a pod that the watch has shown: so it will tell of the end, too.
+        """
+        pod = self._cache.pod(uid)
+        if pod is not None and not self._cache.is_assumed(uid):
+            self._ended.add(uid)
+            self._gone(pod)
 
     def on_synced(self) -> None:
         """All pods on nodes there were at the start are known."""

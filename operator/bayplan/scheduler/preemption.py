@@ -27,7 +27,20 @@ _VICTIMS_AT_ONCE = 8
 _GONE = frozenset({404, 409, 422})
 """What a pod that is deleted, or recreated under its name, answers to calls with its UID."""
 
+
+class _End(msgspec.Struct, rename="camel"):
+    """What tells a pod that is gone from one that is going."""
+
+    deletion_grace_period_seconds: int | None = None
+    finalizers: list[str] | None = None
+
+
+class _Ending(msgspec.Struct):
+    metadata: _End
+
+
 _pod_decoder = msgspec.json.Decoder(Pod)
+_end_decoder = msgspec.json.Decoder(_Ending)
 
 
 class PreemptionExecutor:
@@ -37,8 +50,9 @@ class PreemptionExecutor:
     API learns of nomination and condition in one request; only then victims end. The pod stays in flight until all
     calls are made, so it is not tried again meanwhile and misses no event; then it waits for its victims like any
     rejected pod. If a victim cannot be ended the nomination is withdrawn, no further victim ends, and the pod backs
-    off. `reject_waiting` takes back a bind that was not posted yet. An outcome that `evicts` ends its victims through
-    the Eviction API, one by one, so that a PodDisruptionBudget can refuse.
+    off. `reject_waiting` takes back a bind that was not posted yet; `victim_gone` is told of victims without a grace
+    period, which are gone with the API server's answer. An outcome that `evicts` ends its victims through the Eviction
+    API, one by one, so that a PodDisruptionBudget can refuse.
     """
 
     def __init__(
@@ -51,6 +65,7 @@ class PreemptionExecutor:
         failures: FailureHandler,
         observer: SchedulerObserver,
         reject_waiting: Callable[[str], bool],
+        victim_gone: Callable[[str], None],
         now: Callable[[], datetime],
         wake: Callable[[], None],
     ) -> None:
@@ -61,6 +76,7 @@ class PreemptionExecutor:
         self._failures = failures
         self._observer = observer
         self._reject_waiting = reject_waiting
+        self._victim_gone = victim_gone
         self._now = now
         self._wake = wake
         self._ending: dict[str, asyncio.Task[str]] = {}
@@ -183,16 +199,21 @@ class PreemptionExecutor:
         self._learn(victim.uid, answer)
 
     def _learn(self, uid: str, answer: ApiResponse | None) -> None:
-        """Count the victim as terminating as soon as the API server says so, so that nobody preempts it again.
+        """Count the victim as terminating, or gone, as soon as the API server says so; nobody preempts it again.
 
         The watch may be ahead of the answer: it is right where it already knows as much.
         """
         held = self._cache.pod(uid)
-        if held is None or _is_terminating(held) or answer is None or answer.status >= 400:
+        if held is None or answer is None or answer.status >= 400:
             return
         try:
             told = _pod_decoder.decode(answer.body)
-            if told.metadata.uid == uid and told.spec.node_name and told.metadata.deletion_timestamp is not None:
+            end = _end_decoder.decode(answer.body).metadata
+            if told.metadata.uid != uid or told.metadata.deletion_timestamp is None:
+                return
+            if end.deletion_grace_period_seconds == 0 and not end.finalizers:
+                self._victim_gone(uid)
+            elif told.spec.node_name and not _is_terminating(held):
                 self._cache.set_pod(PodInfo(told))
         except (ValueError, *UNREADABLE) as error:
             logger.debug("answer about a victim cannot be read pod=%r error=%s", held.key, error)

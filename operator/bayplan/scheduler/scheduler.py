@@ -51,6 +51,7 @@ class Scheduler:
         observer: SchedulerObserver,
         clock: Callable[[], float] = time.monotonic,
         extended: ExtendedCycle | None = None,
+        victim_gone: Callable[[str], None] = lambda uid: None,
     ) -> None:
         self._cache = cache
         self._queue = queue
@@ -87,6 +88,7 @@ class Scheduler:
             failures=self._failures,
             observer=observer,
             reject_waiting=self._binding.reject,
+            victim_gone=victim_gone,
             now=lambda: datetime.now(UTC),
             wake=self.wake,
         )

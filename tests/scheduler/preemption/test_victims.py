@@ -175,6 +175,40 @@ async def test_the_answer_to_the_delete_makes_the_victim_terminating_before_the_
     assert victim.metadata.deletion_timestamp
 
 
+def ended(**metadata):
+    """The answer to a deletion with a grace period of zero."""
+    metadata = {"name": "low-n1", "uid": "low-n1", "deletionTimestamp": "2026-01-01", **metadata}
+    return json.dumps({"metadata": {"deletionGracePeriodSeconds": 0, **metadata}, "spec": {"nodeName": "n1"}}).encode()
+
+
+async def test_a_victim_that_is_gone_with_the_answer_makes_room_before_the_watch_tells(scene):
+    old = scene.placed["low-n1"]
+    scene.api.answers["DELETE", "low-n1"] = [(200, ended())]
+    await preempt(scene)
+    assert scene.cache.node_of("low-n1") is None
+    assert scene.place_of("p") in (Place.BACKOFF, Place.ACTIVE)
+    scene.assigned.on_update(old, terminating(old))
+    assert scene.cache.node_of("low-n1") is None, "what the watch still tells is old"
+    scene.now += 2.0
+    scene.queue.flush(scene.now)
+    scene.step()
+    await scene.work()
+    assert scene.binder.bindings == [("p", "n1")]
+    scene.assigned.on_delete(terminating(old))
+    scene.place("low-n1", "n2", cpu="0")
+    assert scene.cache.node_of("low-n1") == "n2", "after its end nothing is held against a uid"
+
+
+@pytest.mark.parametrize(
+    "more", [{"finalizers": ["example.com/keep"]}, {"deletionGracePeriodSeconds": 1}], ids=["finalizer", "grace"]
+)
+async def test_a_victim_that_is_only_going_keeps_its_room(scene, more):
+    scene.api.answers["DELETE", "low-n1"] = [(200, ended(**more))]
+    await preempt(scene)
+    assert scene.cache.node_of("low-n1") == "n1"
+    assert scene.cache.pod("low-n1").pod.metadata.deletion_timestamp
+
+
 @pytest.mark.parametrize("reply", [b"", b"{", b"[]", b'{"kind":"Status"}', b'{"metadata":{"uid":"other"}}'])
 async def test_an_answer_that_says_nothing_of_the_victim_changes_nothing(scene, reply):
     before = scene.cache.pod("low-n1")
