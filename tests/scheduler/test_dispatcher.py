@@ -246,3 +246,38 @@ async def test_what_the_server_answers_to_a_patch_is_told_if_it_took_it():
     scene.send("event")
     await scene.drain()
     assert scene.patched == [b"taken"]
+
+
+async def test_while_binds_wait_for_a_worker_few_calls_are_under_way_and_then_all_go_on():
+    scene = Scene(call_workers=8, bind_workers=1)
+    scene.events.gate.clear()
+    scene.dispatcher.start()
+    release = asyncio.Event()
+
+    for _ in range(2):
+        scene.dispatcher.submit(release.wait)
+    for i in range(20):
+        scene.send(f"e{i}")
+    await settle()
+    assert scene.events.most == dispatcher_module._CALLS_BESIDE_WAITING_BINDS
+    release.set()
+    await settle()
+    assert scene.events.most == 8
+    scene.events.gate.set()
+    await scene.drain()
+    assert len(scene.events.done) == 20
+
+
+async def test_however_long_binds_wait_calls_are_made():
+    scene = Scene(call_workers=8, bind_workers=1)
+    scene.dispatcher.start()
+    release = asyncio.Event()
+    for _ in range(2):
+        scene.dispatcher.submit(release.wait)
+    for i in range(20):
+        scene.send(f"e{i}")
+        scene.patch(f"u{i}")
+    await settle()
+    assert (len(scene.events.done), len(scene.client.done)) == (20, 20)
+    release.set()
+    await scene.drain()

@@ -19,6 +19,9 @@ Ended = Callable[[bool], None]
 _RETRY_DELAYS_SECONDS = (0.1, 0.5, 2.0)
 _MAX_WAITING_CALLS = 20_000
 
+_CALLS_BESIDE_WAITING_BINDS = 4
+"""So many Events and patches are under way at most while binds wait for a worker: the API server is busy enough."""
+
 _BIND, _CALL, _PREEMPTION = range(3)
 _NAMES = ("bind", "call", "preemption")
 
@@ -160,11 +163,15 @@ class Dispatcher:
                 logger.exception("an API call failed unexpectedly")
             finally:
                 self._busy[kind] -= 1
+            if kind == _BIND and not self._jobs:
+                self._resume_calls()
 
     def _next(self, kind: int) -> Job | None:
         if kind != _CALL:
             jobs = self._jobs if kind == _BIND else self._preemptions
             return jobs.popleft() if jobs else None
+        if self._jobs and self._busy[_CALL] >= _CALLS_BESIDE_WAITING_BINDS:
+            return None
         for uid in self._latest_patch:
             if uid not in self._patching:
                 call, ended = self._latest_patch.pop(uid)
@@ -182,6 +189,11 @@ class Dispatcher:
             if not waiter.done():
                 waiter.set_result(None)
                 return
+
+    def _resume_calls(self) -> None:
+        """No bind waits any more: have the calls that were held back go on."""
+        for _ in range(min(len(self._calls) + len(self._latest_patch), len(self._idle[_CALL]))):
+            self._wake(_CALL)
 
     async def _perform_patch(self, uid: str, call: ApiCall, ended: tuple[Ended, ...]) -> None:
         answer: ApiResponse | None = None
