@@ -89,16 +89,21 @@ async def test_a_reset_of_a_kept_connection_is_ambiguous_and_never_repeated():
 
 
 async def test_an_answer_that_is_not_http_is_ambiguous():
+    serving = []
+
     async def serve(reader, writer):
+        serving.append(asyncio.current_task())
         await reader.read(10)
         writer.write(b"SSH-2.0-OpenSSH\r\n\r\n")
-        await writer.drain()
         writer.close()
+        await writer.wait_closed()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with server, calling(Credentials(server=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")) as client:
         with pytest.raises(AmbiguousError):
             await client.request("POST", "/x", body=b"{}")
+    # Also a connection that the client opened and did not use.
+    await asyncio.gather(*serving, return_exceptions=True)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:1", "nowhere.invalid"])

@@ -115,7 +115,13 @@ class FakeApiServer:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        server = self._runner.server
+        # Closing TLS politely waits for the client's goodbye, for which the loop may not live long enough.
+        for connection in server.connections if server is not None else ():
+            if connection.transport is not None:
+                connection.transport.abort()
         await self._runner.cleanup()
+        await asyncio.sleep(0)
 
     async def listen(self, port: int) -> None:
         site = web.TCPSite(self._runner, "127.0.0.1", port, ssl_context=self.tls)
