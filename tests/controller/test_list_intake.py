@@ -73,8 +73,9 @@ async def test_the_pods_of_a_list_are_handed_over_in_order_and_kopf_is_left_with
 async def test_a_pod_that_cannot_be_read_is_left_to_kopf_as_it_is():
     odd = pod("odd", spec={"priority": "high", "note": "kept"})
     async with scene() as s:
-        left = await s.listed(page(pod("a"), odd, pod("b")))
+        left = await s.listed(page(pod("a"), odd, pod("b"), kind="PodList", apiVersion="v1"))
         assert (left["items"], s.names) == ([odd], ["a", "b"])
+        assert (left["kind"], left["apiVersion"]) == ("PodList", "v1")
 
 
 async def test_a_list_is_complete_with_its_last_page():

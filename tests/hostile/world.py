@@ -15,8 +15,9 @@ from bayplan.queue.cluster_event import ASSIGNED_POD_ADD
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.cycle import Placement, SchedulingCycle
-from bayplan.scheduler.event_handlers import AssignedPodEvents, ListerEvents, NodeEvents, PendingPodEvents
+from bayplan.scheduler.event_handlers import AssignedPodEvents, ListerEvents, NodeEvents
 from bayplan.scheduler.observer import NoObserver
+from bayplan.scheduler.pending_pods import PendingPodEvents
 
 DECISION_ERRORS = (FilterError, VolumeError)
 """What a cycle may raise: an attempt that fails with these words is told so, and tried again."""

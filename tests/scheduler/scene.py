@@ -10,8 +10,9 @@ from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.binder import BindResult
 from bayplan.scheduler.cycle import SchedulingCycle
-from bayplan.scheduler.event_handlers import AssignedPodEvents, NodeEvents, PendingPodEvents
+from bayplan.scheduler.event_handlers import AssignedPodEvents, NodeEvents
 from bayplan.scheduler.observer import NoObserver
+from bayplan.scheduler.pending_pods import PendingPodEvents
 from bayplan.scheduler.scheduler import Scheduler
 
 

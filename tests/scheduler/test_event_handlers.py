@@ -1,82 +1,13 @@
 import msgspec
 import pytest
 from tests.builders import make_node, make_pod
+from tests.scheduler.handler_scene import Scene
 
 from bayplan.api.objects import Node, NodeCondition, ObjectMeta
 from bayplan.api.storage_objects import StorageClass
 from bayplan.api.workload_objects import ReplicaSet
-from bayplan.cache.cache import Cache
-from bayplan.cache.listers import Listers
 from bayplan.cache.pod_info import PodInfo
-from bayplan.queue.queueing_hints import QueueProfile
-from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.event_handlers import (
-    AssignedPodEvents,
-    ListerEvents,
-    NodeEvents,
-    ObservedHandler,
-    PendingPodEvents,
-    node_changes,
-)
-from bayplan.scheduler.observer import NoObserver
-
-
-class SpiedQueue(SchedulingQueue):
-    """A real queue that remembers what it was told happened."""
-
-    def __init__(self):
-        super().__init__(clock=lambda: 100.0, profiles={"bayplan": QueueProfile(lambda _: None, {})})
-        self.events = []
-
-    def move_all(self, event, old, new):
-        self.events.append((event.label, old, new))
-        super().move_all(event, old, new)
-
-    def labels(self):
-        labels, self.events = [label for label, _, _ in self.events], []
-        return labels
-
-
-class Observer(NoObserver):
-    def __init__(self):
-        self.left_out = []
-        self.handled = []
-
-    def undecodable(self, kind):
-        self.left_out.append(kind)
-
-    def event_handled(self, event, seconds):
-        assert seconds >= 0
-        self.handled.append(event)
-
-
-class Scene:
-    def __init__(self):
-        self.cache = Cache()
-        self.queue = SpiedQueue()
-        self.observer = Observer()
-        self.wakes = 0
-        self.gone = []
-        self.listers = Listers()
-        self.nodes = NodeEvents(self.cache, self.queue, self._wake, self.observer)
-        self.assigned = AssignedPodEvents(self.cache, self.queue, self._wake, self.observer, on_gone=self.gone.append)
-        self.pending = PendingPodEvents(
-            self.cache,
-            self.queue,
-            self._wake,
-            self.observer,
-            profiles=frozenset({"bayplan"}),
-            on_gone=self.gone.append,
-        )
-
-    def events_of(self, kind):
-        return ListerEvents(self.listers.of(kind), kind.__name__, self.queue, self._wake)
-
-    def _wake(self):
-        self.wakes += 1
-
-    def cpu(self, node="a"):
-        return int(self.cache.nodes.requested["cpu"][self.cache.nodes.row(node)])
+from bayplan.scheduler.event_handlers import ObservedHandler, node_changes
 
 
 @pytest.fixture
@@ -277,116 +208,23 @@ def test_the_same_event_twice_changes_nothing(scene):
     assert (scene.cache.sizes().pods, scene.queue.uids()) == (0, set())
 
 
-def test_a_pending_pod_of_ours_is_queued_and_strangers_are_not(scene):
-    scene.pending.changed(make_pod(uid="ours"))
-    scene.pending.changed(make_pod(uid="theirs", scheduler_name="default-scheduler"))
-    assert scene.queue.uids() == {"ours"}
-    assert scene.wakes == 2
+def test_a_pod_that_is_said_to_be_gone_is_gone_once_whatever_the_watch_still_tells(scene):
+    pod = make_pod(uid="u", node="a", cpu="1")
+    scene.assigned.on_add(pod)
+    scene.queue.labels()
+    scene.assigned.ended("u")
+    scene.assigned.on_update(pod, make_pod(uid="u", node="a", cpu="1", resource_version="2"))
+    scene.assigned.on_delete(pod)
+    assert (scene.cpu(), scene.queue.labels(), scene.gone) == (0, ["AssignedPodDelete"], ["u"])
+    scene.assigned.on_add(pod)
+    assert scene.cpu() == 1000
 
 
-@pytest.mark.parametrize("change", [{"node": "a"}, {"phase": "Failed"}, {"phase": "Succeeded"}])
-def test_a_queued_pod_that_is_no_longer_pending_leaves_the_queue(scene, change):
-    scene.pending.changed(make_pod(uid="u"))
-    scene.pending.changed(make_pod(uid="u", **change))
-    assert scene.queue.uids() == set()
-    assert scene.gone == ["u"]
-
-
-@pytest.mark.parametrize(
-    "odd",
-    [{"name": ""}, {"name": ".."}, {"namespace": "."}, {"name": "\ud800"}, {"uid": ""}, {"cpu": "many"}],
-    ids=repr,
-)
-def test_a_pending_pod_nobody_can_work_with_is_reported_and_left_out(scene, odd, caplog):
-    scene.pending.changed(make_pod(**{"uid": "u", **odd}))
-    assert (scene.queue.uids(), scene.observer.left_out) == (set(), ["Pod"])
-    assert "pod left out" in caplog.text
-
-
-def test_a_queued_pod_that_becomes_unreadable_leaves_the_queue(scene):
-    scene.pending.changed(make_pod(uid="u", cpu="1"))
-    scene.pending.changed(make_pod(uid="u", cpu="many", resource_version="2"))
-    assert scene.queue.uids() == set()
-
-
-def test_a_pod_that_is_gone_leaves_the_queue_and_its_events(scene):
-    scene.pending.changed(make_pod(uid="u"))
-    scene.pending.gone("u")
-    assert (scene.queue.uids(), scene.gone) == (set(), ["u"])
-
-
-def test_a_late_event_of_a_bound_pod_does_not_queue_it_again(scene):
-    scene.assigned.on_add(make_pod(uid="u", node="a"))
-    scene.pending.changed(make_pod(uid="u"))
-    assert scene.queue.uids() == set()
-
-
-def answer(**fields):
-    return msgspec.json.encode(make_pod(uid="u", **fields))
-
-
-def test_the_answer_to_a_write_is_the_pods_newest_version(scene):
-    scene.pending.changed(make_pod(uid="u", resource_version="7"))
-    assert not scene.pending.knows("u", "8")
-    scene.pending.written(answer(resource_version="8", labels={"a": "1"}))
-    assert scene.pending.knows("u", "8")
-    assert scene.queue.newest("u").pod.metadata.labels == {"a": "1"}
-
-
-def test_an_answer_during_an_attempt_is_what_is_tried_next(scene):
-    scene.pending.changed(make_pod(uid="u", resource_version="7"))
-    queued = scene.queue.pop()
-    scene.pending.written(answer(resource_version="8"))
-    assert scene.pending.knows("u", "8")
-    scene.queue.add_unschedulable(queued, rejector_plugins=frozenset(), error=True)
-    assert scene.queue.get("u").pod_info.pod.metadata.resource_version == "8"
-
-
-def test_a_version_that_comes_after_a_later_one_is_dropped(scene):
-    scene.pending.changed(make_pod(uid="u", resource_version="10"))
-    scene.pending.changed(make_pod(uid="u", resource_version="9", labels={"a": "1"}))
-    assert scene.pending.knows("u", "10")
-    scene.pending.changed(make_pod(uid="u", resource_version="odd"))
-    assert scene.pending.knows("u", "odd"), "versions that are no numbers have no order"
-
-
-@pytest.mark.parametrize("body", [b"", b"{}", b'{"kind":"Status"}', b"\xff"], ids=repr)
-def test_an_answer_that_is_no_pod_changes_nothing(scene, body):
-    scene.pending.changed(make_pod(uid="u", resource_version="7"))
-    scene.pending.written(body)
-    assert scene.pending.knows("u", "7")
-
-
-def test_an_answer_about_a_pod_that_no_longer_waits_does_not_queue_it(scene):
-    scene.pending.written(answer(resource_version="8"))
-    scene.pending.changed(make_pod(uid="u", resource_version="7"))
-    scene.queue.pop()
-    scene.pending.gone("u")
-    scene.pending.written(answer(resource_version="8"))
-    assert (scene.queue.uids(), scene.pending.knows("u", "8")) == (set(), False)
-
-
-def test_an_answer_about_a_pod_on_a_node_is_left_to_the_watch(scene):
-    scene.pending.changed(make_pod(uid="u", resource_version="7"))
-    scene.pending.written(answer(resource_version="8", node="a"))
-    assert scene.pending.knows("u", "7")
-
-
-def test_a_pod_without_a_version_is_never_known(scene):
-    scene.pending.changed(make_pod(uid="u", resource_version=""))
-    assert not scene.pending.knows("u", "")
-
-
-def test_an_update_during_the_bind_is_what_is_tried_next_if_the_bind_fails(scene):
-    scene.pending.changed(make_pod(uid="u"))
-    queued = scene.queue.pop()
-    scene.cache.assume_pod(queued.pod_info, "a")
-    newer = make_pod(uid="u", resource_version="2", tolerations=["x"])
-    scene.pending.changed(newer)
-    assert scene.queue.pop() is None
-    scene.cache.forget_pod("u")
-    scene.queue.add_unschedulable(queued, rejector_plugins=frozenset(), error=True)
-    assert scene.queue.get("u").pod_info.pod is newer
+def test_the_end_of_a_pod_that_the_watch_has_not_shown_is_the_watchs_to_tell(scene):
+    scene.cache.assume_pod(PodInfo(make_pod(uid="u", cpu="1")), "a")
+    scene.assigned.ended("u")
+    scene.assigned.ended("unknown")
+    assert (scene.cpu(), scene.gone) == (1000, [])
 
 
 def test_every_event_handled_is_told_with_its_resource(scene):

@@ -32,12 +32,12 @@ from bayplan.scheduler.allocation import allocation_summary
 from bayplan.scheduler.binder import Binder
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.dispatcher import Dispatcher
-from bayplan.scheduler.event_handlers import PendingPodEvents
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.extended_cycle import ExtendedCycle, pod_from_api
 from bayplan.scheduler.extender_binder import ExtenderBinder
 from bayplan.scheduler.extender_client import make_clients
 from bayplan.scheduler.observer import WatchState
+from bayplan.scheduler.pending_pods import PendingPodEvents
 from bayplan.scheduler.scheduler import Scheduler
 from bayplan.server.health import HealthChecks
 from bayplan.server.http import HttpServer

@@ -18,11 +18,13 @@ class _ListMeta(msgspec.Struct):
     continue_: str = msgspec.field(default="", name="continue")
 
 
-class _Page(msgspec.Struct):
-    """A page of a list of pods; `metadata` and `items` are still JSON, and nothing else of it matters to kopf."""
+class _Page(msgspec.Struct, rename="camel", omit_defaults=True):
+    """A page of a list of pods as far as kopf looks at it; `metadata` and `items` are still JSON."""
 
     metadata: msgspec.Raw
     items: list[msgspec.Raw] | None = None
+    kind: str = ""
+    api_version: str = ""
 
 
 _page_decoder = msgspec.json.Decoder(_Page)

@@ -5,12 +5,9 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Generic, TypeVar
 
-import msgspec
-
 from bayplan.api.object_store import Handler, KubernetesObject
 from bayplan.api.objects import Node, Pod
 from bayplan.api.quantity import QuantityError
-from bayplan.api.watch_event import UNREADABLE
 from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.listers import Lister, key_of
 from bayplan.cache.pod_info import PodInfo
@@ -18,13 +15,9 @@ from bayplan.queue import cluster_event as events
 from bayplan.queue.cluster_event import ActionType, ClusterEvent, EventResource, cluster_event
 from bayplan.queue.pod_change import scaled_down
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.api_calls import pod_path
 from bayplan.scheduler.observer import SchedulerObserver
 
 logger = logging.getLogger(__name__)
-
-_pod_decoder = msgspec.json.Decoder(Pod)
-
 
 T = TypeVar("T", bound=KubernetesObject)
 
@@ -197,71 +190,6 @@ class AssignedPodEvents:
         return True
 
 
-class PendingPodEvents:
-    """Feeds the queue with unscheduled pods; a thin seam, whatever does the watching."""
-
-    def __init__(
-        self,
-        cache: Cache,
-        queue: SchedulingQueue,
-        wake: Callable[[], None],
-        observer: SchedulerObserver,
-        *,
-        profiles: frozenset[str],
-        on_gone: Callable[[str], None],
-    ) -> None:
-        self._cache = cache
-        self._queue = queue
-        self._wake = wake
-        self._observer = observer
-        self._profiles = profiles
-        self._on_gone = on_gone
-
-    def changed(self, pod: Pod) -> None:
-        """A pending pod was added or changed; one that cannot be read is reported by name and left out."""
-        if pod.spec.scheduler_name not in self._profiles:
-            return
-        info = PodInfo(pod)
-        if pod.spec.node_name or is_finished(pod):
-            self.gone(info.uid)
-            return
-        if _is_older(info, self._queue.newest(info.uid)):
-            # kopf was still at it when the answer to a write of ours brought a later one.
-            return
-        if self._cache.node_of(info.uid) is not None and self._queue.get(info.uid) is None:
-            # A late event of a pod that has a node.
-            return
-        try:
-            _require_schedulable(info)
-        except ValueError as error:
-            logger.warning("pod left out pod=%r error=%s", info.key, error)
-            self._observer.undecodable("Pod")
-            self._queue.delete(info.uid)
-            return
-        self._queue.update(None, info)
-        self._wake()
-
-    def written(self, body: bytes) -> None:
-        """The API server's answer to a write of ours on a pod: its newest version, taken while the pod waits."""
-        try:
-            pod = _pod_decoder.decode(body)
-        except (ValueError, *UNREADABLE) as error:
-            logger.debug("answer about a pod cannot be read error=%s", error)
-            return
-        if self._queue.newest(pod.metadata.uid) is not None and not pod.spec.node_name:
-            self.changed(pod)
-
-    def knows(self, uid: str, resource_version: str) -> bool:
-        """Whether this very version of a waiting pod has been taken already."""
-        held = self._queue.newest(uid)
-        return held is not None and resource_version != "" and held.pod.metadata.resource_version == resource_version
-
-    def gone(self, uid: str) -> None:
-        """The pod is no longer pending: deleted, ended, or bound, which the other watch tells."""
-        self._queue.delete(uid)
-        self._on_gone(uid)
-
-
 class ListerEvents(Generic[T]):
     """Keeps a lister equal to what a watch tells, and wakes pods that a change may help.
 
@@ -302,22 +230,6 @@ class ListerEvents(Generic[T]):
         if event is not None:
             self._queue.move_all(event, old, new)
             self._wake()
-
-
-def _is_older(pod: PodInfo, held: PodInfo | None) -> bool:
-    """Whether this is a version from before the one held (upstream: apimachinery CompareResourceVersion)."""
-    if held is None:
-        return False
-    version, known = pod.pod.metadata.resource_version, held.pod.metadata.resource_version
-    return version.isdecimal() and known.isdecimal() and int(version) < int(known)
-
-
-def _require_schedulable(pod: PodInfo) -> None:
-    """Make sure that the pod can be told apart, asked about and computed with; ValueError (QuantityError) if not."""
-    pod_path(pod.namespace, pod.name)
-    if not pod.uid:
-        raise ValueError("it has no UID")
-    _ = pod.requests
 
 
 def node_changes(old: Node, new: Node) -> list[ClusterEvent]:

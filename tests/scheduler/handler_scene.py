@@ -1,0 +1,71 @@
+"""The handlers of watch events on a real cache and queue, and what they tell."""
+
+from bayplan.cache.cache import Cache
+from bayplan.cache.listers import Listers
+from bayplan.queue.queueing_hints import QueueProfile
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.scheduler.event_handlers import AssignedPodEvents, ListerEvents, NodeEvents
+from bayplan.scheduler.observer import NoObserver
+from bayplan.scheduler.pending_pods import PendingPodEvents
+
+
+class SpiedQueue(SchedulingQueue):
+    """A real queue that remembers what it was told happened."""
+
+    def __init__(self):
+        super().__init__(clock=lambda: 100.0, profiles={"bayplan": QueueProfile(lambda _: None, {})})
+        self.events = []
+
+    def move_all(self, event, old, new):
+        self.events.append((event.label, old, new))
+        super().move_all(event, old, new)
+
+    def labels(self):
+        labels, self.events = [label for label, _, _ in self.events], []
+        return labels
+
+
+class Observer(NoObserver):
+    """Remembers what was left out and what was handled."""
+
+    def __init__(self):
+        self.left_out = []
+        self.handled = []
+
+    def undecodable(self, kind):
+        self.left_out.append(kind)
+
+    def event_handled(self, event, seconds):
+        assert seconds >= 0
+        self.handled.append(event)
+
+
+class Scene:
+    """One node, and every handler."""
+
+    def __init__(self):
+        self.cache = Cache()
+        self.queue = SpiedQueue()
+        self.observer = Observer()
+        self.wakes = 0
+        self.gone = []
+        self.listers = Listers()
+        self.nodes = NodeEvents(self.cache, self.queue, self._wake, self.observer)
+        self.assigned = AssignedPodEvents(self.cache, self.queue, self._wake, self.observer, on_gone=self.gone.append)
+        self.pending = PendingPodEvents(
+            self.cache,
+            self.queue,
+            self._wake,
+            self.observer,
+            profiles=frozenset({"bayplan"}),
+            on_gone=self.gone.append,
+        )
+
+    def events_of(self, kind):
+        return ListerEvents(self.listers.of(kind), kind.__name__, self.queue, self._wake)
+
+    def _wake(self):
+        self.wakes += 1
+
+    def cpu(self, node="a"):
+        return int(self.cache.nodes.requested["cpu"][self.cache.nodes.row(node)])
