@@ -1,7 +1,5 @@
 """Node objects as columns a filter can look up for many rows at once: labels, taints, cordons, images, host ports."""
 
-from collections import OrderedDict
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +9,7 @@ from bayplan.cache.image_holders import ImageHolders
 from bayplan.cache.interned_column import InternedColumn
 from bayplan.cache.node_label_keys import NodeLabelKeys
 from bayplan.cache.node_table import NodeTable
+from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.cache.row_follower import ObjectFollower
 
 _KEPT_LABEL_KEYS = 256
@@ -68,7 +67,7 @@ class LabelColumns:
         self._nodes = nodes
         self._follower = ObjectFollower(nodes)
         self._keys = NodeLabelKeys(nodes)
-        self._columns: OrderedDict[str, LabelColumn] = OrderedDict()
+        self._columns: RecentlyUsed[str, LabelColumn] = RecentlyUsed(_KEPT_LABEL_KEYS)
         self._absent: LabelColumn = InternedColumn(nodes.capacity, None)
 
     def column(self, key: str) -> LabelColumn:
@@ -79,11 +78,7 @@ class LabelColumns:
             if key not in self._keys.known:
                 # Pods may make up thousands of keys.
                 return self._absent
-            column = self._columns[key] = self._build(key)
-            if len(self._columns) > _KEPT_LABEL_KEYS:
-                self._columns.popitem(last=False)
-        else:
-            self._columns.move_to_end(key)
+            column = self._columns.put(key, self._build(key))
         return column
 
     def _catch_up(self) -> None:
@@ -102,7 +97,7 @@ class LabelColumns:
                 column.set(row, labels.get(key))
         if len(changed):
             for key in [key for key, column in self._columns.items() if column.crowded]:
-                del self._columns[key]
+                self._columns.drop(key)
 
     def _build(self, key: str) -> LabelColumn:
         column: LabelColumn = InternedColumn(self._nodes.capacity, None)

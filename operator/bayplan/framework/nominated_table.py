@@ -1,6 +1,5 @@
 """The node table as it will be once nominated pods have arrived: their room is taken for everybody they outrank."""
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -11,6 +10,7 @@ from bayplan.api.quantity import QuantityError
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.cache.shadow_table import ShadowTable
 from bayplan.queue.nominator import Nominator
 
@@ -113,7 +113,7 @@ class Nominations:
     def __init__(self, nodes: NodeTable, nominator: Nominator) -> None:
         self.nominator = nominator
         self._nodes = nodes
-        self._tables: OrderedDict[int, NominatedTable] = OrderedDict()
+        self._tables: RecentlyUsed[int, NominatedTable] = RecentlyUsed(_KEPT_TABLES)
         self._alone: ShadowTable | None = None
 
     def seen_by(self, pod: PodInfo) -> NominatedTable | None:
@@ -129,11 +129,7 @@ class Nominations:
             return None
         table = self._tables.get(priority)
         if table is None:
-            table = self._tables[priority] = NominatedTable(self._nodes, self.nominator, priority)
-            if len(self._tables) > _KEPT_TABLES:
-                self._tables.popitem(last=False)
-        else:
-            self._tables.move_to_end(priority)
+            table = self._tables.put(priority, NominatedTable(self._nodes, self.nominator, priority))
         table.follow()
         return table
 

@@ -1,6 +1,5 @@
 """InterPodAffinity: which pods a pod must be near, must not be near, and would like to be near or not."""
 
-from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
@@ -15,6 +14,7 @@ from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.placed_terms import TermKind
 from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.config.types import InterPodAffinityArgs
 from bayplan.framework.interface import CycleState, Normalize, PreFilterResult, Reads, Scores
 from bayplan.framework.nominated_table import Beside
@@ -57,7 +57,7 @@ class InterPodAffinity:
         self._namespaces = namespaces
         self._index = index
         self._around = Surroundings(nodes, index, namespaces)
-        self._around_others: OrderedDict[int, Surroundings] = OrderedDict()
+        self._around_others: RecentlyUsed[int, Surroundings] = RecentlyUsed(_KEPT_TABLES)
 
     @property
     def sign_version(self) -> int:
@@ -142,11 +142,7 @@ class InterPodAffinity:
         known = others.get(id(nodes))
         if known is None:
             # It holds the table, so that no other can get its id.
-            known = others[id(nodes)] = Surroundings(nodes, self._index, self._namespaces)
-            if len(others) > _KEPT_TABLES:
-                others.popitem(last=False)
-        else:
-            others.move_to_end(id(nodes))
+            known = others.put(id(nodes), Surroundings(nodes, self._index, self._namespaces))
         return known
 
     def _required(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> RequiredTerms:

@@ -1,6 +1,5 @@
 """Which nodes a volume, a storage class or a capacity reaches."""
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from bayplan.api.storage_objects import TopologySelectorTerm, VolumeNodeAffinity
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
+from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.cache.row_follower import ObjectFollower
 from bayplan.plugins.node_selection import NodeSelection
 
@@ -22,6 +22,8 @@ _Test = Callable[[Rows], Mask]
 
 _KEPT_CELLS = 4_000_000
 """How many (selector, row) answers are kept; one takes a byte."""
+_LEAST_KEPT = 16
+"""So many selectors are kept however many nodes there are."""
 
 
 class Pin(NamedTuple):
@@ -41,7 +43,7 @@ class VolumeReach:
         self.index = index
         self._nodes = nodes
         self._everywhere: Mask = np.ones(nodes.capacity, dtype=np.bool_)
-        self._kept: OrderedDict[Hashable, _KeptMask] = OrderedDict()
+        self._kept: RecentlyUsed[Hashable, _KeptMask] = RecentlyUsed(_LEAST_KEPT)
 
     def of_affinity(self, affinity: VolumeNodeAffinity | None) -> Mask:
         """Where a volume can be used; the affinity sees labels only, never the node's name."""
@@ -103,11 +105,8 @@ class VolumeReach:
     def _keep(self, key: Hashable, compiled: Callable[[], _Test]) -> Mask:
         kept = self._kept.get(key)
         if kept is None:
-            kept = self._kept[key] = _KeptMask(self._nodes, compiled())
-            while len(self._kept) > max(16, _KEPT_CELLS // self._nodes.capacity):
-                self._kept.popitem(last=False)
-        else:
-            self._kept.move_to_end(key)
+            self._kept.keep = max(_LEAST_KEPT, _KEPT_CELLS // self._nodes.capacity)
+            kept = self._kept.put(key, _KeptMask(self._nodes, compiled()))
         return kept.current()
 
 

@@ -1,6 +1,6 @@
 """Trying out, without touching the cluster, whom evicting on which node would make a pod fit."""
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
@@ -11,6 +11,7 @@ import numpy as np
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.cache.shadow_table import ShadowTable
 from bayplan.framework.candidate import Candidate
 from bayplan.framework.interface import FilterPlugin, Reads, Rejections
@@ -60,7 +61,7 @@ class DryRun:
         self._rule = rule
         self._strict = strict
         self._scratch = ShadowTable(nodes)
-        self._lower: OrderedDict[int, LowerPriorityPods] = OrderedDict()
+        self._lower: RecentlyUsed[int, LowerPriorityPods] = RecentlyUsed(_KEPT_PRIORITIES)
         self._kept = KeptPlans()
 
     def run(self, pod: PodInfo, rejections: Rejections, *, start: int, wanted: int) -> Findings:
@@ -129,11 +130,7 @@ class DryRun:
     def _lower_priority(self, priority: int) -> LowerPriorityPods:
         lower = self._lower.get(priority)
         if lower is None:
-            lower = self._lower[priority] = LowerPriorityPods(self._nodes, priority, self._rule)
-            if len(self._lower) > _KEPT_PRIORITIES:
-                self._lower.popitem(last=False)
-        else:
-            self._lower.move_to_end(priority)
+            lower = self._lower.put(priority, LowerPriorityPods(self._nodes, priority, self._rule))
         lower.follow()
         return lower
 

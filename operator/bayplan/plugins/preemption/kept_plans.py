@@ -1,12 +1,12 @@
 """What evictions would do, kept from one pod to the next like it, for rows on which nothing changed since."""
 
-from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.cache.row_follower import RowFollower
 from bayplan.framework.interface import FilterPlugin
 from bayplan.plugins.preemption.lower_priority import LowerPriorityPods
@@ -55,7 +55,7 @@ class KeptPlans:
     """The plans of the kinds of pods that were tried last."""
 
     def __init__(self) -> None:
-        self._kinds: OrderedDict[Hashable, PlansOfAKind] = OrderedDict()
+        self._kinds: RecentlyUsed[Hashable, PlansOfAKind] = RecentlyUsed(_KEPT_KINDS)
 
     def of(
         self,
@@ -77,11 +77,7 @@ class KeptPlans:
         ):
             kept = PlansOfAKind(table, lower, budgets_version)
             if kind is not None:
-                self._kinds[kind] = kept
-                if len(self._kinds) > _KEPT_KINDS:
-                    self._kinds.popitem(last=False)
-        else:
-            self._kinds.move_to_end(kind)
+                self._kinds.put(kind, kept)
         kept.follow()
         return kept
 

@@ -1,0 +1,59 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.cache.recently_used import RecentlyUsed
+
+
+def test_the_least_recently_used_goes_first():
+    kept = RecentlyUsed(2)
+    for key in "ab":
+        assert kept.put(key, key.upper()) == key.upper()
+    assert kept.get("a") == "A"
+    kept.put("c", "C")
+    assert [kept.get(key) for key in "abc"] == ["A", None, "C"]
+
+
+def test_a_value_put_again_is_used_again():
+    kept = RecentlyUsed(2)
+    for key in "aba":
+        kept.put(key, key)
+    kept.put("c", "c")
+    assert dict(kept.items()) == {"a": "a", "c": "c"}
+
+
+def test_a_lower_number_takes_effect_with_the_next_put():
+    kept = RecentlyUsed(9)
+    for key in range(9):
+        kept.put(key, key)
+    kept.keep = 2
+    assert len(kept) == 9
+    kept.put(9, 9)
+    assert list(kept.items()) == [(8, 8), (9, 9)]
+
+
+def test_what_is_dropped_is_gone_and_no_other():
+    kept = RecentlyUsed(2)
+    for key in "ab":
+        kept.put(key, key)
+    kept.drop("a")
+    assert list(kept.items()) == [("b", "b")]
+
+
+def test_nothing_is_kept_after_clear():
+    kept = RecentlyUsed(2)
+    kept.put("a", 1)
+    kept.clear()
+    assert (len(kept), kept.get("a")) == (0, None)
+
+
+@given(st.integers(1, 4), st.lists(st.tuples(st.booleans(), st.integers(0, 5)), max_size=40))
+def test_it_keeps_what_a_list_in_order_of_use_would(keep, steps):
+    kept, used = RecentlyUsed(keep), []
+    for puts, key in steps:
+        if puts:
+            kept.put(key, key)
+        elif kept.get(key) is None:
+            assert key not in used
+            continue
+        used = [*(each for each in used if each != key), key][-keep:]
+    assert [key for key, _ in kept.items()] == used
