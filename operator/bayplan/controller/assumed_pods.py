@@ -4,19 +4,15 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection
 
-import msgspec
-
 from bayplan.api.client import ApiClient
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.objects import Pod
-from bayplan.api.watch_event import UNREADABLE
+from bayplan.api.pod_answer import read_pod
 from bayplan.cache.cache import is_finished
 from bayplan.cache.pod_info import PodInfo
 from bayplan.scheduler.api_calls import pod_path
 
 logger = logging.getLogger(__name__)
-
-_pod_decoder = msgspec.json.Decoder(Pod)
 
 
 class AssumedPods:
@@ -53,9 +49,9 @@ class AssumedPods:
     async def _has_ended(self, pod: PodInfo) -> bool:
         try:
             response = await self._client.request("GET", pod_path(pod.namespace, pod.name))
-            found = _pod_decoder.decode(response.body) if response.status == 200 else None
-        except (AmbiguousError, UnreachableError, ValueError, *UNREADABLE):
+        except (AmbiguousError, UnreachableError, ValueError):
             return False
+        found = read_pod(response.body) if response.status == 200 else None
         if found is None:
             return response.status == 404
         return found.metadata.uid not in {"", pod.uid} or is_finished(found)

@@ -7,7 +7,7 @@ from typing import Any, cast
 import aiohttp
 import msgspec
 
-from bayplan.api.objects import Pod
+from bayplan.api.pod_answer import read_pod
 from bayplan.api.watch_event import UNREADABLE
 from bayplan.controller.intake import PendingPod
 
@@ -29,7 +29,6 @@ class _Page(msgspec.Struct, rename="camel", omit_defaults=True):
 
 _page_decoder = msgspec.json.Decoder(_Page)
 _meta_decoder = msgspec.json.Decoder(_ListMeta)
-_pod_decoder = msgspec.json.Decoder(Pod)
 
 
 class ListIntake:
@@ -77,9 +76,8 @@ class ListIntake:
         until = loop.time() + _SLICE_SECONDS
         rest: list[msgspec.Raw] = []
         for raw in page.items or ():
-            try:
-                pod = _pod_decoder.decode(raw)
-            except (*UNREADABLE, ValueError):
+            pod = read_pod(raw)
+            if pod is None:
                 rest.append(raw)
                 continue
             meta = pod.metadata

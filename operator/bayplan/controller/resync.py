@@ -10,6 +10,7 @@ import msgspec
 from bayplan.api.client import ApiClient
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.objects import ObjectMeta, Pod
+from bayplan.api.pod_answer import read_pod
 from bayplan.api.watch_event import UNREADABLE
 from bayplan.scheduler.api_calls import pod_path
 
@@ -33,7 +34,6 @@ class _List(msgspec.Struct, gc=False):
 
 
 _list_decoder = msgspec.json.Decoder(_List)
-_pod_decoder = msgspec.json.Decoder(Pod)
 
 
 class IntakeResync:
@@ -121,9 +121,9 @@ class IntakeResync:
     async def _fetch(self, metadata: ObjectMeta) -> None:
         try:
             response = await self._client.request("GET", pod_path(metadata.namespace, metadata.name))
-            pod = _pod_decoder.decode(response.body) if response.status == 200 else None
-        except (AmbiguousError, UnreachableError, ValueError, *UNREADABLE):
+        except (AmbiguousError, UnreachableError, ValueError):
             return
+        pod = read_pod(response.body) if response.status == 200 else None
         if pod is not None and pod.metadata.uid == metadata.uid:
             logger.info(
                 "pod the watch did not tell of enters the queue pod=%r", f"{metadata.namespace}/{metadata.name}"

@@ -5,12 +5,10 @@ import logging
 from collections.abc import Callable
 from enum import Enum
 
-import msgspec
-
 from bayplan.api.client import ApiClient, decode_status
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.objects import Pod
-from bayplan.api.watch_event import UNREADABLE
+from bayplan.api.pod_answer import read_pod
 from bayplan.cache.cache import is_finished
 from bayplan.framework.interface import Binding
 from bayplan.scheduler.api_calls import binding_call, pod_path
@@ -21,8 +19,6 @@ _FIRST_PAUSE_SECONDS = 0.2
 _MAX_PAUSE_SECONDS = 5.0
 # An API server that answers every binding with an error (a broken admission webhook) must not hold a worker for ever.
 _MAX_POSTS = 5
-
-_pod_decoder = msgspec.json.Decoder(Pod)
 
 
 class BindResult(Enum):
@@ -133,10 +129,7 @@ class Binder:
             return None
         if response.status == 404:
             return BindResult.GONE
-        try:
-            pod = _pod_decoder.decode(response.body) if response.status == 200 else None
-        except UNREADABLE:
-            pod = None
+        pod = read_pod(response.body) if response.status == 200 else None
         # Every object has a UID: what has none is not an answer of the API.
         return None if pod is None or not pod.metadata.uid else _result_of(pod, binding)
 

@@ -8,8 +8,8 @@ import msgspec
 
 from bayplan.api.client import ApiClient
 from bayplan.api.errors import AmbiguousError, UnreachableError
-from bayplan.api.objects import Node, Pod
-from bayplan.api.watch_event import UNREADABLE
+from bayplan.api.objects import Node
+from bayplan.api.pod_answer import read_pod
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.runtime import Framework
@@ -24,8 +24,6 @@ logger = logging.getLogger(__name__)
 
 PodSource = Callable[[PodInfo], Awaitable[msgspec.Raw]]
 """Gives the whole pod as JSON, with what bayplan itself does not keep: extenders go by annotations."""
-
-_pod_decoder = msgspec.json.Decoder(Pod)
 
 
 class ExtendedCycle:
@@ -133,11 +131,8 @@ def pod_from_api(client: ApiClient) -> PodSource:
             response = await client.request("GET", pod_path(pod.namespace, pod.name))
         except (AmbiguousError, UnreachableError) as error:
             raise ExtenderError(f"reading the pod for extenders: {error}") from error
-        try:
-            uid = _pod_decoder.decode(response.body).metadata.uid if response.status == 200 else ""
-        except UNREADABLE:
-            uid = ""
-        if uid != pod.uid:
+        found = read_pod(response.body) if response.status == 200 else None
+        if found is None or found.metadata.uid != pod.uid:
             raise ExtenderError(f"reading the pod for extenders: status {response.status}, or another pod of its name")
         return msgspec.Raw(response.body)
 

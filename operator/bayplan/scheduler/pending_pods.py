@@ -3,10 +3,8 @@
 import logging
 from collections.abc import Callable
 
-import msgspec
-
 from bayplan.api.objects import Pod
-from bayplan.api.watch_event import UNREADABLE
+from bayplan.api.pod_answer import read_pod
 from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.pod_info import PodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -14,8 +12,6 @@ from bayplan.scheduler.api_calls import pod_path
 from bayplan.scheduler.observer import SchedulerObserver
 
 logger = logging.getLogger(__name__)
-
-_pod_decoder = msgspec.json.Decoder(Pod)
 
 
 class PendingPodEvents:
@@ -64,12 +60,8 @@ class PendingPodEvents:
 
     def written(self, body: bytes) -> None:
         """The API server's answer to a write of ours on a pod: its newest version, taken while the pod waits."""
-        try:
-            pod = _pod_decoder.decode(body)
-        except (ValueError, *UNREADABLE) as error:
-            logger.debug("answer about a pod cannot be read error=%s", error)
-            return
-        if self._queue.newest(pod.metadata.uid) is not None and not pod.spec.node_name:
+        pod = read_pod(body)
+        if pod is not None and self._queue.newest(pod.metadata.uid) is not None and not pod.spec.node_name:
             self.changed(pod)
 
     def knows(self, uid: str, resource_version: str) -> bool:

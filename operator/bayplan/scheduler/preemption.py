@@ -8,8 +8,9 @@ from datetime import datetime
 import msgspec
 
 from bayplan.api.client import ApiResponse
-from bayplan.api.objects import Pod
-from bayplan.api.watch_event import UNREADABLE
+from bayplan.api.pod_answer import read_pod
+from bayplan.api.quantity import QuantityError
+from bayplan.api.watch_event import UNREADABLE, Identity
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.queue.queued_pod import QueuedPodInfo
@@ -28,9 +29,10 @@ _GONE = frozenset({404, 409, 422})
 """What a pod that is deleted, or recreated under its name, answers to calls with its UID."""
 
 
-class _End(msgspec.Struct, rename="camel"):
+class _End(Identity, rename="camel"):
     """What tells a pod that is gone from one that is going."""
 
+    deletion_timestamp: str | None = None
     deletion_grace_period_seconds: int | None = None
     finalizers: list[str] | None = None
 
@@ -39,7 +41,6 @@ class _Ending(msgspec.Struct):
     metadata: _End
 
 
-_pod_decoder = msgspec.json.Decoder(Pod)
 _end_decoder = msgspec.json.Decoder(_Ending)
 
 
@@ -207,15 +208,20 @@ class PreemptionExecutor:
         if held is None or answer is None or answer.status >= 400:
             return
         try:
-            told = _pod_decoder.decode(answer.body)
             end = _end_decoder.decode(answer.body).metadata
-            if told.metadata.uid != uid or told.metadata.deletion_timestamp is None:
-                return
-            if end.deletion_grace_period_seconds == 0 and not end.finalizers:
-                self._victim_gone(uid)
-            elif told.spec.node_name and not _is_terminating(held):
-                self._cache.set_pod(PodInfo(told))
-        except (ValueError, *UNREADABLE) as error:
+        except UNREADABLE:
+            return
+        if end.uid != uid or end.deletion_timestamp is None:
+            return
+        if end.deletion_grace_period_seconds == 0 and not end.finalizers:
+            self._victim_gone(uid)
+            return
+        told = None if _is_terminating(held) else read_pod(answer.body)
+        if told is None or not told.spec.node_name:
+            return
+        try:
+            self._cache.set_pod(PodInfo(told))
+        except QuantityError as error:
             logger.debug("answer about a victim cannot be read pod=%r error=%s", held.key, error)
 
 
