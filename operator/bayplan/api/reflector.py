@@ -16,6 +16,7 @@ import msgspec
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import CredentialsError
 from bayplan.api.object_store import Handler, ObjectStore, T
+from bayplan.api.slices import SLICE_SECONDS, in_slices
 from bayplan.api.watch_event import UNREADABLE, outline_of, raw_event_decoder
 from bayplan.api.watch_source import AnswerError, BrokenStreamError, ListPage, WatchSource
 
@@ -39,7 +40,7 @@ class Timing:
     # Bookmarks come about every 60 s, so a silence of 75 s is a dead connection.
     inactivity: float = 75.0
     list_timeout: float = 60.0
-    slice: float = 0.010
+    slice: float = SLICE_SECONDS
 
 
 class Reflector(Generic[T]):
@@ -217,13 +218,7 @@ class Reflector(Generic[T]):
         await self._in_slices(page.items or [], take)
 
     async def _in_slices(self, items: list[Any], act: Callable[[Any], None]) -> None:
-        """Act on each item, giving way to the rest of the program every `Timing.slice` seconds."""
-        until = self._clock() + self._timing.slice
-        for item in items:
-            act(item)
-            if self._clock() >= until:
-                await asyncio.sleep(0)
-                until = self._clock() + self._timing.slice
+        await in_slices(items, act, seconds=self._timing.slice, clock=self._clock)
 
     async def _watch(self) -> None:
         query = {

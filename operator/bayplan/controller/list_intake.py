@@ -8,14 +8,10 @@ import aiohttp
 import msgspec
 
 from bayplan.api.pod_answer import read_pod
+from bayplan.api.slices import in_slices
 from bayplan.api.watch_event import UNREADABLE
+from bayplan.api.watch_source import ListMeta
 from bayplan.controller.intake import PendingPod
-
-_SLICE_SECONDS = 0.01
-
-
-class _ListMeta(msgspec.Struct):
-    continue_: str = msgspec.field(default="", name="continue")
 
 
 class _Page(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -28,7 +24,7 @@ class _Page(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 _page_decoder = msgspec.json.Decoder(_Page)
-_meta_decoder = msgspec.json.Decoder(_ListMeta)
+_meta_decoder = msgspec.json.Decoder(ListMeta)
 
 
 class ListIntake:
@@ -72,19 +68,17 @@ class ListIntake:
             more = bool(_meta_decoder.decode(page.metadata).continue_)
         except UNREADABLE:
             return body
-        loop = asyncio.get_running_loop()
-        until = loop.time() + _SLICE_SECONDS
         rest: list[msgspec.Raw] = []
-        for raw in page.items or ():
+
+        def take(raw: msgspec.Raw) -> None:
             pod = read_pod(raw)
             if pod is None:
                 rest.append(raw)
-                continue
+                return
             meta = pod.metadata
             self._deliver(PendingPod(meta.uid, f"{meta.namespace}/{meta.name}", pod))
-            if loop.time() >= until:
-                await asyncio.sleep(0)
-                until = loop.time() + _SLICE_SECONDS
+
+        await in_slices(page.items or (), take)
         self.complete = self.complete or not more
         self._news.set()
         page.items = rest

@@ -12,6 +12,7 @@ from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.objects import ObjectMeta, Pod
 from bayplan.api.pod_answer import read_pod
 from bayplan.api.watch_event import UNREADABLE
+from bayplan.api.watch_source import ListMeta
 from bayplan.scheduler.api_calls import pod_path
 
 logger = logging.getLogger(__name__)
@@ -24,12 +25,8 @@ class _Item(msgspec.Struct, gc=False):
     metadata: ObjectMeta
 
 
-class _ListMeta(msgspec.Struct, gc=False):
-    continue_: str = msgspec.field(default="", name="continue")
-
-
 class _List(msgspec.Struct, gc=False):
-    metadata: _ListMeta
+    metadata: ListMeta
     items: list[_Item] | msgspec.UnsetType | None = msgspec.UNSET
 
 
