@@ -153,10 +153,10 @@ async def test_it_exits_1_when_a_part_that_must_not_end_does(monkeypatch, caplog
 async def test_the_departure_of_a_pod_is_kopfs_to_tell_until_the_pod_has_a_node():
     async with cluster("n1", pods=["waiting"]) as c:
         uid = c.server.objects[PODS]["default/waiting"]["metadata"]["uid"]
-        assert not c.app._take_departure(uid)
+        assert not c.app._pending.departed(uid)
         c.server.inject(Delay(0.3), method="POST", path="/binding")
         await c.until(lambda: any(seen.path.endswith("/binding") for seen in c.server.requests))
-        assert c.app._take_departure(uid), "while its bind is under way"
+        assert c.app._pending.departed(uid), "while its bind is under way"
         await c.until(lambda: c.node_of("waiting") == "n1" and c.app.cache.sizes().assumed_pods == 0)
-        assert c.app._take_departure(uid)
+        assert c.app._pending.departed(uid)
         assert c.app.queue.uids() == set()

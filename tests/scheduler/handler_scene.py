@@ -1,5 +1,7 @@
 """The handlers of watch events on a real cache and queue, and what they tell."""
 
+from tests.builders import make_node
+
 from bayplan.cache.cache import Cache
 from bayplan.cache.listers import Listers
 from bayplan.queue.queueing_hints import QueueProfile
@@ -60,6 +62,8 @@ class Scene:
             profiles=frozenset({"bayplan"}),
             on_gone=self.gone.append,
         )
+        self.nodes.on_add(make_node("a"))
+        self.queue.labels()
 
     def events_of(self, kind):
         return ListerEvents(self.listers.of(kind), kind.__name__, self.queue, self._wake)

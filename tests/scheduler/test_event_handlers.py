@@ -12,10 +12,7 @@ from bayplan.scheduler.event_handlers import ObservedHandler, node_changes
 
 @pytest.fixture
 def scene():
-    made = Scene()
-    made.nodes.on_add(make_node("a"))
-    made.queue.labels()
-    return made
+    return Scene()
 
 
 def condition_flip(node, status):

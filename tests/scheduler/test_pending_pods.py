@@ -1,15 +1,12 @@
 import msgspec
 import pytest
-from tests.builders import make_node, make_pod
+from tests.builders import make_pod
 from tests.scheduler.handler_scene import Scene
 
 
 @pytest.fixture
 def scene():
-    made = Scene()
-    made.nodes.on_add(make_node("a"))
-    made.queue.labels()
-    return made
+    return Scene()
 
 
 def test_a_pending_pod_of_ours_is_queued_and_strangers_are_not(scene):

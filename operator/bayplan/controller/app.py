@@ -17,7 +17,7 @@ from bayplan.cache.cache import Cache
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.api_access import KopfSessions, measured_client
 from bayplan.controller.assumed_pods import AssumedPods
-from bayplan.controller.intake import Access, PendingPod, build_registry, field_selector, guarded, operator_settings
+from bayplan.controller.intake import Access, PendingPod, build_registry, field_selector, operator_settings, unfailing
 from bayplan.controller.list_intake import ListIntake
 from bayplan.controller.operator_task import OperatorTask
 from bayplan.controller.resync import IntakeResync
@@ -103,10 +103,9 @@ class App:
             assumed=lambda: [pod for pod in self.cache.assumed_pods() if self.queue.get(pod.uid) is None],
             ended=self._watches.assigned.on_delete,
         )
-        self._listed = ListIntake(guarded(self._take))
-        sessions = KopfSessions(
-            credentials, self._listed, WatchFilter(departed=self._take_departure, knows=self._pending.knows)
-        )
+        self._listed = ListIntake(unfailing(self._take))
+        left_out = WatchFilter(departed=self._pending.departed, knows=self._pending.knows)
+        sessions = KopfSessions(credentials, self._listed, left_out)
         access = Access(credentials.server, sessions.open)
         self._operator = OperatorTask(
             lambda: build_registry(access, self._take),
@@ -260,13 +259,6 @@ class App:
 
     def _patched(self, body: bytes) -> None:
         self._pending.written(body)
-
-    def _take_departure(self, uid: str) -> bool:
-        """A pod left the unscheduled ones; only for one without a node does it matter what kopf tells before that."""
-        if self.cache.node_of(uid) is None:
-            return False
-        self._pending.gone(uid)
-        return True
 
     def _take(self, told: PendingPod) -> None:
         """One message of the intake."""

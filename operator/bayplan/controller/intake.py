@@ -68,7 +68,7 @@ def build_registry(access: Access, deliver: Deliver) -> kopf.OperatorRegistry:
     group is named because a bare "pods" makes kopf fail when any aggregated API is down.
     """
     registry = kopf.OperatorRegistry()
-    hand = guarded(deliver)
+    hand = unfailing(deliver)
 
     @kopf.on.login(registry=registry, id="bayplan", backoff=_LOGIN_PAUSE_SECONDS)
     async def login(**_: object) -> kopf.AiohttpSession:
@@ -87,7 +87,7 @@ def build_registry(access: Access, deliver: Deliver) -> kopf.OperatorRegistry:
     return registry
 
 
-def guarded(deliver: Deliver) -> Deliver:
+def unfailing(deliver: Deliver) -> Deliver:
     """The same without its exceptions: kopf would end the operator for one pod that breaks its taker."""
 
     def hand(told: PendingPod) -> None:

@@ -12,6 +12,7 @@ from bayplan.api.slices import in_slices
 from bayplan.api.watch_event import UNREADABLE
 from bayplan.api.watch_source import ListMeta
 from bayplan.controller.intake import PendingPod
+from bayplan.controller.stream_content import StreamContent
 
 
 class _Page(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -85,15 +86,12 @@ class ListIntake:
         return msgspec.json.encode(page)
 
 
-class _Rest:
-    """A body of which a part is taken out when it is read as a whole; in all else the stream itself."""
+class _Rest(StreamContent):
+    """A body of which a part is taken out when it is read as a whole."""
 
     def __init__(self, content: aiohttp.StreamReader, take: Callable[[bytes], Any]) -> None:
-        self._content = content
+        super().__init__(content)
         self._take = take
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  whatever the stream has
-        return getattr(self._content, name)
 
     async def read(self) -> bytes:
         """Return what is left of the body."""

@@ -1,12 +1,13 @@
 """Leaves out of kopf's pod watch what would cost it much and is no news to the scheduler."""
 
 from collections.abc import AsyncIterator, Callable
-from typing import Any, cast
+from typing import cast
 
 import aiohttp
 import msgspec
 
 from bayplan.api.watch_event import UNREADABLE, Identity
+from bayplan.controller.stream_content import StreamContent
 
 _DELETED = b'{"type":"DELETED"'
 _MODIFIED = b'{"type":"MODIFIED"'
@@ -60,15 +61,12 @@ class WatchFilter:
         return not self._knows(identity.uid, identity.resource_version)
 
 
-class _Filtered:
-    """A stream's content by whole lines, of which some are left out; in all else the stream itself."""
+class _Filtered(StreamContent):
+    """A stream's content by whole lines, of which some are left out."""
 
     def __init__(self, content: aiohttp.StreamReader, wanted: Callable[[bytes], bool]) -> None:
-        self._content = content
+        super().__init__(content)
         self._wanted = wanted
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  whatever the stream has
-        return getattr(self._content, name)
 
     async def iter_chunked(self, size: int) -> AsyncIterator[bytes]:
         """Lines that are wanted, each with its end, as many as came at once."""

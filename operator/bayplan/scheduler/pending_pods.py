@@ -42,11 +42,12 @@ class PendingPodEvents:
         if pod.spec.node_name or is_finished(pod):
             self.gone(info.uid)
             return
-        if _is_older(info, self._queue.newest(info.uid)):
-            # kopf was still at it when the answer to a write of ours brought a later one.
-            return
-        if self._cache.node_of(info.uid) is not None and self._queue.get(info.uid) is None:
+        held = self._queue.newest(info.uid)
+        if held is None and self._cache.node_of(info.uid) is not None:
             # A late event of a pod that has a node.
+            return
+        if held is not None and _is_older(info, held):
+            # kopf was still at it when the answer to a write of ours brought a later one.
             return
         try:
             _require_schedulable(info)
@@ -69,16 +70,21 @@ class PendingPodEvents:
         held = self._queue.newest(uid)
         return held is not None and resource_version != "" and held.pod.metadata.resource_version == resource_version
 
+    def departed(self, uid: str) -> bool:
+        """A pod left the unscheduled ones; says whether it has a node, and so has nothing more to be told of it."""
+        if self._cache.node_of(uid) is None:
+            return False
+        self.gone(uid)
+        return True
+
     def gone(self, uid: str) -> None:
         """The pod is no longer pending: deleted, ended, or bound, which the other watch tells."""
         self._queue.delete(uid)
         self._on_gone(uid)
 
 
-def _is_older(pod: PodInfo, held: PodInfo | None) -> bool:
+def _is_older(pod: PodInfo, held: PodInfo) -> bool:
     """Whether this is a version from before the one held (upstream: apimachinery CompareResourceVersion)."""
-    if held is None:
-        return False
     version, known = pod.pod.metadata.resource_version, held.pod.metadata.resource_version
     return version.isdecimal() and known.isdecimal() and int(version) < int(known)
 
