@@ -156,6 +156,20 @@ class World:
         return rejected, writes
 
 
+def test_a_claim_stays_promised_to_a_node_while_one_of_its_pods_waits():
+    world = World()
+    world.set_class("csi.example", None)
+    world.set_capacity("k0", 1, {})
+    world.assume("n1", "c0")
+    rejected, _ = elsewhere = world.answers(world.scene.binding, pod_with("c0", name="new"))
+    assert rejected.keys() == {"n2", "n3", "n4"}
+    world.assume("n1", "c0")
+    world.give_back()
+    assert world.answers(world.scene.binding, pod_with("c0", name="new")) == elsewhere
+    world.give_back()
+    assert world.answers(world.scene.binding, pod_with("c0", name="new"))[0] == {}
+
+
 @settings(max_examples=120, deadline=None)
 @given(
     st.lists(st.lists(changes, min_size=1, max_size=5), min_size=1, max_size=6),

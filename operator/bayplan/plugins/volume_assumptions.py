@@ -17,14 +17,14 @@ T = TypeVar("T", bound=NamedObject)
 class AssumedObjects(Generic[T]):
     """A lister's objects, some of them replaced by what they are assumed to become.
 
-    An assumption holds while the lister has the version it was made of; any newer version ends it. `changes` tells
-    which were made and ended here.
+    An assumption holds while the lister has the version it was made of; any newer version ends it. Of several, as pods
+    that share a claim make, the latest counts, and each ends by itself. `changes` tells which were made and ended here.
     """
 
     def __init__(self, lister: Lister[T]) -> None:
         self.lister = lister
         self.changes = KeyLog()
-        self._assumed: dict[str, T] = {}
+        self._assumed: dict[str, list[T]] = {}
 
     def get(self, key: str) -> T | None:
         """The object, assumed or as the API has it."""
@@ -33,10 +33,9 @@ class AssumedObjects(Generic[T]):
 
     def current(self, obj: T) -> T:
         """What an object of the lister is assumed to become, or itself."""
-        assumed = self._assumed.get(key_of(obj.metadata))
-        if assumed is None or assumed.metadata.resource_version != obj.metadata.resource_version:
-            return obj
-        return assumed
+        made = self._assumed.get(key_of(obj.metadata), ())
+        version = obj.metadata.resource_version
+        return next((assumed for assumed in reversed(made) if assumed.metadata.resource_version == version), obj)
 
     def assume(self, obj: T) -> None:
         """Let the object count as changed.
@@ -51,14 +50,18 @@ class AssumedObjects(Generic[T]):
             raise VolumeError(
                 f'"{key}" is out of sync (stored: {version}, assume: {obj.metadata.resource_version})',
             )
-        self._assumed[key] = obj
+        self._assumed.setdefault(key, []).append(obj)
         self.changes.append(key)
 
     def restore(self, obj: T) -> None:
-        """End the assumption `obj`, unless somebody made another since."""
+        """End the assumption `obj`, and no other that was made of the same object."""
         key = key_of(obj.metadata)
-        if self._assumed.get(key) is obj:
-            del self._assumed[key]
+        made = self._assumed.get(key, [])
+        left = [assumed for assumed in made if assumed is not obj]
+        if len(left) < len(made):
+            self._assumed[key] = left
+            if not left:
+                del self._assumed[key]
             self.changes.append(key)
 
 
