@@ -4,9 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from bayplan.api.objects import Container, ContainerStatus, Node, Pod, Quantity, ResourceRequirements
+import msgspec
+
+from bayplan.api.objects import Container, ContainerStatus, Node, Pod, PodSpec, Quantity, ResourceRequirements
 from bayplan.api.quantity import MAX_AMOUNT, QuantityError, milli_of_nano, nano, value_of_nano
 from bayplan.api.selectors import is_label_key
+from bayplan.cache.recently_used import RecentlyUsed
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -49,15 +52,33 @@ class PodRequests:
     scoring_amounts: dict[str, int]
 
 
+_encode = msgspec.msgpack.Encoder().encode
+_LARGEST_ASKED = 4096
+# With the largest one kept this bounds the memory that made-up pods can take.
+_answers: RecentlyUsed[bytes, PodRequests] = RecentlyUsed(1024)
+
+
 def pod_requests(pod: Pod) -> PodRequests:
     """What an incoming pod asks for, from its spec alone.
 
-    Sums are exact and rounded up once per pod (component-helpers resource/helpers.go, PodRequests).
+    Sums are exact and rounded up once per pod (component-helpers resource/helpers.go, PodRequests). Pods that ask for
+    the same share one answer, as those of one controller do, and a pod before and after it is bound.
 
     Raises:
         QuantityError: A quantity cannot be read; the message names its field.
     """
     spec = pod.spec
+    try:
+        asked = _encode((spec.containers, spec.init_containers, spec.resources, spec.overhead))
+    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
+        # Text or a number that no message can carry; a file can hold such.
+        return _worked_out(spec)
+    if len(asked) > _LARGEST_ASKED:
+        return _worked_out(spec)
+    return _answers.get(asked) or _answers.put(asked, _worked_out(spec))
+
+
+def _worked_out(spec: PodSpec) -> PodRequests:
     containers = [_requests(c.resources, "spec.containers", i) for i, c in enumerate(spec.containers)]
     inits = [
         (_requests(c.resources, "spec.initContainers", i), _is_sidecar(c))
