@@ -14,7 +14,10 @@ from bayplan.framework.status import Code
 
 
 class Scene:
-    """Nodes and the pods on them, with questions to plugins answered by node name."""
+    """Nodes and the pods on them, with questions to plugins answered by node name.
+
+    A plugin that answers for rows by themselves is asked both ways, and has to say the same.
+    """
 
     def __init__(self, *objects: Node | Pod) -> None:
         self.cache = Cache()
@@ -36,6 +39,8 @@ class Scene:
         rows = table.rows()
         codes = plugin.filter(state, info, table, rows)
         assert codes.dtype == np.int8
+        if hasattr(plugin, "filter_row"):
+            assert [plugin.filter_row(state, info, table, row) for row in rows.tolist()] == codes.tolist()
         rejected = rows[codes != 0]
         found = {
             table.names[row]: (Code(code), []) for row, code in zip(rows.tolist(), codes.tolist(), strict=True) if code
@@ -49,8 +54,11 @@ class Scene:
     def scores(self, plugin: Any, pod: Pod) -> dict[str, int]:
         """The raw score of every node."""
         table, rows = self.cache.nodes, self.cache.nodes.rows()
-        scores = plugin.score(CycleState(), PodInfo(pod), table, rows)
+        state, info = CycleState(), PodInfo(pod)
+        scores = plugin.score(state, info, table, rows)
         assert scores.dtype == np.int64
+        if hasattr(plugin, "score_row"):
+            assert [plugin.score_row(state, info, table, row) for row in rows.tolist()] == scores.tolist()
         return dict(zip([table.names[row] for row in rows.tolist()], scores.tolist(), strict=True))
 
     def score(self, plugin: Any, pod: Pod) -> int:

@@ -1,7 +1,5 @@
 """Masks and scores of one pod shape over all nodes, kept current as rows change instead of worked out anew."""
 
-from typing import cast
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,18 +7,13 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import RowFollower
-from bayplan.framework.filtering import Filtering, pre_reads
-from bayplan.framework.interface import (
-    MAX_NODE_SCORE,
-    CycleState,
-    Normalize,
-    NormalizeScorePlugin,
-    Reads,
-    Scores,
-)
+from bayplan.framework.filtering import FEW_ROWS, Filtering
+from bayplan.framework.interface import CycleState, Reads, Scores
 from bayplan.framework.nominated_filtering import NominatedFiltering
 from bayplan.framework.nominated_table import NominatedTable, Nominations
-from bayplan.framework.runtime import Framework, WeightedScore
+from bayplan.framework.pre_filtering import pre_reads
+from bayplan.framework.raw_score import RawScore
+from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code
 
 _NO_ROWS: Rows = np.empty(0, dtype=np.intp)
@@ -56,10 +49,10 @@ class Evaluation:
         )
         self._follower = RowFollower(nodes)
         self._skipped: set[str] = set()
-        self._active: list[_RawScore] = []
-        self._kept: list[_RawScore] = []
-        self._moving: list[_RawScore] = []
-        self._relative: list[_RawScore] = []
+        self._active: list[RawScore] = []
+        self._kept: list[RawScore] = []
+        self._moving: list[RawScore] = []
+        self._relative: list[RawScore] = []
         self._sums: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._totals: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
@@ -78,13 +71,15 @@ class Evaluation:
         everything = change.everything
         if everything or self._asked_again:
             everything |= self._pre_score(pod, anew=everything)
+        spread = self.filtering.take_spread() or everything
         if everything:
             self._start_over()
             rows = node_rows = self._nodes.rows()
+        elif len(change.usage) <= FEW_ROWS and not (spread or self._moving or len(change.objects)):
+            return self._totals_after(pod, change.usage)
         else:
             exists = self._nodes.exists
             rows, node_rows = change.usage[exists[change.usage]], change.objects[exists[change.objects]]
-        spread = self.filtering.take_spread() or everything
         nodes_changed = everything or len(change.objects) > 0
         if self._update(pod, rows, node_rows, nodes_changed) | self._settle(change.usage, anew=spread or nodes_changed):
             spread, rows = True, self._nodes.rows()
@@ -96,6 +91,23 @@ class Evaluation:
             self._totals = np.where(self.feasible, self._sums, NOT_FEASIBLE)
         elif len(changed := change.usage):
             self._totals[changed] = np.where(self.feasible[changed], self._sums[changed], NOT_FEASIBLE)
+        return self._totals
+
+    def _totals_after(self, pod: PodInfo, changed: Rows) -> NDArray[np.int64]:
+        """As `totals` when on a few rows pods changed and nothing else: what is left to do after most cycles."""
+        exists, feasible = self._nodes.exists, self.feasible
+        rows = [row for row in changed.tolist() if exists[row]]
+        for entry in self._kept:
+            if entry.reads is Reads.USAGE:
+                entry.update_rows(self._state, pod, self._nodes, rows)
+        if self._settle(changed, anew=False):
+            self._sums[self._nodes.rows()] = self._sum(pod, self._nodes.rows())
+            self._totals = np.where(feasible, self._sums, NOT_FEASIBLE)
+            return self._totals
+        for row in changed.tolist():
+            if exists[row]:
+                self._sums[row] = sum(entry.weight * entry.normalised_row(row) for entry in self._kept)
+            self._totals[row] = self._sums[row] if feasible[row] else NOT_FEASIBLE
         return self._totals
 
     def _update(self, pod: PodInfo, rows: Rows, node_rows: Rows, nodes_changed: bool) -> bool:
@@ -160,7 +172,7 @@ class Evaluation:
     def _start_over(self) -> None:
         capacity = self._nodes.capacity
         self._active = [
-            _RawScore(entry, capacity) for entry in self._framework.scores if entry.plugin.name not in self._skipped
+            RawScore(entry, capacity) for entry in self._framework.scores if entry.plugin.name not in self._skipped
         ]
         self._kept = [entry for entry in self._active if not entry.is_moving]
         self._moving = [entry for entry in self._active if entry.is_moving]
@@ -169,7 +181,7 @@ class Evaluation:
         self._totals = np.full(capacity, NOT_FEASIBLE, dtype=np.int64)
 
     def _sum(self, pod: PodInfo, rows: Rows) -> Scores:
-        varying: list[_RawScore] = []
+        varying: list[RawScore] = []
         same = 0
         for entry in self._kept:
             constant = entry.constant
@@ -182,64 +194,3 @@ class Evaluation:
             scores = entry.normalised(self._state, pod, self._nodes, rows, entry.peak)
             total += scores if entry.weight == 1 else entry.weight * scores
         return total
-
-
-class _RawScore:
-    """One score plugin's raw column, and the maximum over feasible rows that its normalisation divides by."""
-
-    __slots__ = ("_always_zero", "is_moving", "is_relative", "name", "peak", "plugin", "raw", "reads", "weight")
-
-    def __init__(self, entry: WeightedScore, capacity: int) -> None:
-        self.plugin = entry.plugin
-        self.weight = entry.weight
-        self.name = entry.plugin.name
-        self.reads = entry.plugin.reads
-        normalize = entry.plugin.normalize
-        self.is_relative = normalize in (Normalize.DEFAULT, Normalize.REVERSE)
-        """Whether a score depends on the maximum of all."""
-        self.is_moving = normalize is Normalize.CUSTOM or self.reads is Reads.CLUSTER
-        """Whether every row's score may be another in every cycle."""
-        self.raw: Scores = np.zeros(capacity, dtype=np.int64)
-        self.peak = 0
-        # Most clusters have no PreferNoSchedule taint and most pods no preference: their raw column never leaves 0.
-        self._always_zero = True
-
-    @property
-    def constant(self) -> int | None:
-        """The weighted score of every feasible node, if it is the same for all because no raw score left 0."""
-        if not self._always_zero or self.plugin.normalize is Normalize.CUSTOM:
-            return None
-        return self.weight * MAX_NODE_SCORE if self.plugin.normalize is Normalize.REVERSE else 0
-
-    def update(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> None:
-        """Ask the plugin about the rows whose answer may have changed."""
-        values = self.plugin.score(state, pod, nodes, rows)
-        self.raw[rows] = values
-        if self._always_zero and np.count_nonzero(values):
-            self._always_zero = False
-
-    def may_move(self, rows: Rows) -> bool:
-        """Whether the maximum may be another now that `rows`, whose raw scores stayed, may be feasible or not."""
-        return not self._always_zero and bool((self.raw[rows] >= self.peak).any())
-
-    def settle(self, feasible: NDArray[np.bool_]) -> bool:
-        """Recompute the maximum over feasible rows; True if every normalised score moves with it."""
-        if self._always_zero or not self.is_relative:
-            return False
-        peak = int(np.max(self.raw, where=feasible, initial=0))
-        moved, self.peak = peak != self.peak, peak
-        return moved
-
-    def normalised(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows, peak: int) -> Scores:
-        """The 0..100 scores of `rows` (upstream: plugins/helper/normalize_score.go)."""
-        normalize, raw = self.plugin.normalize, self.raw[rows]
-        if normalize is Normalize.NONE:
-            return raw
-        if normalize is Normalize.CUSTOM:
-            # Not asserted: a protocol takes as long to check as a plugin to answer.
-            custom = cast("NormalizeScorePlugin", self.plugin)
-            return custom.normalize_score(state, pod, nodes, rows, raw)
-        if peak == 0:
-            return np.full(len(rows), MAX_NODE_SCORE, dtype=np.int64) if normalize is Normalize.REVERSE else raw
-        scaled = raw * MAX_NODE_SCORE // peak
-        return MAX_NODE_SCORE - scaled if normalize is Normalize.REVERSE else scaled

@@ -1,6 +1,6 @@
 """The filter half of an evaluation: which rows a pod shape may use, who rejected the others, and why."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,24 +8,22 @@ from numpy.typing import NDArray
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.row_follower import RowFollower
-from bayplan.framework.interface import (
-    CycleState,
-    FilterPlugin,
-    PreFilterPlugin,
-    PreFilterResult,
-    PreScorePlugin,
-    Reads,
-    Rejections,
-)
+from bayplan.cache.row_follower import RowChange, RowFollower
+from bayplan.framework.interface import CycleState, FilterPlugin, Reads, Rejections
+from bayplan.framework.pre_filtering import PreFiltering
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Codes, Diagnosis, Status
 
-_FEW_ROWS = 64
-"""Up to so many rows are looked at one by one rather than all."""
+FEW_ROWS = 8
+"""Up to so many rows whose pods changed are looked at by themselves: numpy would take longer to be asked."""
+
+_NOT_MANY_ROWS = 64
+"""Up to so many rows are picked out rather than all looked at."""
 
 _PASSED = -1
 """In `rejected_by`: no filter rejected the row."""
+
+_RowFilter = Callable[[CycleState, PodInfo, NodeTable, int], int]
 
 
 class FilterError(RuntimeError):
@@ -40,27 +38,26 @@ class Filtering:
     """
 
     def __init__(self, framework: Framework, nodes: NodeTable, state: CycleState) -> None:
-        self._framework = framework
         self._nodes = nodes
         self._state = state
-        self._pre_filtered: dict[str, PreFilterResult] = {}
-        self._asked_again: list[PreFilterPlugin] = []
+        self._pre = PreFiltering(framework, nodes, state)
         self.follower = RowFollower(nodes)
         """Where in the table's logs the last `refresh` was."""
-        self._filters: list[FilterPlugin] = []
         self._by_reads: dict[Reads, list[tuple[int, FilterPlugin]]] = {}
+        self._row_filters: list[tuple[int, _RowFilter]] = []
         self._answers: dict[int, Codes] = {}
         self._answered_rows: Rows | None = None
         self._codes: NDArray[np.int8] = np.zeros((0, 0), dtype=np.int8)
-        self._narrowed_to: frozenset[str] | None = None
-        self._narrowed_by: list[str] = []
         self._allowed: NDArray[np.bool_] | None = None
         self._feasible: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
-        self.rejection: Status | None = None
-        """Set when a PreFilter plugin rejected the pod as a whole; then no row is feasible."""
         self._spread = True
         self._first: NDArray[np.intp] | None = None
         self._diagnosis: Diagnosis | None = None
+
+    @property
+    def rejection(self) -> Status | None:
+        """Set when a PreFilter plugin rejected the pod as a whole; then no row is feasible."""
+        return self._pre.rejection
 
     @property
     def feasible(self) -> NDArray[np.bool_]:
@@ -71,24 +68,32 @@ class Filtering:
         """Bring the feasible set up to date with the node table."""
         change = self.follower.follow()
         everything = change.everything
-        if everything or not self._say_the_same(pod):
-            everything |= self._pre_filter(pod, anew=everything)
+        if everything or not self._pre.says_the_same(pod):
+            everything |= self._pre.ask(pod, anew=everything)
             self._forget_verdicts()
         if everything:
             self._start_over()
-            rows = node_rows = self._nodes.rows()
-        else:
-            rows, node_rows = change.usage, change.objects
-            if len(rows):
-                self._forget_verdicts()
-                self._feasible[rows] = False
-                rows = rows[self._nodes.exists[rows]]
-                node_rows = node_rows[self._nodes.exists[node_rows]]
+        elif len(change.usage):
+            self._forget_verdicts()
         if self.rejection is not None:
             return
+        if everything or len(change.usage) > FEW_ROWS or len(change.objects) or self._by_reads[Reads.CLUSTER]:
+            self._look(pod, change, everything=everything)
+        else:
+            self._look_at_each(pod, change.usage.tolist())
+
+    def _look(self, pod: PodInfo, change: RowChange, *, everything: bool) -> None:
+        """Ask about rows of which something changed, and find out which of all are feasible."""
+        exists = self._nodes.exists
+        if everything:
+            rows = node_rows = self._nodes.rows()
+        else:
+            self._feasible[change.usage] = False
+            rows, node_rows = change.usage[exists[change.usage]], change.objects[exists[change.objects]]
         if self._allowed is not None and len(node_rows):
             self._narrow(self._allowed, node_rows)
-        touched = self._ask(pod, rows, node_rows, nodes_changed=everything or len(change.objects) > 0)
+        nodes_changed = everything or len(change.objects) > 0
+        touched = self._ask(pod, rows, node_rows, nodes_changed=nodes_changed)
         if len(touched):
             # Reduced over whole columns when most rows are asked about, as copying some out takes longer.
             most = 2 * len(touched) > self._nodes.capacity
@@ -101,6 +106,19 @@ class Filtering:
                 passed &= self._allowed[touched]
             self._feasible[touched] = passed
 
+    def _look_at_each(self, pod: PodInfo, rows: Sequence[int]) -> None:
+        """As `_look` where on a few rows pods changed and nothing else: what is left to do after most cycles."""
+        for row in rows:
+            self._feasible[row] = False
+            if not self._nodes.exists[row]:
+                continue
+            for index, filter_row in self._row_filters:
+                self._codes[index, row] = filter_row(self._state, pod, self._nodes, row)
+            worst = max(self._codes[:, row].tolist(), default=Code.SUCCESS)
+            if worst >= Code.ERROR:
+                self._raise_error(pod, np.array([row], dtype=np.intp))
+            self._feasible[row] = worst == Code.SUCCESS and (self._allowed is None or self._allowed[row])
+
     def _raise_error(self, pod: PodInfo, rows: Rows) -> None:
         """End the cycle if a filter could not answer about a row that no filter before it rejects."""
         if self._allowed is not None:
@@ -110,7 +128,7 @@ class Filtering:
         erring = np.flatnonzero(codes[first, np.arange(len(rows))] == Code.ERROR)
         if len(erring):
             index, row = int(first[erring[0]]), rows[erring[:1]]
-            plugin = self._filters[index]
+            plugin = self._pre.filters[index]
             texts = [each.text for each in plugin.reasons(self._state, pod, self._nodes, row) if each.holds[0]]
             raise FilterError(f'running "{plugin.name}" filter plugin: {", ".join(texts)}')
 
@@ -130,14 +148,14 @@ class Filtering:
 
     def rejected_by(self, rows: Rows) -> NDArray[np.intp]:
         """For each row the index of the first filter that rejects it, or -1, `(rows,) intp`."""
-        if not len(self._filters):
+        if not len(self._pre.filters):
             return np.full(len(rows), _PASSED, dtype=np.intp)
         failing = self._codes[:, rows] != 0
         return np.where(failing.any(axis=0), failing.argmax(axis=0), _PASSED)
 
     def filter_at(self, index: int) -> FilterPlugin:
         """The filter that `rejected_by` calls `index`."""
-        return self._filters[index]
+        return self._pre.filters[index]
 
     def narrowed_out(self, rows: Rows) -> NDArray[np.bool_]:
         """Which rows a PreFilter left out of the search, `(rows,) bool`."""
@@ -146,7 +164,7 @@ class Filtering:
     @property
     def narrowed_plugins(self) -> str:
         """The PreFilter plugins that narrowed the search, as one name or several."""
-        return " ".join(sorted(self._narrowed_by))
+        return self._pre.narrowed_plugins
 
     @property
     def narrowed_reason(self) -> str:
@@ -156,7 +174,8 @@ class Filtering:
     def reasons_of(self, pod: PodInfo, index: int, rows: Rows) -> list[tuple[str, NDArray[np.bool_]]]:
         """The reasons of the filter `index` for rows it rejected, and for which of them each holds."""
         return [
-            (reason.text, reason.holds) for reason in self._filters[index].reasons(self._state, pod, self._nodes, rows)
+            (reason.text, reason.holds)
+            for reason in self._pre.filters[index].reasons(self._state, pod, self._nodes, rows)
         ]
 
     def _forget_verdicts(self) -> None:
@@ -175,13 +194,13 @@ class Filtering:
         rows = self._nodes.rows()
         if self.rejection is not None:
             codes = np.full(len(rows), self.rejection.code, dtype=np.int8)
-            return Rejections(rows, codes, tuple(self._filters), self._pre_filters_of(self._filters))
+            return Rejections(rows, codes, tuple(self._pre.filters), self._pre.of(self._pre.filters))
         first = self._first_rejecting()
         codes = np.zeros(len(rows), dtype=np.int8)
         rejected = first != _PASSED
         codes[rejected] = self._codes_at(first[rejected], rows[rejected])
         codes[self.narrowed_out(rows)] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-        return Rejections(rows, codes, tuple(self._filters), self._pre_filters_of(self._filters))
+        return Rejections(rows, codes, tuple(self._pre.filters), self._pre.of(self._pre.filters))
 
     def diagnose(self, pod: PodInfo) -> Diagnosis:
         """Why no node fits; worked out once until something changes."""
@@ -201,7 +220,7 @@ class Filtering:
         out = self.narrowed_out(rows)
         if out.any():
             reasons[self.narrowed_reason] = int(np.count_nonzero(out))
-            plugins.update(self._narrowed_by)
+            plugins.update(self._pre.narrowed_by)
             rows, first = rows[~out], first[~out]
         for index in np.unique(first[first != _PASSED]).tolist():
             plugins.add(self.filter_at(index).name)
@@ -214,78 +233,21 @@ class Filtering:
         """What the filters numbered `filters` said of `rows`, one each."""
         return self._codes[filters, rows]
 
-    def _pre_filters_of(self, filters: Sequence[FilterPlugin]) -> tuple[PreFilterPlugin, ...]:
-        names = {plugin.name for plugin in filters}
-        return tuple(plugin for plugin in self._framework.pre_filters if plugin.name in names)
-
-    def _say_the_same(self, pod: PodInfo) -> bool:
-        """Whether the PreFilter plugins that read the cluster still say what they said."""
-        for plugin in self._asked_again:
-            said, says = self._pre_filtered[plugin.name], plugin.pre_filter(self._state, pod, self._nodes)
-            if says is not said and says != said:
-                return False
-        return True
-
-    def _pre_filter(self, pod: PodInfo, *, anew: bool) -> bool:
-        """Ask the PreFilter plugins: they may reject the pod, narrow the search, or switch their filter off.
-
-        Unless `anew`, those that do not read the cluster are not asked again, and said what they said. True if the
-        outcome differs from last time, so that every row must be asked again.
-        """
-        before = (self.rejection, self._narrowed_to, self._filters)
-        self.rejection = None
-        self._narrowed_to = None
-        self._narrowed_by = []
-        self._asked_again = []
-        skipped: set[str] = set()
-        for plugin in self._framework.pre_filters:
-            kept = None if anew else self._pre_filtered.get(plugin.name)
-            if kept is None or (not kept.lasting and pre_reads(plugin) is Reads.CLUSTER):
-                kept = plugin.pre_filter(self._state, pod, self._nodes)
-            result = self._pre_filtered[plugin.name] = kept
-            if not result.lasting and pre_reads(plugin) is Reads.CLUSTER:
-                self._asked_again.append(plugin)
-            status = result.status
-            if status.code is Code.SKIP:
-                skipped.add(plugin.name)
-            elif status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                self.rejection = Status(status.code, status.reasons, status.plugin or plugin.name)
-                break
-            elif not status.ok:
-                self.rejection = self.rejection or Status(status.code, status.reasons, status.plugin or plugin.name)
-            if result.node_names is not None:
-                self._narrowed_by.append(plugin.name)
-                known: frozenset[str] | None = self._narrowed_to
-                self._narrowed_to = result.node_names if known is None else known & result.node_names
-                if not self._narrowed_to:
-                    self.rejection = self._nothing_left()
-                    break
-        self._filters = [plugin for plugin in self._framework.filters if plugin.name not in skipped]
-        return before != (self.rejection, self._narrowed_to, self._filters)
-
-    def _nothing_left(self) -> Status:
-        names = sorted(self._narrowed_by)
-        text = (
-            f"node(s) didn't satisfy plugin {names[0]}"
-            if len(names) == 1
-            else f"node(s) didn't satisfy plugin(s) [{' '.join(names)}] simultaneously"
-        )
-        return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (text,), " ".join(names))
-
     def _start_over(self) -> None:
         capacity = self._nodes.capacity
         self._by_reads = {reads: [] for reads in Reads}
-        for numbered in enumerate(self._filters):
+        for numbered in enumerate(self._pre.filters):
             self._by_reads[numbered[1].reads].append(numbered)
+        self._row_filters = [(index, _row_filter(plugin)) for index, plugin in self._by_reads[Reads.USAGE]]
         self._answered_rows = None
-        self._codes = np.zeros((len(self._filters), capacity), dtype=np.int8)
+        self._codes = np.zeros((len(self._pre.filters), capacity), dtype=np.int8)
         self._feasible = np.zeros(capacity, dtype=np.bool_)
-        self._allowed = None if self._narrowed_to is None else np.zeros(capacity, dtype=np.bool_)
+        self._allowed = None if self._pre.narrowed_to is None else np.zeros(capacity, dtype=np.bool_)
         self._spread = True
 
     def _narrow(self, allowed: NDArray[np.bool_], rows: Rows) -> None:
-        assert self._narrowed_to is not None
-        names, wanted = self._nodes.names, self._narrowed_to
+        assert self._pre.narrowed_to is not None
+        names, wanted = self._nodes.names, self._pre.narrowed_to
         allowed[rows] = [names[row] in wanted for row in rows.tolist()]
 
     def _ask(self, pod: PodInfo, rows: Rows, node_rows: Rows, *, nodes_changed: bool) -> Rows:
@@ -322,11 +284,12 @@ class Filtering:
                 self._codes[index, different] = answer[differs]
                 self._spread = True
                 self._forget_verdicts()
-                few = len(different) + len(touched) < _FEW_ROWS
+                few = len(different) + len(touched) < _NOT_MANY_ROWS
                 touched = np.union1d(touched, different) if few else existing
         return touched
 
 
-def pre_reads(plugin: PreFilterPlugin | PreScorePlugin) -> Reads:
-    """What the answers of a plugin's PreFilter and PreScore depend on; as its `reads` unless it says otherwise."""
-    return getattr(plugin, "pre_reads", getattr(plugin, "reads", Reads.NODE))
+def _row_filter(plugin: FilterPlugin) -> _RowFilter:
+    """The plugin's `filter_row`, or its `filter` asked about one row."""
+    of_row: _RowFilter | None = getattr(plugin, "filter_row", None)
+    return of_row or (lambda state, pod, nodes, row: int(plugin.filter(state, pod, nodes, np.array([row]))[0]))

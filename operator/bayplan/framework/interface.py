@@ -144,6 +144,9 @@ class FilterPlugin(Plugin, Protocol):
     `requested` and `pod_count`, it may say so by a class attribute `reads_pods = False`: preemption is then tried out
     on columns, for many nodes at once.
 
+    It may have a `filter_row(state, pod, nodes, row) -> int` that says of one row what `filter` says of many: after
+    most cycles one row is all that changed, and for one numpy takes ten times as long as plain integers do.
+
     One that reads the cluster may have a `filter_beside(state, pod, nodes, beside)` that answers a code per row of a
     `nominated_table.Beside`, right after `filter` with the same state; without it nominated pods are tried one node at
     a time.
@@ -186,7 +189,10 @@ class PreScorePlugin(Plugin, Protocol):
 
 @runtime_checkable
 class ScorePlugin(Plugin, Protocol):
-    """Ranks feasible nodes."""
+    """Ranks feasible nodes.
+
+    It may have a `score_row(state, pod, nodes, row) -> int`, as a filter may have a `filter_row`.
+    """
 
     reads: ClassVar[Reads]
     normalize: ClassVar[Normalize]

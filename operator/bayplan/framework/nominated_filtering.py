@@ -75,21 +75,21 @@ class NominatedFiltering(Filtering):
         if blocked.any():
             failing = self._beside[:, rows[blocked]] != 0
             if not self._one_at_a_time():
-                alike = np.array([_is_same_twice(plugin) for plugin in self._filters], dtype=np.bool_)
+                alike = np.array([_is_same_twice(plugin) for plugin in self._pre.filters], dtype=np.bool_)
                 failing[alike] = self._codes[alike][:, rows[blocked]] != 0
                 index = failing.argmax(axis=0)
-                first[blocked] = np.where(alike[index], index, index + len(self._filters))
+                first[blocked] = np.where(alike[index], index, index + len(self._pre.filters))
             else:
-                first[blocked] = failing.argmax(axis=0) + len(self._filters)
+                first[blocked] = failing.argmax(axis=0) + len(self._pre.filters)
         return first
 
     def filter_at(self, index: int) -> FilterPlugin:
         """The filter that `rejected_by` calls `index`, in either round."""
-        return self._filters[index % len(self._filters)]
+        return self._pre.filters[index % len(self._pre.filters)]
 
     def reasons_of(self, pod: PodInfo, index: int, rows: Rows) -> list[tuple[str, NDArray[np.bool_]]]:
         """The reasons of the filter `index` in its round."""
-        if index < len(self._filters):
+        if index < len(self._pre.filters):
             return super().reasons_of(pod, index, rows)
         plugin = self.filter_at(index)
         one_by_one = self._one_at_a_time() or plugin.reads is Reads.CLUSTER
@@ -118,7 +118,7 @@ class NominatedFiltering(Filtering):
         return Rejections(plain.rows, plain.codes, plain.filters, plain.pre_filters, self._seen)
 
     def _codes_at(self, filters: NDArray[np.intp], rows: Rows) -> Codes:
-        count = len(self._filters)
+        count = len(self._pre.filters)
         return np.where(
             filters < count, self._codes[filters % count, rows], self._beside[filters % count, rows]
         ).astype(np.int8)
@@ -126,7 +126,7 @@ class NominatedFiltering(Filtering):
     def _start_over(self) -> None:
         super()._start_over()
         capacity = self._nodes.capacity
-        self._beside = np.zeros((len(self._filters), capacity), dtype=np.int8)
+        self._beside = np.zeros((len(self._pre.filters), capacity), dtype=np.int8)
         self._blocked = np.zeros(capacity, dtype=np.bool_)
         self._beside_state = {}
         self._own_row = None
@@ -145,7 +145,7 @@ class NominatedFiltering(Filtering):
             rows = nominated
             self._beside_state = {}
             reading_usage = [plugin for _, plugin in self._by_reads[Reads.USAGE]]
-            for pre_filter in self._pre_filters_of(reading_usage):
+            for pre_filter in self._pre.of(reading_usage):
                 pre_filter.pre_filter(self._beside_state, pod, self._seen.table)
             self._fresh = False
         else:
@@ -209,7 +209,7 @@ class NominatedFiltering(Filtering):
             self._blocked[rows] = False
 
     def _trial(self, pod: PodInfo) -> Trial:
-        return Trial(pod, self._filters, self._pre_filters_of(self._filters), self._nominations.alone())
+        return Trial(pod, self._pre.filters, self._pre.of(self._pre.filters), self._nominations.alone())
 
 
 def _is_same_twice(plugin: FilterPlugin) -> bool:

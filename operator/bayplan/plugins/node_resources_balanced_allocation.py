@@ -1,5 +1,6 @@
 """NodeResourcesBalancedAllocation: prefer nodes whose resources the pod leaves more evenly used."""
 
+import math
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
@@ -65,6 +66,45 @@ class NodeResourcesBalancedAllocation:
         half = MAX_NODE_SCORE // 2
         scores: Scores = half + (half + with_pod - without) // 2
         return scores
+
+    def score_row(self, state: CycleState, pod: PodInfo, nodes: NodeTable, row: int) -> int:
+        amounts = pod.requests.amounts
+        without: list[float] = []
+        with_pod: list[float] = []
+        for name in self._resources:
+            wanted = amounts.get(name, 0)
+            column = nodes.allocatable.get(name)
+            allocatable = 0 if column is None or (wanted == 0 and is_scalar(name)) else column.item(row)
+            if allocatable > 0:
+                taken = nodes.requested_column(name)
+                used = 0 if taken is None else taken.item(row)
+                # Divided as floats, as numpy does and Python's integers do not.
+                without.append(min(float(used) / float(allocatable), 1.0))
+                with_pod.append(min(float(used + wanted) / float(allocatable), 1.0))
+        if not any(amounts.get(name, 0) for name in self._resources):
+            return 0
+        half = MAX_NODE_SCORE // 2
+        return half + (half + _balance_of_row(with_pod) - _balance_of_row(without)) // 2
+
+
+def _balance_of_row(fractions: Sequence[float]) -> int:
+    """As `_balance`, of one node and the resources it has."""
+    return int((1 - _std_of_row(fractions)) * float(MAX_NODE_SCORE))
+
+
+def _std_of_row(fractions: Sequence[float]) -> float:
+    if len(fractions) == 2:
+        return abs((fractions[0] - fractions[1]) / 2)
+    if len(fractions) < 2:
+        return 0.0
+    # Added up one after the other: `sum` of floats rounds less often than kube-scheduler.
+    total = squares = 0.0
+    for fraction in fractions:
+        total += fraction
+    mean = total / len(fractions)
+    for fraction in fractions:
+        squares += (fraction - mean) * (fraction - mean)
+    return math.sqrt(squares / len(fractions))
 
 
 def _balance(fractions: Sequence[_Fractions], present: Sequence[NDArray[np.bool_] | None], rows: int) -> Scores:

@@ -1,6 +1,6 @@
 """NodeResourcesFit: does the pod fit what the node has left, and how well does it pack."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_ext
 from bayplan.config.types import NodeResourcesFitArgs
 from bayplan.framework.interface import CycleState, Normalize, PreFilterResult, Reads, Scores
 from bayplan.framework.status import SUCCESS, Code, Codes, Reason, Status
-from bayplan.plugins.resource_scoring import Usage, scorer
+from bayplan.plugins.resource_scoring import RowUsage, Usage, row_scorer, scorer
 from bayplan.queue.cluster_event import (
     ASSIGNED_POD_DELETE,
     ASSIGNED_POD_SCALE_DOWN,
@@ -24,6 +24,9 @@ from bayplan.queue.cluster_event import (
     EventRegistration,
     QueueingHint,
 )
+
+_Columns = tuple[Column | None, int, Column, bool]
+"""What pods take of a resource, what the pod wants of it, what nodes have, and whether none is without."""
 
 _FIRST = {CPU: 0, MEMORY: 1, EPHEMERAL_STORAGE: 2}
 
@@ -42,6 +45,7 @@ class NodeResourcesFit:
         strategy = args.scoring_strategy
         self._resources = tuple(strategy.resources)
         self._score = scorer(strategy)
+        self._score_row = row_scorer(strategy)
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
         requests = pod.requests
@@ -70,6 +74,17 @@ class NodeResourcesFit:
                 np.maximum(codes, short.astype(np.int8) + (short & (amount > allocatable)), out=codes)
         return codes
 
+    def filter_row(self, state: CycleState, pod: PodInfo, nodes: NodeTable, row: int) -> int:
+        code = int(nodes.pod_count.item(row) >= nodes.allowed_pods.item(row))
+        for name, amount in state.get(self.name) or self._needed(pod):
+            column, taken = nodes.allocatable.get(name), nodes.requested_column(name)
+            allocatable = 0 if column is None else column.item(row)
+            if column is None or amount > allocatable:
+                return Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+            if taken is not None and amount > allocatable - taken.item(row):
+                code = Code.UNSCHEDULABLE
+        return code
+
     def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
         reasons = [Reason("Too many pods", nodes.pod_count[rows] >= nodes.allowed_pods[rows])]
         for name, amount in state.get(self.name) or self._needed(pod):
@@ -85,6 +100,27 @@ class NodeResourcesFit:
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
         usages: list[Usage | None] = []
+        for columns in self._columns(pod, nodes):
+            if columns is None:
+                usages.append(None)
+                continue
+            taken, wanted, allocatable, everywhere = columns
+            used = np.full(len(rows), wanted) if taken is None else taken[rows] + wanted
+            usages.append(Usage(used, allocatable[rows], everywhere))
+        return self._score(usages, len(rows))
+
+    def score_row(self, state: CycleState, pod: PodInfo, nodes: NodeTable, row: int) -> int:
+        usages: list[RowUsage | None] = []
+        for columns in self._columns(pod, nodes):
+            if columns is None:
+                usages.append(None)
+                continue
+            taken, wanted, allocatable, _ = columns
+            usages.append((wanted if taken is None else taken.item(row) + wanted, allocatable.item(row)))
+        return self._score_row(usages)
+
+    def _columns(self, pod: PodInfo, nodes: NodeTable) -> Iterator[_Columns | None]:
+        """What to score each configured resource by; None for one that does not count for this pod."""
         requests = pod.requests
         for resource in self._resources:
             name = resource.name
@@ -96,17 +132,10 @@ class NodeResourcesFit:
             else:
                 taken, wanted = nodes.requested_column(name), requests.scoring_amounts.get(name, 0)
                 if wanted == 0 and is_scalar(name):
-                    usages.append(None)
+                    yield None
                     continue
             column = nodes.allocatable.get(name) if name != PODS else None
-            if column is None:
-                usages.append(None)
-                continue
-            allocatable = column[rows]
-            wanted = min(wanted, MAX_AMOUNT)
-            used = taken[rows] + wanted if taken is not None else np.full(len(rows), wanted)
-            usages.append(Usage(used, allocatable, everywhere=nodes.all_have(name)))
-        return self._score(usages, len(rows))
+            yield None if column is None else (taken, min(wanted, MAX_AMOUNT), column, nodes.all_have(name))
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         return (
