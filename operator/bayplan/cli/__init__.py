@@ -11,6 +11,7 @@ from typing import Annotated, Final
 import typer
 
 from bayplan import __version__
+from bayplan.cli.loading import nothing_collected
 
 BAD_INPUT: Final = 2
 """Exit code for files and flags that are wrong."""
@@ -60,7 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         try:
-            application(arguments)(args=arguments, prog_name="bayplan")
+            with nothing_collected():
+                command = application(arguments)
+            command(args=arguments, prog_name="bayplan")
         finally:
             sys.stdout.flush()
     except BrokenPipeError:

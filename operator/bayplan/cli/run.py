@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from bayplan.cli.loading import nothing_collected
 from bayplan.config.errors import ConfigurationError
 from bayplan.config.load import default_configuration
 from bayplan.config.types import SchedulerConfiguration
@@ -47,12 +48,13 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
         level=_LEVELS[verbosity], stream=sys.stderr, format="%(asctime)s %(levelname).1s %(name)s %(message)s"
     )
     # Imported here so that the other commands do not pay for kopf and the API client.
-    import uvloop  # noqa: PLC0415
+    with nothing_collected():
+        import uvloop  # noqa: PLC0415
 
-    from bayplan.api.credentials import load_credentials  # noqa: PLC0415
-    from bayplan.api.errors import CredentialsError  # noqa: PLC0415
-    from bayplan.cli.config import load_checked  # noqa: PLC0415
-    from bayplan.controller.app import App, ServeOptions  # noqa: PLC0415
+        from bayplan.api.credentials import load_credentials  # noqa: PLC0415
+        from bayplan.api.errors import CredentialsError  # noqa: PLC0415
+        from bayplan.cli.config import load_checked  # noqa: PLC0415
+        from bayplan.controller.app import App, ServeOptions  # noqa: PLC0415
 
     try:
         configuration = (

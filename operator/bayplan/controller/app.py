@@ -178,6 +178,8 @@ class App:
     async def run(self) -> int:
         """Schedule until told to stop; 0 after a signal, 1 if a part that must not end did."""
         self._heed_signals()
+        # Most of what a pod makes dies by reference count before a collection this rare would look at it.
+        gc.set_threshold(_YOUNG_OBJECTS, 20, 50)
         await self._server.start(self._options.bind_address, self._options.http_port)
         self._dispatcher.start()
         for name, work in self._watches.work().items():
@@ -188,8 +190,6 @@ class App:
                 # What was listed stays: keep the collector from walking it at every full collection.
                 gc.collect()
                 gc.freeze()
-                # Most of what a pod makes dies by reference count before a collection this rare would look at it.
-                gc.set_threshold(_YOUNG_OBJECTS, 20, 50)
                 self._operator.start()
                 self._spawn("scheduler", self._schedule())
                 self._spawn("resync", self._resync.run(_RESYNC_SECONDS))
