@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def nothing_collected() -> Iterator[None]:
-    """Keep the collector away from what the block makes, then and for good; for imports, a fifth of whose time it is."""
+    """Keep the collector away from what the block makes, then and for good: of imports it takes a fifth of the time."""
     gc.disable()
     try:
         yield

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -260,8 +261,7 @@ class PostBindPlugin(Plugin, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(msgspec.Struct, frozen=True, gc=False):
     """A pod, by name and UID, and the node it is to run on."""
 
     namespace: str

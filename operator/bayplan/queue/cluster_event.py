@@ -52,6 +52,10 @@ class ClusterEvent:
     action: ActionType
     label: str
 
+    def __hash__(self) -> int:
+        # Every event is looked up by its kind: a string remembers its hash, where enums work theirs out in Python.
+        return hash(self.label)
+
     def matches(self, registered: "ClusterEvent") -> bool:
         """Whether a plugin that registered `registered` wants to hear of this event.
 

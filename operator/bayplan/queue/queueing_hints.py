@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+import msgspec
+
 from bayplan.cache.pod_info import PodInfo
 from bayplan.queue.cluster_event import (
     ClusterEvent,
@@ -63,8 +65,7 @@ Audience = Mapping[str, Mapping[str, _Hints]]
 """By profile, the plugins that registered for an event, with their hints; profiles without any are left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Happening:
+class Happening(msgspec.Struct, frozen=True):
     """An event, the object before and after it, and who wants to hear of it.
 
     With a `target` it concerns the pod of that uid only, with a `ceiling` only pods of at most that priority, and

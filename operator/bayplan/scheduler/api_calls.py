@@ -1,10 +1,10 @@
 """The writes a scheduler makes, as values: built here without I/O, performed by the dispatcher."""
 
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from bayplan.api.objects import PodCondition
 from bayplan.api.paths import path_segment
@@ -23,8 +23,7 @@ WrittenCondition = tuple[str, str]
 """The reason and the message of a PodScheduled=False condition."""
 
 
-@dataclass(frozen=True, slots=True)
-class ApiCall:
+class ApiCall(msgspec.Struct, frozen=True, gc=False):
     """One request: what to send where; `about` names the object for logs."""
 
     method: str
@@ -153,4 +152,6 @@ def rfc3339(moment: datetime) -> str:
 
 def rfc3339_micro(moment: datetime) -> str:
     """A metav1.MicroTime: six digits, UTC."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
+    if moment.tzinfo is not UTC:
+        moment = moment.astimezone(UTC)
+    return moment.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"

@@ -2,7 +2,8 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from bayplan.cache.cache import Cache
 from bayplan.framework.interface import Binding, ReservePlugin
@@ -21,8 +22,7 @@ from bayplan.scheduler.pre_bind import PreBinder, pre_bind_steps
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _WaitingBind:
+class _WaitingBind(msgspec.Struct, frozen=True, eq=False):
     queued: QueuedPodInfo
     framework: Framework
     binding: Binding
