@@ -332,3 +332,24 @@ def test_no_container_ever_asks_for_more_than_its_pod_without_pod_level_requests
     for container in pod.spec.containers:
         alone = pod_requests(make_pod(containers=[container])).amounts
         assert all(scoring[name] >= amount for name, amount in alone.items())
+
+
+def test_pods_that_ask_for_the_same_share_one_answer():
+    shared = pod_requests(make_pod("a", cpu="1500m", memory="1Gi", labels={"app": "a"}))
+    assert pod_requests(make_pod("b", cpu="1500m", memory="1Gi")) is shared
+    assert pod_requests(make_pod("b", cpu="1500m", memory="2Gi")).amounts != shared.amounts
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        make_pod(containers=[make_container(f"c{i}", cpu="1m") for i in range(500)]),
+        make_pod(containers=[make_container(cpu="500m", image="\ud800")]),
+    ],
+    ids=["larger than what is remembered", "of text that nothing can carry"],
+)
+def test_pods_that_are_not_remembered_are_read_each_time(pod):
+    first, second = pod_requests(pod), pod_requests(pod)
+    assert first == second
+    assert first is not second
+    assert first.amounts["cpu"] == 500
