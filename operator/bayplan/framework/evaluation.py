@@ -106,7 +106,11 @@ class Evaluation:
             return self._totals
         for row in changed.tolist():
             if exists[row]:
-                self._sums[row] = sum(entry.weight * entry.normalised_row(row) for entry in self._kept)
+                total = 0
+                for entry in self._kept:
+                    constant = entry.constant
+                    total += entry.weighted_row(row) if constant is None else constant
+                self._sums[row] = total
             self._totals[row] = self._sums[row] if feasible[row] else NOT_FEASIBLE
         return self._totals
 

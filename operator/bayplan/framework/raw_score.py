@@ -20,8 +20,8 @@ class RawScore:
     """
 
     __slots__ = (
-        "_always_zero",
         "_score_row",
+        "constant",
         "is_moving",
         "is_relative",
         "name",
@@ -48,21 +48,19 @@ class RawScore:
         self.raw: Scores = np.zeros(capacity, dtype=np.int64)
         self.peak = 0
         # Most clusters have no PreferNoSchedule taint and most pods no preference: their raw column never leaves 0.
-        self._always_zero = True
-
-    @property
-    def constant(self) -> int | None:
-        """The weighted score of every feasible node, if it is the same for all because no raw score left 0."""
-        if not self._always_zero or self.plugin.normalize is Normalize.CUSTOM:
-            return None
-        return self.weight * MAX_NODE_SCORE if self.plugin.normalize is Normalize.REVERSE else 0
+        self.constant: int | None = 0
+        """The weighted score of every feasible node, as long as it is the same for all because no raw score left 0."""
+        if normalize is Normalize.CUSTOM:
+            self.constant = None
+        elif normalize is Normalize.REVERSE:
+            self.constant = self.weight * MAX_NODE_SCORE
 
     def update(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> None:
         """Ask the plugin about the rows whose answer may have changed."""
         values = self.plugin.score(state, pod, nodes, rows)
         self.raw[rows] = values
-        if self._always_zero and np.count_nonzero(values):
-            self._always_zero = False
+        if self.constant is not None and np.count_nonzero(values):
+            self.constant = None
 
     def update_rows(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> None:
         """As `update`, for so few rows that each is better asked about by itself."""
@@ -71,15 +69,16 @@ class RawScore:
             return
         for row in rows:
             self.raw[row] = value = self._score_row(state, pod, nodes, row)
-            self._always_zero &= value == 0
+            if value:
+                self.constant = None
 
     def may_move(self, rows: Rows) -> bool:
         """Whether the maximum may be another now that `rows`, whose raw scores stayed, may be feasible or not."""
-        return not self._always_zero and bool((self.raw[rows] >= self.peak).any())
+        return self.constant is None and bool((self.raw[rows] >= self.peak).any())
 
     def settle(self, feasible: NDArray[np.bool_]) -> bool:
         """Recompute the maximum over feasible rows; True if every normalised score moves with it."""
-        if self._always_zero or not self.is_relative:
+        if self.constant is not None or not self.is_relative:
             return False
         peak = int(np.max(self.raw, where=feasible, initial=0))
         moved, self.peak = peak != self.peak, peak
@@ -99,12 +98,11 @@ class RawScore:
         scaled = raw * MAX_NODE_SCORE // peak
         return MAX_NODE_SCORE - scaled if normalize is Normalize.REVERSE else scaled
 
-    def normalised_row(self, row: int) -> int:
-        """As `normalised` for one row, by the maximum last settled; not for plugins that normalise themselves."""
-        raw, reverse = self.raw.item(row), self.plugin.normalize is Normalize.REVERSE
-        if self.plugin.normalize is Normalize.NONE:
-            return raw
-        if self.peak == 0:
-            return MAX_NODE_SCORE if reverse else raw
-        scaled = raw * MAX_NODE_SCORE // self.peak
-        return MAX_NODE_SCORE - scaled if reverse else scaled
+    def weighted_row(self, row: int) -> int:
+        """The weighted score of a row by the maximum last settled; not for plugins that normalise themselves."""
+        score = self.raw.item(row)
+        if self.is_relative:
+            score = score * MAX_NODE_SCORE // self.peak if self.peak else 0
+            if self.plugin.normalize is Normalize.REVERSE:
+                score = MAX_NODE_SCORE - score
+        return self.weight * score

@@ -164,11 +164,11 @@ class Scheduler:
         self._preemption.sweep()
         deadline = self._queue.next_deadline()
         seconds = _MAX_SLEEP_SECONDS if deadline is None else min(deadline - self._clock(), _MAX_SLEEP_SECONDS)
+        alarm = asyncio.get_running_loop().call_later(max(seconds, 0.0), self._news.set)
         try:
-            async with asyncio.timeout(max(seconds, 0.0)):
-                await self._news.wait()
-        except TimeoutError:
-            return
+            await self._news.wait()
+        finally:
+            alarm.cancel()
 
     def schedule_one(self, queued: QueuedPodInfo) -> None:
         """Run one scheduling cycle for a popped pod and start what follows from it."""
