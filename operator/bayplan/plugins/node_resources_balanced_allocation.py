@@ -69,6 +69,8 @@ class NodeResourcesBalancedAllocation:
 
     def score_row(self, state: CycleState, pod: PodInfo, nodes: NodeTable, row: int) -> int:
         amounts = pod.requests.amounts
+        if not any(amounts.get(name, 0) for name in self._resources):
+            return 0
         without: list[float] = []
         with_pod: list[float] = []
         for name in self._resources:
@@ -81,8 +83,6 @@ class NodeResourcesBalancedAllocation:
                 # Divided as floats, as numpy does and Python's integers do not.
                 without.append(min(float(used) / float(allocatable), 1.0))
                 with_pod.append(min(float(used + wanted) / float(allocatable), 1.0))
-        if not any(amounts.get(name, 0) for name in self._resources):
-            return 0
         half = MAX_NODE_SCORE // 2
         return half + (half + _balance_of_row(with_pod) - _balance_of_row(without)) // 2
 
