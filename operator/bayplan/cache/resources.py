@@ -4,11 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-import msgspec
-
 from bayplan.api.objects import Container, ContainerStatus, Node, Pod, PodSpec, Quantity, ResourceRequirements
 from bayplan.api.quantity import MAX_AMOUNT, QuantityError, milli_of_nano, nano, value_of_nano
 from bayplan.api.selectors import is_label_key
+from bayplan.cache.encoded import encoded
 from bayplan.cache.recently_used import RecentlyUsed
 
 CPU = "cpu"
@@ -52,9 +51,7 @@ class PodRequests:
     scoring_amounts: dict[str, int]
 
 
-_encode = msgspec.msgpack.Encoder().encode
 _LARGEST_ASKED = 4096
-# With the largest one kept this bounds the memory that made-up pods can take.
 _answers: RecentlyUsed[bytes, PodRequests] = RecentlyUsed(1024)
 
 
@@ -68,12 +65,9 @@ def pod_requests(pod: Pod) -> PodRequests:
         QuantityError: A quantity cannot be read; the message names its field.
     """
     spec = pod.spec
-    try:
-        asked = _encode((spec.containers, spec.init_containers, spec.resources, spec.overhead))
-    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
-        # Text or a number that no message can carry; a file can hold such.
-        return _worked_out(spec)
-    if len(asked) > _LARGEST_ASKED:
+    parts = (spec.containers, spec.init_containers, spec.resources, spec.overhead)
+    asked = encoded(parts, largest=_LARGEST_ASKED)
+    if asked is None:
         return _worked_out(spec)
     return _answers.get(asked) or _answers.put(asked, _worked_out(spec))
 

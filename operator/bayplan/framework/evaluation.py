@@ -95,23 +95,19 @@ class Evaluation:
 
     def _totals_after(self, pod: PodInfo, changed: Rows) -> NDArray[np.int64]:
         """As `totals` when on a few rows pods changed and nothing else: what is left to do after most cycles."""
-        exists, feasible = self._nodes.exists, self.feasible
-        rows = [row for row in changed.tolist() if exists[row]]
+        feasible = self.feasible
+        existing = [row for row in changed.tolist() if self._nodes.exists[row]]
         for entry in self._kept:
             if entry.reads is Reads.USAGE:
-                entry.update_rows(self._state, pod, self._nodes, rows)
+                entry.update_rows(self._state, pod, self._nodes, existing)
         if self._settle(changed, anew=False):
-            self._sums[self._nodes.rows()] = self._sum(pod, self._nodes.rows())
+            rows = self._nodes.rows()
+            self._sums[rows] = self._sum(pod, rows)
             self._totals = np.where(feasible, self._sums, NOT_FEASIBLE)
             return self._totals
         for row in changed.tolist():
-            if exists[row]:
-                total = 0
-                for entry in self._kept:
-                    constant = entry.constant
-                    total += entry.weighted_row(row) if constant is None else constant
-                self._sums[row] = total
-            self._totals[row] = self._sums[row] if feasible[row] else NOT_FEASIBLE
+            self._sums[row] = total = self._sum_of_row(row)
+            self._totals[row] = total if feasible[row] else NOT_FEASIBLE
         return self._totals
 
     def _update(self, pod: PodInfo, rows: Rows, node_rows: Rows, nodes_changed: bool) -> bool:
@@ -197,4 +193,12 @@ class Evaluation:
         for entry in varying:
             scores = entry.normalised(self._state, pod, self._nodes, rows, entry.peak)
             total += scores if entry.weight == 1 else entry.weight * scores
+        return total
+
+    def _sum_of_row(self, row: int) -> int:
+        """As `_sum`, of one row; what it says of a row without a node does not count."""
+        total = 0
+        for entry in self._kept:
+            constant = entry.constant
+            total += entry.weighted_row(row) if constant is None else constant
         return total

@@ -14,7 +14,7 @@ from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_ext
 from bayplan.config.types import NodeResourcesFitArgs
 from bayplan.framework.interface import CycleState, Normalize, PreFilterResult, Reads, Scores
 from bayplan.framework.status import SUCCESS, Code, Codes, Reason, Status
-from bayplan.plugins.resource_scoring import RowUsage, Usage, row_scorer, scorer
+from bayplan.plugins.resource_scoring import ResourceColumns, scorers
 from bayplan.queue.cluster_event import (
     ASSIGNED_POD_DELETE,
     ASSIGNED_POD_SCALE_DOWN,
@@ -24,9 +24,6 @@ from bayplan.queue.cluster_event import (
     EventRegistration,
     QueueingHint,
 )
-
-_Columns = tuple[Column | None, int, Column, bool]
-"""What pods take of a resource, what the pod wants of it, what nodes have, and whether none is without."""
 
 _FIRST = {CPU: 0, MEMORY: 1, EPHEMERAL_STORAGE: 2}
 
@@ -44,8 +41,7 @@ class NodeResourcesFit:
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         strategy = args.scoring_strategy
         self._resources = tuple(strategy.resources)
-        self._score = scorer(strategy)
-        self._score_row = row_scorer(strategy)
+        self._score, self._score_row = scorers(strategy)
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
         requests = pod.requests
@@ -99,27 +95,13 @@ class NodeResourcesFit:
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
-        usages: list[Usage | None] = []
-        for columns in self._columns(pod, nodes):
-            if columns is None:
-                usages.append(None)
-                continue
-            taken, wanted, allocatable, everywhere = columns
-            used = np.full(len(rows), wanted) if taken is None else taken[rows] + wanted
-            usages.append(Usage(used, allocatable[rows], everywhere))
+        usages = [None if each is None else each.usage(rows) for each in self._columns(pod, nodes)]
         return self._score(usages, len(rows))
 
     def score_row(self, state: CycleState, pod: PodInfo, nodes: NodeTable, row: int) -> int:
-        usages: list[RowUsage | None] = []
-        for columns in self._columns(pod, nodes):
-            if columns is None:
-                usages.append(None)
-                continue
-            taken, wanted, allocatable, _ = columns
-            usages.append((wanted if taken is None else taken.item(row) + wanted, allocatable.item(row)))
-        return self._score_row(usages)
+        return self._score_row([None if each is None else each.row_usage(row) for each in self._columns(pod, nodes)])
 
-    def _columns(self, pod: PodInfo, nodes: NodeTable) -> Iterator[_Columns | None]:
+    def _columns(self, pod: PodInfo, nodes: NodeTable) -> Iterator[ResourceColumns | None]:
         """What to score each configured resource by; None for one that does not count for this pod."""
         requests = pod.requests
         for resource in self._resources:
@@ -135,7 +117,10 @@ class NodeResourcesFit:
                     yield None
                     continue
             column = nodes.allocatable.get(name) if name != PODS else None
-            yield None if column is None else (taken, min(wanted, MAX_AMOUNT), column, nodes.all_have(name))
+            if column is None:
+                yield None
+            else:
+                yield ResourceColumns(taken, min(wanted, MAX_AMOUNT), column, nodes.all_have(name))
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         return (

@@ -3,9 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from bayplan.cache.change_log import Rows
+from bayplan.cache.node_table import Column
 from bayplan.config.types import ScoringStrategy, ScoringStrategyType, UtilizationShapePoint
 from bayplan.framework.interface import MAX_NODE_SCORE, Scores
 
@@ -27,6 +30,29 @@ class Usage:
 RowUsage = tuple[int, int]
 """One resource of one node: what would be taken with the pod on it, and what it has."""
 
+
+class ResourceColumns(msgspec.Struct, frozen=True):
+    """One resource before rows are picked: what pods take, what the pod wants, what nodes have.
+
+    `everywhere` is as in Usage.
+    """
+
+    taken: Column | None
+    wanted: int
+    allocatable: Column
+    everywhere: bool
+
+    def usage(self, rows: Rows) -> Usage:
+        """The resource on many nodes."""
+        used = np.full(len(rows), self.wanted) if self.taken is None else self.taken[rows] + self.wanted
+        return Usage(used, self.allocatable[rows], self.everywhere)
+
+    def row_usage(self, row: int) -> RowUsage:
+        """The resource on one node."""
+        used = self.wanted if self.taken is None else self.taken.item(row) + self.wanted
+        return used, self.allocatable.item(row)
+
+
 Scorer = Callable[[Sequence[Usage | None], int], Scores]
 """Scores `rows` nodes from one usage per configured resource; None leaves a resource out for every node."""
 
@@ -37,24 +63,21 @@ _SHAPE_SCALE = 10
 """Shape scores are given as 0..10 and used as 0..100."""
 
 
-def scorer(strategy: ScoringStrategy) -> Scorer:
-    """The function that scores by `strategy`, with its weights and shape bound in."""
+def scorers(strategy: ScoringStrategy) -> tuple[Scorer, RowScorer]:
+    """The functions that score many nodes and one by `strategy`, with its weights and shape bound in."""
     weights = tuple(resource.weight for resource in strategy.resources)
     if strategy.type is ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO:
         table = shape_table(strategy.shape)
-        return lambda usages, rows: _requested_to_capacity_ratio(usages, weights, table, rows)
+        scores: list[int] = table.tolist()
+        return (
+            lambda usages, rows: _requested_to_capacity_ratio(usages, weights, table, rows),
+            lambda usages: _requested_to_capacity_ratio_of_row(usages, weights, scores),
+        )
     least = strategy.type is ScoringStrategyType.LEAST_ALLOCATED
-    return lambda usages, rows: _allocated(usages, weights, least, rows)
-
-
-def row_scorer(strategy: ScoringStrategy) -> RowScorer:
-    """As `scorer`, for one node."""
-    weights = tuple(resource.weight for resource in strategy.resources)
-    if strategy.type is ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO:
-        table = shape_table(strategy.shape).tolist()
-        return lambda usages: _requested_to_capacity_ratio_of_row(usages, weights, table)
-    least = strategy.type is ScoringStrategyType.LEAST_ALLOCATED
-    return lambda usages: _allocated_of_row(usages, weights, least)
+    return (
+        lambda usages, rows: _allocated(usages, weights, least, rows),
+        lambda usages: _allocated_of_row(usages, weights, least),
+    )
 
 
 def shape_table(shape: Sequence[UtilizationShapePoint]) -> NDArray[np.int64]:

@@ -58,11 +58,13 @@ class AssumedObjects(Generic[T]):
         key = key_of(obj.metadata)
         made = self._assumed.get(key, [])
         left = [assumed for assumed in made if assumed is not obj]
-        if len(left) < len(made):
+        if len(left) == len(made):
+            return
+        if left:
             self._assumed[key] = left
-            if not left:
-                del self._assumed[key]
-            self.changes.append(key)
+        else:
+            del self._assumed[key]
+        self.changes.append(key)
 
 
 class AssumedVolumes:

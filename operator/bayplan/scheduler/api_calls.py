@@ -152,6 +152,4 @@ def rfc3339(moment: datetime) -> str:
 
 def rfc3339_micro(moment: datetime) -> str:
     """A metav1.MicroTime: six digits, UTC."""
-    if moment.tzinfo is not UTC:
-        moment = moment.astimezone(UTC)
-    return moment.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"

@@ -1,0 +1,19 @@
+"""Parts of an object as bytes, by which what was worked out of them is found again."""
+
+import msgspec
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def encoded(parts: object, *, largest: int) -> bytes | None:
+    """The same bytes for the same parts; None if they are more than `largest`, or cannot be written as bytes.
+
+    Whoever keeps things by such bytes relies on `largest`: with the number kept it bounds the memory that made-up
+    objects can take.
+    """
+    try:
+        written = _encode(parts)
+    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
+        # Text or a number that no message can carry; a file can hold such.
+        return None
+    return written if len(written) <= largest else None
