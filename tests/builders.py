@@ -36,6 +36,7 @@ from bayplan.api.objects import (
     TopologySpreadConstraint,
     Volume,
 )
+from bayplan.cache.pod_info import PodInfo
 
 CREATED = "2026-01-01T00:00:00Z"
 DELETED = "2026-01-01T01:00:00Z"
@@ -59,6 +60,11 @@ def make_pod(name: str = "p", *, node: str = "", **fields: Any) -> Pod:
         spec=_spec(node, _containers(**containers), _affinity(**affinity), **spec),
         status=_status(node, **status),
     )
+
+
+def make_pod_info(name: str = "p", **fields: Any) -> PodInfo:
+    """As `make_pod`, as the cache and the queue hold it."""
+    return PodInfo(make_pod(name, **fields))
 
 
 def make_container(

@@ -62,12 +62,6 @@ def truth(server, collection=PODS):
     }
 
 
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 - the condition is often the server's state
-            await asyncio.sleep(0.001)
-
-
 @contextlib.asynccontextmanager
 async def reflecting(server, *, view=None, path=PODS, object_type=Pod, sleeps=None, credentials=None, **options):
     view = view or View()

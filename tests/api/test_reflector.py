@@ -4,7 +4,7 @@ import asyncio
 import json
 
 import pytest
-from tests.api.reflecting import PODS, View, pod, reflecting, truth, until
+from tests.api.reflecting import PODS, View, pod, reflecting, truth
 from tests.api.sleeps import Sleeps
 from tests.faults.api_server import FakeApiServer
 from tests.faults.faults import (
@@ -17,6 +17,7 @@ from tests.faults.faults import (
     StreamBytes,
     StreamError,
 )
+from tests.waiting import until
 
 from bayplan.api.credentials import Credentials
 from bayplan.api.objects import Node, Pod

@@ -1,11 +1,12 @@
 """Objects that cannot be decoded and handlers that raise stop nobody else."""
 
 import pytest
-from tests.api.reflecting import PODS, View, pod, reflecting, until
+from tests.api.reflecting import PODS, View, pod, reflecting
 from tests.faults.api_server import FakeApiServer
 from tests.faults.faults import (
     StreamError,
 )
+from tests.waiting import until
 
 
 async def test_an_object_that_cannot_be_decoded_is_reported_once_per_version_and_the_others_go_on():

@@ -2,7 +2,7 @@ import asyncio
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.api.reflecting import PODS, pod, reflecting, truth, until
+from tests.api.reflecting import PODS, pod, reflecting, truth
 from tests.faults.api_server import FakeApiServer
 from tests.faults.faults import (
     CutLine,
@@ -15,6 +15,7 @@ from tests.faults.faults import (
     ResetInLine,
     StreamError,
 )
+from tests.waiting import until
 
 STEPS = st.lists(
     st.one_of(

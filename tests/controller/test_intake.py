@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.controller.kubernetes_api import PODS, KubernetesApi, pod
+from tests.waiting import until
 
 from bayplan.api.objects import Pod
 from bayplan.controller.intake import (
@@ -167,9 +168,3 @@ async def test_kopf_tells_of_pods_and_writes_nothing():
 
 async def _session():
     return aiohttp.ClientSession()
-
-
-async def until(condition):
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110  kopf has no event for tests
-            await asyncio.sleep(0.005)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.controller.kubernetes_api import NODES, PODS, KubernetesApi, node, pod
 from tests.faults.faults import BlackHole, CutAfterLine, Delay, Garbage, Refuse, Reset, StreamError
+from tests.waiting import until
 
 from bayplan.api.credentials import Credentials
 from bayplan.api.kinds import resource_of
@@ -17,11 +18,11 @@ from bayplan.cache.cache import Cache
 from bayplan.config.load import default_configuration
 from bayplan.controller.app import App, ServeOptions
 from bayplan.controller.watches import Watches
+from bayplan.framework.cluster_event import ActionType, EventRegistration, EventResource, cluster_event
 from bayplan.framework.interface import Reads
 from bayplan.framework.status import Code, Reason
 from bayplan.plugins import registry
-from bayplan.queue.cluster_event import ActionType, EventRegistration, EventResource, cluster_event
-from bayplan.queue.queueing_hints import QueueProfile
+from bayplan.queue.queue_profile import QueueProfile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.observer import NoObserver
 from bayplan.server.health import HealthChecks
@@ -29,12 +30,6 @@ from bayplan.server.health import HealthChecks
 CLAIMS = resource_of(PersistentVolumeClaim).path
 CLASSES = resource_of(StorageClass).path
 ASKED = (PersistentVolumeClaim, StorageClass, ReplicaSet)
-
-
-async def until(condition):
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110  the condition is often the server's state
-            await asyncio.sleep(0.005)
 
 
 class Scene:

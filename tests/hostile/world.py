@@ -8,11 +8,12 @@ import msgspec
 from bayplan.api.objects import Node, Pod
 from bayplan.cache.cache import Cache
 from bayplan.config.load import default_configuration
-from bayplan.framework.filtering import FilterError
+from bayplan.evaluation.filtering import FilterError
+from bayplan.framework.cluster_event import ASSIGNED_POD_ADD
 from bayplan.plugins.registry import build_frameworks
-from bayplan.plugins.volume_claims import VolumeError
-from bayplan.queue.cluster_event import ASSIGNED_POD_ADD
+from bayplan.plugins.volumes.claims import VolumeError
 from bayplan.queue.nominator import Nominator
+from bayplan.queue.queue_profile import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.cycle import Placement, SchedulingCycle
 from bayplan.scheduler.event_handlers import AssignedPodEvents, ListerEvents, NodeEvents
@@ -48,7 +49,7 @@ class World:
         self.now = 0.0
         self.queue = SchedulingQueue(
             clock=lambda: self.now,
-            profiles={name: framework.queue_profile() for name, framework in self.frameworks.items()},
+            profiles={name: queue_profile(framework) for name, framework in self.frameworks.items()},
             nominator=nominator,
         )
         self.cycle = SchedulingCycle(self.cache.nodes, nominator)

@@ -8,9 +8,9 @@ from bayplan.api import objects
 from bayplan.api.objects import NodeSelector, PreferredSchedulingTerm
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import NodeAffinityArgs
+from bayplan.framework.cluster_event import NODE_ADD, NODE_LABEL, NODE_TAINT
 from bayplan.framework.status import SKIP, SUCCESS, Code
 from bayplan.plugins.node_affinity import NodeAffinity
-from bayplan.queue.cluster_event import NODE_ADD, NODE_LABEL, NODE_TAINT
 
 OF_POD = (2, ["node(s) didn't match Pod's node affinity/selector"])
 ENFORCED = (2, ["node(s) didn't match scheduler-enforced node affinity"])

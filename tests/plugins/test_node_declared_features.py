@@ -7,14 +7,14 @@ from tests.plugins.scenes import Scene, hint
 
 from bayplan.api.objects import ContainerRestartRule
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.status import Code
-from bayplan.plugins.node_declared_features import NodeDeclaredFeatures
-from bayplan.queue.cluster_event import (
+from bayplan.framework.cluster_event import (
     NODE_ADD,
     NODE_DECLARED_FEATURE,
     UNSCHEDULABLE_POD_LABEL,
     UNSCHEDULABLE_POD_UPDATE,
 )
+from bayplan.framework.status import Code
+from bayplan.plugins.node_declared_features import NodeDeclaredFeatures
 
 RESTART = "RestartAllContainersOnContainerExits"
 NAMESPACES = "UserNamespacesHostNetworkSupport"

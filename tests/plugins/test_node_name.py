@@ -1,8 +1,8 @@
 from tests.builders import make_node, make_pod
 from tests.plugins.scenes import Scene, hint, sign
 
+from bayplan.framework.cluster_event import NODE_ADD, NODE_TAINT
 from bayplan.plugins.node_name import NodeName
-from bayplan.queue.cluster_event import NODE_ADD, NODE_TAINT
 
 REJECTION = (2, ["node(s) didn't match the requested node name"])
 

@@ -3,9 +3,9 @@ from tests.builders import make_container, make_node, make_pod
 from tests.plugins.scenes import Scene, hint, sign
 
 from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_ADD, NODE_TAINT
 from bayplan.framework.status import SKIP, SUCCESS
 from bayplan.plugins.node_ports import NodePorts
-from bayplan.queue.cluster_event import ASSIGNED_POD_DELETE, NODE_ADD, NODE_TAINT
 
 REJECTION = (1, ["node(s) didn't have free ports for the requested pod ports"])
 

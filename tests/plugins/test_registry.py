@@ -1,5 +1,5 @@
 import pytest
-from tests.framework.clusters import default_profile
+from tests.evaluation.clusters import default_profile
 from tests.plugins.scenes import Scene
 
 from bayplan.config.default_plugins import IMPLEMENTED_PLUGINS

@@ -2,9 +2,9 @@ from tests.builders import make_pod
 from tests.plugins.scenes import hint
 
 from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.cluster_event import UNSCHEDULABLE_POD_GATES
 from bayplan.framework.status import SUCCESS, Code
 from bayplan.plugins.scheduling_gates import SchedulingGates
-from bayplan.queue.cluster_event import UNSCHEDULABLE_POD_GATES
 
 
 def test_a_pod_without_gates_enters_the_queue():

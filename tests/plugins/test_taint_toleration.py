@@ -2,8 +2,8 @@ import pytest
 from tests.builders import make_node, make_pod
 from tests.plugins.scenes import Scene, hint, sign
 
+from bayplan.framework.cluster_event import NODE_ADD, NODE_TAINT, UNSCHEDULABLE_POD_TOLERATION
 from bayplan.plugins.taint_toleration import TaintToleration
-from bayplan.queue.cluster_event import NODE_ADD, NODE_TAINT, UNSCHEDULABLE_POD_TOLERATION
 
 REJECTION = (2, ["node(s) had untolerated taint(s)"])
 

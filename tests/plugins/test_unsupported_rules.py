@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 from tests.builders import make_node, make_pod
-from tests.framework.clusters import default_profile
+from tests.evaluation.clusters import default_profile
 from tests.plugins.scenes import Scene
 
 from bayplan.api.objects import (

@@ -5,8 +5,8 @@ from tests.plugins.volume_scenes import VolumeScene, claim, pod_with
 
 from bayplan.api.objects import Volume
 from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, ActionType, EventResource, cluster_event
 from bayplan.framework.status import Code
-from bayplan.queue.cluster_event import ASSIGNED_POD_DELETE, ActionType, EventResource, cluster_event
 
 DISK = "node(s) had no available disk"
 IN_USE = (

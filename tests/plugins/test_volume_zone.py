@@ -4,8 +4,8 @@ from tests.plugins.scenes import hint, sign
 from tests.plugins.volume_scenes import VolumeScene, claim, delayed_class, pod_with, volume
 
 from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.cluster_event import ActionType, EventResource, cluster_event
 from bayplan.framework.status import Code
-from bayplan.queue.cluster_event import ActionType, EventResource, cluster_event
 
 UU = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 CONFLICT = "node(s) had no available volume zone"

@@ -6,7 +6,7 @@ from typing import Any
 from tests.builders import make_pod
 
 from bayplan.cache.pod_info import PodInfo
-from bayplan.queue.cluster_event import (
+from bayplan.framework.cluster_event import (
     ASSIGNED_POD_DELETE,
     NODE_ADD,
     NODE_TAINT,
@@ -15,8 +15,8 @@ from bayplan.queue.cluster_event import (
     EventRegistration,
     QueueingHint,
 )
+from bayplan.queue.queue_profile import GateRejection, QueueProfile
 from bayplan.queue.queued_pod import Place, QueuedPodInfo
-from bayplan.queue.queueing_hints import GateRejection, QueueProfile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 
 FIT = frozenset({"Fit"})

@@ -1,6 +1,6 @@
 from tests.queue.scene import Scene
 
-from bayplan.queue.cluster_event import ASSIGNED_POD_DELETE
+from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
 from bayplan.queue.queued_pod import Place
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from bayplan.queue.cluster_event import (
+from bayplan.framework.cluster_event import (
     ASSIGNED_POD_DELETE,
     NODE_ADD,
     NODE_LABEL,

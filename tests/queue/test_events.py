@@ -4,7 +4,7 @@ import logging
 
 from tests.queue.scene import COLOUR, FIT, Scene, info, make_profile
 
-from bayplan.queue.cluster_event import (
+from bayplan.framework.cluster_event import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
     NODE_ADD,

@@ -2,14 +2,14 @@
 
 from tests.queue.scene import Scene, info, make_profile
 
-from bayplan.queue.cluster_event import (
+from bayplan.framework.cluster_event import (
     ASSIGNED_POD_DELETE,
     NODE_TAINT,
     EventRegistration,
     QueueingHint,
 )
+from bayplan.queue.queue_profile import GateRejection
 from bayplan.queue.queued_pod import Place
-from bayplan.queue.queueing_hints import GateRejection
 
 
 def test_a_gated_pod_waits_until_its_gates_are_gone():

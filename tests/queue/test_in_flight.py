@@ -1,6 +1,6 @@
 from tests.queue.scene import info
 
-from bayplan.queue.cluster_event import NODE_ADD, WILDCARD
+from bayplan.framework.cluster_event import NODE_ADD, WILDCARD
 from bayplan.queue.in_flight import InFlightPods
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.queue.queueing_hints import Happening

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.queue.scene import FIT, Scene
 
-from bayplan.queue.cluster_event import ASSIGNED_POD_DELETE
+from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
 from bayplan.queue.queued_pod import Place
 from bayplan.queue.retries import Retries
 

@@ -1,7 +1,7 @@
 import pytest
 from tests.queue.scene import FIT, Clock, Scene, info, make_profile
 
-from bayplan.queue.cluster_event import ASSIGNED_POD_DELETE
+from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
 from bayplan.queue.queued_pod import Place
 from bayplan.queue.scheduling_queue import SchedulingQueue
 

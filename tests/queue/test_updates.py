@@ -2,7 +2,7 @@
 
 from tests.queue.scene import COLOUR, Scene, info, make_profile
 
-from bayplan.queue.cluster_event import (
+from bayplan.framework.cluster_event import (
     ASSIGNED_POD_DELETE,
     UNSCHEDULABLE_POD_LABEL,
     EventRegistration,

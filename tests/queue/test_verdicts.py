@@ -9,8 +9,7 @@ from tests.queue.scene import info
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
-from bayplan.plugins.registry import build_frameworks
-from bayplan.queue.cluster_event import (
+from bayplan.framework.cluster_event import (
     ASSIGNED_POD_DELETE,
     NODE_ADD,
     NODE_LABEL,
@@ -19,8 +18,10 @@ from bayplan.queue.cluster_event import (
     EventResource,
     QueueingHint,
 )
+from bayplan.plugins.registry import build_frameworks
+from bayplan.queue.queue_profile import QueueProfile, queue_profile
 from bayplan.queue.queued_pod import Place, QueuedPodInfo
-from bayplan.queue.queueing_hints import Audiences, QueueProfile, Requeue, Verdicts, judge
+from bayplan.queue.queueing_hints import Audiences, Requeue, Verdicts, judge
 
 
 class Asked:
@@ -79,7 +80,7 @@ def test_hints_about_pods_may_look_at_names_so_nothing_is_shared():
 def test_in_tree_hints_about_nodes_treat_pods_of_one_shape_alike():
     cache = Cache()
     (framework,) = build_frameworks(default_configuration(), cache.nodes, cache.listers).values()
-    profile = framework.queue_profile()
+    profile = queue_profile(framework)
     audiences = Audiences({"bayplan": profile})
     variants = ({"cpu": "2"}, {"cpu": "9"}, {"node_selector": {"zone": "a"}}, {"tolerations": ["x:NoSchedule"]})
     nodes = [None, make_node("n", cpu="4"), make_node("n", cpu="1", labels={"zone": "a"}, taints=["x:NoSchedule"])]

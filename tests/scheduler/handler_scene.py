@@ -4,7 +4,7 @@ from tests.builders import make_node
 
 from bayplan.cache.cache import Cache
 from bayplan.cache.listers import Listers
-from bayplan.queue.queueing_hints import QueueProfile
+from bayplan.queue.queue_profile import QueueProfile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.event_handlers import AssignedPodEvents, ListerEvents, NodeEvents
 from bayplan.scheduler.observer import NoObserver

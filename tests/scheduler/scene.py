@@ -7,6 +7,7 @@ from tests.builders import make_node, make_pod
 from bayplan.cache.cache import Cache
 from bayplan.config.load import default_configuration
 from bayplan.plugins.registry import build_frameworks
+from bayplan.queue.queue_profile import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.binder import BindResult
 from bayplan.scheduler.cycle import SchedulingCycle
@@ -112,7 +113,7 @@ class Scene:
         self.frameworks = build_frameworks(default_configuration(), self.cache.nodes, self.cache.listers)
         (self.framework,) = self.frameworks.values()
         self.queue = SchedulingQueue(
-            clock=self.clock, profiles={name: f.queue_profile() for name, f in self.frameworks.items()}
+            clock=self.clock, profiles={name: queue_profile(f) for name, f in self.frameworks.items()}
         )
         self.dispatcher = dispatcher or HeldDispatcher()
         self.binder, self.recorder, self.observer = Binder(), Recorder(), Observer()

@@ -4,6 +4,7 @@ import asyncio
 from itertools import pairwise
 
 from tests.builders import make_node
+from tests.waiting import until
 
 from bayplan.queue.queued_pod import Place
 
@@ -29,12 +30,6 @@ class Running:
         self.scene.scheduler.stop()
         async with asyncio.timeout(10):
             await self.task
-
-
-async def until(condition):
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110  the scheduler has no event for tests
-            await asyncio.sleep(0.001)
 
 
 async def test_the_loop_schedules_what_comes_and_stops_when_told(scene):

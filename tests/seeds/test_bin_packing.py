@@ -7,7 +7,7 @@ from tests.simulate.test_simulator import fit_scores, simulator
 
 from bayplan.config.load import load_configuration
 from bayplan.config.types import UtilizationShapePoint
-from bayplan.plugins.resource_scoring import shape_table
+from bayplan.plugins.node_resources.resource_scoring import shape_table
 
 FOO, BAR = "intel.com/foo", "intel.com/bar"
 DOCUMENTED = [UtilizationShapePoint(0, 0), UtilizationShapePoint(100, 10)]

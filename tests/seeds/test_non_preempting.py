@@ -7,7 +7,7 @@ from tests.seeds.scenes import HIGH, LOW, MIDDLE, NEVER, pending, running
 from tests.simulate.test_simulator import simulator
 
 from bayplan.cache.pod_info import PodInfo
-from bayplan.queue.cluster_event import ASSIGNED_POD_DELETE
+from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
 from bayplan.queue.queued_pod import Place
 from bayplan.scheduler.cycle import FitError
 

@@ -11,7 +11,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import CycleState, Normalize, Reads
 from bayplan.framework.status import Code, Reason
 from bayplan.plugins.registry import Handle
-from bayplan.queue.cluster_event import ASSIGNED_POD_DELETE, NODE_ADD, EventRegistration
+from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_ADD, EventRegistration
 
 Rows = NDArray[np.intp]
 

@@ -27,15 +27,16 @@ from bayplan.framework.runtime import Framework
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.observer import QueueObserver
+from bayplan.queue.queue_profile import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.allocation import allocation_summary
 from bayplan.scheduler.binder import Binder
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
-from bayplan.scheduler.extended_cycle import ExtendedCycle, pod_from_api
-from bayplan.scheduler.extender_binder import ExtenderBinder
-from bayplan.scheduler.extender_client import make_clients
+from bayplan.scheduler.extender.binder import ExtenderBinder
+from bayplan.scheduler.extender.client import make_clients
+from bayplan.scheduler.extender.extended_cycle import ExtendedCycle, pod_from_api
 from bayplan.scheduler.observer import WatchState
 from bayplan.scheduler.pending_pods import PendingPodEvents
 from bayplan.scheduler.scheduler import Scheduler
@@ -279,7 +280,7 @@ def _queue(
 ) -> SchedulingQueue:
     return SchedulingQueue(
         clock=time.monotonic,
-        profiles={name: framework.queue_profile() for name, framework in frameworks.items()},
+        profiles={name: queue_profile(framework) for name, framework in frameworks.items()},
         initial_backoff_seconds=configuration.pod_initial_backoff_seconds,
         max_backoff_seconds=configuration.pod_max_backoff_seconds,
         sort_key=next(iter(frameworks.values())).queue_sort.sort_key,

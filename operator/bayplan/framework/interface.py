@@ -19,10 +19,10 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.candidate import Candidate
+from bayplan.framework.cluster_event import EventRegistration
 from bayplan.framework.effects import Effect
 from bayplan.framework.nominated_table import NominatedTable
 from bayplan.framework.status import SKIP, Codes, Reason, Status
-from bayplan.queue.cluster_event import EventRegistration
 
 Scores = NDArray[np.int64]
 """One score per row asked about, `(rows,) int64`."""

@@ -12,7 +12,7 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.cache.shadow_table import ShadowTable
-from bayplan.queue.nominator import Nominator
+from bayplan.framework.pod_nominator import PodNominator
 
 _KEPT_TABLES: Final = 4
 
@@ -31,7 +31,7 @@ class NominatedTable:
     Shared by all pods that see the same nominations; filters and preemption rely on it.
     """
 
-    def __init__(self, nodes: NodeTable, nominator: Nominator, priority: int) -> None:
+    def __init__(self, nodes: NodeTable, nominator: PodNominator, priority: int) -> None:
         self.table = ShadowTable(nodes)
         self.pods: dict[int, list[PodInfo]] = {}
         """The added pods by row, in order of nomination; rows without any are left out."""
@@ -110,7 +110,7 @@ class NominatedTable:
 class Nominations:
     """The nominated tables of one node table, by the lowest priority they count."""
 
-    def __init__(self, nodes: NodeTable, nominator: Nominator) -> None:
+    def __init__(self, nodes: NodeTable, nominator: PodNominator) -> None:
         self.nominator = nominator
         self._nodes = nodes
         self._tables: RecentlyUsed[int, NominatedTable] = RecentlyUsed(_KEPT_TABLES)

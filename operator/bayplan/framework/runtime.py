@@ -8,6 +8,7 @@ from typing import Any
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.pod_templates import PodTemplates
 from bayplan.config.types import Profile
+from bayplan.framework.cluster_event import WILDCARD, EventRegistration
 from bayplan.framework.interface import (
     BindPlugin,
     EnqueueExtensions,
@@ -24,8 +25,6 @@ from bayplan.framework.interface import (
     ScorePlugin,
 )
 from bayplan.framework.status import SUCCESS, Status
-from bayplan.queue.cluster_event import WILDCARD, EventRegistration
-from bayplan.queue.queueing_hints import GateRejection, QueueProfile
 
 EXTENDER = "Extender"
 """The name that pods rejected by an extender wait under (upstream: framework/types.go ExtenderName)."""
@@ -111,15 +110,6 @@ class Framework:
                 return None
             parts.append(part)
         return tuple(parts)
-
-    def queue_profile(self) -> QueueProfile:
-        """What the scheduling queue asks of this profile: what holds a pod back, and which events wake it."""
-
-        def pre_enqueue(pod: PodInfo) -> GateRejection | None:
-            status = self.run_pre_enqueue(pod)
-            return None if status.ok else GateRejection(status.plugin, status.message)
-
-        return QueueProfile(pre_enqueue, self.registrations(), self.signature)
 
     def registrations(self) -> dict[str, Sequence[EventRegistration]]:
         """Which cluster events each plugin wants its rejected pods to be woken by."""

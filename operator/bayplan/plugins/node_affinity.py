@@ -15,10 +15,10 @@ from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import NodeAffinityArgs
+from bayplan.framework.cluster_event import NODE_ADD, NODE_LABEL, NODE_TAINT, EventRegistration, QueueingHint
 from bayplan.framework.interface import CycleState, Normalize, PreFilterResult, Reads, Scores
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
 from bayplan.plugins.node_selection import NodeSelection, matches_labels
-from bayplan.queue.cluster_event import NODE_ADD, NODE_LABEL, NODE_TAINT, EventRegistration, QueueingHint
 
 _ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
 _OF_POD = "node(s) didn't match Pod's node affinity/selector"

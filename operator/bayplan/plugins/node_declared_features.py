@@ -9,15 +9,15 @@ from bayplan.api.objects import Node
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.interface import CycleState, PreFilterResult, Reads
-from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason
-from bayplan.queue.cluster_event import (
+from bayplan.framework.cluster_event import (
     NODE_ADD,
     NODE_DECLARED_FEATURE,
     UNSCHEDULABLE_POD_UPDATE,
     EventRegistration,
     QueueingHint,
 )
+from bayplan.framework.interface import CycleState, PreFilterResult, Reads
+from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason
 
 _RESTART_ALL = "RestartAllContainersOnContainerExits"
 _USER_NAMESPACES = "UserNamespacesHostNetworkSupport"

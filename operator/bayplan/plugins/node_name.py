@@ -8,9 +8,9 @@ import numpy as np
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.cluster_event import NODE_ADD, NODE_TAINT, EventRegistration
 from bayplan.framework.interface import CycleState, Reads
 from bayplan.framework.status import Code, Codes, Reason
-from bayplan.queue.cluster_event import NODE_ADD, NODE_TAINT, EventRegistration
 
 
 class NodeName:

@@ -10,15 +10,15 @@ from bayplan.cache.host_ports import is_conflict
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.interface import CycleState, PreFilterResult, Reads
-from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason
-from bayplan.queue.cluster_event import (
+from bayplan.framework.cluster_event import (
     ASSIGNED_POD_DELETE,
     NODE_ADD,
     NODE_TAINT,
     EventRegistration,
     QueueingHint,
 )
+from bayplan.framework.interface import CycleState, PreFilterResult, Reads
+from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason
 
 
 class NodePorts:

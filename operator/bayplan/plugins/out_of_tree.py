@@ -10,9 +10,9 @@ from typing import Any, Final, cast
 from bayplan.config.default_plugins import UPSTREAM_PLUGINS
 from bayplan.config.errors import ConfigurationError, FieldError, child, item, quote, quote_unprintable
 from bayplan.config.types import EXTENSION_POINTS, PLUGIN_SET_KEYS, OpaqueArgs, Profile, SchedulerConfiguration
+from bayplan.framework.cluster_event import EventRegistration
 from bayplan.framework.interface import EnqueueExtensions, Normalize, Plugin, Reads, extends
-from bayplan.plugins.guarded import CALLS, Guarded
-from bayplan.queue.cluster_event import EventRegistration
+from bayplan.plugins.checked_plugin import CALLS, CheckedPlugin
 
 GROUP: Final = "bayplan.plugins"
 """Entry points of this group are plugins: the name is the plugin's, the value a class or factory `(args, handle)`."""
@@ -121,7 +121,7 @@ def _make(name: str, factory: _Factory | str, profile: Profile, handle: object) 
         return f"the factory failed: {_told(error)}"
     try:
         problems = _problems(plugin, name)
-        return "; ".join(problems) if problems else Guarded.around(plugin)
+        return "; ".join(problems) if problems else CheckedPlugin.around(plugin)
     except Exception as error:  # noqa: BLE001  properties of a foreign object may raise
         return f"cannot be looked at: {_told(error)}"
 

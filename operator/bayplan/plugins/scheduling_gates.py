@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.cluster_event import UNSCHEDULABLE_POD_GATES, EventRegistration, QueueingHint
 from bayplan.framework.status import SUCCESS, Code, Status
-from bayplan.queue.cluster_event import UNSCHEDULABLE_POD_GATES, EventRegistration, QueueingHint
 
 
 class SchedulingGates:

@@ -11,15 +11,15 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.interface import CycleState, Normalize, Reads, Scores
-from bayplan.framework.status import SUCCESS, Code, Codes, Reason, Status
-from bayplan.queue.cluster_event import (
+from bayplan.framework.cluster_event import (
     NODE_ADD,
     NODE_TAINT,
     UNSCHEDULABLE_POD_TOLERATION,
     EventRegistration,
     QueueingHint,
 )
+from bayplan.framework.interface import CycleState, Normalize, Reads, Scores
+from bayplan.framework.status import SUCCESS, Code, Codes, Reason, Status
 
 _HARD_EFFECTS = ("NoSchedule", "NoExecute")
 _SOFT_EFFECT = "PreferNoSchedule"

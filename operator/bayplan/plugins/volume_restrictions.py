@@ -11,11 +11,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult, Reads
-from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
-from bayplan.plugins.volume_claims import claim_not_found, named_claims, names_claim
-from bayplan.plugins.volumes_in_use import VolumesInUse, is_disk, text_of
-from bayplan.queue.cluster_event import (
+from bayplan.framework.cluster_event import (
     ASSIGNED_POD_DELETE,
     NODE_ADD,
     NODE_TAINT,
@@ -25,6 +21,10 @@ from bayplan.queue.cluster_event import (
     QueueingHint,
     cluster_event,
 )
+from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult, Reads
+from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
+from bayplan.plugins.volumes.claims import claim_not_found, named_claims, names_claim
+from bayplan.plugins.volumes.volumes_in_use import VolumesInUse, is_disk, text_of
 
 _DISK_CONFLICT = "node(s) had no available disk"
 _CLAIM_CONFLICT = (

@@ -12,16 +12,7 @@ from bayplan.cache.listers import Listers
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult, Reads
-from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
-from bayplan.plugins.volume_claims import (
-    WAIT_FOR_FIRST_CONSUMER,
-    claim_class,
-    claim_not_found,
-    named_claims,
-    names_claim,
-)
-from bayplan.queue.cluster_event import (
+from bayplan.framework.cluster_event import (
     NODE_ADD,
     NODE_LABEL,
     NODE_TAINT,
@@ -30,6 +21,15 @@ from bayplan.queue.cluster_event import (
     EventResource,
     QueueingHint,
     cluster_event,
+)
+from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult, Reads
+from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
+from bayplan.plugins.volumes.claims import (
+    WAIT_FOR_FIRST_CONSUMER,
+    claim_class,
+    claim_not_found,
+    named_claims,
+    names_claim,
 )
 
 _CONFLICT = "node(s) had no available volume zone"

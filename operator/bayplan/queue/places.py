@@ -5,8 +5,8 @@ from collections.abc import Callable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.queue.keyed_heap import KeyedHeap, SortKey
 from bayplan.queue.observer import QueueObserver
+from bayplan.queue.queue_profile import GateRejection
 from bayplan.queue.queued_pod import NO_PLUGINS, Place, QueuedPodInfo
-from bayplan.queue.queueing_hints import GateRejection
 from bayplan.queue.unschedulable_pods import UnschedulablePods
 
 _QUEUE_NAMES = {

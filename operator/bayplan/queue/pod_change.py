@@ -1,7 +1,7 @@
 """What an update of a pod means for scheduling (upstream: framework/events.go)."""
 
 from bayplan.cache.pod_info import PodInfo
-from bayplan.queue.cluster_event import (
+from bayplan.framework.cluster_event import (
     UNSCHEDULABLE_POD_GATES,
     UNSCHEDULABLE_POD_LABEL,
     UNSCHEDULABLE_POD_SCALE_DOWN,

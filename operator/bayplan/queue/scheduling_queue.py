@@ -5,22 +5,23 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 
 from bayplan.cache.pod_info import PodInfo
-from bayplan.queue.backoff import backoff_expiration, is_backing_off, release_time
-from bayplan.queue.cluster_event import (
+from bayplan.framework.cluster_event import (
     ASSIGNED_POD_DELETE,
     UNSCHEDULABLE_POD_ADD,
     UNSCHEDULABLE_TIMEOUT,
     WILDCARD,
     ClusterEvent,
 )
+from bayplan.queue.backoff import backoff_expiration, is_backing_off, release_time
 from bayplan.queue.in_flight import InFlightPod, InFlightPods
 from bayplan.queue.keyed_heap import SortKey
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.observer import NoObserver, QueueObserver
 from bayplan.queue.places import Places
 from bayplan.queue.pod_change import unschedulable_pod_changes
+from bayplan.queue.queue_profile import QueueProfile
 from bayplan.queue.queued_pod import NO_PLUGINS, Place, QueuedPodInfo
-from bayplan.queue.queueing_hints import Audiences, Happening, QueueProfile, Requeue, Verdicts, judge, judge_missed
+from bayplan.queue.queueing_hints import Audiences, Happening, Requeue, Verdicts, judge, judge_missed
 from bayplan.queue.retries import Retries
 
 BACKOFF_COMPLETE = "BackoffComplete"

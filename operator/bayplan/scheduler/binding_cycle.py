@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from bayplan.cache.cache import Cache
+from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
 from bayplan.framework.interface import Binding, ReservePlugin
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Status
-from bayplan.queue.cluster_event import ASSIGNED_POD_DELETE
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.binder import Binder, BindError, BindResult

@@ -10,14 +10,14 @@ import numpy as np
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
+from bayplan.evaluation.evaluation import Evaluation
+from bayplan.evaluation.kept_evaluations import KeptEvaluations
 from bayplan.framework.candidate import Candidate
-from bayplan.framework.evaluation import Evaluation
 from bayplan.framework.nominated_table import Nominations
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Diagnosis, Status
 from bayplan.queue.nominator import Nominator
-from bayplan.scheduler.extender_verdicts import diagnosis_with_verdicts, rejections_with_verdicts
-from bayplan.scheduler.kept_evaluations import KeptEvaluations
+from bayplan.scheduler.extender.verdicts import diagnosis_with_verdicts, rejections_with_verdicts
 from bayplan.scheduler.trace import Trace, trace_attempt
 
 ExtensionPointObserver = Callable[[str, str, str, float], None]

@@ -11,8 +11,8 @@ from bayplan.api.quantity import QuantityError
 from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.listers import Lister, key_of
 from bayplan.cache.pod_info import PodInfo
-from bayplan.queue import cluster_event as events
-from bayplan.queue.cluster_event import ActionType, ClusterEvent, EventResource, cluster_event
+from bayplan.framework import cluster_event as events
+from bayplan.framework.cluster_event import ActionType, ClusterEvent, EventResource, cluster_event
 from bayplan.queue.pod_change import scaled_down
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.observer import SchedulerObserver

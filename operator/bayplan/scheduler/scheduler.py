@@ -15,8 +15,8 @@ from bayplan.scheduler.binding_cycle import BindingCycle
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
-from bayplan.scheduler.extended_cycle import ExtendedCycle
-from bayplan.scheduler.extender_wire import ExtenderError
+from bayplan.scheduler.extender.extended_cycle import ExtendedCycle
+from bayplan.scheduler.extender.wire import ExtenderError
 from bayplan.scheduler.failure import FailureHandler
 from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.pod_conditions import PodConditions

@@ -7,7 +7,7 @@ import numpy as np
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.evaluation import Evaluation
+from bayplan.evaluation.evaluation import Evaluation
 
 
 @dataclass(slots=True)

@@ -12,9 +12,10 @@ from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.listers import Lister, NamedObject
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import SchedulerConfiguration
+from bayplan.framework.cluster_event import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE
 from bayplan.plugins.registry import build_frameworks
-from bayplan.queue.cluster_event import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE
 from bayplan.queue.nominator import Nominator
+from bayplan.queue.queue_profile import queue_profile
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
@@ -88,7 +89,7 @@ class Simulator:
         first = next(iter(self._frameworks.values()))
         self.queue = SchedulingQueue(
             clock=lambda: self._now,
-            profiles={name: framework.queue_profile() for name, framework in self._frameworks.items()},
+            profiles={name: queue_profile(framework) for name, framework in self._frameworks.items()},
             sort_key=first.queue_sort.sort_key,
             nominator=nominator,
         )

@@ -4,8 +4,8 @@ import numpy as np
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.shadow_table import ShadowTable
+from bayplan.evaluation.trial import Trial, failure_beside
 from bayplan.framework.interface import Rejections
-from bayplan.framework.trial import Trial, failure_beside
 from bayplan.plugins.preemption.budgets import Budgets
 from bayplan.plugins.preemption.importance import importance
 from bayplan.plugins.preemption.lower_priority import LowerPriorityPods

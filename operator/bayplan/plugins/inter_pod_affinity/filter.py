@@ -1,0 +1,132 @@
+"""The filter half of InterPodAffinity for one pod shape."""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.api.selectors import Labels
+from bayplan.cache.change_log import Rows
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.nominated_table import Beside
+from bayplan.plugins.inter_pod_affinity.placed_terms import TermKind
+from bayplan.plugins.inter_pod_affinity.terms import Amounts, OthersTerms, OwnTerms, Surroundings, domain_sums
+
+_Mask = NDArray[np.bool_]
+
+
+class RequiredTerms:
+    """Says which rows the required terms, of the pod and of pods on nodes, rule out.
+
+    Upstream: plugins/interpodaffinity/filtering.go.
+    """
+
+    def __init__(self, around: Surroundings, pod: PodInfo) -> None:
+        terms = pod.affinity_terms
+        self.nodes = around.nodes
+        self._around = around
+        self._affinity = OwnTerms(around, [(term, 1) for term in terms.required_affinity], together=True)
+        self._anti = OwnTerms(around, [(term, 1) for term in terms.required_anti_affinity])
+        self._others = OthersTerms(around, {TermKind.REQUIRED_ANTI_AFFINITY: 1})
+        self._near_at: object = None
+        self._added_near: _Mask = np.zeros(0, dtype=np.bool_)
+        self._matches_at: object = None
+        self._added_matches: Amounts = np.zeros(0, dtype=np.int64)
+        self._has_own = bool(terms.required_affinity or terms.required_anti_affinity)
+
+    def concern(self, pod: PodInfo) -> bool:
+        """Whether any term may rule out a row now."""
+        return self._has_own or bool(self._others.amounts(pod))
+
+    def affinity_fails(self, pod: PodInfo, rows: Rows, more: Amounts | None = None) -> _Mask | None:
+        """The rows without the pods that the pod must be near; None when it need not be near any.
+
+        With `more`, `(rows,) int64`, each row is asked about as if it had so many matching pods more.
+
+        The first pod of a group that must be near each other may go wherever the topology is known.
+        """
+        keys = self._affinity.topology_keys
+        if not keys:
+            return None
+        amounts = self._affinity.amounts()
+        if len(amounts) < len(keys):
+            # No node has the label of some key.
+            return np.ones(len(rows), dtype=np.bool_)
+        lacking = np.zeros(len(rows), dtype=np.bool_)
+        alone = np.zeros(len(rows), dtype=np.bool_)
+        nobody_matches = True
+        for key, matching in amounts.items():
+            column = self._around.labels.column(key)
+            sums = domain_sums(column, matching)
+            nobody_matches = nobody_matches and not sums.any()
+            ids = column.ids[rows]
+            lacking |= ids == 0
+            alone |= (sums[ids] if more is None else sums[ids] + more) <= 0
+        if nobody_matches and self._affinity.match(pod):
+            # Where pods are added that match, the pod is not the first of its group; but then it is not alone either.
+            return lacking
+        return lacking | alone
+
+    def anti_affinity_fails(self, rows: Rows) -> _Mask | None:
+        """The rows near pods that the pod must not be near; None when there are none."""
+        return self._near(rows, self._anti_amounts())
+
+    def others_fail(self, pod: PodInfo, rows: Rows) -> _Mask | None:
+        """The rows near pods that must not be near the pod; None when there are none."""
+        return self._near(rows, self._others.amounts(pod))
+
+    def too_near(self, pod: PodInfo, rows: Rows) -> _Mask | None:
+        """The rows that anti-affinity of either side fails; None when there are none."""
+        return self._near(rows, self._anti_amounts(), self._others.amounts(pod))
+
+    def added_near(self, pod: PodInfo, beside: Beside) -> _Mask:
+        """The rows that anti-affinity of either side fails because of the pods added there, `(rows,) bool`."""
+        around, own = self._around, pod.pod.metadata.labels
+        # Pods of one shape may differ in labels that no term on a node asks about, but terms of added pods may.
+        version = (beside, own, around.namespaces.version, around.nodes.objects_changed.position)
+        if self._near_at != version:
+            self._near_at = version
+            labels = self._around.namespace_labels(pod.namespace)
+            keys: dict[str, list[int]] = {}
+            for at, pods in enumerate(beside.added):
+                for key in {key for other in pods for key in self._kept_apart_by(pod, labels, other)}:
+                    keys.setdefault(key, []).append(at)
+            self._added_near = np.zeros(len(beside.rows), dtype=np.bool_)
+            for key, places in keys.items():
+                ids = self._around.labels.column(key).ids[beside.rows[places]]
+                self._added_near[np.array(places, dtype=np.intp)[ids != 0]] = True
+        return self._added_near
+
+    def added_matches(self, beside: Beside) -> Amounts:
+        """How many of the pods added to each row are such as the pod must be near, `(rows,) int64`."""
+        version = (beside, self._around.namespaces.version)
+        if self._matches_at != version:
+            self._matches_at = version
+            match = self._affinity.match if self._affinity.topology_keys else lambda pod: False
+            self._added_matches = np.array([sum(map(match, pods)) for pods in beside.added], dtype=np.int64)
+        return self._added_matches
+
+    def _kept_apart_by(self, pod: PodInfo, labels: Labels | None, other: PodInfo) -> Iterator[str]:
+        """The topology keys in whose domains `pod` and `other` may not be together."""
+        yield from self._anti.keys_matching(other)
+        for term in other.affinity_terms.required_anti_affinity:
+            if term.matches(pod.namespace, pod.pod.metadata.labels, labels):
+                yield term.topology_key
+
+    def _anti_amounts(self) -> Mapping[str, Amounts]:
+        return self._anti.amounts() if self._anti.topology_keys else {}
+
+    def _near(self, rows: Rows, *counted: Mapping[str, Amounts]) -> _Mask | None:
+        """The rows in a domain where any of the amounts, none of which is below 0, is more than 0."""
+        near: _Mask | None = None
+        for key in dict.fromkeys(key for amounts in counted for key in amounts):
+            column = self._around.labels.column(key)
+            held = np.zeros(len(column.values), dtype=np.bool_)
+            for amounts in counted:
+                matching = amounts.get(key)
+                if matching is not None:
+                    held[column.ids[matching.nonzero()[0]]] = True
+            held[0] = False
+            inside = held[column.ids[rows]]
+            near = inside if near is None else near | inside
+        return near

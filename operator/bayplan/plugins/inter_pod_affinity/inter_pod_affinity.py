@@ -1,0 +1,167 @@
+"""InterPodAffinity: which pods a pod must be near, must not be near, and would like to be near or not."""
+
+from collections.abc import Hashable, Sequence
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.api.workload_objects import Namespace
+from bayplan.cache.affinity_terms import NO_TERMS
+from bayplan.cache.change_log import Rows
+from bayplan.cache.listers import Lister
+from bayplan.cache.node_index import NodeIndex
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.recently_used import RecentlyUsed
+from bayplan.config.types import InterPodAffinityArgs
+from bayplan.framework.cluster_event import EventRegistration
+from bayplan.framework.interface import CycleState, Normalize, PreFilterResult, Reads, Scores
+from bayplan.framework.nominated_table import Beside
+from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
+from bayplan.plugins.inter_pod_affinity.events import EVENTS
+from bayplan.plugins.inter_pod_affinity.filter import RequiredTerms
+from bayplan.plugins.inter_pod_affinity.placed_terms import TermKind
+from bayplan.plugins.inter_pod_affinity.score import PreferredTerms, normalize
+from bayplan.plugins.inter_pod_affinity.terms import Amounts, Surroundings
+
+_AFFINITY = "node(s) didn't match pod affinity rules"
+_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
+_OTHERS = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+_KEPT_TABLES = 8
+
+_SKIPPED = PreFilterResult(SKIP)
+_PASSED = PreFilterResult(SUCCESS)
+
+_SCORED = "InterPodAffinity/scored"
+_AMOUNTS = "InterPodAffinity/amounts"
+
+
+class InterPodAffinity:
+    """Filters by required terms of the pod and required anti-affinity of others; scores preferred terms of both.
+
+    Upstream: plugins/interpodaffinity.
+    """
+
+    name: ClassVar[str] = "InterPodAffinity"
+    reads: ClassVar[Reads] = Reads.CLUSTER
+    reads_feasible: ClassVar[bool] = False
+    normalize: ClassVar[Normalize] = Normalize.CUSTOM
+
+    def __init__(
+        self, args: InterPodAffinityArgs, nodes: NodeTable, index: NodeIndex, namespaces: Lister[Namespace]
+    ) -> None:
+        self._hard_weight = args.hard_pod_affinity_weight
+        self._ignores_others = args.ignore_preferred_terms_of_existing_pods
+        self._namespaces = namespaces
+        self._index = index
+        self._around = Surroundings(nodes, index, namespaces)
+        self._around_others: RecentlyUsed[int, Surroundings] = RecentlyUsed(_KEPT_TABLES)
+
+    @property
+    def sign_version(self) -> int:
+        """Grows when terms on nodes ask about other labels of pods than before."""
+        placed = self._around.placed
+        placed.catch_up()
+        return placed.label_keys_version
+
+    def sign_pod(self, pod: PodInfo) -> Hashable:
+        terms, placed = pod.affinity_terms, self._around.placed
+        if terms is NO_TERMS and not placed:
+            return ()
+        # Labels that no selector asks about, such as a StatefulSet's pod name, would make every pod another shape.
+        keys = placed.label_keys.union(*(term.label_keys for term in terms.every()))
+        labels = pod.pod.metadata.labels or {}
+        return (terms.text, pod.namespace, tuple(sorted(item for item in labels.items() if item[0] in keys)))
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+        terms, placed = pod.affinity_terms, self._surroundings(nodes).placed
+        placed.catch_up()
+        if terms is NO_TERMS and not placed.kinds[TermKind.REQUIRED_ANTI_AFFINITY]:
+            return _SKIPPED
+        if terms.error:
+            text = f"parsing pod: {terms.error}"
+            return PreFilterResult(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (text,)))
+        return _PASSED if self._required(state, pod, nodes).concern(pod) else _SKIPPED
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
+        required = self._required(state, pod, nodes)
+        return _codes(len(rows), required.too_near(pod, rows), required.affinity_fails(pod, rows))
+
+    def filter_beside(self, state: CycleState, pod: PodInfo, nodes: NodeTable, beside: Beside) -> Codes:
+        required = self._required(state, pod, nodes)
+        near, more = required.added_near(pod, beside), required.added_matches(beside)
+        already_near = required.too_near(pod, beside.rows)
+        if already_near is not None:
+            near = near | already_near
+        return _codes(len(beside.rows), near, required.affinity_fails(pod, beside.rows, more))
+
+    def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
+        required = self._required(state, pod, nodes)
+        left = np.ones(len(rows), dtype=np.bool_)
+        reasons = []
+        for text, fails in (
+            (_AFFINITY, required.affinity_fails(pod, rows)),
+            (_ANTI_AFFINITY, required.anti_affinity_fails(rows)),
+            (_OTHERS, required.others_fail(pod, rows)),
+        ):
+            if fails is not None:
+                # Only the first of a node's reasons is told.
+                reasons.append(Reason(text, fails & left))
+                left &= ~fails
+        return reasons
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
+        wishes, placed = pod.affinity_terms.preferred, self._surroundings(nodes).placed
+        if not wishes:
+            placed.catch_up()
+            if self._ignores_others or not placed:
+                return SKIP
+        amounts = state[_AMOUNTS] = self._scored(state, pod, nodes)
+        return SUCCESS if amounts else SKIP
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
+        amounts: dict[str, Amounts] | None = state.get(_AMOUNTS)
+        if amounts is None:
+            amounts = self._scored(state, pod, nodes)
+        scored: PreferredTerms = state[_SCORED]
+        return scored.score(amounts, rows)
+
+    def normalize_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows, scores: Scores) -> Scores:
+        return normalize(scores)
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        return EVENTS
+
+    def _surroundings(self, nodes: NodeTable) -> Surroundings:
+        """What is counted of a table: the real one, or one that preemption or nominations try pods out on."""
+        if nodes is self._around.nodes:
+            return self._around
+        others = self._around_others
+        known = others.get(id(nodes))
+        if known is None:
+            # It holds the table, so that no other can get its id.
+            known = others.put(id(nodes), Surroundings(nodes, self._index, self._namespaces))
+        return known
+
+    def _required(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> RequiredTerms:
+        required: RequiredTerms | None = state.get(self.name)
+        if required is None or required.nodes is not nodes:
+            required = state[self.name] = RequiredTerms(self._surroundings(nodes), pod)
+        return required
+
+    def _scored(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> dict[str, Amounts]:
+        scored: PreferredTerms | None = state.get(_SCORED)
+        if scored is None or scored.nodes is not nodes:
+            scored = state[_SCORED] = PreferredTerms(self._surroundings(nodes), pod, self._hard_weight)
+        return scored.amounts(pod)
+
+
+def _codes(rows: int, too_near: NDArray[np.bool_] | None, too_far: NDArray[np.bool_] | None) -> Codes:
+    codes = np.zeros(rows, dtype=np.int8)
+    if too_near is not None:
+        codes[too_near] = Code.UNSCHEDULABLE
+    if too_far is not None:
+        codes[too_far] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    return codes

@@ -1,0 +1,175 @@
+"""The affinity terms of pods that are on nodes, counted by term and row, so that a pod can be asked about each once."""
+
+from collections import Counter
+from collections.abc import Iterator
+from enum import IntEnum
+
+from bayplan.api.selectors import Labels
+from bayplan.cache.affinity_terms import NO_TERMS, AffinityTerm, PodAffinityTerms
+from bayplan.cache.change_log import EntryLog
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.row_follower import PodFollower
+from bayplan.plugins.inter_pod_affinity.tally import tally
+
+_SLACK = 64
+
+
+class TermKind(IntEnum):
+    """What a term of a placed pod asks of other pods."""
+
+    REQUIRED_AFFINITY = 0
+    REQUIRED_ANTI_AFFINITY = 1
+    PREFERRED = 2
+
+
+class PlacedTerm:
+    """A term that placed pods have: by row how many times, and the amount: the same or, if preferred, its tallies."""
+
+    __slots__ = ("kind", "rows", "term")
+
+    def __init__(self, kind: TermKind, term: AffinityTerm) -> None:
+        self.kind = kind
+        self.term = term
+        self.rows: dict[int, tuple[int, int]] = {}
+
+
+TermChange = tuple[PlacedTerm, int, int]
+"""A term, the row, and how much its amount there grew."""
+
+_Key = tuple[TermKind, AffinityTerm]
+
+
+class PlacedTerms:
+    """Every term of every pod in a node table; always equal to what a count from scratch would give.
+
+    Pod affinity asks it about the terms of others. Rows without a node object count too: readers go by node labels,
+    which those do not have. Call `catch_up` before anything else.
+    """
+
+    def __init__(self, nodes: NodeTable) -> None:
+        self._nodes = nodes
+        self._follower = PodFollower(nodes)
+        self._terms: dict[_Key, PlacedTerm] = {}
+        # Terms that need a label, by that label, and those that need none; dicts keep the order they came in.
+        self._by_label: dict[tuple[str, str], dict[PlacedTerm, None]] = {}
+        self._free: dict[PlacedTerm, None] = {}
+        self._changes: EntryLog[TermChange] = EntryLog()
+        self._key_uses: Counter[str] = Counter()
+        self._label_keys: frozenset[str] = frozenset()
+        self.kinds: Counter[TermKind] = Counter()
+        """How many different terms there are of each kind."""
+        self.label_keys_version = 0
+        """Grows when `label_keys` changes, and when the first term comes."""
+
+    def __len__(self) -> int:
+        return len(self._terms)
+
+    def that_may_match(self, labels: Labels | None) -> Iterator[PlacedTerm]:
+        """The terms that a pod with these labels has to be compared with: no other can match it."""
+        yield from self._free
+        for label in (labels or {}).items():
+            yield from self._by_label.get(label, ())
+
+    @property
+    def label_keys(self) -> frozenset[str]:
+        """All label keys that selectors of terms ask about, and some that none does any more."""
+        return self._label_keys
+
+    @property
+    def position(self) -> int:
+        """Where the changes end now."""
+        return self._changes.position
+
+    def since(self, position: int) -> list[TermChange] | None:
+        """The changes after `position`; None if they are not known any more and all terms must be read."""
+        return self._changes.since(position)
+
+    def catch_up(self) -> None:
+        """Take in what changed in the table."""
+        changes = self._follower.follow()
+        if changes is None:
+            self._read_all()
+        else:
+            touched = False
+            for row, before, after in changes:
+                # What stays must not be dropped in between.
+                if after is not None and after.affinity_terms is not NO_TERMS:
+                    touched = self._count(after, row, 1)
+                if before is not None and before.affinity_terms is not NO_TERMS:
+                    touched = self._count(before, row, -1)
+            if not touched:
+                return
+        if self._key_uses.keys() - self._label_keys or len(self._label_keys) > 2 * len(self._key_uses) + _SLACK:
+            self._label_keys = frozenset(self._key_uses)
+            self.label_keys_version += 1
+
+    def _read_all(self) -> None:
+        """Start over; readers hear of the difference like of any other change."""
+        counted: dict[tuple[int, _Key], tuple[int, int]] = {}
+        for placed in self._terms.values():
+            for row, (uses, amount) in placed.rows.items():
+                counted[row, (placed.kind, placed.term)] = -uses, -amount
+        for row, pods in enumerate(self._nodes.pods):
+            for pod in pods.values():
+                for key, weight in _keys(pod.affinity_terms):
+                    uses, amount = counted.get((row, key), (0, 0))
+                    counted[row, key] = uses + 1, amount + weight
+        for (row, key), (uses, amount) in counted.items():
+            if uses or amount:
+                self._grow(key, row, uses, amount)
+
+    def _count(self, pod: PodInfo, row: int, sign: int) -> bool:
+        for key, weight in _keys(pod.affinity_terms):
+            self._grow(key, row, sign, sign * weight)
+        return True
+
+    def _grow(self, key: _Key, row: int, uses: int, amount: int) -> None:
+        placed = self._terms.get(key)
+        if placed is None:
+            placed = self._add(key)
+        had_uses, had_amount = placed.rows.get(row, (0, 0))
+        if had_uses + uses:
+            placed.rows[row] = had_uses + uses, had_amount + amount
+        else:
+            del placed.rows[row]
+            if not placed.rows:
+                self._remove(key)
+        if amount:
+            self._changes.append((placed, row, amount))
+
+    def _add(self, key: _Key) -> PlacedTerm:
+        if not self._terms:
+            self.label_keys_version += 1
+        placed = self._terms[key] = PlacedTerm(*key)
+        self.kinds[key[0]] += 1
+        self._key_uses.update(key[1].label_keys)
+        if key[1].anchors is None:
+            self._free[placed] = None
+        else:
+            for label in key[1].anchors:
+                self._by_label.setdefault(label, {})[placed] = None
+        return placed
+
+    def _remove(self, key: _Key) -> None:
+        kind, term = key
+        placed = self._terms.pop(key)
+        self._free.pop(placed, None)
+        for label in term.anchors or ():
+            del self._by_label[label][placed]
+            if not self._by_label[label]:
+                del self._by_label[label]
+        self.kinds[kind] -= 1
+        for name in term.label_keys:
+            self._key_uses[name] -= 1
+            if not self._key_uses[name]:
+                del self._key_uses[name]
+
+
+def _keys(terms: PodAffinityTerms) -> Iterator[tuple[_Key, int]]:
+    for term in terms.required_affinity:
+        yield (TermKind.REQUIRED_AFFINITY, term), 1
+    for term in terms.required_anti_affinity:
+        yield (TermKind.REQUIRED_ANTI_AFFINITY, term), 1
+    for term, weight in terms.preferred:
+        yield (TermKind.PREFERRED, term), tally(weight)

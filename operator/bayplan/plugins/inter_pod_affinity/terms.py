@@ -1,0 +1,259 @@
+"""What both halves of InterPodAffinity count: pods near which the pod's terms, or the terms of pods, hold."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.api.selectors import Labels
+from bayplan.api.workload_objects import Namespace
+from bayplan.cache.affinity_terms import AffinityTerm
+from bayplan.cache.listers import Lister
+from bayplan.cache.matching_pods import MatchingPods
+from bayplan.cache.node_index import LabelColumn, NodeIndex
+from bayplan.cache.node_label_keys import NodeLabelKeys
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.plugins.inter_pod_affinity.placed_terms import PlacedTerm, PlacedTerms, TermKind
+
+Amounts = NDArray[np.int64]
+"""An amount per row, `(capacity,) int64`; not to be written to by whoever did not make it."""
+
+_KEPT_ANSWERS = 4096
+_FEW_TERMS = 4
+
+
+class Surroundings:
+    """What the plugin knows of the cluster around a pod; one for all pods of a profile."""
+
+    def __init__(self, nodes: NodeTable, index: NodeIndex, namespaces: Lister[Namespace]) -> None:
+        self.nodes = nodes
+        self.labels = index.labels
+        self.namespaces = namespaces
+        self.placed = PlacedTerms(nodes)
+        self.node_keys = NodeLabelKeys(nodes)
+
+    def namespace_labels(self, name: str) -> Labels | None:
+        """The labels of a namespace; None if it has none or is not known."""
+        namespace = self.namespaces.get(name)
+        return None if namespace is None else namespace.metadata.labels
+
+
+def domain_sums(column: LabelColumn, amounts: Amounts) -> NDArray[np.int64]:
+    """The sum of `amounts` per place of a label column, `(values,) int64`; 0 at place 0, where the label is missing."""
+    held = np.flatnonzero(amounts)
+    sums = np.zeros(len(column.values), dtype=np.int64)
+    # Unlike a weighted bincount this never goes through floats.
+    np.add.at(sums, column.ids[held], amounts[held])
+    sums[0] = 0
+    return sums
+
+
+class OwnTerms:
+    """Counts the pods on nodes that the terms of an incoming pod match; one for each pod shape.
+
+    With `together` a pod counts once and only if all terms match it, otherwise with the sum of the weights of those
+    that do. Upstream: plugins/interpodaffinity, getIncomingAffinityAntiAffinityCounts and processExistingPod.
+    """
+
+    def __init__(
+        self, around: Surroundings, terms: Sequence[tuple[AffinityTerm, int]], *, together: bool = False
+    ) -> None:
+        self._around = around
+        self._terms = terms
+        self._together = together
+        self._selects_namespaces = any(term.selects_namespaces for term, _ in terms)
+        self._namespaces_version = -1
+        self._node_keys_version = -1
+        self._namespaces: list[frozenset[str]] = []
+        self._counters: dict[str, MatchingPods] = {}
+        self._matches_all: Callable[[PodInfo], int] = lambda pod: 0
+        self.topology_keys = tuple(dict.fromkeys(term.topology_key for term, _ in terms))
+
+    def amounts(self) -> dict[str, Amounts]:
+        """What matches now, per topology key that some node has."""
+        around = self._around
+        around.node_keys.catch_up()
+        self._resolve()
+        if self._node_keys_version != around.node_keys.version:
+            self._node_keys_version = around.node_keys.version
+            known = [key for key in self.topology_keys if key in around.node_keys.known]
+            self._counters = self._counters_of(known)
+        if self._together:
+            shared = next(iter(self._counters.values())).counts() if self._counters else None
+            return {} if shared is None else dict.fromkeys(self._counters, shared)
+        return {key: counter.counts() for key, counter in self._counters.items()}
+
+    def match(self, pod: PodInfo) -> bool:
+        """Whether all terms match `pod`; only for terms that count together."""
+        self._resolve()
+        return bool(self._matches_all(pod))
+
+    def keys_matching(self, pod: PodInfo) -> Iterator[str]:
+        """The topology keys of the terms that match `pod`."""
+        self._resolve()
+        for (term, _), names in zip(self._terms, self._namespaces, strict=True):
+            if _matches(term, names, pod):
+                yield term.topology_key
+
+    def _resolve(self) -> None:
+        """Look up the namespaces that terms select by label."""
+        version = self._around.namespaces.version if self._selects_namespaces else 0
+        if version == self._namespaces_version:
+            return
+        self._namespaces_version = version
+        namespaces = [_namespaces(term, self._around.namespaces) for term, _ in self._terms]
+        if namespaces != self._namespaces:
+            self._namespaces = namespaces
+            self._node_keys_version = -1
+            self._counters = {}
+            if self._together:
+                resolved = list(zip((term for term, _ in self._terms), namespaces, strict=True))
+                self._matches_all = _remembered(
+                    lambda pod: all(_matches(*each, pod) for each in resolved), len(resolved)
+                )
+
+    def _counters_of(self, keys: Sequence[str]) -> dict[str, MatchingPods]:
+        nodes = self._around.nodes
+        if self._together:
+            counter = next(iter(self._counters.values()), None) or MatchingPods(nodes, self._matches_all)
+            return dict.fromkeys(keys, counter)
+        wanted = {key: self._counters.get(key) for key in keys}
+        terms: dict[str, list[tuple[AffinityTerm, frozenset[str], int]]] = {
+            key: [] for key, counter in wanted.items() if counter is None
+        }
+        for (term, weight), names in zip(self._terms, self._namespaces, strict=True):
+            if term.topology_key in terms:
+                terms[term.topology_key].append((term, names, weight))
+        return {
+            key: counter or MatchingPods(nodes, _remembered(_weight_sum(terms[key]), len(terms[key])))
+            for key, counter in wanted.items()
+        }
+
+
+class OthersTerms:
+    """Counts the terms of pods on nodes that match an incoming pod, times a factor by kind; one for each pod shape.
+
+    Upstream: plugins/interpodaffinity, getExistingAntiAffinityCounts and processExistingPod.
+    """
+
+    def __init__(self, around: Surroundings, factors: Mapping[TermKind, int]) -> None:
+        self._around = around
+        self._factors = {kind: factor for kind, factor in factors.items() if factor}
+        self._at = -1
+        self._made_for: tuple[int, int, Labels | None] | None = None
+        self._matches: dict[PlacedTerm, bool] = {}
+        self._amounts: dict[str, Amounts] = {}
+
+    def amounts(self, pod: PodInfo) -> Mapping[str, Amounts]:
+        """What matches now, per topology key; keys without any are left out. Pods must be of one shape."""
+        around, placed = self._around, self._around.placed
+        placed.catch_up()
+        if not any(placed.kinds[kind] for kind in self._factors):
+            self._made_for = None
+            return {}
+        around.node_keys.catch_up()
+        made_for = (around.nodes.layout, around.node_keys.version, around.namespace_labels(pod.namespace))
+        changes = placed.since(self._at) if made_for == self._made_for else None
+        self._at = placed.position
+        if changes is None or len(self._matches) > 2 * len(placed) + _KEPT_ANSWERS:
+            self._made_for = made_for
+            self._amounts.clear()
+            self._matches.clear()
+            near = placed.that_may_match(pod.pod.metadata.labels)
+            changes = [(term, row, amount) for term in near for row, (_, amount) in term.rows.items()]
+        if changes:
+            self._apply(pod, made_for[2], changes)
+        return self._amounts
+
+    def _apply(self, pod: PodInfo, namespace_labels: Labels | None, changes: list[tuple[PlacedTerm, int, int]]) -> None:
+        known, capacity = self._around.node_keys.known, self._around.nodes.capacity
+        labels, matches, touched = pod.pod.metadata.labels, self._matches, set()
+        for placed, row, amount in changes:
+            factor = self._factors.get(placed.kind)
+            if factor is None:
+                continue
+            term = placed.term
+            answer = matches.get(placed)
+            if answer is None:
+                answer = matches[placed] = term.topology_key in known and term.matches(
+                    pod.namespace, labels, namespace_labels
+                )
+            if answer:
+                key = term.topology_key
+                amounts = self._amounts.get(key)
+                if amounts is None:
+                    amounts = self._amounts[key] = np.zeros(capacity, dtype=np.int64)
+                amounts[row] += factor * amount
+                touched.add(key)
+        for key in touched:
+            if not self._amounts[key].any():
+                del self._amounts[key]
+
+
+def _weight_sum(terms: Sequence[tuple[AffinityTerm, frozenset[str], int]]) -> Callable[[PodInfo], int]:
+    if len(terms) > 1:
+        return _WeightSum(terms)
+    ((term, namespaces, weight),) = terms
+    return lambda pod: weight if _matches(term, namespaces, pod) else 0
+
+
+class _WeightSum:
+    """The sum of the weights of the terms that match a pod; terms that need a label are found by it."""
+
+    def __init__(self, terms: Sequence[tuple[AffinityTerm, frozenset[str], int]]) -> None:
+        self._anchored: dict[tuple[str, str], list[tuple[AffinityTerm, frozenset[str], int]]] = {}
+        self._free: list[tuple[AffinityTerm, frozenset[str], int]] = []
+        for each in terms:
+            anchors = each[0].anchors
+            if anchors is None:
+                self._free.append(each)
+            else:
+                for anchor in anchors:
+                    self._anchored.setdefault(anchor, []).append(each)
+
+    def __call__(self, pod: PodInfo) -> int:
+        total = sum(weight for term, namespaces, weight in self._free if _matches(term, namespaces, pod))
+        if self._anchored:
+            for label in (pod.pod.metadata.labels or {}).items():
+                for term, namespaces, weight in self._anchored.get(label, ()):
+                    if _matches(term, namespaces, pod):
+                        total += weight
+        return total
+
+
+def _matches(term: AffinityTerm, namespaces: frozenset[str], pod: PodInfo) -> bool:
+    """Whether an incoming pod's term matches a pod on a node.
+
+    kube-scheduler looks up only the namespaces that exist when the cycle starts, and matches the namespace selector
+    once more against no labels: a selector that holds without any label selects all namespaces.
+    """
+    if pod.namespace not in namespaces and not term.matches_bare_namespace:
+        return False
+    return term.selects(pod.pod.metadata.labels)
+
+
+def _namespaces(term: AffinityTerm, namespaces: Lister[Namespace]) -> frozenset[str]:
+    if not term.selects_namespaces:
+        return term.namespaces
+    selector = term.namespace_selector
+    found = (each.metadata.name for each in namespaces.objects.values() if selector.matches(each.metadata.labels))
+    return term.namespaces.union(found)
+
+
+def _remembered(answer: Callable[[PodInfo], int], terms: int) -> Callable[[PodInfo], int]:
+    """`answer`, asked once for pods with equal namespace and labels where asking takes long."""
+    if terms <= _FEW_TERMS:
+        return answer
+    known: dict[tuple[object, ...], int] = {}
+
+    def remembered(pod: PodInfo) -> int:
+        key = (pod.namespace, *(pod.pod.metadata.labels or {}).items())
+        value = known.get(key)
+        if value is None:
+            if len(known) >= _KEPT_ANSWERS:
+                known.clear()
+            value = known[key] = answer(pod)
+        return value
+
+    return remembered

@@ -1,0 +1,154 @@
+"""NodeResourcesFit: does the pod fit what the node has left, and how well does it pack."""
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from bayplan.api.objects import Node
+from bayplan.api.quantity import MAX_AMOUNT
+from bayplan.cache.change_log import Rows
+from bayplan.cache.node_table import Column, NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended, is_scalar, node_allocatable
+from bayplan.config.types import NodeResourcesFitArgs
+from bayplan.framework.cluster_event import (
+    ASSIGNED_POD_DELETE,
+    ASSIGNED_POD_SCALE_DOWN,
+    NODE_ADD,
+    NODE_ALLOCATABLE,
+    NODE_TAINT,
+    EventRegistration,
+    QueueingHint,
+)
+from bayplan.framework.interface import CycleState, Normalize, PreFilterResult, Reads, Scores
+from bayplan.framework.status import SUCCESS, Code, Codes, Reason, Status
+from bayplan.plugins.node_resources.resource_scoring import ResourceColumns, scorers
+
+_FIRST = {CPU: 0, MEMORY: 1, EPHEMERAL_STORAGE: 2}
+
+
+class NodeResourcesFit:
+    """Filters by requests against allocatable, scores by the strategy (upstream: plugins/noderesources/fit.go)."""
+
+    name: ClassVar[str] = "NodeResourcesFit"
+    reads: ClassVar[Reads] = Reads.USAGE
+    reads_pods: ClassVar[bool] = False
+    normalize: ClassVar[Normalize] = Normalize.NONE
+
+    def __init__(self, args: NodeResourcesFitArgs) -> None:
+        self._ignored = frozenset(args.ignored_resources)
+        self._ignored_groups = frozenset(args.ignored_resource_groups)
+        strategy = args.scoring_strategy
+        self._resources = tuple(strategy.resources)
+        self._score, self._score_row = scorers(strategy)
+
+    def sign_pod(self, pod: PodInfo) -> Hashable:
+        requests = pod.requests
+        amounts = tuple(sorted(requests.amounts.items()))
+        if requests.scoring_amounts is requests.amounts:
+            return (amounts, requests.scoring_cpu, requests.scoring_memory)
+        scoring_amounts = tuple(sorted(requests.scoring_amounts.items()))
+        return (amounts, requests.scoring_cpu, requests.scoring_memory, scoring_amounts)
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+        state[self.name] = self._needed(pod)
+        return PreFilterResult(SUCCESS)
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
+        codes: Codes = (nodes.pod_count[rows] >= nodes.allowed_pods[rows]).astype(np.int8)
+        for name, amount in state.get(self.name) or self._needed(pod):
+            column = nodes.allocatable.get(name)
+            if column is None:
+                codes[:] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+                continue
+            allocatable = column[rows]
+            taken = nodes.requested_column(name)
+            short = amount > (allocatable if taken is None else allocatable - taken[rows])
+            if np.count_nonzero(short):
+                # One request larger than the whole node makes the node hopeless, and preemption with it.
+                np.maximum(codes, short.astype(np.int8) + (short & (amount > allocatable)), out=codes)
+        return codes
+
+    def filter_row(self, state: CycleState, pod: PodInfo, nodes: NodeTable, row: int) -> int:
+        code = int(nodes.pod_count.item(row) >= nodes.allowed_pods.item(row))
+        for name, amount in state.get(self.name) or self._needed(pod):
+            column, taken = nodes.allocatable.get(name), nodes.requested_column(name)
+            allocatable = 0 if column is None else column.item(row)
+            if column is None or amount > allocatable:
+                return Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+            if taken is not None and amount > allocatable - taken.item(row):
+                code = Code.UNSCHEDULABLE
+        return code
+
+    def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
+        reasons = [Reason("Too many pods", nodes.pod_count[rows] >= nodes.allowed_pods[rows])]
+        for name, amount in state.get(self.name) or self._needed(pod):
+            column, taken = nodes.allocatable.get(name), nodes.requested_column(name)
+            free = np.zeros(len(rows), dtype=np.int64) if column is None else column[rows]
+            if taken is not None:
+                free = free - taken[rows]
+            reasons.append(Reason(f"Insufficient {name}", amount > free))
+        return reasons
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
+        usages = [None if each is None else each.usage(rows) for each in self._columns(pod, nodes)]
+        return self._score(usages, len(rows))
+
+    def score_row(self, state: CycleState, pod: PodInfo, nodes: NodeTable, row: int) -> int:
+        return self._score_row([None if each is None else each.row_usage(row) for each in self._columns(pod, nodes)])
+
+    def _columns(self, pod: PodInfo, nodes: NodeTable) -> Iterator[ResourceColumns | None]:
+        """What to score each configured resource by; None for one that does not count for this pod."""
+        requests = pod.requests
+        for resource in self._resources:
+            name = resource.name
+            taken: Column | None
+            if name == CPU:
+                taken, wanted = nodes.non_zero_cpu, requests.scoring_cpu
+            elif name == MEMORY:
+                taken, wanted = nodes.non_zero_memory, requests.scoring_memory
+            else:
+                taken, wanted = nodes.requested_column(name), requests.scoring_amounts.get(name, 0)
+                if wanted == 0 and is_scalar(name):
+                    yield None
+                    continue
+            column = nodes.allocatable.get(name) if name != PODS else None
+            if column is None:
+                yield None
+            else:
+                yield ResourceColumns(taken, min(wanted, MAX_AMOUNT), column, nodes.all_have(name))
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        return (
+            EventRegistration(ASSIGNED_POD_DELETE),
+            EventRegistration(ASSIGNED_POD_SCALE_DOWN),
+            EventRegistration(NODE_ADD, self._node_may_fit),
+            EventRegistration(NODE_ALLOCATABLE, self._node_may_fit),
+            EventRegistration(NODE_TAINT),
+        )
+
+    def _needed(self, pod: PodInfo) -> list[tuple[str, int]]:
+        """The requests to check, in the order their reasons are listed."""
+        return [
+            (name, amount)
+            for name, amount in sorted(pod.requests.amounts.items(), key=lambda item: (_FIRST.get(item[0], 3), item[0]))
+            if not (is_extended(name) and (name in self._ignored or name.split("/", 1)[0] in self._ignored_groups))
+        ]
+
+    def _node_may_fit(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
+        """Whether the node, were it empty, would hold the pod and, on an update, has more of something it asks for."""
+        if not isinstance(new, Node):
+            return QueueingHint.QUEUE
+        has = node_allocatable(new)
+        needed = self._needed(pod)
+        if has.get(PODS, 0) < 1 or any(amount > has.get(name, 0) for name, amount in needed):
+            return QueueingHint.SKIP
+        if not isinstance(old, Node):
+            return QueueingHint.QUEUE
+        had = node_allocatable(old)
+        grew = any(has.get(name, 0) > had.get(name, 0) for name, _ in needed) or has.get(PODS, 0) > had.get(PODS, 0)
+        return QueueingHint.QUEUE if grew else QueueingHint.SKIP

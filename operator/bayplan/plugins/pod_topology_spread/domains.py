@@ -1,0 +1,214 @@
+"""The domains that spread constraints divide the nodes into, and how many matching pods each holds."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.api.objects import Taint
+from bayplan.api.tolerations import Tolerance, find_untolerated_taint
+from bayplan.cache.change_log import Rows
+from bayplan.cache.matching_pods import MatchingPods
+from bayplan.cache.node_index import LabelColumn, NodeIndex
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.row_follower import ObjectFollower
+from bayplan.framework.nominated_table import Beside
+from bayplan.plugins.node_selection import NodeSelection, matches_labels
+from bayplan.plugins.pod_topology_spread.constraints import PodSelector, SpreadConstraint
+
+_HARD_EFFECTS = ("NoSchedule", "NoExecute")
+
+_MANY = 2**62
+"""More pods than there are."""
+
+CountPods = Callable[[PodSelector], MatchingPods | None]
+"""Counts what a selector selects in the pod's namespace; None for selectors that count nothing."""
+
+
+class Domains:
+    """One constraint's domains: a node's domain is the value of its topology key, and no value is as good as "".
+
+    `labelled` are the rows that have the key, `ids` each row's domain, `places` likewise but `limit` without the key,
+    `(capacity,)` all. `counted` says of each row whether its pods count; `counted_rows` are the rows
+    whose pods count, `counted_ids` their domains, `(counted,)` both; `known` are the domains that occur among them.
+    """
+
+    __slots__ = (
+        "_added",
+        "_beside",
+        "_counting",
+        "_seen_at",
+        "_summed_at",
+        "_totals",
+        "counted",
+        "counted_ids",
+        "counted_rows",
+        "ids",
+        "known",
+        "labelled",
+        "limit",
+        "places",
+    )
+
+    def __init__(self, column: LabelColumn, counted: NDArray[np.bool_], counting: MatchingPods | None) -> None:
+        # Copied, because the column goes on changing with the nodes.
+        self.ids: NDArray[np.intp] = column.ids.astype(np.intp)
+        self.labelled = self.ids != 0
+        self.ids[~self.labelled] = column.id_of("") or 0
+        self.limit = len(column.values)
+        self.places = np.where(self.labelled, self.ids, self.limit)
+        self.counted = counted
+        self.counted_rows: Rows = np.flatnonzero(counted)
+        self.counted_ids = self.ids[self.counted_rows]
+        self.known: NDArray[np.intp] = np.flatnonzero(np.bincount(self.counted_ids, minlength=1))
+        self._counting = counting
+        self._totals: NDArray[np.int64] = np.zeros(self.limit, dtype=np.int64)
+        self._summed_at = self._seen_at = -1
+        self._beside: Beside | None = None
+        self._added: NDArray[np.int64] = self._totals
+
+    def moved(self) -> bool:
+        """Whether pods came or went since the last call."""
+        if self._counting is None:
+            return False
+        self._counting.counts()
+        before, self._seen_at = self._seen_at, self._counting.version
+        return before != self._seen_at
+
+    def totals(self) -> NDArray[np.int64]:
+        """Matching pods per domain, `(limit,) int64`."""
+        if self._counting is None:
+            return self._totals
+        counts = self._counting.counts()
+        if self._counting.version != self._summed_at:
+            self._summed_at = self._counting.version
+            # Whole numbers this small are exact in float64, the only type bincount sums.
+            summed = np.bincount(self.counted_ids, weights=counts[self.counted_rows], minlength=self.limit)
+            self._totals = summed.astype(np.int64)
+        return self._totals
+
+    def totals_beside(self, beside: Beside) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """For each row of `beside`, were its pods on it: the pods in its domain and in the emptiest domain of all.
+
+        Both are `(rows,) int64`; without domains the second is not to be used.
+        """
+        ids, totals = self.ids[beside.rows], self.totals()
+        here = totals[ids]
+        fewest = totals[self.known]
+        least = np.full(len(ids), fewest.min() if len(fewest) else 0)
+        if self._counting is None:
+            return here, least
+        if self._beside is not beside:
+            weigh = self._counting.weigh
+            self._beside = beside
+            self._added = np.array([sum(map(weigh, pods)) for pods in beside.added], dtype=np.int64)
+            self._added[~self.counted[beside.rows]] = 0
+        here = here + self._added
+        grown = self._added != 0
+        if grown.any():
+            at = int(fewest.argmin())
+            others = np.delete(fewest, at)
+            rest = np.where(ids == self.known[at], others.min() if len(others) else _MANY, fewest[at])
+            least[grown] = np.minimum(rest, here)[grown]
+        return here, least
+
+    def pods_on(self, rows: Rows) -> NDArray[np.int64]:
+        """Matching pods on each row itself, `(rows,) int64`."""
+        if self._counting is None:
+            return np.zeros(len(rows), dtype=np.int64)
+        return self._counting.counts()[rows]
+
+
+class SpreadDomains:
+    """The domains of some constraints of one pod, kept current as nodes change; the filter and the score have one each.
+
+    With `requires_all_keys` only nodes with all topology keys count. Once no node has all of them, the constraints
+    that follow decide nothing: `domains` then ends early, which bounds what pods with made-up keys cost.
+    """
+
+    def __init__(
+        self,
+        constraints: Sequence[SpreadConstraint],
+        pod: PodInfo,
+        nodes: NodeTable,
+        index: NodeIndex,
+        count_pods: CountPods,
+        *,
+        requires_all_keys: bool,
+    ) -> None:
+        self._constraints = constraints
+        self._inclusion = _Inclusion(pod)
+        self._nodes = nodes
+        self._index = index
+        self._requires_all_keys = requires_all_keys
+        self._counting = [count_pods(each.selector) for each in constraints]
+        self._follower = ObjectFollower(nodes)
+        self.domains: list[Domains] = []
+        self.has_all_keys: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+        """Which rows have all topology keys, `(capacity,) bool`."""
+
+    def catch_up(self) -> bool:
+        """Rebuild the domains if a node changed; True if so."""
+        changed = self._follower.follow()
+        if changed is not None and not len(changed):
+            return False
+        self._rebuild()
+        return True
+
+    def moved(self) -> bool:
+        """Catch up; True if nodes or matching pods are others than at the last call."""
+        rebuilt = self.catch_up()
+        # Each is asked, so that none tells of the same pods later.
+        moved = [each.moved() for each in self.domains]
+        return rebuilt or any(moved)
+
+    def _rebuild(self) -> None:
+        exists = self._nodes.exists
+        self.has_all_keys = exists.copy()
+        columns: list[LabelColumn] = []
+        for constraint in self._constraints:
+            column = self._index.labels.column(constraint.topology_key)
+            columns.append(column)
+            self.has_all_keys &= column.ids != 0
+            if self._requires_all_keys and not self.has_all_keys.any():
+                break
+        considered = self.has_all_keys if self._requires_all_keys else exists
+        self.domains = []
+        # Worked out once per policy: a pod may have thousands of node selector terms and tolerations.
+        included: dict[tuple[bool, bool], NDArray[np.bool_]] = {}
+        for constraint, counting, column in zip(self._constraints, self._counting, columns, strict=False):
+            policies = (constraint.honors_affinity, constraint.honors_taints)
+            rows = included.get(policies)
+            if rows is None:
+                rows = included[policies] = self._inclusion.includes(constraint, self._index, self._nodes)
+            self.domains.append(Domains(column, considered & rows, counting))
+
+
+class _Inclusion:
+    """Which nodes count by the constraints' inclusion policies (upstream: common.go matchNodeInclusionPolicies)."""
+
+    __slots__ = ("_labels", "_selection", "_tolerance")
+
+    def __init__(self, pod: PodInfo) -> None:
+        spec = pod.pod.spec
+        affinity = spec.affinity and spec.affinity.node_affinity
+        required = affinity and affinity.required_during_scheduling_ignored_during_execution
+        self._labels = spec.node_selector or {}
+        self._selection = None if not required else NodeSelection(required.node_selector_terms or ())
+        self._tolerance = Tolerance(spec.tolerations)
+
+    def includes(self, constraint: SpreadConstraint, index: NodeIndex, nodes: NodeTable) -> NDArray[np.bool_]:
+        """Which rows the constraint's policies let count, `(capacity,) bool`."""
+        rows = np.arange(nodes.capacity, dtype=np.intp)
+        included = np.ones(nodes.capacity, dtype=np.bool_)
+        if constraint.honors_affinity:
+            included &= matches_labels(self._labels, index, rows)
+            if self._selection is not None:
+                included &= self._selection.matches(index, nodes, rows)
+        if constraint.honors_taints:
+            included &= index.taints().each(rows, self._is_tolerated, np.bool_)
+        return included
+
+    def _is_tolerated(self, taints: tuple[Taint, ...]) -> bool:
+        return find_untolerated_taint(taints, self._tolerance, _HARD_EFFECTS) is None

@@ -1,0 +1,151 @@
+"""Calls one extender over HTTP."""
+
+import ssl
+import tempfile
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import aiohttp
+import msgspec
+
+from bayplan.api.errors import CredentialsError
+from bayplan.api.objects import Node
+from bayplan.cache.pod_info import PodInfo
+from bayplan.config.types import Extender, ExtenderTLSConfig
+from bayplan.framework.candidate import Candidate
+from bayplan.framework.interface import Binding
+from bayplan.scheduler.extender.wire import (
+    ExtenderError,
+    FilterAnswer,
+    ProposedVictims,
+    binding_args,
+    extender_args,
+    is_interested,
+    preemption_args,
+    read_bind_answer,
+    read_filter_answer,
+    read_preemption_answer,
+    read_priorities,
+)
+
+_DEFAULT_TIMEOUT_SECONDS = 5.0
+_MAX_ANSWER_BYTES = 64 * 2**20
+
+
+class ExtenderClient:
+    """Asks one extender as kube-scheduler does; every failure is an ExtenderError (upstream: extender.go).
+
+    Certificates are read when it is made. Redirects are not followed and no credentials are sent but the client
+    certificate of its own tlsConfig.
+
+    Raises:
+        CredentialsError: the tlsConfig cannot be used.
+    """
+
+    def __init__(self, extender: Extender) -> None:
+        self.spec = extender
+        self._ssl = _ssl_context(extender)
+        seconds = extender.http_timeout.total_seconds() or _DEFAULT_TIMEOUT_SECONDS
+        self._timeout = aiohttp.ClientTimeout(total=seconds)
+        self._session: aiohttp.ClientSession | None = None
+
+    def interested(self, pod: PodInfo) -> bool:
+        """Whether it is asked about the pod at all."""
+        return is_interested(self.spec, pod)
+
+    async def filter(self, pod: msgspec.Raw, nodes: Sequence[Node]) -> FilterAnswer:
+        """Which of the nodes it leaves."""
+        given = [node.metadata.name for node in nodes]
+        body = await self._send(self.spec.filter_verb, extender_args(self.spec, pod, nodes))
+        return read_filter_answer(self.spec, body, given)
+
+    async def prioritize(self, pod: msgspec.Raw, nodes: Sequence[Node]) -> dict[str, int]:
+        """Its weighted scores by node name."""
+        return read_priorities(
+            self.spec, await self._send(self.spec.prioritize_verb, extender_args(self.spec, pod, nodes))
+        )
+
+    async def preempt(self, pod: msgspec.Raw, candidates: Sequence[Candidate]) -> dict[str, ProposedVictims]:
+        """The victims it would have, on those of the candidates' nodes that it leaves, or on others."""
+        body = await self._send(self.spec.preempt_verb, preemption_args(self.spec, pod, candidates))
+        return read_preemption_answer(body)
+
+    async def bind(self, binding: Binding) -> None:
+        """Have it bind the pod; returns when it says that it did."""
+        if error := read_bind_answer(await self._send(self.spec.bind_verb, binding_args(binding))):
+            raise ExtenderError(error)
+
+    async def close(self) -> None:
+        """Close its connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def _send(self, verb: str, body: bytes) -> bytes:
+        url = f"{self.spec.url_prefix.rstrip('/')}/{verb}"
+        if self._session is None:
+            self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=self._ssl), timeout=self._timeout)
+        tls = self.spec.tls_config
+        try:
+            async with self._session.post(
+                url,
+                data=body,
+                headers={"Content-Type": "application/json"},
+                allow_redirects=False,
+                server_hostname=tls.server_name or None if tls and urlsplit(url).scheme == "https" else None,
+            ) as response:
+                if response.status != 200:
+                    raise ExtenderError(f"failed {verb} with extender at URL {url}, code {response.status}")
+                return await _read(response)
+        except TimeoutError as error:
+            why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+            raise ExtenderError(f'Post "{url}": {why}') from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise ExtenderError(f'Post "{url}": {error or type(error).__name__}') from error
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    answer = bytearray()
+    async for chunk in response.content.iter_any():
+        answer += chunk
+        if len(answer) > _MAX_ANSWER_BYTES:
+            raise ExtenderError(f"the answer is longer than {_MAX_ANSWER_BYTES} bytes")
+    return bytes(answer)
+
+
+def _ssl_context(extender: Extender) -> ssl.SSLContext:
+    tls = extender.tls_config or ExtenderTLSConfig()
+    try:
+        ca = tls.ca_data or (Path(tls.ca_file).read_bytes() if tls.ca_file else b"")
+        certificate = tls.cert_data or (Path(tls.cert_file).read_bytes() if tls.cert_file else b"")
+        key = tls.key_data or (Path(tls.key_file).read_bytes() if tls.key_file else b"")
+        _require_sense(tls, ca, certificate, key)
+        context = ssl.create_default_context(cadata=ca.decode() if ca else None)
+        # kube-scheduler does not check certificates when enableHTTPS is set and no CA is given.
+        if tls.insecure or (extender.enable_https and not ca):
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if certificate:
+            with tempfile.NamedTemporaryFile(suffix=".pem") as file:
+                file.write(certificate + b"\n" + key)
+                file.flush()
+                context.load_cert_chain(file.name)
+    except (OSError, ValueError, CredentialsError) as error:
+        raise CredentialsError(f"extender {extender.url_prefix}: tlsConfig: {error}") from error
+    return context
+
+
+def _require_sense(tls: ExtenderTLSConfig, ca: bytes, certificate: bytes, key: bytes) -> None:
+    if ca and tls.insecure:
+        raise CredentialsError("specifying a root certificates file with the insecure flag is not allowed")
+    if bool(certificate) != bool(key):
+        raise CredentialsError("certificate and key: one is given without the other")
+
+
+def make_clients(extenders: Collection[Extender]) -> tuple[ExtenderClient, ...]:
+    """The clients in the order they are asked: ignorable extenders last (upstream: scheduler.go buildExtenders).
+
+    Raises:
+        CredentialsError: a tlsConfig cannot be used; names the extender.
+    """
+    return tuple(ExtenderClient(each) for each in sorted(extenders, key=lambda each: each.ignorable))

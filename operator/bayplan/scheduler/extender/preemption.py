@@ -1,0 +1,81 @@
+"""Extenders' say in preemption: one after the other narrows the candidates, and may choose other victims."""
+
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.candidate import Candidate, choose
+from bayplan.scheduler.cycle import FitError
+from bayplan.scheduler.extender.client import ExtenderClient
+from bayplan.scheduler.extender.wire import ExtenderError, ProposedVictims
+
+logger = logging.getLogger(__name__)
+
+WholePod = Callable[[], Coroutine[Any, Any, msgspec.Raw]]
+"""Reads the pod from the API server."""
+
+
+async def with_extenders_say(
+    outcome: FitError, pod: PodInfo, extenders: Sequence[ExtenderClient], nodes: NodeTable, whole: WholePod
+) -> FitError:
+    """The outcome with the best of the candidates that all interested extenders leave.
+
+    The extended cycle relies on it. Upstream: framework/preemption/preemption.go callExtenders.
+
+    Raises:
+        ExtenderError: the pod cannot be read.
+    """
+    asked = [each for each in extenders if each.spec.preempt_verb and each.interested(pod)]
+    candidates = outcome.candidates
+    if not asked or not candidates:
+        return outcome
+    given = await whole()
+    for extender in asked:
+        try:
+            proposed = await extender.preempt(given, candidates)
+            candidates = _valid(extender, proposed, nodes)
+        except ExtenderError as error:
+            if not extender.spec.ignorable:
+                return _without(outcome, str(error))
+            logger.info(
+                "extender failed and is ignored url=%r pod=%r error=%s", extender.spec.url_prefix, pod.key, error
+            )
+            continue
+        if not candidates:
+            return _without(outcome, "no candidate node for preemption")
+    best = choose(candidates)
+    return replace(outcome, nominated_node_name=best.node_name, victims=best.victims, candidates=candidates)
+
+
+def _valid(
+    extender: ExtenderClient, proposed: Mapping[str, ProposedVictims], nodes: NodeTable
+) -> tuple[Candidate, ...]:
+    """The proposals with their pods, which must be where the extender says that they are."""
+    found = []
+    for name, victims in proposed.items():
+        row = nodes.row(name)
+        if row is None or not nodes.exists[row]:
+            raise ExtenderError(f'nodeinfo not found for node name "{name}"')
+        there = nodes.pods[row]
+        for uid in victims.uids:
+            if uid not in there:
+                raise ExtenderError(
+                    f"extender: {extender.spec.url_prefix} claims to preempt pod (UID: &{{{uid}}}) on node: {name}, "
+                    "but the pod is not found on that node"
+                )
+        if victims.uids:
+            found.append(Candidate(name, tuple(there[uid] for uid in victims.uids), victims.pdb_violations))
+        elif not extender.spec.ignorable:
+            raise ExtenderError(f'expected at least one victim pod on node "{name}"')
+    return tuple(found)
+
+
+def _without(outcome: FitError, reason: str) -> FitError:
+    """The pod does not preempt; an earlier nomination stays."""
+    diagnosis = replace(outcome.diagnosis, post_filter_message=f"preemption: {reason}")
+    return FitError(diagnosis, trace=outcome.trace)

@@ -1,0 +1,176 @@
+import pytest
+from tests.builders import make_node
+from tests.plugins.scenes import hint, sign
+from tests.plugins.volume_scenes import VolumeScene, attachment, claim, csi_node, delayed_class, pod_with, volume
+
+from bayplan.api.objects import Volume
+from bayplan.api.storage_objects import AWSElasticBlockStoreSource, AzureDiskSource
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, ActionType, EventResource, cluster_event
+from bayplan.framework.status import Code
+from bayplan.plugins.volumes.claims import VolumeError
+
+EXCEEDED = "node(s) exceed max volume count"
+
+
+def bound(name, handle=None):
+    """A claim and its volume of the driver csi.example."""
+    handle = handle or name
+    return claim(name, volume=f"v-{handle}", bound=True), volume(f"v-{handle}", csi=("csi.example", handle))
+
+
+def scene(limit, *objects):
+    nodes = [make_node("n1", uid="n1"), make_node("n2", uid="n2")]
+    return VolumeScene(*nodes, csi_node("n1", csi_example=limit), *objects)
+
+
+def test_a_pod_without_volumes_to_count_is_not_looked_at():
+    made = scene(1)
+    assert made.refusal(made.limits, pod_with())[0] is Code.SKIP
+    assert sign(made.limits) != made.limits.sign_pod(PodInfo(pod_with("c")))
+
+
+def test_a_node_takes_as_many_volumes_as_its_driver_can_attach():
+    made = scene(1, *bound("a"), *bound("b"), pod_with("a", name="q", node="n1"))
+    assert made.rejections(made.limits, pod_with("b")) == {"n1": (Code.UNSCHEDULABLE, [EXCEEDED])}
+    made.add(csi_node("n1", csi_example=2))
+    assert made.rejections(made.limits, pod_with("b")) == {}
+    made.add(csi_node("n1", csi_example=None))
+    assert made.rejections(made.limits, pod_with("b")) == {}
+    made.add(csi_node("n1", csi_other=0))
+    assert made.rejections(made.limits, pod_with("b")) == {}
+
+
+def test_a_volume_already_on_the_node_counts_once():
+    made = scene(1, *bound("a"), *bound("b", handle="a"), pod_with("a", name="q", node="n1"))
+    assert made.rejections(made.limits, pod_with("a")) == {}
+    assert made.rejections(made.limits, pod_with("b")) == {}
+
+
+def test_an_attachment_counts_though_no_pod_uses_it_any_more():
+    made = scene(2, *bound("a"), *bound("b"), *bound("c"), attachment("x", "n1", "v-b"), attachment("y", "n2", "v-c"))
+    made.add(pod_with("a", name="q", node="n1"), attachment("z", "n1", "v-a"))
+    assert made.texts(made.limits, pod_with("c")) == {"n1": [EXCEEDED]}
+    made.listers.of(type(attachment("x", "n", "v"))).delete("x")
+    assert made.texts(made.limits, pod_with("c")) == {}
+
+
+def test_claims_without_a_volume_count_for_their_classes_driver():
+    made = scene(1, claim("a"), claim("b"), delayed_class(provisioner="csi.example"))
+    assert made.texts(made.limits, pod_with("a", "b")) == {"n1": [EXCEEDED]}
+    assert made.texts(made.limits, pod_with("a")) == {}
+    made.add(pod_with("b", name="q", node="n1"))
+    assert made.texts(made.limits, pod_with("a")) == {"n1": [EXCEEDED]}
+
+
+def test_in_tree_disks_count_for_the_driver_they_moved_to():
+    disk = volume("v", aws_elastic_block_store=AWSElasticBlockStoreSource("aws://zone/vol-1"))
+    made = scene(0, claim(volume="v", bound=True), disk, csi_node("n1", ebs_csi_aws_com=0))
+    inline = pod_with(volumes=[Volume(aws_elastic_block_store={"volumeID": "vol-2"})])
+    assert made.texts(made.limits, pod_with("c")) == {"n1": [EXCEEDED]}
+    assert made.texts(made.limits, inline) == {"n1": [EXCEEDED]}
+    made.add(csi_node("n1", ebs_csi_aws_com=1), pod_with("c", name="q", node="n1"))
+    assert made.texts(made.limits, inline) == {"n1": [EXCEEDED]}
+    same = pod_with(volumes=[Volume(aws_elastic_block_store={"volumeID": "vol-1"})])
+    assert made.texts(made.limits, same) == {}
+    with pytest.raises(VolumeError):
+        made.texts(made.limits, pod_with(volumes=[Volume(aws_elastic_block_store={"volumeID": "aws://x/y"})]))
+
+
+def test_a_missing_claim_keeps_the_pod_away_and_a_claim_of_a_running_pod_that_is_gone_counts_nothing():
+    made = scene(1, *bound("b"), pod_with("gone", name="q", node="n1"))
+    assert made.texts(made.limits, pod_with("b")) == {}
+    text = 'looking up PVC default/c: persistentvolumeclaim "c" not found'
+    rejected = (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, [text])
+    assert made.rejections(made.limits, pod_with("c")) == {"n1": rejected, "n2": rejected}
+
+
+def test_a_foreign_ephemeral_claim_stops_its_own_pod_only():
+    made = scene(1, *bound("b"), claim("q-e", owner="x"), pod_with(name="q", node="n1", ephemeral=("e",)))
+    assert made.texts(made.limits, pod_with("b")) == {}
+    with pytest.raises(VolumeError, match="pod is not owner"):
+        made.texts(made.limits, pod_with(name="q", ephemeral=("e",)))
+
+
+def test_only_changes_that_may_help_wake_the_pod():
+    plugin, pod = VolumeScene().limits, pod_with("c")
+    updated = cluster_event(EventResource.CSI_NODE, ActionType.UPDATE)
+    assert hint(plugin, updated, pod, csi_node("n", d=1), csi_node("n", d=2)) == "Queue"
+    assert hint(plugin, updated, pod, csi_node("n", d=2), csi_node("n", d=1, e=0)) == "QueueSkip"
+    assert hint(plugin, ASSIGNED_POD_DELETE, pod, pod_with("x", name="q", node="n")) == "Queue"
+    assert hint(plugin, ASSIGNED_POD_DELETE, pod, pod_with(name="q", node="n")) == "QueueSkip"
+    added = cluster_event(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD)
+    assert hint(plugin, added, pod, None, claim("x")) == "QueueSkip"
+    detached = cluster_event(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE)
+    assert hint(plugin, detached, pod, attachment("a", "n", "v")) == "Queue"
+    inline = pod_with(volumes=[Volume(aws_elastic_block_store={"volumeID": "vol-2"})])
+    assert hint(plugin, detached, inline, attachment("a", "n", "v")) == "QueueSkip"
+    assert hint(plugin, detached, inline, attachment("a", "n", "v", "ebs.csi.aws.com")) == "Queue"
+
+
+@pytest.mark.parametrize(
+    ("inline", "driver"),
+    [
+        ({"azure_disk": {"diskURI": "d", "kind": "Managed"}}, "disk.csi.azure.com"),
+        ({"cinder": {"volumeID": "d"}}, "cinder.csi.openstack.org"),
+        ({"portworx_volume": {"volumeID": "d"}}, "pxd.portworx.com"),
+        ({"gce_persistent_disk": {"pdName": "d"}}, "pd.csi.storage.gke.io"),
+    ],
+)
+def test_disks_written_into_pods_count_for_the_driver_they_moved_to(inline, driver):
+    pod = pod_with(volumes=[Volume(**inline)])
+    made = scene(0, csi_node("n1", **{driver.replace(".", "_"): 0}))
+    assert made.texts(made.limits, pod) == {"n1": [EXCEEDED]}
+    made.add(csi_node("n1", **{driver.replace(".", "_"): 1}), pod_with(name="q", node="n1", volumes=[Volume(**inline)]))
+    assert made.texts(made.limits, pod) == {}
+    detached = cluster_event(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE)
+    assert hint(made.limits, detached, pod, attachment("a", "n", "v", driver)) == "Queue"
+    assert hint(made.limits, detached, pod, attachment("a", "n", "v")) == "QueueSkip"
+
+
+def test_an_azure_disk_that_is_not_managed_has_no_driver():
+    blob = Volume(name="data", azure_disk={"diskURI": "d", "kind": "Dedicated"})
+    made = scene(0)
+    text = r"converting volume\(data\) from inline to csi: kind\(Dedicated\) is not supported in csi migration"
+    with pytest.raises(VolumeError, match=text):
+        made.texts(made.limits, pod_with(volumes=[blob]))
+    disk = volume("v", azure_disk=AzureDiskSource(disk_uri="d", kind="Dedicated"))
+    made.add(claim(volume="v", bound=True), disk, csi_node("n1", disk_csi_azure_com=0))
+    assert made.texts(made.limits, pod_with("c")) == {}
+
+
+def test_plugins_that_no_limit_knows_keep_a_pod_nowhere():
+    made = scene(0, csi_node("n1", file_csi_azure_com=0, csi_vsphere_vmware_com=0))
+    pod = pod_with(volumes=[Volume(azure_file={"shareName": "s"}), Volume(vsphere_volume={"volumePath": "p"})])
+    assert made.texts(made.limits, pod) == {}
+
+
+def test_pods_that_come_one_after_the_other_are_counted_until_they_go():
+    made = scene(2, *bound("a"), *bound("b"), *bound("c"), csi_node("n2", csi_example=0))
+    full = {"n1": [EXCEEDED], "n2": [EXCEEDED]}
+    for name, expected in (("a", {"n2": [EXCEEDED]}), ("b", full)):
+        made.add(pod_with(name, name=f"q-{name}", node="n1"))
+        assert made.texts(made.limits, pod_with("c")) == expected
+    made.cache.remove_pod("q-b")
+    assert made.texts(made.limits, pod_with("c")) == {"n2": [EXCEEDED]}
+    made.add(pod_with("b", name="q-b", node="n1"))
+    assert made.texts(made.limits, pod_with("c")) == full
+    made.cache.remove_pod("q-a")
+    assert made.texts(made.limits, pod_with("c")) == {"n2": [EXCEEDED]}
+
+
+def test_an_attached_volume_that_a_pod_comes_to_use_counts_once():
+    made = scene(2, *bound("a"), *bound("b"), *bound("c"), attachment("x", "n1", "v-a"))
+    assert made.texts(made.limits, pod_with("c")) == {}
+    made.add(pod_with("a", name="q", node="n1"))
+    assert made.texts(made.limits, pod_with("c")) == {}
+    made.add(pod_with("b", name="r", node="n1"))
+    assert made.texts(made.limits, pod_with("c")) == {"n1": [EXCEEDED]}
+
+
+def test_a_node_in_the_place_of_another_has_none_of_its_volumes():
+    made = scene(1, *bound("a"), *bound("b"), attachment("x", "n1", "v-a"))
+    assert made.texts(made.limits, pod_with("b")) == {"n1": [EXCEEDED]}
+    made.cache.remove_node("n1")
+    made.add(make_node("n9", uid="n9"), csi_node("n9", csi_example=1))
+    assert made.texts(made.limits, pod_with("b")) == {}

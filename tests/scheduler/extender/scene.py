@@ -1,0 +1,33 @@
+"""A scheduling cycle with extenders in front of it, over a cluster that a test brings."""
+
+import msgspec
+
+from bayplan.cache.pod_info import PodInfo
+from bayplan.scheduler.extender.client import make_clients
+from bayplan.scheduler.extender.extended_cycle import ExtendedCycle
+
+WHOLE_POD = b'{"metadata":{"name":"p","annotations":{"a":"b"}}}'
+
+
+class ExtendedScene:
+    """Asks the extenders as the scheduler does; `stack` closes their clients, `meanwhile` is called while they think.
+
+    `reads` counts how often the API server was asked for the whole pod.
+    """
+
+    def __init__(self, stack, cycle, nodes, framework, extenders):
+        self.framework = framework
+        clients = make_clients(extenders)
+        for client in clients:
+            stack.push_async_callback(client.close)
+        self.meanwhile = lambda: None
+        self.reads = 0
+        self.cycle = ExtendedCycle(cycle, nodes, clients, self._source)
+
+    async def _source(self, pod):
+        self.reads += 1
+        self.meanwhile()
+        return msgspec.Raw(WHOLE_POD)
+
+    async def schedule(self, pod):
+        return await self.cycle.schedule(PodInfo(pod), self.framework)
