@@ -59,7 +59,7 @@ def test_every_node_gets_the_volumes_that_the_slow_way_finds(volume_forms, claim
     scene = VolumeScene(*NODES, delayed_class(LOCAL), *listed, *made)
     pod = pod_with(*(each.metadata.name for each in wanted))
     # Pods with many claims note what they took in another way.
-    with patch.object(matching, "_FEW", few):
+    with patch.object(matching, "_MOST_LISTS", few):
         rejected = scene.texts(scene.binding, pod)
         for node in NODES:
             expected = volumes_on(node, wanted, listed)
