@@ -57,6 +57,13 @@ def test_disks_conflict_on_a_node_unless_they_can_be_shared(wanted, held, confli
     assert found == ({"n1": (Code.UNSCHEDULABLE, [DISK])} if conflict else {})
 
 
+@pytest.mark.parametrize("reads", [(True, False), (False, True)])
+def test_a_disk_that_one_of_several_pods_writes_to_is_not_shared(reads):
+    users = (pod_with(name=f"q{i}", node="n1", volumes=[gce(readOnly=each)]) for i, each in enumerate(reads))
+    scene = VolumeScene(*NODES, *users)
+    assert scene.texts(scene.restrictions, pod_with(volumes=[gce(readOnly=True)])) == {"n1": [DISK]}
+
+
 def test_pods_with_equal_disks_are_alike_and_pods_with_claims_are_like_no_other():
     plugin = VolumeScene().restrictions
     shapes = {sign(plugin), sign(plugin, volumes=[gce()]), plugin.sign_pod(PodInfo(pod_with("c")))}

@@ -1,3 +1,5 @@
+import tracemalloc
+
 from tests.plugins.volume_scenes import claim, ref, volume
 
 from bayplan.plugins.volume_binding.class_volumes import ClassVolumes
@@ -37,3 +39,16 @@ def test_the_room_of_volumes_that_are_gone_is_used_again():
         volumes.delete(f"v{number}")
     volumes.delete("v0")
     assert volumes.is_empty
+
+
+def test_what_ever_new_requests_leave_behind_is_bounded():
+    volumes = ClassVolumes()
+    for number in range(1000):
+        volumes.set(volume(f"v{number}", size=10_000))
+    tracemalloc.start()
+    try:
+        for size in range(1000):
+            volumes.fitting(ClaimRequirements.of(claim(size=size)))
+        assert tracemalloc.get_traced_memory()[0] < 64 * 1000 * 16 * 1.2
+    finally:
+        tracemalloc.stop()
