@@ -243,19 +243,17 @@ def test_volumes_that_go_or_change_their_class_are_not_taken():
 def test_space_that_grows_shrinks_or_moves_is_seen():
     scene = VolumeScene(host("n1", zone="a"), host("n2", zone="b"), claim(size="10Gi"))
     scene.add(delayed_class(provisioner="csi.example"), csi_driver("csi.example"))
-    pod, both = pod_with("c"), {"n1": [NO_SPACE], "n2": [NO_SPACE]}
-    scene.add(capacity("k", "local", "100Gi", make_selector(zone="a")))
-    assert scene.texts(scene.binding, pod) == {"n2": [NO_SPACE]}
-    scene.add(capacity("k", "local", "1Gi", make_selector(zone="a")))
-    assert scene.texts(scene.binding, pod) == both
-    scene.add(capacity("k", "local", "10Gi", make_selector(zone="b")))
-    assert scene.texts(scene.binding, pod) == {"n1": [NO_SPACE]}
-    scene.add(host("n2", zone="a"))
-    assert scene.texts(scene.binding, pod) == both
-    scene.add(host("n1", zone="b"))
-    assert scene.texts(scene.binding, pod) == {"n2": [NO_SPACE]}
+    for added, rejected in (
+        (capacity("k", "local", "100Gi", make_selector(zone="a")), ["n2"]),
+        (capacity("k", "local", "1Gi", make_selector(zone="a")), ["n1", "n2"]),
+        (capacity("k", "local", "10Gi", make_selector(zone="b")), ["n1"]),
+        (host("n2", zone="a"), ["n1", "n2"]),
+        (host("n1", zone="b"), ["n2"]),
+    ):
+        scene.add(added)
+        assert scene.texts(scene.binding, pod_with("c")) == dict.fromkeys(rejected, [NO_SPACE])
     scene.delete(CSIStorageCapacity, "kube-system/k")
-    assert scene.texts(scene.binding, pod) == both
+    assert scene.texts(scene.binding, pod_with("c")) == {"n1": [NO_SPACE], "n2": [NO_SPACE]}
 
 
 def test_prebinding_names_the_volume_the_claim_and_the_version_it_was_decided_on():
