@@ -1,5 +1,6 @@
 import tracemalloc
 
+import pytest
 from tests.plugins.volume_scenes import claim, ref, volume
 
 from bayplan.plugins.volume_binding.class_volumes import ClassVolumes
@@ -41,14 +42,23 @@ def test_the_room_of_volumes_that_are_gone_is_used_again():
     assert volumes.is_empty
 
 
-def test_what_ever_new_requests_leave_behind_is_bounded():
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda volumes, number: volumes.fitting(ClaimRequirements.of(claim(size=number))),
+        lambda volumes, number: volumes.set(volume("v0", size=number)),
+        lambda volumes, number: volumes.set(volume("v0", on=f"n{number}")),
+    ],
+    ids=["requests", "sizes", "affinities"],
+)
+def test_what_ever_new_values_leave_behind_is_bounded(change):
     volumes = ClassVolumes()
-    for number in range(1000):
+    for number in range(100):
         volumes.set(volume(f"v{number}", size=10_000))
     tracemalloc.start()
     try:
-        for size in range(1000):
-            volumes.fitting(ClaimRequirements.of(claim(size=size)))
-        assert tracemalloc.get_traced_memory()[0] < 64 * 1000 * 16 * 1.2
+        for number in range(4000):
+            change(volumes, number)
+        assert tracemalloc.get_traced_memory()[0] < 250_000
     finally:
         tracemalloc.stop()

@@ -251,7 +251,7 @@ def test_space_that_grows_shrinks_or_moves_is_seen():
         (host("n1", zone="b"), ["n2"]),
     ):
         scene.add(added)
-        assert scene.texts(scene.binding, pod_with("c")) == dict.fromkeys(rejected, [NO_SPACE])
+        assert scene.texts(scene.binding, pod_with("c")) == {name: [NO_SPACE] for name in rejected}
     scene.delete(CSIStorageCapacity, "kube-system/k")
     assert scene.texts(scene.binding, pod_with("c")) == {"n1": [NO_SPACE], "n2": [NO_SPACE]}
 

@@ -77,6 +77,7 @@ class ClassVolumes:
         # The form of a volume that is not free is None.
         self._forms: InternedColumn[VolumeForm | None] = InternedColumn(_FIRST_SLOTS, None)
         self._affinities = _Affinities()
+        self._columns = (self._sizes, self._forms, self._affinities.column)
         self._fitting: RecentlyUsed[ClaimRequirements, FittingVolumes] = RecentlyUsed(_KEPT_FITTINGS)
 
     @property
@@ -91,7 +92,7 @@ class ClassVolumes:
         if slot == len(self.volumes):
             self.volumes.append(None)
             if slot == len(self._sizes.ids):
-                for column in (self._sizes, self._forms, self._affinities.column):
+                for column in self._columns:
                     column.ids = np.resize(column.ids, 2 * slot)
         self._prebound.remove(_claim_key(self.volumes[slot]), slot)
         self._prebound.add(_claim_key(volume), slot)
@@ -104,9 +105,11 @@ class ClassVolumes:
         self._sizes.set(slot, volume_size(volume))
         self._forms.set(slot, VolumeForm.of(volume.spec) if is_free else None)
         self._affinities.set(slot, volume.spec.node_affinity)
+        if any(column.crowded for column in self._columns):
+            self._renumber()
 
     def delete(self, name: str) -> None:
-        """Forget a volume; the slots are numbered anew once most of them are empty."""
+        """Forget a volume."""
         slot = self._slot_of.pop(name, None)
         if slot is None:
             return
@@ -116,10 +119,7 @@ class ClassVolumes:
         self._forms.set(slot, None)
         self._gone += 1
         if self._gone > _FIRST_SLOTS and 2 * self._gone > len(self.volumes):
-            left = [volume for volume in self.volumes if volume is not None]
-            self._clear()
-            for volume in left:
-                self.set(volume)
+            self._renumber()
 
     def prebound(self, claim: PersistentVolumeClaim, wanted: ClaimRequirements) -> list[int]:
         """Return the slots of volumes bound to the claim that have its mode and its size, in order."""
@@ -153,6 +153,13 @@ class ClassVolumes:
             is_usable = numbers != NO_VOLUME
             first, end = fitting.starts[numbers], fitting.ends[numbers]
             yield VolumeRun(np.where(is_usable, first, 0), np.where(is_usable, end, 0))
+
+    def _renumber(self) -> None:
+        """Drop empty slots, and what only volumes had that are gone or changed."""
+        left = [volume for volume in self.volumes if volume is not None]
+        self._clear()
+        for volume in left:
+            self.set(volume)
 
     def _fitting_slots(self, wanted: ClaimRequirements) -> Slots:
         count = len(self.volumes)
