@@ -73,10 +73,7 @@ class AssumeCaches:
     @classmethod
     def shared(cls, listers: Listers) -> "AssumeCaches":
         """Return the one instance for these listers."""
-        caches = _SHARED.get(listers)
-        if caches is None:
-            caches = _SHARED[listers] = cls(listers)
-        return caches
+        return _SHARED.setdefault(listers, cls(listers))
 
 
 _SHARED: WeakKeyDictionary[Listers, AssumeCaches] = WeakKeyDictionary()

@@ -21,6 +21,7 @@ from bayplan.plugins.volume_binding.requirements import ClaimRequirements
 from bayplan.plugins.volumes.claims import claim_class
 
 _MOST_LISTS = 8
+"""For how many claims of a pod lists are compared one by one; bits take longer to set up, but not longer to compare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ def _match(
     for slot in volumes.prebound(claim, wanted):
         volume = volumes.volumes[slot]
         affinity = None if volume is None else volume.spec.node_affinity
-        # It decides wherever no earlier claim has it, whether it can be used there or not.
+        # Where no earlier claim has this volume the search ends: the claim gets it, or nothing if it cannot be used.
         is_open = np.ones(len(left), dtype=np.bool_)
         if chosen_before is not None:
             is_open = ~chosen_before.has(left, np.full(len(left), slot))
@@ -123,13 +124,8 @@ def _match(
     slots = fitting.slots
     if len(slots):
         runs = volumes.runs(fitting, topology, rows[left])
-        first = _first_fitting(
-            runs,
-            fitting,
-            len(left),
-            None if chosen_before is None else lambda at, places: chosen_before.has(left[at], slots[places]),
-        )
-        matched[left] = np.append(slots, NO_VOLUME)[first]
+        has = None if chosen_before is None else lambda at, places: chosen_before.has(left[at], slots[places])
+        matched[left] = np.append(slots, NO_VOLUME)[_first_fitting(runs, fitting, len(left), has)]
     return matched
 
 
