@@ -12,36 +12,32 @@ from tests.plugins.volume_scenes import (
 )
 
 from bayplan.api.objects import Volume
-from bayplan.framework.cluster_event import ActionType, EventResource, cluster_event
+from bayplan.framework.cluster_event import ActionType, cluster_event
+from bayplan.framework.cluster_event import EventResource as Kind
 
-PVC, SPACE, CLASS = (
-    EventResource.PERSISTENT_VOLUME_CLAIM,
-    EventResource.CSI_STORAGE_CAPACITY,
-    EventResource.STORAGE_CLASS,
-)
-CSI_NODE, CSI_DRIVER = EventResource.CSI_NODE, EventResource.CSI_DRIVER
 POD = pod_with("c", ephemeral=("e",))
 INLINE = pod_with(volumes=[Volume(csi={"driver": "d"})])
+SPACE = capacity("a", "x", "2Gi", None)
 COUNTING, NOT_COUNTING = csi_driver("d"), csi_driver("d", storage_capacity=False)
 
 
 @pytest.mark.parametrize(
     ("resource", "pod", "old", "new", "expected"),
     [
-        (PVC, POD, claim(), claim(), "Queue"),
-        (PVC, POD, None, claim("p-e"), "Queue"),
-        (PVC, POD, claim("x"), claim("x"), "QueueSkip"),
-        (EventResource.PERSISTENT_VOLUME, POD, volume("v"), volume("v"), "Queue"),
-        (SPACE, POD, capacity("a", "x", "1Gi", None), capacity("a", "x", "2Gi", None), "Queue"),
-        (SPACE, POD, capacity("a", "x", "2Gi", None), capacity("a", "x", "2Gi", None, "1Gi"), "QueueSkip"),
-        (CLASS, POD, delayed_class(), delayed_class(), "QueueSkip"),
-        (CLASS, POD, delayed_class(), delayed_class(zone="a"), "Queue"),
-        (CLASS, POD, None, delayed_class(), "Queue"),
-        (CSI_NODE, POD, csi_node("n"), csi_node("n", migrated="x"), "Queue"),
-        (CSI_NODE, POD, csi_node("n"), csi_node("n", d=1), "QueueSkip"),
-        (CSI_DRIVER, INLINE, COUNTING, NOT_COUNTING, "Queue"),
-        (CSI_DRIVER, POD, COUNTING, NOT_COUNTING, "QueueSkip"),
-        (CSI_DRIVER, INLINE, NOT_COUNTING, COUNTING, "QueueSkip"),
+        (Kind.PERSISTENT_VOLUME_CLAIM, POD, claim(), claim(), "Queue"),
+        (Kind.PERSISTENT_VOLUME_CLAIM, POD, None, claim("p-e"), "Queue"),
+        (Kind.PERSISTENT_VOLUME_CLAIM, POD, claim("x"), claim("x"), "QueueSkip"),
+        (Kind.PERSISTENT_VOLUME, POD, volume("v"), volume("v"), "Queue"),
+        (Kind.CSI_STORAGE_CAPACITY, POD, SPACE, capacity("a", "x", "3Gi", None), "Queue"),
+        (Kind.CSI_STORAGE_CAPACITY, POD, SPACE, capacity("a", "x", "2Gi", None, "1Gi"), "QueueSkip"),
+        (Kind.STORAGE_CLASS, POD, delayed_class(), delayed_class(), "QueueSkip"),
+        (Kind.STORAGE_CLASS, POD, delayed_class(), delayed_class(zone="a"), "Queue"),
+        (Kind.STORAGE_CLASS, POD, None, delayed_class(), "Queue"),
+        (Kind.CSI_NODE, POD, csi_node("n"), csi_node("n", migrated="x"), "Queue"),
+        (Kind.CSI_NODE, POD, csi_node("n"), csi_node("n", d=1), "QueueSkip"),
+        (Kind.CSI_DRIVER, INLINE, COUNTING, NOT_COUNTING, "Queue"),
+        (Kind.CSI_DRIVER, POD, COUNTING, NOT_COUNTING, "QueueSkip"),
+        (Kind.CSI_DRIVER, INLINE, NOT_COUNTING, COUNTING, "QueueSkip"),
     ],
 )
 def test_only_changes_that_may_help_wake_the_pod(resource, pod, old, new, expected):

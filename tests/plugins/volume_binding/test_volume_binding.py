@@ -56,10 +56,7 @@ def test_pods_with_and_without_claims_share_no_evaluation():
     ("objects", "text"),
     [
         ([], 'persistentvolumeclaim "c" not found'),
-        (
-            [claim(phase="Lost", volume="v")],
-            'persistentvolumeclaim "c" bound to non-existent persistentvolume "v"',
-        ),
+        ([claim(phase="Lost", volume="v")], 'persistentvolumeclaim "c" bound to non-existent persistentvolume "v"'),
         ([claim(deleting=True)], 'persistentvolumeclaim "c" is being deleted'),
         ([claim(storage_class="")], "pod has unbound immediate PersistentVolumeClaims"),
         ([claim(storage_class=None)], "pod has unbound immediate PersistentVolumeClaims"),
@@ -260,12 +257,9 @@ def test_prebinding_names_the_volume_the_claim_and_the_version_it_was_decided_on
     scene = VolumeScene(host(), claim(version="7"), delayed_class(), volume("v", version="5"))
     write, wait = pre_bind(scene, pod_with("c"))
     assert write.path == "/api/v1/persistentvolumes/v"
+    by_controller = {"pv.kubernetes.io/bound-by-controller": "yes"}
     assert write.body == {
-        "metadata": {
-            "uid": "uid-v",
-            "resourceVersion": "5",
-            "annotations": {"pv.kubernetes.io/bound-by-controller": "yes"},
-        },
+        "metadata": {"uid": "uid-v", "resourceVersion": "5", "annotations": by_controller},
         "spec": {
             "claimRef": {
                 "apiVersion": "v1",
