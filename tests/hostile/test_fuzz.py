@@ -17,7 +17,7 @@ from bayplan.api.watch_event import UNREADABLE, outline_of, raw_event_decoder
 from bayplan.config.load import default_configuration
 from bayplan.controller.intake import read_event
 from bayplan.simulate.cluster import read_cluster
-from bayplan.simulate.errors import ClusterFileError
+from bayplan.simulate.documents import ClusterFileError
 from bayplan.simulate.simulator import Simulator
 
 KINDS = [Pod, Node, PriorityClass, *(resource.type for resource in RESOURCES)]

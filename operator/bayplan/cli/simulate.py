@@ -59,7 +59,7 @@ def simulate(
     # Imported here so that the overview of commands does not wait for numpy.
     from bayplan.config.errors import ConfigurationError  # noqa: PLC0415
     from bayplan.simulate.cluster import read_cluster  # noqa: PLC0415
-    from bayplan.simulate.errors import ClusterFileError  # noqa: PLC0415
+    from bayplan.simulate.documents import ClusterFileError  # noqa: PLC0415
     from bayplan.simulate.simulator import Simulator  # noqa: PLC0415
 
     try:

@@ -14,8 +14,8 @@ from typing import Any, Final
 import msgspec
 import yaml
 
+from bayplan.config.bounded_yaml import resolve_scalar
 from bayplan.config.default_plugins import IMPLEMENTED_PLUGINS, default_plugins
-from bayplan.config.document import resolve_scalar
 from bayplan.config.durations import format_duration
 from bayplan.config.plugin_args import default_args
 from bayplan.config.types import (
