@@ -12,7 +12,7 @@ from tests.faults.faults import BlackHole, Delay, DropReply, HalfReply, Redirect
 
 from bayplan.api.client import MAX_THROTTLED_TRIES, AmbiguousError, UnreachableError, decode_status
 from bayplan.api.credentials import Credentials, CredentialsError
-from bayplan.api.paths import path_segment
+from bayplan.api.kinds import path_segment
 from bayplan.api.token_source import StaticToken, TokenFile
 
 PODS = "/api/v1/pods"

@@ -188,7 +188,7 @@ async def test_an_expired_continue_token_restarts_the_list_and_at_last_takes_it_
 
         def expire(call):
             if call.startswith("add"):
-                server._pages.clear()
+                server.expire_continue_tokens()
                 server.delete(PODS, "default/a") if "default/a" in server.objects[PODS] else None
 
         view.hook = expire
@@ -237,8 +237,12 @@ async def test_bookmarks_move_the_version_on_and_count_as_signs_of_life():
         await until(lambda: reflector.last_event_age(160.0) == 10.0)
         server.compact()
         server.version = server.compacted
+        now = 155.0
         server.bookmark(PODS)
-        await until(lambda: reflector._resource_version == str(server.version))
+        await until(lambda: reflector.last_event_age(160.0) == 5.0)
+        server.end_watches()
+        await until(lambda: server.watches(PODS) == 2)
+        assert server.requests[-1].query["resourceVersion"] == str(server.version)
         assert view.calls == ["synced"]
 
 
@@ -272,6 +276,7 @@ async def test_a_long_list_gives_way_to_the_rest_of_the_program():
 
 async def test_cancelling_ends_run_and_closes_the_connections():
     async with FakeApiServer() as server:
-        async with reflecting(server) as (reflector, _):
+        async with reflecting(server):
             await until(lambda: server.watches(PODS))
-        assert reflector._source._session is None
+            assert server.connections == 1
+        await until(lambda: server.connections == 0)

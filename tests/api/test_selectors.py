@@ -3,7 +3,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.builders import make_selector, make_term
 
-from bayplan.api.int64 import parse_int64
 from bayplan.api.objects import (
     LabelSelector,
     LabelSelectorRequirement,
@@ -11,6 +10,7 @@ from bayplan.api.objects import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
 )
+from bayplan.api.quantity import parse_int64
 from bayplan.api.selectors import (
     compile_label_selector,
     compile_node_selector,

@@ -1,9 +1,8 @@
-"""Resource quantities, read as the API server reads them, exact and bounded whatever the text holds."""
+"""Quantities and whole numbers, read as the API server reads them: exact, and bounded whatever the text holds."""
 
 import re
 from functools import lru_cache
 
-from bayplan.api.int64 import parse_int64
 from bayplan.api.objects import Quantity
 
 MAX_AMOUNT: int = (2**63 - 1) // 128
@@ -12,11 +11,17 @@ MAX_AMOUNT: int = (2**63 - 1) // 128
 TOO_MUCH: int = MAX_AMOUNT + 1
 """Stands for every request above MAX_AMOUNT: no node has that much."""
 
+INT64_MIN = -(2**63)
+INT64_MAX = 2**63 - 1
+
 _NANO = 10**9
 _WHOLE_BOUND = TOO_MUCH * 10
 _NANO_BOUND = _WHOLE_BOUND * _NANO
 _NANO_BOUND_DIGITS = len(str(_NANO_BOUND))
 _MICRO = 10**6
+
+_INT64_DIGITS = 19
+_DECIMAL = re.compile(r"([+-]?)([0-9]+)")
 
 _CACHED_LENGTH = 64
 _SHOWN_LENGTH = 64
@@ -101,6 +106,22 @@ def format_quantity(resource: str, amount: int) -> str:
             if amount % 2**exponent == 0:
                 return f"{amount >> exponent}{unit}{suffix}"
     return f"{amount}{suffix}"
+
+
+def parse_int64(text: str) -> int | None:
+    """Return the number in `text` as strconv.ParseInt in base 10 reads it, or None when that fails.
+
+    It takes time linear in the length of the text.
+    Python's int() would also take blanks, underscores and the digits of every script.
+    """
+    match = _DECIMAL.fullmatch(text)
+    if match is None:
+        return None
+    digits = match[2].lstrip("0")
+    if len(digits) > _INT64_DIGITS:
+        return None
+    number = int(f"{match[1]}{digits or '0'}")
+    return number if INT64_MIN <= number <= INT64_MAX else None
 
 
 @lru_cache(maxsize=16384)

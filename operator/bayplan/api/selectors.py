@@ -6,7 +6,6 @@ A selector that the API server would refuse can still sit in an old object. It n
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from bayplan.api.int64 import parse_int64
 from bayplan.api.objects import (
     LabelSelector,
     LabelSelectorRequirement,
@@ -14,6 +13,7 @@ from bayplan.api.objects import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
 )
+from bayplan.api.quantity import parse_int64
 
 Labels = Mapping[str, str]
 _Test = Callable[[Labels], bool]

@@ -1,9 +1,11 @@
 """The `bayplan` command: finds the command that is meant and loads that one alone."""
 
+import gc
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Annotated, Final
@@ -11,7 +13,6 @@ from typing import Annotated, Final
 import typer
 
 from bayplan import __version__
-from bayplan.cli.loading import nothing_collected
 
 BAD_INPUT: Final = 2
 """Exit code for files and flags that are wrong."""
@@ -72,6 +73,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+
+
+@contextmanager
+def nothing_collected() -> Iterator[None]:
+    """Keep the garbage collector away from what the block makes, then and for good.
+
+    For imports: collecting takes a fifth of their time and finds nothing in what is there to stay.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def application(arguments: Sequence[str]) -> typer.Typer:
