@@ -6,8 +6,8 @@ from tests.faults.api_server import FakeApiServer
 from tests.faults.certificates import Authority
 from tests.faults.faults import Delay
 
-from bayplan.api.client import AmbiguousError, UnreachableError
 from bayplan.api.credentials import Credentials
+from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.kubeconfig import PemSource
 
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.api.credential_scene import EXEC_VERSION, kubeconfig, pair
 
-from bayplan.api.credentials import CredentialsError, load_credentials
+from bayplan.api.credentials import load_credentials
+from bayplan.api.errors import CredentialsError
 from bayplan.api.kubeconfig import Entry
 from bayplan.api.token_source import Issued, StaticToken, TokenFile, token_source
 

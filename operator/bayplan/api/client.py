@@ -266,13 +266,3 @@ class ApiClient:
 def parse_retry_after(value: str | None) -> float | None:
     """Return the seconds of a Retry-After header, or None; API servers send no dates there."""
     return float(value) if value is not None and value.isascii() and value.isdigit() else None
-
-
-__all__ = [
-    "AmbiguousError",
-    "ApiClient",
-    "ApiResponse",
-    "UnreachableError",
-    "decode_status",
-    "parse_retry_after",
-]

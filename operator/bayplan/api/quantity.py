@@ -78,15 +78,6 @@ def value_of_nano(amount: int) -> int:
     return rounded if rounded < TOO_MUCH else TOO_MUCH  # noqa: FURB136 - a call of min() costs as much as the rest
 
 
-def milli_value(quantity: Quantity) -> int:
-    """The amount in thousandths, rounded up, in 0..TOO_MUCH.
-
-    Raises:
-        QuantityError: The text is no quantity.
-    """
-    return milli_of_nano(nano(quantity))
-
-
 def value(quantity: Quantity) -> int:
     """The amount in whole units, rounded up, in 0..TOO_MUCH.
 
@@ -94,18 +85,6 @@ def value(quantity: Quantity) -> int:
         QuantityError: The text is no quantity.
     """
     return value_of_nano(nano(quantity))
-
-
-def format_quantity(resource: str, amount: int) -> str:
-    """An amount for people: milli-CPU as "1500m" or "2", bytes in the largest exact unit, others plain."""
-    suffix = " or more" if amount >= TOO_MUCH else ""
-    if resource == "cpu":
-        return f"{amount}m{suffix}" if amount % 1000 else f"{amount // 1000}{suffix}"
-    if amount and (resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")):
-        for unit, exponent in reversed(_BINARY_EXPONENTS.items()):
-            if amount % 2**exponent == 0:
-                return f"{amount >> exponent}{unit}{suffix}"
-    return f"{amount}{suffix}"
 
 
 def parse_int64(text: str) -> int | None:

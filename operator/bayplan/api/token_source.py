@@ -19,7 +19,7 @@ from urllib.parse import quote_plus
 import aiohttp
 
 from bayplan.api.errors import CredentialsError
-from bayplan.api.kubeconfig import Entry, PemSource
+from bayplan.api.kubeconfig import Entry
 
 EXEC_API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 FILE_LIFETIME_SECONDS = 60.0
@@ -259,17 +259,3 @@ def verifying_context(authority: bytes | None, label: str) -> ssl.SSLContext:
 
 def _with_margin(remaining: float) -> float:
     return max(remaining - EXPIRY_MARGIN_SECONDS, remaining / 2, 0.0)
-
-
-__all__ = [
-    "ExecPlugin",
-    "Issued",
-    "OidcToken",
-    "PemSource",
-    "StaticToken",
-    "TokenFile",
-    "TokenSource",
-    "checked_token",
-    "token_source",
-    "verifying_context",
-]
