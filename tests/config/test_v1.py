@@ -8,15 +8,17 @@ import pytest
 from tests.config.configurations import ALL_PLUGINS, POLICY, V1, complaints, fit, load, profile_with_args
 
 from bayplan.api.objects import NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from bayplan.config.types import (
+from bayplan.config.connection_types import (
     ClientConnection,
-    DefaultPreemptionArgs,
-    DynamicResourcesArgs,
     Extender,
     ExtenderManagedResource,
     ExtenderTLSConfig,
-    InterPodAffinityArgs,
     LeaderElection,
+)
+from bayplan.config.types import (
+    DefaultPreemptionArgs,
+    DynamicResourcesArgs,
+    InterPodAffinityArgs,
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,

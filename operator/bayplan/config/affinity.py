@@ -71,7 +71,7 @@ def _label_expression(fields: Fields) -> NodeSelectorRequirement:
         fields.errors.append(unsupported(fields.at("operator"), requirement.operator, _LABEL_OPERATORS))
         return requirement
     if problems := label_key_problems(requirement.key):
-        fields.errors.append(invalid(fields.at("key"), requirement.key, "; ".join(problems)))
+        fields.invalid("key", requirement.key, "; ".join(problems))
     _check_values(fields, requirement)
     for index, value in enumerate(requirement.values or ()):
         if problems := label_value_problems(value):
