@@ -57,7 +57,7 @@ def decode_status(body: bytes) -> tuple[str, str]:
 
 
 class ApiClient:
-    """Sends requests with current credentials at a bounded rate, and says what is known when no answer came.
+    """Sends requests with current credentials at a bounded rate, and tells lost answers from unsent requests.
 
     Relied on by the dispatcher and the elector. HTTP/2 over verified TLS, one pool, no redirects. The network
     part runs outside the interpreter's lock. Callbacks: `on_request(method, code, seconds)` for each try,
@@ -106,7 +106,7 @@ class ApiClient:
 
         A 401 gets a new token and one more try; a 429 with Retry-After was not acted on and is tried again
         when it says, a bounded number of times. `timeout_seconds` bounds each try, connecting and body
-        included. `path` is absolute, its names quoted by `path_segment`, and may hold a query. `accept` asks for
+        included. `path` is absolute, its names quoted by `path_segment`, and may hold a query. `accept` names
         another representation than plain JSON.
 
         Raises:
@@ -194,7 +194,7 @@ class ApiClient:
         causes = (error.details.get("causes") or []) if isinstance(error, DetailedPyreqwestError) else []
         messages = [cause["message"] for cause in causes]
         reason = f"{method} {path}: {error.message}" + (f": {messages[-1]}" if messages else "")
-        # The exception's class does not tell: a connection that is cut after the request also is a
+        # The exception's class does not decide: a connection that is cut after the request also is a
         # ConnectError.
         if "client error (Connect)" in messages:
             if self._credentials.tls_server_name:

@@ -51,7 +51,7 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     Resource(storage.CSIStorageCapacity, "storage.k8s.io", "csistoragecapacities", namespaced=True),
     Resource(storage.VolumeAttachment, "storage.k8s.io", "volumeattachments"),
 )
-"""Every kind a plugin can ask a lister of; the controller watches them, simulations read them from files."""
+"""Every kind that has a lister for plugins; the controller watches them, simulations read them from files."""
 
 _PLAIN_SEGMENT: Final = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9_.~-]*")
 _BY_TYPE: Final[Mapping[type, Resource]] = {resource.type: resource for resource in RESOURCES}
@@ -59,7 +59,7 @@ _BY_NAME: Final[Mapping[tuple[str, str], Resource]] = {(r.api_version, r.kind): 
 
 
 def resource_of(kind: type) -> Resource:
-    """The resource of a kind that a plugin asked for.
+    """Return the resource of a kind that a plugin looks up.
 
     Raises:
         LookupError: the kind is not in the table, so it can neither be watched nor be read from files.

@@ -77,7 +77,7 @@ class NodeSelector(Struct, frozen=True):
 
 
 class PreferredSchedulingTerm(Struct, frozen=True):
-    """A weighted wish for nodes matching `preference`."""
+    """Nodes that the pod prefers, and by what weight."""
 
     weight: int = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
@@ -102,7 +102,7 @@ class PodAffinityTerm(Struct, frozen=True):
 
 
 class WeightedPodAffinityTerm(Struct, frozen=True):
-    """A weighted wish about other pods."""
+    """Other pods that the pod prefers to be near or far from, and by what weight."""
 
     weight: int = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
@@ -225,7 +225,7 @@ class PodResourceClaim(Struct, frozen=True):
 
 
 class PodSpec(Struct, frozen=True):
-    """What the pod asks for."""
+    """What the pod requires of a node and of its scheduler."""
 
     node_name: str = ""
     scheduler_name: str = ""

@@ -53,7 +53,7 @@ class Reflector(Generic[T]):
     deleted (for nodes: nothing is placed on outdated facts).
 
     `objects` is the store itself, by "namespace/name" or name: read it, do not change it. `refused_with` is the HTTP
-    status of the server's last refusal, 0 once it answered again. `on_refused` is told the status and the reason of a
+    status of the server's last refusal, 0 once it answered again. `on_refused` receives the status and the reason of a
     refusal that differs from the one before; where it returns True it reported it, and repeats are not logged here.
     """
 
@@ -104,7 +104,7 @@ class Reflector(Generic[T]):
         self._failures = 0
         self._last_event = -math.inf
         self._watch_opened: float | None = None
-        self._heard = False
+        self._received = False
 
     def last_event_age(self, now: float) -> float:
         """Return the seconds from the last list, event or bookmark to `now` (monotonic); infinite before any."""
@@ -122,7 +122,7 @@ class Reflector(Generic[T]):
 
     async def _round(self) -> float:
         """List if need be and watch until something ends it; return the seconds to wait before the next round."""
-        self._watch_opened, self._heard = None, False
+        self._watch_opened, self._received = None, False
         try:
             if not self._resource_version:
                 await self._list()
@@ -175,7 +175,7 @@ class Reflector(Generic[T]):
 
     def _was_steady(self) -> bool:
         opened = self._watch_opened
-        return opened is not None and (self._heard or self._clock() - opened >= STEADY_SECONDS)
+        return opened is not None and (self._received or self._clock() - opened >= STEADY_SECONDS)
 
     def _is_stuck(self) -> bool:
         return self._failures >= RELIST_AFTER_REFUSALS and not self._was_steady()
@@ -289,7 +289,7 @@ class Reflector(Generic[T]):
     def _advance(self, resource_version: str) -> None:
         self._resource_version = resource_version
         self._last_event = self._clock()
-        self._heard = True
+        self._received = True
 
     def _log_undecodable(self, key: str, error: str) -> None:
         logger.warning("object skipped, it cannot be decoded path=%s object=%r reason=%r", self.path, key, error)

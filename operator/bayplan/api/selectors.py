@@ -28,7 +28,7 @@ _MAX_SUBDOMAIN = 253
 
 
 class LabelMatcher:
-    """A compiled label selector; affinity and spreading rules ask it about pods and namespaces.
+    """A compiled label selector; affinity and spreading rules match pods and namespaces by it.
 
     Attributes:
         error: Why the selector is invalid and so never matches, or "".
@@ -65,7 +65,7 @@ class LabelMatcher:
 
 
 class NodeSelectorMatcher:
-    """Compiled node selector terms, of which one must match; node affinity asks it about nodes.
+    """Compiled node selector terms, of which one must match; node affinity matches nodes by it.
 
     Attributes:
         errors: Why terms are invalid and so never match.

@@ -39,7 +39,7 @@ class Issued:
 
 
 class TokenSource(Protocol):
-    """Hands out tokens; `Credentials` asks, never again within `min_interval` seconds."""
+    """Issues tokens to `Credentials`, which waits `min_interval` seconds between two of them."""
 
     min_interval: float
 
@@ -166,7 +166,7 @@ class OidcToken:
             raise CredentialsError(f"{self._where}: has neither id-token nor refresh-token")
 
     async def issue(self) -> Issued:
-        """Return the id-token while it lasts, else ask the provider for the next one."""
+        """Return the id-token while it lasts, else fetch the next one from the provider."""
         token = self._config.get("id-token", "")
         if not token or self._remaining(token) <= EXPIRY_MARGIN_SECONDS:
             token = await self._refresh()
@@ -211,7 +211,7 @@ class OidcToken:
 
 
 def token_source(user: Entry | None) -> TokenSource:
-    """Return the source a kubeconfig user asks for, with kubectl's precedence; raises CredentialsError."""
+    """Return the source that a kubeconfig user names, with kubectl's precedence; raises CredentialsError."""
     if user is None:
         return StaticToken(None)
     if path := user.path("tokenFile"):

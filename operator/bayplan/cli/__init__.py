@@ -32,7 +32,7 @@ Exit codes: 0 success, 1 failure, 2 wrong input."""
 
 @dataclass(frozen=True, slots=True)
 class _Command:
-    """Where a command lives, and what the overview says of it without loading it."""
+    """Where a command lives, and its line in the overview, which does not load it."""
 
     name: str
     module: str

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _FRAMES_PER_SECOND: Final = 20
 _MAX_SECONDS: Final = 7.0
-"""How long the show takes at most, unless a speed is asked for."""
+"""How long the show takes at most, unless `--speed` is given."""
 _MAX_PER_FRAME: Final = 200
 _PROGRESS_LINES: Final = 10
 

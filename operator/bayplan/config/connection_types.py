@@ -61,7 +61,7 @@ class Extender:
     node_cache_capable: bool = False
     """Whether node names are enough for it."""
     managed_resources: tuple[ExtenderManagedResource, ...] = ()
-    """It is asked only about pods that name one of these; none means about all."""
+    """It is called only for pods that name one of these; none means for all."""
     ignorable: bool = False
     """Whether pods are scheduled without it when it fails."""
 

@@ -1,4 +1,4 @@
-"""Strict reading of decoded objects: fields are asked for by name and type, and what nobody asks for is an error."""
+"""Strict reading of decoded objects: fields are read by name and type, and one that is never read is an error."""
 
 import base64
 import binascii
@@ -28,7 +28,7 @@ class Fields:
     def __init__(self, value: object, path: str, errors: list[FieldError]) -> None:
         self.path = path
         self.errors = errors
-        self._asked: set[str] = set()
+        self._read: set[str] = set()
         self._value: Mapping[str, Any] = {}
         if isinstance(value, dict):
             self._value = value
@@ -47,12 +47,12 @@ class Fields:
 
     def has(self, name: str) -> bool:
         """Whether the field is there and not null."""
-        self._asked.add(name)
+        self._read.add(name)
         return self._value.get(name) is not None
 
     def raw(self, name: str) -> Any:  # noqa: ANN401 - the caller checks the type
         """The value as decoded, None when missing."""
-        self._asked.add(name)
+        self._read.add(name)
         return self._value.get(name)
 
     def boolean(self, name: str) -> bool | None:
@@ -169,12 +169,12 @@ class Fields:
         return kind(**given)
 
     def finish(self) -> None:
-        """Note every field that was not asked for."""
+        """Note every field that was not read."""
         for name in self._value:
-            if name not in self._asked:
+            if name not in self._read:
                 # Searching takes long, and nobody reads hundreds of hints.
                 few = len(self.errors) < _MAX_HINTS
-                close = difflib.get_close_matches(name[:64], self._asked, n=1) if few else ()
+                close = difflib.get_close_matches(name[:64], self._read, n=1) if few else ()
                 hint = f', did you mean "{close[0]}"?' if close else ""
                 self.errors.append(FieldError(self.at(name), f"unknown field{hint}"))
 

@@ -63,7 +63,7 @@ def decode_policy(document: Mapping[str, Any], support: Support, errors: list[Fi
     with Fields(document, "", errors) as fields:
         fields.raw("apiVersion")
         fields.raw("kind")
-        # All filters are asked until one says no, whatever this says: it only changed how much was reported.
+        # Filters run until one rejects the node, whatever this is: it only changed how much was reported.
         fields.boolean("alwaysCheckAllPredicates")
         hard_weight = fields.integer("hardPodAffinitySymmetricWeight")
         if hard_weight is not None and not 0 <= hard_weight <= 100:

@@ -26,7 +26,7 @@ _PLACEMENT_POINTS: Final = ("placementGenerate", "placementScore")
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What a configuration may ask for."""
+    """What a configuration may use."""
 
     plugins: frozenset[str] = IMPLEMENTED_PLUGINS
     """Plugins that exist, from this project and from outside."""

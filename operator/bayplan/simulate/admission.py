@@ -225,7 +225,7 @@ def _volume(volume: PersistentVolume) -> PersistentVolume:
     if spec.volume_mode is None:
         volume = structs.replace(volume, spec=structs.replace(spec, volume_mode="Filesystem"))
     if not volume.status.phase:
-        # The volume controller says so soon after a volume is created.
+        # The volume controller sets it soon after a volume is created.
         volume = structs.replace(volume, status=structs.replace(volume.status, phase="Available"))
     return volume
 
