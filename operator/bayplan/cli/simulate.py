@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from bayplan.simulate.simulator import Simulator
 
 _BAD_INPUT: Final = 2
-_MAX_VERDICTS: Final = 5_000_000
+MAX_VERDICTS: Final = 5_000_000
 """Most verdicts (pods times nodes) an explanation may hold: some gigabytes."""
 
 
@@ -92,9 +92,9 @@ def _configuration(file: Path | None, scheduler_name: str | None) -> "SchedulerC
 
 def _check_size(objects: "ClusterObjects", simulator: "Simulator", *, explain: bool) -> None:
     pods, nodes = simulator.queue.pending()["active"], len(objects.nodes)
-    if explain and pods * nodes > _MAX_VERDICTS:
+    if explain and pods * nodes > MAX_VERDICTS:
         typer.echo(
-            f"--explain: {pods} pods on {nodes} nodes are more than {_MAX_VERDICTS} verdicts; give fewer pods", err=True
+            f"--explain: {pods} pods on {nodes} nodes are more than {MAX_VERDICTS} verdicts; give fewer pods", err=True
         )
         raise typer.Exit(_BAD_INPUT)
 
