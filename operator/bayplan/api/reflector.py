@@ -18,7 +18,7 @@ from bayplan.api.errors import CredentialsError
 from bayplan.api.object_store import Handler, ObjectStore, T
 from bayplan.api.slices import SLICE_SECONDS, in_slices
 from bayplan.api.watch_event import UNREADABLE, outline_of, raw_event_decoder
-from bayplan.api.watch_source import AnswerError, BrokenStreamError, ListPage, WatchSource
+from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource
 
 logger = logging.getLogger(__name__)
 
@@ -100,7 +100,6 @@ class Reflector(Generic[T]):
         self._sleep = sleep
         self._rng = rng or random.Random()  # noqa: S311 - jitter, no secret
         self._resource_version = ""
-        self._lists = 0
         self._failures = 0
         self._last_event = -math.inf
         self._watch_opened: float | None = None
@@ -196,7 +195,7 @@ class Reflector(Generic[T]):
                 present.clear()
                 query = {**self._selectors} | ({"limit": str(self._page_size)} if restarts < 2 else {})
                 continue
-            await self._take_page(page, present)
+            await self._in_slices(page.items or [], lambda raw: present.add(self._put_raw(raw)))
             if not page.metadata.continue_:
                 break
             query["continue"] = page.metadata.continue_
@@ -204,18 +203,11 @@ class Reflector(Generic[T]):
         self._resource_version = page.metadata.resource_version
         self._last_event = self._clock()
         self.refused_with = 0
-        self._lists += 1
-        self.relists_total = self._lists - 1
+        self.relists_total += self.synced
         logger.info("listed path=%s objects=%d seconds=%.3f", self.path, len(self.objects), self._last_event - started)
         if not self.synced:
             self.synced = True
             self._handler.on_synced()
-
-    async def _take_page(self, page: ListPage, present: set[str]) -> None:
-        def take(raw: msgspec.Raw) -> None:
-            present.add(self._put_raw(raw))
-
-        await self._in_slices(page.items or [], take)
 
     async def _in_slices(self, items: list[Any], act: Callable[[Any], None]) -> None:
         await in_slices(items, act, seconds=self._timing.slice, clock=self._clock)

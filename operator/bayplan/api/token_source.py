@@ -104,7 +104,7 @@ class ExecPlugin:
             raise CredentialsError(
                 f"{where}.command: {resolved!r} was not found or cannot be run" + (f"; {hint}" if hint else "")
             )
-        self._command = command
+        self._label = f"exec plugin {command!r}"
         self._config: dict[str, Any] = {**config, "command": resolved}
         self._wall_clock = wall_clock
 
@@ -120,35 +120,30 @@ class ExecPlugin:
             async with asyncio.timeout(PLUGIN_TIMEOUT_SECONDS):
                 status = await ExecProvider(ConfigNode("exec", self._config)).run()
         except TimeoutError:
-            raise CredentialsError(
-                f"exec plugin {self._command!r}: no answer in {PLUGIN_TIMEOUT_SECONDS:g} s"
-            ) from None
+            raise CredentialsError(f"{self._label}: no answer in {PLUGIN_TIMEOUT_SECONDS:g} s") from None
         except ConfigException as error:
             reason = str(error).removeprefix("exec: ").partition(". ")[0]
-            raise CredentialsError(f"exec plugin {self._command!r}: {reason}") from None
+            raise CredentialsError(f"{self._label}: {reason}") from None
         except (OSError, TypeError, ValueError) as error:
-            raise CredentialsError(f"exec plugin {self._command!r}: {type(error).__name__}") from None
+            raise CredentialsError(f"{self._label}: {type(error).__name__}") from None
         return self._issued(status)
 
     def _issued(self, status: object) -> Issued:
         if not isinstance(status, dict):
-            raise CredentialsError(f"exec plugin {self._command!r}: printed no status")
+            raise CredentialsError(f"{self._label}: printed no status")
         token, certificate, key = (status.get(k) for k in ("token", "clientCertificateData", "clientKeyData"))
         if not token and not (certificate and key):
-            raise CredentialsError(
-                f"exec plugin {self._command!r}: gave neither a token nor a certificate with its key"
-            )
+            raise CredentialsError(f"{self._label}: gave neither a token nor a certificate with its key")
         lifetime = math.inf
         if expires := status.get("expirationTimestamp"):
             try:
                 moment = datetime.fromisoformat(str(expires))
             except ValueError:
-                raise CredentialsError(f"exec plugin {self._command!r}: expirationTimestamp is no time") from None
+                raise CredentialsError(f"{self._label}: expirationTimestamp is no time") from None
             # A time without a zone is taken as UTC: RFC 3339 always has one.
             lifetime = _with_margin(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - self._wall_clock())
         identity = f"{certificate}\n{key}\n".encode() if certificate and key else None
-        label = f"exec plugin {self._command!r}"
-        return Issued(checked_token(str(token), label) if token else None, identity, lifetime)
+        return Issued(checked_token(str(token), self._label) if token else None, identity, lifetime)
 
 
 class OidcToken:

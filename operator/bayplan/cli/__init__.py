@@ -4,7 +4,7 @@ import gc
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -111,12 +111,8 @@ def application(arguments: Sequence[str]) -> typer.Typer:
         if isinstance(loaded, typer.Typer):
             app.add_typer(loaded, name=command.name, help=command.help)
         else:
-            _register(app, command.name, loaded)
+            app.command(command.name)(loaded)
     return app
-
-
-def _register(app: typer.Typer, name: str, function: Callable[..., None]) -> None:
-    app.command(name)(function)
 
 
 def _placeholder() -> None:
