@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.api.clients import POD, calling
-from tests.api.sleeps import Sleeps
 from tests.faults.api_server import FakeApiServer
 from tests.faults.faults import BlackHole, Delay, DropReply, HalfReply, Redirect, Refuse, Reset
+from tests.waiting import Sleeps
 
 from bayplan.api.client import MAX_THROTTLED_TRIES, decode_status
 from bayplan.api.credentials import Credentials

@@ -5,7 +5,6 @@ import json
 
 import pytest
 from tests.api.reflecting import PODS, View, pod, reflecting, truth
-from tests.api.sleeps import Sleeps
 from tests.faults.faults import (
     CutLine,
     DribbleLines,
@@ -16,7 +15,7 @@ from tests.faults.faults import (
     StreamBytes,
     StreamError,
 )
-from tests.waiting import until
+from tests.waiting import Sleeps, until
 
 from bayplan.api.credentials import Credentials
 from bayplan.api.objects import Node, Pod

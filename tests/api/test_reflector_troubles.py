@@ -4,7 +4,6 @@ import logging
 
 import pytest
 from tests.api.reflecting import PODS, pod, reflecting, truth
-from tests.api.sleeps import Sleeps
 from tests.faults.api_server import FakeApiServer
 from tests.faults.faults import (
     BlackHole,
@@ -18,7 +17,7 @@ from tests.faults.faults import (
     StreamBytes,
     StreamError,
 )
-from tests.waiting import until
+from tests.waiting import Sleeps, until
 
 from bayplan.api.credentials import Credentials
 from bayplan.api.reflector import Timing
