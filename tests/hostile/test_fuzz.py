@@ -11,9 +11,10 @@ from tests.hostile.near_schema import near
 from tests.hostile.world import World, metadata, pod
 
 from bayplan.api.kinds import RESOURCES
-from bayplan.api.objects import Node, Pod, PodSpec, PriorityClass
+from bayplan.api.objects import Node, Pod, PodSpec
 from bayplan.api.storage_objects import CSIDriver, CSINode, PersistentVolumeClaim, StorageClass
 from bayplan.api.watch_event import UNREADABLE, outline_of, raw_event_decoder
+from bayplan.api.workload_objects import PriorityClass
 from bayplan.config.load import default_configuration
 from bayplan.controller.intake import read_event
 from bayplan.simulate.cluster import read_cluster

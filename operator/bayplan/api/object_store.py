@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Collection
 from typing import Generic, Protocol, TypeVar
 
-from bayplan.api.objects import ObjectMeta
+from bayplan.api.meta_objects import ObjectMeta
 
 logger = logging.getLogger(__name__)
 

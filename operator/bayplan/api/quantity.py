@@ -3,7 +3,7 @@
 import re
 from functools import lru_cache
 
-from bayplan.api.objects import Quantity
+from bayplan.api.meta_objects import Quantity
 
 MAX_AMOUNT: int = (2**63 - 1) // 128
 """The largest amount of a resource: 100 times it, and sums of a hundred of it, still fit in an int64."""

@@ -6,13 +6,8 @@ A selector that the API server would refuse can still sit in an old object. It n
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from bayplan.api.objects import (
-    LabelSelector,
-    LabelSelectorRequirement,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-)
+from bayplan.api.meta_objects import LabelSelector, LabelSelectorRequirement
+from bayplan.api.objects import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from bayplan.api.quantity import parse_int64
 
 Labels = Mapping[str, str]

@@ -3,9 +3,8 @@
 import re
 from typing import Final
 
+from bayplan.api.meta_objects import LabelSelector, LabelSelectorRequirement
 from bayplan.api.objects import (
-    LabelSelector,
-    LabelSelectorRequirement,
     NodeAffinity,
     NodeSelector,
     NodeSelectorRequirement,

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bayplan.api.kinds import RESOURCES, Resource, resource_named
-from bayplan.api.objects import Node, Pod, PriorityClass
+from bayplan.api.objects import Node, Pod
 from bayplan.api.quantity import QuantityError
+from bayplan.api.workload_objects import PriorityClass
 from bayplan.cache.listers import NamedObject, key_of
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import node_allocatable
