@@ -8,7 +8,8 @@ from tests.builders import make_node, make_pod, make_term
 from tests.plugins.scenes import Scene
 
 from bayplan.api import storage_objects as storage
-from bayplan.api.objects import LabelSelector, Node, NodeSelector, ObjectMeta, OwnerReference, Pod, Volume
+from bayplan.api.meta_objects import OwnerReference
+from bayplan.api.objects import LabelSelector, Node, NodeSelector, ObjectMeta, Pod, Volume
 from bayplan.api.objects import PersistentVolumeClaimSource as ClaimSource
 from bayplan.cache.listers import Listers
 from bayplan.cache.pod_info import PodInfo

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayplan.api.objects import LabelSelector
+from bayplan.api.meta_objects import LabelSelector
 from bayplan.api.quantity import QuantityError, value
 from bayplan.api.storage_objects import CSIStorageCapacity
 from bayplan.cache.listers import Listers
