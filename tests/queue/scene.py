@@ -16,7 +16,7 @@ from bayplan.framework.cluster_event import (
     QueueingHint,
 )
 from bayplan.queue.queue_profile import GateRejection, QueueProfile
-from bayplan.queue.queued_pod import Place, QueuedPodInfo
+from bayplan.queue.queued_pod import QueuedPodInfo, SubQueue
 from bayplan.queue.scheduling_queue import SchedulingQueue
 
 FIT = frozenset({"Fit"})
@@ -113,10 +113,10 @@ class Scene:
         self.fail(queued, rejectors)
         return pod
 
-    def place(self, name: str) -> Place | None:
+    def sub_queue(self, name: str) -> SubQueue | None:
         """Where the pod of that name (and uid) is; None when it is in no queue."""
         queued = self.queue.get(name)
-        return queued.place if queued is not None else None
+        return queued.sub_queue if queued is not None else None
 
     def drain(self) -> list[str]:
         """Pops all there is, as names."""

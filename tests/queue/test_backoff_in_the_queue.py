@@ -1,14 +1,14 @@
 from tests.queue.scene import Scene
 
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
-from bayplan.queue.queued_pod import Place
+from bayplan.queue.queued_pod import SubQueue
 
 
 def test_an_idle_scheduler_takes_a_rejected_pod_before_its_backoff_ends():
     scene = Scene()
     pod = scene.reject("p")
     scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
-    assert scene.place("p") is Place.BACKOFF
+    assert scene.sub_queue("p") is SubQueue.BACKOFF
     assert scene.queue.has_ready()
     assert scene.pop().pod_info is pod
     assert ("active", "PopFromBackoffQ") in scene.tally.moves
@@ -41,7 +41,7 @@ def test_an_event_after_the_backoff_makes_the_pod_active_at_once():
     scene.reject("p")
     scene.clock.step(2)
     scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
-    assert scene.place("p") is Place.ACTIVE
+    assert scene.sub_queue("p") is SubQueue.ACTIVE
 
 
 def test_the_next_deadline_is_the_earliest_of_all_waits():
@@ -61,11 +61,11 @@ def test_a_pod_that_waited_too_long_is_tried_without_an_event():
     scene.reject("p")
     scene.clock.step(59.9)
     scene.queue.flush(scene.clock.now)
-    assert scene.place("p") is Place.UNSCHEDULABLE
+    assert scene.sub_queue("p") is SubQueue.UNSCHEDULABLE
     scene.clock.step(0.1)
     scene.queue.flush(scene.clock.now)
     scene.queue.validate()
-    assert scene.place("p") is Place.ACTIVE
+    assert scene.sub_queue("p") is SubQueue.ACTIVE
     assert scene.tally.moves[-1] == ("active", "UnschedulableTimeout")
 
 
@@ -75,7 +75,7 @@ def test_a_gated_pod_never_times_out():
     assert scene.queue.next_deadline() is None
     scene.clock.step(10_000)
     scene.queue.flush(scene.clock.now)
-    assert scene.place("p") is Place.GATED
+    assert scene.sub_queue("p") is SubQueue.GATED
 
 
 def test_a_backoff_longer_than_the_time_limit_still_holds():
@@ -83,4 +83,4 @@ def test_a_backoff_longer_than_the_time_limit_still_holds():
     scene.reject("p")
     scene.clock.step(10)
     scene.queue.flush(scene.clock.now)
-    assert scene.place("p") is Place.BACKOFF
+    assert scene.sub_queue("p") is SubQueue.BACKOFF

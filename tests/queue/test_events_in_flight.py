@@ -9,7 +9,7 @@ from bayplan.framework.cluster_event import (
     WILDCARD,
     EventRegistration,
 )
-from bayplan.queue.queued_pod import Place
+from bayplan.queue.queued_pod import SubQueue
 
 
 def test_an_event_during_a_cycle_is_not_lost():
@@ -18,7 +18,7 @@ def test_an_event_during_a_cycle_is_not_lost():
     queued = scene.pop()
     scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
     scene.fail(queued)
-    assert scene.place("p") is Place.BACKOFF
+    assert scene.sub_queue("p") is SubQueue.BACKOFF
     assert scene.tally.moves[-1] == ("backoff", "ScheduleAttemptFailure")
 
 
@@ -29,7 +29,7 @@ def test_an_event_during_a_cycle_that_cannot_help_is_no_reason_to_retry():
     scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
     scene.queue.move_all(NODE_ADD, None, {"blue"})
     scene.fail(queued, COLOUR)
-    assert scene.place("red") is Place.UNSCHEDULABLE
+    assert scene.sub_queue("red") is SubQueue.UNSCHEDULABLE
 
 
 def test_an_event_before_the_pop_is_not_replayed():
@@ -39,7 +39,7 @@ def test_an_event_before_the_pop_is_not_replayed():
     scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
     scene.add("p")
     scene.fail(scene.pop())
-    assert scene.place("p") is Place.UNSCHEDULABLE
+    assert scene.sub_queue("p") is SubQueue.UNSCHEDULABLE
 
 
 def test_a_wildcard_during_a_cycle_brings_the_pod_back():
@@ -48,7 +48,7 @@ def test_a_wildcard_during_a_cycle_brings_the_pod_back():
     queued = scene.pop()
     scene.queue.move_all(WILDCARD, None, None)
     scene.fail(queued, frozenset({"Unregistered"}))
-    assert scene.place("p") is Place.BACKOFF
+    assert scene.sub_queue("p") is SubQueue.BACKOFF
 
 
 def test_a_pending_plugin_that_says_queue_skips_the_backoff():
@@ -57,7 +57,7 @@ def test_a_pending_plugin_that_says_queue_skips_the_backoff():
     scene.fail(scene.pop(), FIT, pending_plugins=COLOUR)
     scene.queue.move_all(NODE_ADD, None, {"red"})
     scene.queue.validate()
-    assert scene.place("p") is Place.ACTIVE
+    assert scene.sub_queue("p") is SubQueue.ACTIVE
 
 
 def test_with_a_plugin_pending_another_ones_word_still_means_backoff():
@@ -65,7 +65,7 @@ def test_with_a_plugin_pending_another_ones_word_still_means_backoff():
     scene.add("p", colour="red")
     scene.fail(scene.pop(), FIT, pending_plugins=COLOUR)
     scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
-    assert scene.place("p") is Place.BACKOFF
+    assert scene.sub_queue("p") is SubQueue.BACKOFF
 
 
 def test_a_pending_plugin_is_heard_even_when_another_answered_the_same_event_first():
@@ -74,7 +74,7 @@ def test_a_pending_plugin_is_heard_even_when_another_answered_the_same_event_fir
     scene.add("p")
     scene.fail(scene.pop(), COLOUR, pending_plugins=frozenset({"Late"}))
     scene.queue.move_all(NODE_ADD, None, None)
-    assert scene.place("p") is Place.ACTIVE
+    assert scene.sub_queue("p") is SubQueue.ACTIVE
 
 
 def test_the_best_of_the_events_during_a_cycle_counts():
@@ -85,4 +85,4 @@ def test_the_best_of_the_events_during_a_cycle_counts():
     scene.queue.move_all(NODE_ADD, None, {"red"})
     scene.queue.move_all(NODE_TAINT, None, None)
     scene.fail(queued, FIT, pending_plugins=COLOUR)
-    assert scene.place("p") is Place.ACTIVE
+    assert scene.sub_queue("p") is SubQueue.ACTIVE

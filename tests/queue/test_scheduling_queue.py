@@ -2,7 +2,7 @@ import pytest
 from tests.queue.scene import FIT, Clock, Scene, info, make_profile
 
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
-from bayplan.queue.queued_pod import Place
+from bayplan.queue.queued_pod import SubQueue
 from bayplan.queue.scheduling_queue import SchedulingQueue
 
 
@@ -44,7 +44,7 @@ def test_a_popped_pod_counts_its_attempts_and_is_in_no_queue():
     scene.add("p")
     queued = scene.pop()
     assert queued.attempts == 1
-    assert queued.place is None
+    assert queued.sub_queue is None
     assert sum(scene.queue.pending().values()) == 0
     assert scene.queue.uids() == {"p"}
     scene.fail(queued)
@@ -96,15 +96,15 @@ def test_activation_ignores_backoff():
     scene.reject("rejected")
     scene.queue.activate(["error", "rejected", "unknown"])
     scene.queue.validate()
-    assert scene.place("error") is Place.ACTIVE
-    assert scene.place("rejected") is Place.ACTIVE
+    assert scene.sub_queue("error") is SubQueue.ACTIVE
+    assert scene.sub_queue("rejected") is SubQueue.ACTIVE
 
 
 def test_activation_does_not_open_a_gate():
     scene = Scene()
     scene.add("p", gates=["g"])
     scene.queue.activate(["p"])
-    assert scene.place("p") is Place.GATED
+    assert scene.sub_queue("p") is SubQueue.GATED
 
 
 def test_a_pod_activated_in_flight_does_not_wait_for_another_event():
@@ -115,8 +115,8 @@ def test_a_pod_activated_in_flight_does_not_wait_for_another_event():
     scene.queue.activate(["p"])
     scene.fail(first)
     scene.fail(second)
-    assert scene.place("p") is Place.BACKOFF
-    assert scene.place("bystander") is Place.UNSCHEDULABLE
+    assert scene.sub_queue("p") is SubQueue.BACKOFF
+    assert scene.sub_queue("bystander") is SubQueue.UNSCHEDULABLE
 
 
 # Deletion.
@@ -158,7 +158,7 @@ def test_a_pod_seen_again_after_its_deletion_in_flight_comes_back():
     scene.queue.delete("p")
     scene.queue.add(pod)
     scene.fail(queued)
-    assert scene.place("p") is Place.UNSCHEDULABLE
+    assert scene.sub_queue("p") is SubQueue.UNSCHEDULABLE
 
 
 # The observer.

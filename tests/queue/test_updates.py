@@ -8,7 +8,7 @@ from bayplan.framework.cluster_event import (
     EventRegistration,
     QueueingHint,
 )
-from bayplan.queue.queued_pod import Place
+from bayplan.queue.queued_pod import SubQueue
 
 
 def test_an_update_of_an_active_pod_replaces_the_object_and_keeps_its_turn():
@@ -35,7 +35,7 @@ def test_an_update_in_backoff_replaces_the_object_in_place():
     scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
     new = info("p", version="2")
     scene.queue.update(None, new)
-    assert scene.place("p") is Place.BACKOFF
+    assert scene.sub_queue("p") is SubQueue.BACKOFF
     assert scene.pop().pod_info is new
 
 
@@ -65,7 +65,7 @@ def test_a_change_its_rejector_wants_brings_the_pod_back():
     scene.clock.step(5)
     scene.queue.update(None, info("p", version="2", tolerations=["gpu"]))
     scene.queue.validate()
-    assert scene.place("p") is Place.ACTIVE
+    assert scene.sub_queue("p") is SubQueue.ACTIVE
     assert scene.tally.moves[-1] == ("active", "UnschedulablePodUpdatePodToleration")
 
 
@@ -76,7 +76,7 @@ def test_any_other_change_leaves_the_pod_waiting_with_its_new_object():
     scene.queue.update(None, new)
     queued = scene.queue.get("p")
     assert queued is not None
-    assert queued.place is Place.UNSCHEDULABLE
+    assert queued.sub_queue is SubQueue.UNSCHEDULABLE
     assert queued.pod_info is new
 
 
@@ -84,7 +84,7 @@ def test_the_version_the_caller_names_is_the_one_compared_with():
     scene = Scene()
     scene.reject("p", COLOUR, tolerations=["gpu"])
     scene.queue.update(info("p"), info("p", version="2", tolerations=["gpu"]))
-    assert scene.place("p") is Place.BACKOFF
+    assert scene.sub_queue("p") is SubQueue.BACKOFF
 
 
 def test_an_update_during_a_cycle_is_replayed_for_its_pod_and_for_no_other():
@@ -98,9 +98,9 @@ def test_an_update_during_a_cycle_is_replayed_for_its_pod_and_for_no_other():
     assert first.pod_info is old
     scene.fail(first, COLOUR)
     scene.fail(second, COLOUR)
-    assert scene.place("p") is Place.BACKOFF
+    assert scene.sub_queue("p") is SubQueue.BACKOFF
     assert first.pod_info is new
-    assert scene.place("bystander") is Place.UNSCHEDULABLE
+    assert scene.sub_queue("bystander") is SubQueue.UNSCHEDULABLE
 
 
 def test_a_hint_about_an_update_sees_both_versions():

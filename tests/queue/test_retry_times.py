@@ -1,10 +1,9 @@
-from hypothesis import given
-from hypothesis import strategies as st
+"""Pods that are tried again at a set time, because time alone may help them."""
+
 from tests.queue.scene import FIT, Scene
 
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
-from bayplan.queue.queued_pod import Place
-from bayplan.queue.retries import Retries
+from bayplan.queue.queued_pod import SubQueue
 
 
 def reject(scene, name, retry_at):
@@ -15,13 +14,13 @@ def reject(scene, name, retry_at):
 def test_a_pod_with_a_time_is_tried_again_at_that_time_without_an_event():
     scene = Scene()
     reject(scene, "p", retry_at=129.5)
-    assert scene.place("p") is Place.UNSCHEDULABLE
+    assert scene.sub_queue("p") is SubQueue.UNSCHEDULABLE
     assert scene.queue.next_deadline() == 130
     scene.queue.flush(129.9)
-    assert scene.place("p") is Place.UNSCHEDULABLE
+    assert scene.sub_queue("p") is SubQueue.UNSCHEDULABLE
     scene.clock.step(30)
     scene.queue.flush(scene.clock())
-    assert scene.place("p") is Place.ACTIVE
+    assert scene.sub_queue("p") is SubQueue.ACTIVE
     assert scene.tally.moves[-1] == ("active", "RetryTime")
     assert scene.queue.next_deadline() is None
 
@@ -31,7 +30,7 @@ def test_a_pod_whose_time_comes_still_backs_off():
     reject(scene, "p", retry_at=100.2)
     scene.clock.step(1)
     scene.queue.flush(scene.clock())
-    assert scene.place("p") is Place.BACKOFF
+    assert scene.sub_queue("p") is SubQueue.BACKOFF
 
 
 def test_the_next_attempt_settles_the_time_anew():
@@ -41,7 +40,7 @@ def test_the_next_attempt_settles_the_time_anew():
     scene.fail(scene.pop(), FIT)
     scene.clock.step(60)
     scene.queue.flush(scene.clock())
-    assert scene.place("p") is Place.UNSCHEDULABLE
+    assert scene.sub_queue("p") is SubQueue.UNSCHEDULABLE
 
 
 def test_a_pod_that_is_gone_has_no_time():
@@ -61,25 +60,3 @@ def test_a_pod_that_is_up_already_is_left_alone_when_its_time_comes():
     scene.clock.step(5)
     scene.queue.flush(scene.clock())
     assert scene.drain() == ["p"]
-
-
-def test_times_that_no_longer_hold_do_not_pile_up():
-    retries = Retries()
-    for attempt in range(10_000):
-        retries.set("p", 100_000 + attempt % 7)
-        retries.set("p", None)
-    retries.set("p", 5)
-    assert len(retries._heap) < 100
-    assert [*retries.due(5)] == ["p"]
-
-
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.one_of(st.none(), st.integers(0, 9)), st.integers(0, 9))))
-def test_each_pod_is_due_once_at_the_last_time_told(steps):
-    retries, expected = Retries(), {}
-    for uid, at, now in steps:
-        retries.set(uid, at)
-        expected[uid] = at
-        due = {each for each, when in expected.items() if when is not None and when <= now}
-        assert set(retries.due(now)) == due
-        expected |= dict.fromkeys(due)
-        assert retries.next() == min((when for when in expected.values() if when is not None), default=None)
