@@ -12,7 +12,7 @@ from bayplan.framework.cluster_event import (
 
 
 def unschedulable_pod_changes(old: PodInfo, new: PodInfo) -> list[ClusterEvent]:
-    """The specific changes of a pod without a node, in upstream's order, or else the plain update."""
+    """Return the specific changes of a pod without a node, in upstream's order, or else the plain update."""
     before, after = old.pod, new.pod
     events = []
     if (before.metadata.labels or {}) != (after.metadata.labels or {}):
@@ -28,7 +28,7 @@ def unschedulable_pod_changes(old: PodInfo, new: PodInfo) -> list[ClusterEvent]:
 
 
 def scaled_down(old: PodInfo, new: PodInfo) -> bool:
-    """Whether the pod takes less of some resource than before; also when its quantities cannot be read."""
+    """Return whether the pod takes less of some resource than before; also when its quantities cannot be read."""
     try:
         before, after = old.placed.amounts, new.placed.amounts
     except ValueError:
