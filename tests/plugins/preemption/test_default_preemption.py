@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 from tests.builders import make_node, make_selector
-from tests.plugins.preemption.pods import high, low, minute
-from tests.plugins.preemption.worlds import World
+from tests.plugins.preemption.worlds import World, high, low, minute
 
 from bayplan.api.objects import PodAffinity, PodAffinityTerm, PodCondition, TopologySpreadConstraint
 from bayplan.cache.pod_info import PodInfo

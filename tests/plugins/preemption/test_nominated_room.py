@@ -1,6 +1,5 @@
 from tests.builders import make_node, make_selector
-from tests.plugins.preemption.pods import high, low
-from tests.plugins.preemption.worlds import World
+from tests.plugins.preemption.worlds import World, high, low
 
 from bayplan.api.objects import PodAffinity, PodAffinityTerm
 from bayplan.cache.pod_info import PodInfo

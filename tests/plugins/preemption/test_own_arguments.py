@@ -2,8 +2,7 @@ import json
 
 import pytest
 from tests.builders import make_node
-from tests.plugins.preemption.pods import high, low, minute
-from tests.plugins.preemption.worlds import NOW, World, make_budget
+from tests.plugins.preemption.worlds import NOW, World, high, low, make_budget, minute
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.errors import ConfigurationError
