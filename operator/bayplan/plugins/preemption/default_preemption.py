@@ -66,18 +66,18 @@ class DefaultPreemption:
             return PostFilterResult(Status(Code.ERROR, (f"preemption: {_aggregate(findings.errors)}",)))
         if not findings.candidates:
             reasons = {text: held for text, held in findings.reasons.items() if held}
-            return _no(Diagnosis(len(rejections.rows), reasons).message, "", self._retry_after(pod, findings))
+            return _no(Diagnosis(len(rejections.rows), reasons).message, "", self._retry_after(findings))
         best = choose(findings.candidates)
         candidates = tuple(findings.candidates)
         return PostFilterResult(SUCCESS, best.node_name, best.victims, candidates, evicts=self._strict)
 
-    def _retry_after(self, pod: PodInfo, findings: Findings) -> float | None:
+    def _retry_after(self, findings: Findings) -> float | None:
         """Return in how many seconds there may be a candidate although no event wakes the pod."""
         waits = []
         if findings.reasons[STRICT]:
             waits.append(_BUDGETS_SECONDS)
-        if (evictable_from := self._dry_run.evictable_from(pod.priority)) < inf:
-            waits.append(max(evictable_from - self._clock(), 0.0))
+        if findings.evictable_from < inf:
+            waits.append(max(findings.evictable_from - self._clock(), 0.0))
         return min(waits, default=None)
 
     def _calculate_num_candidates(self, count: int) -> int:

@@ -43,6 +43,8 @@ class Findings:
     """Whether some candidate violates no budget."""
     errors: list[str] = field(default_factory=list)
     """What went wrong on nodes where evictions led to something unexpected."""
+    evictable_from: float = inf
+    """When the first pod that is too young to be a victim no longer is, in seconds since the epoch, or inf."""
 
 
 class DryRun:
@@ -70,6 +72,7 @@ class DryRun:
         if not len(rows):
             return findings
         lower = self._lower_priority(pod.priority)
+        findings.evictable_from = lower.evictable_from
         has_victims = lower.counts[rows] > 0
         findings.reasons[NO_VICTIMS] = int(np.count_nonzero(~has_victims))
         order = np.roll(rows, -start)
@@ -86,11 +89,6 @@ class DryRun:
         finally:
             self._scratch.restore_columns(screened)
         return findings
-
-    def evictable_from(self, priority: int) -> float:
-        """Return when the first pod that is too young to be a victim no longer is, in seconds since the epoch, or inf."""
-        lower = self._lower.get(priority)
-        return inf if lower is None else lower.evictable_from
 
     def _collect(
         self, findings: Findings, columns: ColumnVictimSelector, one_node: NodeVictimSelector, order: Rows, wanted: int
