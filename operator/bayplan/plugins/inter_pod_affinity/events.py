@@ -22,7 +22,7 @@ from bayplan.framework.cluster_event import (
 
 
 def after_assigned_pod_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    """Whether a pod that came, went or was relabelled on a node meets all terms it did not, or breaks fewer."""
+    """Return whether a pod that came, went or was relabelled on a node meets all terms it did not, or breaks fewer."""
     before, after = (each if isinstance(each, PodInfo) else None for each in (old, new))
     terms = pod.affinity_terms
     if after is not None:
@@ -40,7 +40,7 @@ def after_assigned_pod_change(pod: PodInfo, old: object, new: object) -> Queuein
 
 
 def after_label_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    """Whether a pod without a node was relabelled: the rejected one itself, or one nominated to a node."""
+    """Return whether a pod without a node was relabelled: the rejected one itself, or one nominated to a node."""
     if isinstance(new, PodInfo) and new.uid == pod.uid:
         return QueueingHint.QUEUE
     if any(isinstance(each, PodInfo) and not each.pod.status.nominated_node_name for each in (old, new)):
@@ -49,7 +49,7 @@ def after_label_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
 
 
 def after_node_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    """Whether a node joined a topology of the pod's affinity, changed it, or left one of its anti-affinity."""
+    """Return whether a node joined a topology of the pod's affinity, changed it, or left one of its anti-affinity."""
     if not isinstance(new, Node):
         return QueueingHint.QUEUE
     terms = pod.affinity_terms
