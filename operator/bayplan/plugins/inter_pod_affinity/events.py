@@ -28,15 +28,17 @@ def after_assigned_pod_change(pod: PodInfo, old: object, new: object) -> Queuein
     if after is not None:
         gained = _match_all(terms.required_affinity, after)
         if before is None:
-            return _queue_if(gained)
+            return QueueingHint.queue_if(gained)
         anti = terms.required_anti_affinity
         if gained and not _match_all(terms.required_affinity, before):
             return QueueingHint.QUEUE
-        return _queue_if(_match_all(anti, before) and not _match_all(anti, after))
+        return QueueingHint.queue_if(_match_all(anti, before) and not _match_all(anti, after))
     if before is None:
         return QueueingHint.QUEUE
     anti = terms.required_anti_affinity
-    return _queue_if(_match_all(anti, before) or _match_all(before.affinity_terms.required_anti_affinity, pod))
+    return QueueingHint.queue_if(
+        _match_all(anti, before) or _match_all(before.affinity_terms.required_anti_affinity, pod)
+    )
 
 
 def after_label_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
@@ -56,7 +58,7 @@ def after_node_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
     labels = new.metadata.labels or {}
     if not isinstance(old, Node):
         joins = any(term.topology_key in labels for term in terms.required_affinity)
-        return _queue_if(joins or bool(terms.required_anti_affinity))
+        return QueueingHint.queue_if(joins or bool(terms.required_anti_affinity))
     before = old.metadata.labels or {}
     for term in terms.required_affinity:
         key = term.topology_key
@@ -83,7 +85,3 @@ EVENTS = (
 def _match_all(terms: Sequence[AffinityTerm], pod: PodInfo) -> bool:
     labels = pod.pod.metadata.labels
     return bool(terms) and all(term.matches(pod.namespace, labels, None) for term in terms)
-
-
-def _queue_if(helps: bool) -> QueueingHint:
-    return QueueingHint.QUEUE if helps else QueueingHint.SKIP

@@ -42,7 +42,7 @@ class PodSelector:
         return self._matcher.is_nothing
 
     def matches(self, labels: Labels | None) -> bool:
-        """Whether all requirements hold."""
+        """Return whether all requirements hold."""
         return self._matcher.matches(labels)
 
     def __eq__(self, other: object) -> bool:
@@ -95,7 +95,7 @@ class SpreadConstraints:
 
 
 def resolve_own(pod: PodInfo) -> SpreadConstraints:
-    """The constraints in the pod's spec, with the values of its `matchLabelKeys` in the selectors."""
+    """Return the constraints in the pod's spec, with the values of its `matchLabelKeys` in the selectors."""
     own = pod.pod.spec.topology_spread_constraints or ()
     labels = pod.pod.metadata.labels or {}
 
@@ -108,7 +108,7 @@ def resolve_own(pod: PodInfo) -> SpreadConstraints:
 def resolve_defaults(
     constraints: Sequence[TopologySpreadConstraint], selector: PodSelector, pod: PodInfo, *, requires_all_keys: bool
 ) -> SpreadConstraints:
-    """Default constraints, counting what the pod's services and owner select; without such there are none."""
+    """Return default constraints, which count what the pod's services and owner select; without such there are none."""
     labels = pod.pod.metadata.labels or {}
 
     def resolve(action: str) -> tuple[SpreadConstraint, ...]:
@@ -120,17 +120,17 @@ def resolve_defaults(
 
 
 def of_action(constraints: Iterable[TopologySpreadConstraint], action: str) -> list[TopologySpreadConstraint]:
-    """The constraints of one `whenUnsatisfiable`; an empty one is the API's default, DoNotSchedule."""
+    """Return the constraints of one `whenUnsatisfiable`; an empty one is the API's default, DoNotSchedule."""
     return [each for each in constraints if (each.when_unsatisfiable or DO_NOT_SCHEDULE) == action]
 
 
 def requirements_of_labels(labels: Mapping[str, str]) -> list[Requirement]:
-    """Requirements that hold for pods with all these labels."""
+    """Return requirements that hold for pods with all these labels."""
     return [(key, "In", (value,)) for key, value in labels.items()]
 
 
 def requirements_of(selector: LabelSelector) -> list[Requirement]:
-    """The requirements a label selector is made of."""
+    """Return the requirements a label selector is made of."""
     expressions = selector.match_expressions or ()
     return requirements_of_labels(selector.match_labels or {}) + [
         (each.key, each.operator, tuple(sorted(set(each.values or ())))) for each in expressions
