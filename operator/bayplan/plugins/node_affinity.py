@@ -5,7 +5,6 @@ from typing import ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bayplan.api import objects
 from bayplan.api.objects import Node, NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
@@ -18,7 +17,7 @@ from bayplan.config.types import NodeAffinityArgs
 from bayplan.framework.cluster_event import NODE_ADD, NODE_LABEL, NODE_TAINT, EventRegistration, QueueingHint
 from bayplan.framework.interface import CycleState, Normalize, PreFilterResult, Reads, Scores
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
-from bayplan.plugins.node_selection import NodeSelection, matches_labels
+from bayplan.plugins.node_selection import NodeSelection, RequiredNodeAffinity
 
 _ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
 _OF_POD = "node(s) didn't match Pod's node affinity/selector"
@@ -62,14 +61,14 @@ class NodeAffinity:
         terms = _required_terms(pod)
         if terms is None and self._enforced is None and not pod.pod.spec.node_selector:
             return PreFilterResult(SKIP)
-        state[self.name] = _Required(pod)
+        state[self.name] = RequiredNodeAffinity(pod)
         names = _node_names(terms or ())
         if names is not None and not names:
             return PreFilterResult(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (_CONFLICT,)))
         return PreFilterResult(SUCCESS, names)
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
-        matching = (state.get(self.name) or _Required(pod)).matches(self._index, nodes, rows)
+        matching = (state.get(self.name) or RequiredNodeAffinity(pod)).matches(self._index, nodes, rows)
         if self._enforced is not None:
             matching &= self._enforced.matches(self._index, nodes, rows)
         return ~matching * np.int8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
@@ -123,23 +122,6 @@ class NodeAffinity:
         if matcher is None:
             matcher = self._compiled[pod] = compile_node_selector(required)
         return matcher.matches(labels, node.metadata.name)
-
-
-class _Required:
-    """What the pod itself requires of its node, compiled."""
-
-    __slots__ = ("_labels", "_selection")
-
-    def __init__(self, pod: PodInfo) -> None:
-        self._labels = pod.pod.spec.node_selector or {}
-        terms = _required_terms(pod)
-        self._selection = None if terms is None else NodeSelection(terms)
-
-    def matches(self, index: NodeIndex, nodes: NodeTable, rows: Rows) -> NDArray[np.bool_]:
-        matching = matches_labels(self._labels, index, rows)
-        if self._selection is not None:
-            matching &= self._selection.matches(index, nodes, rows)
-        return matching
 
 
 def _affinity(pod: PodInfo) -> objects.NodeAffinity | None:

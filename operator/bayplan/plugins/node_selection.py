@@ -11,6 +11,7 @@ from bayplan.api.selectors import compile_node_selector_terms
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_index import LabelColumn, NodeIndex
 from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
 
 _Mask = NDArray[np.bool_]
 _Numbers = dict[str, tuple[NDArray[np.int64], _Mask]]
@@ -48,6 +49,29 @@ def matches_labels(wanted: Mapping[str, str], index: NodeIndex, rows: Rows) -> _
             return np.zeros(len(rows), dtype=np.bool_)
         selected &= column.ids[rows] == id_
     return selected
+
+
+class RequiredNodeAffinity:
+    """What a pod's `nodeSelector` and required node affinity ask of its node, compiled.
+
+    Upstream: component-helpers/scheduling/corev1/nodeaffinity GetRequiredNodeAffinity.
+    """
+
+    __slots__ = ("_labels", "_selection")
+
+    def __init__(self, pod: PodInfo) -> None:
+        spec = pod.pod.spec
+        affinity = spec.affinity and spec.affinity.node_affinity
+        required = affinity and affinity.required_during_scheduling_ignored_during_execution
+        self._labels = spec.node_selector or {}
+        self._selection = None if not required else NodeSelection(required.node_selector_terms or ())
+
+    def matches(self, index: NodeIndex, nodes: NodeTable, rows: Rows) -> _Mask:
+        """Return which of `rows` the pod may run on by it, `(rows,) bool`."""
+        matching = matches_labels(self._labels, index, rows)
+        if self._selection is not None:
+            matching &= self._selection.matches(index, nodes, rows)
+        return matching
 
 
 class _Term:

@@ -3,9 +3,8 @@
 from collections import Counter
 from collections.abc import Collection
 
+from bayplan.cache.change_log import KeyLog
 from bayplan.cache.pod_info import PodInfo
-
-_KEPT_CHANGES = 4096
 
 
 class Nominator:
@@ -15,14 +14,13 @@ class Nominator:
     most one node.
     """
 
-    __slots__ = ("_changed", "_dropped", "_node_of", "_pods_on", "_priorities")
+    __slots__ = ("_changed", "_node_of", "_pods_on", "_priorities")
 
     def __init__(self) -> None:
         self._node_of: dict[str, str] = {}
         self._pods_on: dict[str, dict[str, PodInfo]] = {}
         self._priorities: Counter[int] = Counter()
-        self._changed: list[str] = []
-        self._dropped = 0
+        self._changed = KeyLog()
 
     def add(self, pod: PodInfo, node: str) -> None:
         """Nominate the pod to `node` in place of any earlier nomination."""
@@ -32,7 +30,7 @@ class Nominator:
         self._node_of[pod.uid] = node
         self._pods_on.setdefault(node, {})[pod.uid] = pod
         self._priorities[pod.priority] += 1
-        self._log(node)
+        self._changed.append(node)
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
         """Follow an update of the pod object.
@@ -57,7 +55,7 @@ class Nominator:
             return
         pods = self._pods_on[node]
         self._forget_priority(pods.pop(uid).priority)
-        self._log(node)
+        self._changed.append(node)
         if not pods:
             del self._pods_on[node]
 
@@ -69,7 +67,7 @@ class Nominator:
             self._forget_priority(pods[pod.uid].priority)
             pods[pod.uid] = pod
             self._priorities[pod.priority] += 1
-            self._log(node)
+            self._changed.append(node)
 
     def nodes(self) -> Collection[str]:
         """Return the names of the nodes that any pod is nominated to; they need not exist."""
@@ -98,18 +96,12 @@ class Nominator:
     @property
     def position(self) -> int:
         """Where the list of changes ends now, for `changed_since`."""
-        return self._dropped + len(self._changed)
+        return self._changed.position
 
     def changed_since(self, position: int) -> set[str] | None:
         """Return the nodes whose nominations changed after `position`; None if that is not known any more."""
-        start = position - self._dropped
-        return None if start < 0 else set(self._changed[start:])
-
-    def _log(self, node: str) -> None:
-        self._changed.append(node)
-        if len(self._changed) > 2 * _KEPT_CHANGES:
-            del self._changed[:_KEPT_CHANGES]
-            self._dropped += _KEPT_CHANGES
+        nodes = self._changed.since(position)
+        return None if nodes is None else set(nodes)
 
     def _forget_priority(self, priority: int) -> None:
         self._priorities[priority] -= 1

@@ -21,7 +21,7 @@ def unschedulable_pod_changes(old: PodInfo, new: PodInfo) -> list[ClusterEvent]:
         events.append(UNSCHEDULABLE_POD_SCALE_DOWN)
     if before.spec.scheduling_gates and not after.spec.scheduling_gates:
         events.append(UNSCHEDULABLE_POD_GATES)
-    # The API lets tolerations be added, never changed or removed, so their number tells.
+    # The API lets tolerations be added, never changed or removed, so comparing their number is enough.
     if len(before.spec.tolerations or ()) != len(after.spec.tolerations or ()):
         events.append(UNSCHEDULABLE_POD_TOLERATION)
     return events or [UNSCHEDULABLE_POD_UPDATE]

@@ -37,7 +37,7 @@ class QueueProfile:
         try:
             return self.pre_enqueue(pod)
         except Exception:
-            # An update or an activation asks again.
+            # It runs again on an update or an activation.
             logger.exception("PreEnqueue failed, pod is held back pod=%s", pod.key)
             return GateRejection("PreEnqueue", "the check failed")
 

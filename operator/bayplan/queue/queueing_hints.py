@@ -50,7 +50,7 @@ class QueueingHintMaps(dict[ClusterEvent, QueueingHintMap]):
 
 
 class ObservedEvent(msgspec.Struct, frozen=True):
-    """A cluster event with the object before and after it, the hints to ask, and the pods it may concern.
+    """A cluster event with the object before and after it, the hints to call, and the pods it may concern.
 
     `only_uid` leaves all pods out but that one, `max_priority` those of a higher priority, and `except_uid` one pod.
     """
@@ -71,12 +71,12 @@ class ObservedEvent(msgspec.Struct, frozen=True):
 
     @property
     def is_wildcard(self) -> bool:
-        """Whether it helps every pod it concerns, and no plugin is asked."""
+        """Whether it helps every pod it concerns, and no hint is called."""
         return self.event.resource is EventResource.WILDCARD
 
 
 def is_pod_worth_requeuing(queued: QueuedPodInfo, observed: ObservedEvent, failures: Counter[str]) -> QueueingStrategy:
-    """Return whether, and how, the event brings the pod back: the plugins that rejected it, and only those, are asked.
+    """Return whether, and how, the event brings the pod back: only hints of plugins that rejected it are called.
 
     A hint that raises counts as a yes: a pod tried in vain costs little, a pod forgotten is lost. The first failure
     of each plugin in `failures`, which the caller keeps for one event, is logged with its traceback.

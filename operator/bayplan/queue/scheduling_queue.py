@@ -122,7 +122,7 @@ class SchedulingQueue:
         new = queued.pod_info
         events = unschedulable_pod_changes(old, new)
         if queued.sub_queue is SubQueue.GATED:
-            # The gate looks at the pod itself, so it is asked again rather than a hint about it.
+            # The gate reads the pod itself, so it runs again rather than a hint about the pod.
             self._sub_queues.requeue(queued, QueueingStrategy.AFTER_BACKOFF, events[0].label)
             return
         failures: Counter[str] = Counter()
@@ -258,8 +258,8 @@ class SchedulingQueue:
     def move_all(self, event: ClusterEvent, old: object | None, new: object | None) -> None:
         """Requeue the waiting pods that the event may help, and keep it for the pods in flight.
 
-        Only plugins that registered for the event are asked, and only about pods they rejected. A gated pod moves only
-        by an event its gating plugin registered for. A wildcard event moves every pod that is not gated.
+        Only hints of plugins that registered for the event are called, and only for pods they rejected. A gated pod
+        moves only by an event its gating plugin registered for. A wildcard event moves every pod that is not gated.
 
         Upstream: MoveAllToActiveOrBackoffQueue.
         """

@@ -23,7 +23,7 @@ _ONE: Final = 1 << _WEIGHT_BITS
 
 
 class TermKind(IntEnum):
-    """What a term of a placed pod asks of other pods."""
+    """What a term of a placed pod requires or prefers."""
 
     REQUIRED_AFFINITY = 0
     REQUIRED_ANTI_AFFINITY = 1

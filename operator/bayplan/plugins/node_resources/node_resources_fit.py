@@ -140,7 +140,7 @@ class NodeResourcesFit:
         ]
 
     def _node_may_fit(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
-        """Return whether the node, were it empty, holds the pod and, on an update, has more of something it requests."""
+        """Return whether the node, if it were empty, fits the pod and, on an update, has more of what it requests."""
         if not isinstance(new, Node):
             return QueueingHint.QUEUE
         has = node_allocatable(new)

@@ -33,7 +33,7 @@ class PodSelector:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is there and asks for nothing, so that it matches all labels."""
+        """Whether it is there and requires nothing, so that it matches all labels."""
         return self.requirements == ()
 
     @property
@@ -69,7 +69,7 @@ class SpreadConstraint:
 
     @property
     def signature(self) -> Hashable:
-        """Equal for constraints that say the same of pods in the same namespace."""
+        """Equal for constraints that mean the same for pods in the same namespace."""
         policies = (self.honors_affinity, self.honors_taints)
         return (
             self.topology_key,
@@ -85,7 +85,7 @@ class SpreadConstraint:
 class SpreadConstraints:
     """A pod's hard and soft constraints; they count pods of its namespace.
 
-    `requires_all_keys` says that nodes without one of the soft constraints' topology keys are left out of the score.
+    With `requires_all_keys` nodes without one of the soft constraints' topology keys are left out of the score.
     """
 
     namespace: str
@@ -148,7 +148,7 @@ def _with_label_keys(constraint: TopologySpreadConstraint, labels: Labels) -> Po
 def _resolved(constraint: TopologySpreadConstraint, selector: PodSelector, labels: Labels) -> SpreadConstraint:
     return SpreadConstraint(
         topology_key=constraint.topology_key,
-        # Both are int32 on the wire; a file may say anything.
+        # Both are int32 on the wire; a file may hold anything.
         max_skew=max(-_INT32, min(constraint.max_skew, _INT32)),
         min_domains=1 if constraint.min_domains is None else constraint.min_domains,
         selector=selector,

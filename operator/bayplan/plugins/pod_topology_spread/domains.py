@@ -14,7 +14,7 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import ObjectFollower
 from bayplan.framework.nominated_table import Beside
-from bayplan.plugins.node_selection import NodeSelection, matches_labels
+from bayplan.plugins.node_selection import RequiredNodeAffinity
 from bayplan.plugins.pod_topology_spread.constraints import PodSelector, SpreadConstraint
 
 _HARD_EFFECTS = ("NoSchedule", "NoExecute")
@@ -188,24 +188,18 @@ class SpreadDomains:
 class _Inclusion:
     """Which nodes count by the constraints' inclusion policies (upstream: common.go matchNodeInclusionPolicies)."""
 
-    __slots__ = ("_labels", "_selection", "_tolerance")
+    __slots__ = ("_affinity", "_tolerance")
 
     def __init__(self, pod: PodInfo) -> None:
-        spec = pod.pod.spec
-        affinity = spec.affinity and spec.affinity.node_affinity
-        required = affinity and affinity.required_during_scheduling_ignored_during_execution
-        self._labels = spec.node_selector or {}
-        self._selection = None if not required else NodeSelection(required.node_selector_terms or ())
-        self._tolerance = Tolerance(spec.tolerations)
+        self._affinity = RequiredNodeAffinity(pod)
+        self._tolerance = Tolerance(pod.pod.spec.tolerations)
 
     def includes(self, constraint: SpreadConstraint, index: NodeIndex, nodes: NodeTable) -> NDArray[np.bool_]:
         """Return which rows the constraint's policies let count, `(capacity,) bool`."""
         rows = np.arange(nodes.capacity, dtype=np.intp)
         included = np.ones(nodes.capacity, dtype=np.bool_)
         if constraint.honors_affinity:
-            included &= matches_labels(self._labels, index, rows)
-            if self._selection is not None:
-                included &= self._selection.matches(index, nodes, rows)
+            included &= self._affinity.matches(index, nodes, rows)
         if constraint.honors_taints:
             included &= index.taints().each(rows, self._is_tolerated, np.bool_)
         return included

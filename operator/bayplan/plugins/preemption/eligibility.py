@@ -45,7 +45,7 @@ def seconds_until_allowed(pod: PodInfo, delay: int, now: float) -> float:
         created = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return 0.0
-    # A clock behind that of the API server's must not make it wait for longer than it is told to.
+    # With a clock behind the API server's it must not wait for longer than the delay.
     return min(max(created + delay - now, 0.0), delay)
 
 

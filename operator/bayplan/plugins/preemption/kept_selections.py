@@ -83,7 +83,7 @@ class KeptSelections:
 
 
 def _kind(pod: PodInfo, filters: Sequence[FilterPlugin]) -> Hashable:
-    """Return what pods of equal priority share that these filters treat alike; None if one of them cannot tell."""
+    """Return what pods of equal priority share that these filters treat alike; None if one gives no signature."""
     signs: list[Hashable] = [pod.priority]
     for plugin in filters:
         sign_pod = getattr(plugin, "sign_pod", None)
