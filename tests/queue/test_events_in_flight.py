@@ -14,9 +14,8 @@ from bayplan.queue.queued_pod import SubQueue
 
 def test_an_event_during_a_cycle_is_not_lost():
     scene = Scene()
-    scene.add("p")
-    queued = scene.pop()
-    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
+    queued = scene.popped("p")
+    scene.move(ASSIGNED_POD_DELETE)
     scene.fail(queued)
     assert scene.sub_queue("p") is SubQueue.BACKOFF
     assert scene.tally.moves[-1] == ("backoff", "ScheduleAttemptFailure")
@@ -24,10 +23,9 @@ def test_an_event_during_a_cycle_is_not_lost():
 
 def test_an_event_during_a_cycle_that_cannot_help_is_no_reason_to_retry():
     scene = Scene()
-    scene.add("red", colour="red")
-    queued = scene.pop()
-    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
-    scene.queue.move_all(NODE_ADD, None, {"blue"})
+    queued = scene.popped("red", colour="red")
+    scene.move(ASSIGNED_POD_DELETE)
+    scene.move(NODE_ADD, {"blue"})
     scene.fail(queued, COLOUR)
     assert scene.sub_queue("red") is SubQueue.UNSCHEDULABLE
 
@@ -36,7 +34,7 @@ def test_an_event_before_the_pop_is_not_replayed():
     scene = Scene()
     scene.add("other")
     scene.pop()
-    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
+    scene.move(ASSIGNED_POD_DELETE)
     scene.add("p")
     scene.fail(scene.pop())
     assert scene.sub_queue("p") is SubQueue.UNSCHEDULABLE
@@ -44,9 +42,8 @@ def test_an_event_before_the_pop_is_not_replayed():
 
 def test_a_wildcard_during_a_cycle_brings_the_pod_back():
     scene = Scene()
-    scene.add("p")
-    queued = scene.pop()
-    scene.queue.move_all(WILDCARD, None, None)
+    queued = scene.popped("p")
+    scene.move(WILDCARD)
     scene.fail(queued, frozenset({"Unregistered"}))
     assert scene.sub_queue("p") is SubQueue.BACKOFF
 
@@ -55,8 +52,7 @@ def test_a_pending_plugin_that_says_queue_skips_the_backoff():
     scene = Scene()
     scene.add("p", colour="red")
     scene.fail(scene.pop(), FIT, pending_plugins=COLOUR)
-    scene.queue.move_all(NODE_ADD, None, {"red"})
-    scene.queue.validate()
+    scene.move(NODE_ADD, {"red"})
     assert scene.sub_queue("p") is SubQueue.ACTIVE
 
 
@@ -64,7 +60,7 @@ def test_with_a_plugin_pending_another_ones_word_still_means_backoff():
     scene = Scene()
     scene.add("p", colour="red")
     scene.fail(scene.pop(), FIT, pending_plugins=COLOUR)
-    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
+    scene.move(ASSIGNED_POD_DELETE)
     assert scene.sub_queue("p") is SubQueue.BACKOFF
 
 
@@ -73,16 +69,15 @@ def test_a_pending_plugin_is_heard_even_when_another_answered_the_same_event_fir
     scene = Scene(profile=make_profile(registrations=registrations))
     scene.add("p")
     scene.fail(scene.pop(), COLOUR, pending_plugins=frozenset({"Late"}))
-    scene.queue.move_all(NODE_ADD, None, None)
+    scene.move(NODE_ADD)
     assert scene.sub_queue("p") is SubQueue.ACTIVE
 
 
 def test_the_best_of_the_events_during_a_cycle_counts():
     scene = Scene()
-    scene.add("p", colour="red")
-    queued = scene.pop()
-    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
-    scene.queue.move_all(NODE_ADD, None, {"red"})
-    scene.queue.move_all(NODE_TAINT, None, None)
+    queued = scene.popped("p", colour="red")
+    scene.move(ASSIGNED_POD_DELETE)
+    scene.move(NODE_ADD, {"red"})
+    scene.move(NODE_TAINT)
     scene.fail(queued, FIT, pending_plugins=COLOUR)
     assert scene.sub_queue("p") is SubQueue.ACTIVE

@@ -50,14 +50,13 @@ def test_backoff_grows_with_rejections_and_errors_are_counted_apart():
         scene.fail(queued, FIT, error=error)
         assert queued.backoff_expiration is not None
         waits.append(queued.backoff_expiration - scene.clock.now)
-        scene.queue.activate(["p"])
+        scene.activate("p")
     assert waits == [1, 2, 4, 1, 2, 8, 10]
 
 
 def test_a_retried_pod_goes_behind_newcomers_of_its_priority():
     scene = Scene()
-    scene.add("old")
-    queued = scene.pop()
+    queued = scene.popped("old")
     scene.clock.step(1)
     scene.add("newcomer")
     scene.clock.step(1)
@@ -68,8 +67,7 @@ def test_a_retried_pod_goes_behind_newcomers_of_its_priority():
 
 def test_a_retried_pod_goes_behind_newcomers_of_the_same_moment():
     scene = Scene()
-    scene.add("old")
-    queued = scene.pop()
+    queued = scene.popped("old")
     scene.add("newcomer")
     scene.fail(queued)
     scene.queue.activate(["old"])
@@ -78,15 +76,13 @@ def test_a_retried_pod_goes_behind_newcomers_of_the_same_moment():
 
 def test_without_maximum_backoff_a_failed_pod_is_active_at_once():
     scene = Scene(max_backoff_seconds=0)
-    scene.add("p")
-    scene.fail(scene.pop(), frozenset(), error=True)
+    scene.break_off("p")
     assert scene.sub_queue("p") is SubQueue.ACTIVE
 
 
 def test_a_pod_handed_back_after_done_is_kept_and_tried_again():
     scene = Scene()
-    scene.add("p")
-    queued = scene.pop()
+    queued = scene.popped("p")
     scene.queue.done("p")
     scene.fail(queued)
     assert scene.sub_queue("p") is SubQueue.BACKOFF

@@ -18,8 +18,7 @@ def test_a_pod_with_a_time_is_tried_again_at_that_time_without_an_event():
     assert scene.queue.next_deadline() == 130
     scene.queue.flush(129.9)
     assert scene.sub_queue("p") is SubQueue.UNSCHEDULABLE
-    scene.clock.step(30)
-    scene.queue.flush(scene.clock())
+    scene.wait(30)
     assert scene.sub_queue("p") is SubQueue.ACTIVE
     assert scene.tally.moves[-1] == ("active", "RetryTime")
     assert scene.queue.next_deadline() is None
@@ -28,18 +27,16 @@ def test_a_pod_with_a_time_is_tried_again_at_that_time_without_an_event():
 def test_a_pod_whose_time_comes_still_backs_off():
     scene = Scene()
     reject(scene, "p", retry_at=100.2)
-    scene.clock.step(1)
-    scene.queue.flush(scene.clock())
+    scene.wait(1)
     assert scene.sub_queue("p") is SubQueue.BACKOFF
 
 
 def test_the_next_attempt_settles_the_time_anew():
     scene = Scene()
     reject(scene, "p", retry_at=150)
-    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
+    scene.move(ASSIGNED_POD_DELETE)
     scene.fail(scene.pop(), FIT)
-    scene.clock.step(60)
-    scene.queue.flush(scene.clock())
+    scene.wait(60)
     assert scene.sub_queue("p") is SubQueue.UNSCHEDULABLE
 
 
@@ -55,8 +52,7 @@ def test_a_pod_that_is_gone_has_no_time():
 def test_a_pod_that_is_up_already_is_left_alone_when_its_time_comes():
     scene = Scene()
     reject(scene, "p", retry_at=101)
-    scene.queue.activate(["p"])
+    scene.activate("p")
     assert scene.queue.next_deadline() is None
-    scene.clock.step(5)
-    scene.queue.flush(scene.clock())
+    scene.wait(5)
     assert scene.drain() == ["p"]
