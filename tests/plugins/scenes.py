@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from tests.builders import make_node, make_pod
+from tests.builders import make_node, make_pod_info
 
 from bayplan.api.objects import Node, Pod
 from bayplan.cache.cache import Cache
@@ -69,7 +69,7 @@ class Scene:
 
 def sign(plugin: Any, **pod: Any) -> Any:
     """The plugin's part of the shape of such a pod."""
-    return plugin.sign_pod(PodInfo(make_pod(**pod)))
+    return plugin.sign_pod(make_pod_info(**pod))
 
 
 def hint(plugin: Any, event: Any, pod: Pod, old: Any = None, new: Any = None) -> str:

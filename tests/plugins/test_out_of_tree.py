@@ -3,11 +3,10 @@ import sys
 from dataclasses import replace
 
 import pytest
-from tests.builders import make_node, make_pod
+from tests.builders import make_node, make_pod_info
 from tests.plugins.pod_topology_spread.distributions import install
 
 from bayplan.cache.node_table import NodeTable
-from bayplan.cache.pod_info import PodInfo
 from bayplan.config.errors import ConfigurationError
 from bayplan.config.load import default_configuration
 from bayplan.config.plugin_sets import merge_plugins
@@ -75,7 +74,7 @@ def simulate(config: SchedulerConfiguration, pods=("p",), nodes=4) -> dict[str, 
     simulator.add(
         ClusterObjects(
             nodes=[make_node(f"n{number}") for number in range(nodes)],
-            pods=[PodInfo(make_pod(name, cpu="1")) for name in pods],
+            pods=[make_pod_info(name, cpu="1") for name in pods],
         )
     )
     return {pod.name: (pod.attempts[-1].node, pod.attempts[-1].message) for pod in simulator.run().pods}

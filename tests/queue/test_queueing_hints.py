@@ -3,11 +3,10 @@
 from collections import Counter
 from itertools import product
 
-from tests.builders import make_node, make_pod
+from tests.builders import make_node, make_pod_info
 from tests.queue.scene import info
 
 from bayplan.cache.cache import Cache
-from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
 from bayplan.framework.cluster_event import (
     ASSIGNED_POD_DELETE,
@@ -93,10 +92,8 @@ def test_in_tree_hints_about_nodes_treat_pods_of_one_shape_alike():
     nodes = [None, make_node("n", cpu="4"), make_node("n", cpu="1", labels={"zone": "a"}, taints=["x:NoSchedule"])]
     strategies = set()
     for fields, old, new, event in product(variants, nodes, nodes[1:], (NODE_ADD, NODE_LABEL, NODE_TAINT)):
-        first = PodInfo(make_pod("a", uid="a", **fields))
-        other = PodInfo(
-            make_pod("b", uid="b", priority=7, labels={"app": "x"}, created="2025-01-01T00:00:00Z", **fields)
-        )
+        first = make_pod_info("a", uid="a", **fields)
+        other = make_pod_info("b", uid="b", priority=7, labels={"app": "x"}, created="2025-01-01T00:00:00Z", **fields)
         assert profile.shape(first) == profile.shape(other) is not None
         for plugin in profile.registrations:
             pair = []

@@ -5,13 +5,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.builders import make_node, make_pod
+from tests.builders import make_node, make_pod, make_pod_info
 from tests.plugins.preemption.test_properties import configured
 from tests.plugins.preemption.worlds import World, make_budget
 
 from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.listers import key_of
-from bayplan.cache.pod_info import PodInfo
 from bayplan.scheduler.cycle import FitError
 
 NODES = ("n0", "n1", "n2")
@@ -37,7 +36,7 @@ class Steps:
     def nominate(self, uid, node, cpu, priority):
         self.world.nominator.delete(uid)
         if node is not None:
-            self.world.nominator.add(PodInfo(make_pod(uid, uid=uid, cpu=cpu, priority=priority)), node)
+            self.world.nominator.add(make_pod_info(uid, uid=uid, cpu=cpu, priority=priority), node)
 
     def budget(self, allowed):
         lister = self.world.cache.listers.of(PodDisruptionBudget)
