@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from tests.builders import make_node, make_pod_info
-from tests.plugins.pod_topology_spread.distributions import install
+from tests.plugins.distributions import install
 
 from bayplan.cache.node_table import NodeTable
 from bayplan.config.errors import ConfigurationError
