@@ -45,9 +45,9 @@ class DefaultPreemption:
         self._args = args
         self._nominator = nominator
         self._clock = clock
-        self._rule = VictimRule(args.minimum_runtime_seconds, clock)
         self._strict = args.pdb_policy is PDBPolicy.STRICT
-        self._dry_run = DryRun(nodes, Budgets(budgets), self._rule, strict=self._strict)
+        rule = VictimRule(args.minimum_runtime_seconds, clock)
+        self._dry_run = DryRun(nodes, Budgets(budgets), rule, strict=self._strict)
 
     def post_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable, rejections: Rejections
