@@ -29,7 +29,9 @@ def sources(*, allocation=PACKED, pending=None, watches=None) -> StateSources:
 
 
 def metrics(**state) -> SchedulerMetrics:
-    return SchedulerMetrics(profiles=[PROFILE], sources=sources(**state))
+    made = SchedulerMetrics(profiles=[PROFILE])
+    made.export_state(sources(**state))
+    return made
 
 
 def observe_a_bound_pod(observer: SchedulerObserver, *, attempts: int = 1, host: str = HOST) -> None:

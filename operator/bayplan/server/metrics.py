@@ -28,16 +28,19 @@ class SchedulerMetrics:
     the event loop's thread only. Series exist from the start for each of `profiles`.
     """
 
-    def __init__(self, *, profiles: Iterable[str], sources: StateSources) -> None:
+    def __init__(self, *, profiles: Iterable[str]) -> None:
         self.registry = CollectorRegistry()
         self._add_attempts(tuple(profiles))
         self._add_framework()
         self._add_queue()
         self._add_client()
-        self._register(StateCollector(sources))
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         GCCollector(registry=self.registry)
+
+    def export_state(self, sources: StateSources) -> None:
+        """Serve gauges read from the engine as well; once, when the parts that report to the metrics exist."""
+        self._register(StateCollector(sources))
 
     def _register(self, instrument: _Instrument) -> _Instrument:
         self.registry.register(instrument)
