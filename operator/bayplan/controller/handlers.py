@@ -35,6 +35,11 @@ def build_registry(
     async def pod_event(event: kopf.RawEvent, **_: object) -> None:
         handover.put(event)
 
+    @kopf.on.cleanup(registry=registry, id="bayplan")
+    async def end(**_: object) -> None:
+        # An operator that ends by itself would wait five seconds for its own watch of this flag.
+        handover.stop.set()
+
     return registry
 
 

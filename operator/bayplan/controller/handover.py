@@ -1,7 +1,8 @@
-"""What kopf's thread tells the scheduler's loop, many pods at one wake-up."""
+"""What kopf's thread and the scheduler's loop tell each other; many pods go over at one wake-up."""
 
 import asyncio
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable
 
@@ -14,13 +15,15 @@ class Handover:
     """Carries pod events from kopf's loop to the scheduler's `loop`, in their order.
 
     kopf's handlers rely on it; its methods may be called from any thread. `take` is called on `loop` with each event,
-    `on_start` with nothing once the operator is up. What `take` raises is logged, and the next event goes on.
+    `on_start` with nothing once the operator is up. What `take` raises is logged, and the next event goes on. `stop` is
+    the operator's stop flag: set it to end the operator; one that ends by itself sets it, too.
     """
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, take: Callable[[kopf.RawEvent], None], on_start: Callable[[], None]
     ) -> None:
         self.loop = loop
+        self.stop = threading.Event()
         self._take = take
         self._on_start = on_start
         self._events: deque[kopf.RawEvent] = deque()

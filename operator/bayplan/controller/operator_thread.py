@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 _FIRST_PAUSE_SECONDS = 1.0
 _MAX_PAUSE_SECONDS = 30.0
 _STEADY_SECONDS = 60.0
-_END_SECONDS = 2.0
+_END_SECONDS = 1.0
 
 
 class OperatorThread:
@@ -54,7 +54,7 @@ class OperatorThread:
         return None if self._is_up else "kopf has not started"
 
     async def run(self) -> None:
-        """Run operators for ever; when cancelled, return once the last one ended, or after two seconds without it."""
+        """Run operators for ever; when cancelled, return once the last one ended, or after a second without it."""
         pause = _FIRST_PAUSE_SECONDS
         while True:
             started = self._clock()
@@ -72,14 +72,13 @@ class OperatorThread:
         handover = Handover(loop, self._take, self._started)
         registry = build_registry(self._scheduler_names, self._sessions, handover)
         ended: asyncio.Future[str] = loop.create_future()
-        stop = threading.Event()
 
         def tell_end(problem: str) -> None:
             if not ended.done():
                 ended.set_result(problem)
 
         def operate() -> None:
-            problem = _run_operator(registry, stop, type(loop))
+            problem = _run_operator(registry, handover.stop, type(loop))
             with suppress(RuntimeError):  # The scheduler's loop did not wait for it and is closed.
                 loop.call_soon_threadsafe(tell_end, problem)
 
@@ -88,7 +87,7 @@ class OperatorThread:
         try:
             return await asyncio.shield(ended)
         except asyncio.CancelledError:
-            stop.set()
+            handover.stop.set()
             await asyncio.wait([ended], timeout=_END_SECONDS)
             raise
         finally:
@@ -107,7 +106,8 @@ def _run_operator(
         try:
             await kopf.operator(registry=registry, clusterwide=True, standalone=True, stop_flag=stop)
         finally:
-            stop.set()  # A thread of kopf's waits for it, and the loop's end for that thread.
+            # However it ended: a thread of kopf's waits for the flag, and the loop's end for that thread.
+            stop.set()
 
     try:
         with asyncio.Runner(loop_factory=loop_factory) as runner:
