@@ -13,7 +13,6 @@ from tests.faults.faults import Delay, RequestFault, StreamBytes
 
 from bayplan.api.credentials import Credentials
 from bayplan.config.load import default_configuration
-from bayplan.controller import operator_thread
 from bayplan.controller.app import App, ServeOptions
 
 EVENTS = "/apis/events.k8s.io/v1/events"
@@ -182,8 +181,7 @@ async def test_pods_that_waited_are_placed_by_priority_although_kopf_does_not_st
         assert await c.exit_code() == 0
 
 
-async def test_kopf_that_ends_is_survived_and_a_deletion_meanwhile_is_found(monkeypatch):
-    monkeypatch.setattr(operator_thread, "_FIRST_PAUSE_SECONDS", 0.2)
+async def test_kopf_that_ends_is_survived_and_a_deletion_meanwhile_is_found():
     async with cluster("n1", pods=["fits"]) as c:
         c.server.put(PODS, pod("huge", cpu="64"))
         await c.until(lambda: c.condition_of("huge") == "Unschedulable" and c.node_of("fits") == "n1")

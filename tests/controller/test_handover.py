@@ -65,3 +65,12 @@ async def test_a_start_is_told_on_the_loop():
     handover = Handover(asyncio.get_running_loop(), lambda event: None, lambda: told.append(threading.current_thread()))
     in_a_thread(handover.started)
     await until(lambda: told == [threading.main_thread()])
+
+
+async def test_nothing_is_handed_over_once_the_operator_is_to_stop():
+    told = []
+    handover = Handover(asyncio.get_running_loop(), told.append, lambda: None)
+    handover.stop.set()
+    handover.put({"type": "ADDED", "object": 0})
+    await asyncio.sleep(0.01)
+    assert told == []

@@ -140,7 +140,7 @@ async def test_kopf_tells_of_our_pods_and_writes_nothing():
         server.put(PODS, pod("a"))
         server.put(PODS, pod("other", scheduler="default-scheduler"))
         scene = Scene(server.url)
-        assert scene.thread.problem() == "kopf has not started"
+        assert scene.thread.problem() == "kopf is not running"
         await until(lambda: len(scene.events) == 1)
         assert scene.thread.problem() is None
         server.put(PODS, pod("b"))

@@ -35,6 +35,8 @@ class Handover:
 
     def put(self, event: kopf.RawEvent) -> None:
         """Hand over an event; the loop is woken only if it does not come for others anyway."""
+        if self.stop.is_set():
+            return  # Nobody waits for it, and the loop may be closed.
         self._events.append(event)
         if not self._is_waking:
             self._is_waking = True

@@ -51,7 +51,7 @@ class OperatorThread:
 
     def problem(self) -> str | None:
         """Why pods are not heard of, in constant words; None while an operator is up."""
-        return None if self._is_up else "kopf has not started"
+        return None if self._is_up else "kopf is not running"
 
     async def run(self) -> None:
         """Run operators for ever; when cancelled, return once the last one ended, or after a second without it."""
