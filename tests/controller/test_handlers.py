@@ -29,17 +29,14 @@ def test_kopf_is_set_up_to_watch_and_to_write_nothing():
     assert settings.process.ultimate_exiting_timeout is None
 
 
-def test_the_storages_leave_an_object_as_it_is():
+def test_no_state_is_read_from_an_object_or_written_on_it():
     settings = kopf.OperatorSettings()
     configure(settings, {"bayplan"})
-    body, patch = kopf.Body({"metadata": {"name": "web"}, "spec": {"schedulerName": "bayplan"}}), kopf.Patch()
+    body, patch, key = kopf.Body({"metadata": {"name": "web"}, "spec": {}}), kopf.Patch(), kopf.HandlerId("bayplan")
     diffs, progress = settings.persistence.diffbase_storage, settings.persistence.progress_storage
     essence = diffs.build(body=body)
     diffs.store(body=body, patch=patch, essence=essence)
-    key = kopf.HandlerId("bayplan")
     progress.store(key=key, record={}, body=body, patch=patch)
     progress.touch(body=body, patch=patch, value="now")
-    progress.purge(key=key, body=body, patch=patch)
-    assert dict(patch) == {}
+    assert (essence, dict(patch)) == ({}, {})
     assert (diffs.fetch(body=body), progress.fetch(key=key, body=body)) == (None, None)
-    assert progress.clear(essence=essence) == essence == {}

@@ -3,7 +3,7 @@
 from bayplan.cache.cache import CacheSizes
 from bayplan.scheduler.observer import AllocationSummary, SchedulerObserver, WatchState
 from bayplan.server.metrics import SchedulerMetrics
-from bayplan.server.state import StateSources
+from bayplan.server.state import StateCollector, StateSources
 
 GIB = 1024**3
 HOST = "10.0.0.1:6443"
@@ -30,7 +30,7 @@ def sources(*, allocation=PACKED, pending=None, watches=None) -> StateSources:
 
 def metrics(**state) -> SchedulerMetrics:
     made = SchedulerMetrics(profiles=[PROFILE])
-    made.export_state(sources(**state))
+    made.registry.register(StateCollector(sources(**state)))
     return made
 
 

@@ -36,7 +36,7 @@ from bayplan.scheduler.scheduler import Scheduler
 from bayplan.server.health import HealthChecks
 from bayplan.server.http import HttpServer
 from bayplan.server.metrics import SchedulerMetrics
-from bayplan.server.state import StateSources
+from bayplan.server.state import StateCollector, StateSources
 
 P = ParamSpec("P")
 
@@ -133,14 +133,13 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
         ended=watches.assigned.on_delete,
     )
 
-    metrics.export_state(
-        StateSources(
-            pending=queue.pending,
-            cache=cache.sizes,
-            allocation=lambda: allocation_summary(cache.nodes),
-            watches=watches.states,
-        )
+    state = StateSources(
+        pending=queue.pending,
+        cache=cache.sizes,
+        allocation=lambda: allocation_summary(cache.nodes),
+        watches=watches.states,
     )
+    metrics.registry.register(StateCollector(state))
     health = HealthChecks()
     watches.add_readiness(health)
     health.add_readiness("kopf", operator.problem)

@@ -67,8 +67,8 @@ def configure(settings: kopf.OperatorSettings, scheduler_names: Collection[str])
     settings.watching.field_selectors["", "v1", "pods"] = field_selector(scheduler_names)
     settings.watching.chunk_size = 500
     settings.watching.server_timeout = 270
-    settings.persistence.diffbase_storage = NothingStored()
-    settings.persistence.progress_storage = NoProgress()
+    settings.persistence.diffbase_storage = NoEssence([])
+    settings.persistence.progress_storage = kopf.MultiProgressStorage([])
     settings.posting.enabled = False
     settings.scanning.disabled = True
     # A pod mostly makes two events, a while apart; kopf would keep a worker with two tasks waiting five seconds.
@@ -78,37 +78,9 @@ def configure(settings: kopf.OperatorSettings, scheduler_names: Collection[str])
     settings.process.ultimate_exiting_timeout = None
 
 
-class NothingStored(kopf.DiffBaseStorage):
-    """Remembers no last-handled state: there are no change handlers, and building it costs most of an event."""
+class NoEssence(kopf.MultiDiffBaseStorage):
+    """Finds nothing in a pod that is worth comparing: to copy all of it would cost most of an event."""
 
     def build(self, *, body: kopf.Body, extra_fields: Iterable[kopf.FieldSpec] | None = None) -> kopf.BodyEssence:
         """The part of a body to compare: nothing."""
         return kopf.BodyEssence({})
-
-    def fetch(self, *, body: kopf.Body) -> kopf.BodyEssence | None:
-        """The state handled last: none."""
-        return None
-
-    def store(self, *, body: kopf.Body, patch: kopf.Patch, essence: kopf.BodyEssence) -> None:
-        """Write nothing on the object."""
-
-
-class NoProgress(kopf.ProgressStorage):
-    """Remembers no handler's progress: spying handlers have none, and objects must stay untouched."""
-
-    def fetch(self, *, key: kopf.HandlerId, body: kopf.Body) -> kopf.ProgressRecord | None:
-        """A handler's progress: none."""
-        return None
-
-    def store(self, *, key: kopf.HandlerId, record: kopf.ProgressRecord, body: kopf.Body, patch: kopf.Patch) -> None:
-        """Write nothing on the object."""
-
-    def purge(self, *, key: kopf.HandlerId, body: kopf.Body, patch: kopf.Patch) -> None:
-        """Nothing is there to be removed."""
-
-    def touch(self, *, body: kopf.Body, patch: kopf.Patch, value: str | None) -> None:
-        """Leave the object alone."""
-
-    def clear(self, *, essence: kopf.BodyEssence) -> kopf.BodyEssence:
-        """The essence holds nothing of ours."""
-        return essence

@@ -8,7 +8,6 @@ from prometheus_client.registry import Collector
 
 from bayplan.scheduler.observer import AttemptResult
 from bayplan.server.instruments import Histogram, Tally, exponential_buckets
-from bayplan.server.state import StateCollector, StateSources
 
 RESULTS: tuple[AttemptResult, ...] = ("scheduled", "unschedulable", "error")
 ATTEMPT_BUCKETS = exponential_buckets(0.001, 2, 15)
@@ -25,7 +24,8 @@ class SchedulerMetrics:
     """The observer behind `/metrics`: counts what the engine reports, in a registry of its own.
 
     The engine relies on every call costing about a microsecond; HttpServer serves `registry`. Calls come from
-    the event loop's thread only. Series exist from the start for each of `profiles`.
+    the event loop's thread only. Series exist from the start for each of `profiles`. Gauges that are read from the
+    engine at scrape time join the registry as a StateCollector.
     """
 
     def __init__(self, *, profiles: Iterable[str]) -> None:
@@ -37,10 +37,6 @@ class SchedulerMetrics:
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         GCCollector(registry=self.registry)
-
-    def export_state(self, sources: StateSources) -> None:
-        """Serve gauges read from the engine as well; once, when the parts that report to the metrics exist."""
-        self._register(StateCollector(sources))
 
     def _register(self, instrument: _Instrument) -> _Instrument:
         self.registry.register(instrument)
