@@ -65,7 +65,6 @@ class App:
                 gc.collect()
                 gc.freeze()
                 self._spawn("intake list", parts.intake_list.run(_COMPARE_SECONDS))
-                self._spawn(_KOPF, parts.operator.run())
                 self._spawn("scheduler", self._schedule())
                 self._spawn("assumed", parts.assumed_pods.run(_ASSUMED_CHECK_SECONDS))
                 await self._stop.wait()
@@ -91,7 +90,10 @@ class App:
         with suppress(TimeoutError):
             async with asyncio.timeout(_FIRST_LIST_SECONDS):
                 await self.parts.intake_list.complete.wait()
-        await self.parts.scheduler.run()
+        if not self._stop.is_set():
+            # Not before, or kopf's start would hold up the first decision.
+            self._spawn(_KOPF, self.parts.operator.run())
+            await self.parts.scheduler.run()
 
     async def _shut_down(self) -> None:
         """Stop deciding, let binds under way finish, then end everything else."""
