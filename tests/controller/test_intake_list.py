@@ -6,7 +6,7 @@ import pytest
 from tests.controller.kubernetes_api import PODS, KubernetesApi, pod
 from tests.faults.faults import Garbage, Refuse, RequestFault, Reset
 from tests.scheduler.handler_scene import Scene as Handlers
-from tests.waiting import until
+from tests.waiting import Sleeps, until
 
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
@@ -22,11 +22,8 @@ class Scene:
         self.server = server
         self.handlers = Handlers(profiles=names)
         self.pending, self.queue, self.gone = self.handlers.pending, self.handlers.queue, self.handlers.gone
-        self.pauses = []
-        self.list = IntakeList(client, names, self.pending, page_size=page_size, sleep=self._sleep)
-
-    async def _sleep(self, seconds):
-        self.pauses.append(seconds)
+        self.sleep = Sleeps()
+        self.list = IntakeList(client, names, self.pending, page_size=page_size, sleep=self.sleep)
 
     def put(self, name, *, queued=False, **fields):
         metadata = fields.pop("metadata", {})
@@ -140,7 +137,7 @@ async def test_the_queue_is_filled_as_soon_as_the_api_server_answers_however_oft
         running = asyncio.create_task(s.list.run(3600))
         await until(s.list.complete.is_set)
         assert s.queued() == {"a", "b"}
-        assert s.pauses == [0.5, 1.0, 2.0]
+        assert s.sleep.delays == [0.5, 1.0, 2.0]
         running.cancel()
 
 

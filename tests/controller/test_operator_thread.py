@@ -7,7 +7,7 @@ import kopf
 import pytest
 from tests.controller.kubernetes_api import PODS, KubernetesApi, pod
 from tests.faults.faults import StreamBytes
-from tests.waiting import until
+from tests.waiting import Sleeps, until
 
 from bayplan.api.credentials import Credentials
 from bayplan.controller.api_access import KopfSessions
@@ -44,18 +44,15 @@ class Scene:
     def __init__(self, server="http://127.0.0.1:1", take=None, **options):
         self.events = []
         self.restarts = []
-        self.pauses = []
+        self.sleep = Sleeps()
         self.thread = OperatorThread(
             {"bayplan"},
             KopfSessions(Credentials(server=server)),
             take=take or self.events.append,
             on_restart=lambda: self.restarts.append(len(self.events)),
-            **{"sleep": self._sleep, **options},
+            **{"sleep": self.sleep, **options},
         )
         self.task = asyncio.create_task(self.thread.run())
-
-    async def _sleep(self, seconds):
-        self.pauses.append(seconds)
 
     def told(self):
         return [(event["type"], event["object"]["metadata"]["name"]) for event in self.events]
@@ -95,7 +92,7 @@ async def test_the_pause_between_starts_doubles_up_to_a_bound(monkeypatch):
     fake = FakeOperator(monkeypatch, *[RuntimeError("boom")] * 7)
     scene = Scene()
     await until(lambda: fake.running)
-    assert scene.pauses == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+    assert scene.sleep.delays == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
     await scene.stop()
 
 
@@ -104,7 +101,7 @@ async def test_an_operator_that_ran_well_for_long_is_started_again_soon(monkeypa
     fake = FakeOperator(monkeypatch, *[RuntimeError("boom")] * 3)
     scene = Scene(clock=lambda: next(times))
     await until(lambda: fake.running)
-    assert scene.pauses == [1.0, 2.0, 1.0]
+    assert scene.sleep.delays == [1.0, 2.0, 1.0]
     await scene.stop()
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from bayplan.api.client import ApiClient, decode_status
 from bayplan.api.errors import AmbiguousError, UnreachableError
-from bayplan.api.objects import ObjectMeta
+from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.pod_answer import read_pod
 from bayplan.api.slices import in_slices
 from bayplan.api.watch_event import UNREADABLE, outline_of
