@@ -125,8 +125,25 @@ async def test_a_pod_that_cannot_be_read_is_left_to_kopf_and_stays_what_it_was()
         assert (s.queued(), s.handlers.observer.left_out) == ({"odd", "b"}, [])
 
 
+async def test_a_pod_that_breaks_its_taker_keeps_no_other_out(monkeypatch, caplog):
+    async with scene() as s:
+        for name in ("a", "odd", "z"):
+            s.put(name)
+        changed = s.pending.changed
+
+        def take(told):
+            if told.metadata.name == "odd":
+                raise RecursionError("boom")
+            changed(told)
+
+        monkeypatch.setattr(s.pending, "changed", take)
+        await s.filled()
+        assert s.queued() == {"a", "z"}
+        assert "a pod was not taken pod='default/odd'" in caplog.text
+
+
 @pytest.mark.parametrize(
-    "fault", [Refuse(403), Refuse(500), Reset(), Garbage(), Garbage(b'{"metadata":{},"items":[{}]}')]
+    "fault", [Refuse(403), Refuse(500), Reset(), Garbage(), Garbage(b'{"metadata":{},"items":[{}]}')], ids=repr
 )
 async def test_the_queue_is_filled_as_soon_as_the_api_server_answers_however_often_it_did_not(fault):
     async with scene("bayplan", "other", page_size=1) as s:

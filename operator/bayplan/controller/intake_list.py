@@ -11,6 +11,7 @@ import msgspec
 from bayplan.api.client import ApiClient, decode_status
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.meta_objects import ObjectMeta
+from bayplan.api.objects import Pod
 from bayplan.api.pod_answer import read_pod
 from bayplan.api.slices import in_slices
 from bayplan.api.watch_event import UNREADABLE, outline_of
@@ -83,17 +84,17 @@ class IntakeList:
 
     async def run(self, period_seconds: float) -> None:
         """Fill the queue now and whenever that is asked for, and compare it every `period_seconds`; for ever."""
-        await self._fill_in_the_end()
+        await self._fill_until_answered()
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(period_seconds):
                     await self._fill_asked.wait()
             if self._fill_asked.is_set():
-                await self._fill_in_the_end()
+                await self._fill_until_answered()
             else:
                 await self.compare()
 
-    async def _fill_in_the_end(self) -> None:
+    async def _fill_until_answered(self) -> None:
         pause = _FIRST_PAUSE_SECONDS
         while not await self.fill():
             await self._sleep(pause)
@@ -114,7 +115,7 @@ class IntakeList:
                 listed.add(outline_of(raw).metadata.uid)
             else:
                 listed.add(pod.metadata.uid)
-                self._pending.changed(pod)
+                self._take(pod)
 
         if not await self._each_item(_WHOLE, take):
             return False
@@ -183,4 +184,11 @@ class IntakeList:
         if pod is not None and pod.metadata.uid == metadata.uid:
             key = f"{metadata.namespace}/{metadata.name}"
             logger.info("pod the watch did not tell of enters the queue pod=%r", key)
+            self._take(pod)
+
+    def _take(self, pod: Pod) -> None:
+        try:
             self._pending.changed(pod)
+        except Exception:
+            # One pod that breaks its taker must not keep the others out.
+            logger.exception("a pod was not taken pod=%r", f"{pod.metadata.namespace}/{pod.metadata.name}")
