@@ -1,6 +1,7 @@
 """Rules that hold for the repository as a whole."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -13,6 +14,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST_MODULE = 350
+FOLDERS = ("docs", "manifests", "tests", "operator", "e2e", "examples", ".github")
 OWN_PACKAGES = {"bayplan", "tests", "e2e"}
 
 
@@ -92,6 +94,29 @@ def test_own_and_public_names_are_left_alone(code):
 )
 def test_tampering_is_found(code):
     assert list(tampering(ast.parse(code))) != []
+
+
+def test_links_in_documents_lead_somewhere():
+    documents = [*ROOT.glob("*.md"), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.md"))]
+    assert len(documents) > 20
+    assert [f"{each.relative_to(ROOT)}: {link}" for each in documents for link in broken_links(each)] == []
+
+
+def broken_links(document: Path) -> Iterator[str]:
+    """Links to files that are not there, or to headings that their document does not have."""
+    for link in re.findall(r"\]\(([^)\s]+)\)", document.read_text()):
+        if link.startswith("https://"):
+            continue
+        path, _, anchor = link.partition("#")
+        target = document.parent / path if path else document
+        if not target.exists() or (anchor and anchor not in anchors_of(target.read_text())):
+            yield link
+
+
+def anchors_of(text: str) -> set[str]:
+    """How GitHub names the headings of a document."""
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def private_uses(tree: ast.Module) -> Iterator[str]:
