@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,6 +47,15 @@ def test_every_pin_is_exact_and_every_range_has_its_pin_in_it():
     ranges = {each.name.lower(): each.specifier for each in map(Requirement, asked)}
     assert len(pins) > 40
     assert {name: str(allowed) for name, allowed in ranges.items() if pins.get(name, "") not in allowed} == {}
+
+
+def test_hosted_checks_run_the_targets_of_the_local_ones_and_nothing_else():
+    targets = dict(re.findall(r"^([a-z0-9]+):(.*?)(?: ##|$)", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    local = set(re.findall(r"^step (\w+)$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE))
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    hosted = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
+    assert {command.partition(" ")[0] for command in hosted} == {"make"}
+    assert {command.partition(" ")[2] for command in hosted} == (local - {"test"}) | set(targets["test"].split())
 
 
 def test_no_module_is_longer_than_one_can_read_at_once():
