@@ -1,5 +1,6 @@
 """A whole scheduler on a clock that tests move by hand; what it would write goes to stand-ins that remember it."""
 
+import asyncio
 import json
 
 from tests.builders import make_node, make_pod
@@ -10,11 +11,11 @@ from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.queue_profile import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.binder import BindResult
+from bayplan.scheduler.build_scheduler import build_scheduler
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.event_handlers import AssignedPodEvents, NodeEvents
 from bayplan.scheduler.observer import NoObserver
 from bayplan.scheduler.pending_pods import PendingPodEvents
-from bayplan.scheduler.scheduler import Scheduler
 
 
 class HeldDispatcher:
@@ -117,7 +118,8 @@ class Scene:
         )
         self.dispatcher = dispatcher or HeldDispatcher()
         self.binder, self.recorder, self.observer = Binder(), Recorder(), Observer()
-        self.scheduler = Scheduler(
+        self.news = asyncio.Event()
+        self.scheduler = build_scheduler(
             cache=self.cache,
             queue=self.queue,
             cycle=SchedulingCycle(self.cache.nodes),
@@ -126,6 +128,7 @@ class Scene:
             binder=self.binder,
             recorder=self.recorder,
             observer=self.observer,
+            news=self.news,
             clock=self.clock,
             victim_gone=self._victim_gone,
         )
@@ -151,15 +154,13 @@ class Scene:
         return pod
 
     def step(self):
-        """One scheduling cycle, if a pod can be popped."""
-        queued = self.queue.pop()
-        if queued is not None:
-            self.scheduler.schedule_one(queued)
+        """One attempt, if a pod can be popped; returns the pod as it is queued."""
+        attempt = self.scheduler.schedule_one()
         self.check()
-        return queued
+        return attempt and attempt.queued
 
     async def attempt(self):
-        """One cycle and what follows from it."""
+        """One attempt and the bind that follows from it."""
         queued = self.step()
         await self.dispatcher.run()
         self.check()

@@ -5,7 +5,8 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
 from bayplan.plugins.registry import build_frameworks
-from bayplan.scheduler.cycle import FitError, SchedulingCycle, nodes_to_find
+from bayplan.scheduler.cycle import FitError, SchedulingCycle
+from bayplan.scheduler.sampling import nodes_to_find
 
 
 @pytest.mark.parametrize(

@@ -31,12 +31,13 @@ from bayplan.queue.queue_profile import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.allocation import allocation_summary
 from bayplan.scheduler.binder import Binder
+from bayplan.scheduler.build_scheduler import build_scheduler
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.extender.binder import ExtenderBinder
 from bayplan.scheduler.extender.client import make_clients
-from bayplan.scheduler.extender.extended_cycle import ExtendedCycle, pod_from_api
+from bayplan.scheduler.extender.cycle import ExtendedCycle, pod_from_api
 from bayplan.scheduler.observer import WatchState
 from bayplan.scheduler.pending_pods import PendingPodEvents
 from bayplan.scheduler.scheduler import Scheduler
@@ -148,7 +149,7 @@ class App:
             on_ambiguous=self.metrics.bind_ambiguous,
         )
         cycle = SchedulingCycle(self.cache.nodes, self.queue.nominator, observe=self.metrics.extension_point)
-        return Scheduler(
+        return build_scheduler(
             cache=self.cache,
             queue=self.queue,
             cycle=cycle,

@@ -13,13 +13,12 @@ from bayplan.api.quantity import QuantityError
 from bayplan.api.watch_event import UNREADABLE, Identity
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
-from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import ApiCall, delete_call, disruption_target_call, eviction_call
-from bayplan.scheduler.cycle import FitError
+from bayplan.scheduler.attempt import Nominated, return_to_queue
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
-from bayplan.scheduler.failure import FailureHandler
+from bayplan.scheduler.failure_reporter import FailureReporter
 from bayplan.scheduler.observer import SchedulerObserver
 
 logger = logging.getLogger(__name__)
@@ -47,13 +46,13 @@ _end_decoder = msgspec.json.Decoder(_Ending)
 class PreemptionExecutor:
     """Makes the room that a decision found (upstream: framework/preemption/executor.go).
 
-    The scheduling loop relies on this order: the nomination counts at once, for decisions about other pods; then the
-    API learns of nomination and condition in one request; only then victims end. The pod stays in flight until all
-    calls are made, so it is not tried again meanwhile and misses no event; then it waits for its victims like any
-    rejected pod. If a victim cannot be ended the nomination is withdrawn, no further victim ends, and the pod backs
-    off. `reject_waiting` takes back a bind that was not posted yet; `victim_gone` is told of victims without a grace
-    period, which are gone with the API server's answer. An outcome that `evicts` ends its victims through the Eviction
-    API, one by one, so that a PodDisruptionBudget can refuse.
+    The scheduling loop relies on this order: the nomination counts since the attempt; nomination and condition are
+    written in one request; only then victims end. The pod stays in flight until all calls are made, so it is not tried
+    again meanwhile and misses no event; then it waits for its victims like any rejected pod. If a victim cannot be
+    ended the nomination is withdrawn, no further victim ends, and the pod backs off. `reject_waiting` takes back a bind
+    that was not posted yet. `victim_gone` receives the UIDs of victims without a grace period, which are gone with the
+    API server's answer. An outcome that `evicts` ends its victims through the Eviction API, one by one, so that a
+    PodDisruptionBudget can refuse.
     """
 
     def __init__(
@@ -63,7 +62,7 @@ class PreemptionExecutor:
         queue: SchedulingQueue,
         dispatcher: Dispatcher,
         recorder: EventRecorder,
-        failures: FailureHandler,
+        failures: FailureReporter,
         observer: SchedulerObserver,
         reject_waiting: Callable[[str], bool],
         victim_gone: Callable[[str], None],
@@ -82,21 +81,18 @@ class PreemptionExecutor:
         self._wake = wake
         self._ending: dict[str, asyncio.Task[str]] = {}
 
-    def start(self, queued: QueuedPodInfo, outcome: FitError, node_name: str, started: float) -> None:
-        """Nominate the popped pod to the node now, and see to the rest beside the loop."""
-        pod = queued.pod_info
-        self._queue.nominate(pod, node_name)
-        for other in self._queue.nominator.nominated_pods_for_node(node_name):
-            # Pods of other schedulers are theirs to move.
-            if other.priority < pod.priority and self._queue.get(other.uid) is not None:
-                self._queue.withdraw(other.uid, wake=True)
-                self._failures.nomination_ended(other)
-        victims = [victim.uid for victim in outcome.victims if not _is_terminating(victim)]
+    def start(self, nominated: Nominated) -> None:
+        """Make the room that a nominated pod waits for, beside the loop."""
+        pod = nominated.pod
+        for other in nominated.displaced:
+            self._failures.nomination_ended(other)
+        chosen = nominated.fit_error.victims
+        victims = [victim.uid for victim in chosen if not _is_terminating(victim)]
         if victims:
-            self._observer.preemption_victims(len(outcome.victims))
+            self._observer.preemption_victims(len(chosen))
         # A bind not posted yet is taken back now: soon it would be too late, and the victim would have to be deleted.
-        victims = [uid for uid in victims if not self._rejected(uid, pod, node_name)]
-        self._dispatcher.preempt(lambda: self._carry_out(queued, outcome, node_name, victims, started))
+        victims = [uid for uid in victims if not self._rejected(uid, pod, nominated.node_name)]
+        self._dispatcher.preempt(lambda: self._carry_out(nominated, victims))
 
     def sweep(self) -> None:
         """Withdraw nominations to nodes that are gone; pods in flight are left to their attempt."""
@@ -116,13 +112,11 @@ class PreemptionExecutor:
         self._recorder.preempted(victim, preemptor, node_name, in_memory=True)
         return True
 
-    async def _carry_out(
-        self, queued: QueuedPodInfo, outcome: FitError, node_name: str, victims: list[str], started: float
-    ) -> None:
-        pod = queued.pod_info
+    async def _carry_out(self, nominated: Nominated, victims: list[str]) -> None:
+        pod, node_name, fit_error = nominated.pod, nominated.node_name, nominated.fit_error
         try:
-            if await self._failures.nominated(queued, outcome.message, node_name, started):
-                problem = await self._end_all(pod, node_name, victims, evicts=outcome.evicts)
+            if await self._failures.nominated(nominated):
+                problem = await self._end_all(pod, node_name, victims, evicts=fit_error.evicts)
             else:
                 problem = "the nomination was not written"
         except Exception as error:
@@ -130,10 +124,20 @@ class PreemptionExecutor:
             problem = repr(error)
         if problem:
             logger.warning("preemption given up pod=%r node=%r problem=%s", pod.key, node_name, problem)
-            self._failures.preemption_failed(queued, outcome.message, node_name)
+            self._give_up(nominated)
         else:
-            self._failures.hand_back(queued, rejectors=outcome.diagnosis.rejector_plugins)
+            rejectors = fit_error.diagnosis.rejector_plugins
+            return_to_queue(self._queue, nominated, "", rejectors=rejectors, ends_nomination=False)
         self._wake()
+
+    def _give_up(self, nominated: Nominated) -> None:
+        """Let the pod back off, and withdraw its nomination unless it is to another node by now."""
+        ours = self._queue.nominator.nominated_node(nominated.pod.uid) == nominated.node_name
+        message = nominated.fit_error.message
+        failed = return_to_queue(self._queue, nominated, message, error=True, ends_nomination=False)
+        if ours and not failed.gone:
+            self._queue.withdraw(failed.pod.uid)
+            self._failures.preemption_failed(failed.pod, message)
 
     async def _end_all(self, preemptor: PodInfo, node_name: str, victims: list[str], *, evicts: bool) -> str:
         """End the victims, several at once; the first problem, which spares those not begun, or "".

@@ -4,7 +4,7 @@ import msgspec
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.scheduler.extender.client import make_clients
-from bayplan.scheduler.extender.extended_cycle import ExtendedCycle
+from bayplan.scheduler.extender.cycle import ExtendedCycle
 
 WHOLE_POD = b'{"metadata":{"name":"p","annotations":{"a":"b"}}}'
 
@@ -17,12 +17,12 @@ class ExtendedScene:
 
     def __init__(self, stack, cycle, nodes, framework, extenders):
         self.framework = framework
-        clients = make_clients(extenders)
-        for client in clients:
+        self.clients = make_clients(extenders)
+        for client in self.clients:
             stack.push_async_callback(client.close)
         self.meanwhile = lambda: None
         self.reads = 0
-        self.cycle = ExtendedCycle(cycle, nodes, clients, self._source)
+        self.cycle = ExtendedCycle(cycle, nodes, self.clients, self._source)
 
     async def _source(self, pod):
         self.reads += 1

@@ -344,6 +344,6 @@ async def test_prioritizers_are_asked_side_by_side(stack):
         return {"n1": 1}
 
     scene = Scene(stack, *(at(each, filter_verb="") for each in servers))
-    for client in scene.cycle._extenders:
+    for client in scene.clients:
         client.prioritize = meet.__get__(client)
     assert await scene.node() == "n1"
