@@ -119,7 +119,9 @@ class AttemptRunner:
         if attempt is None or isinstance(attempt, Skipped):
             return attempt
         try:
-            outcome = self._cycle.schedule(attempt.pod, attempt.framework, explain=explain, with_scores=with_scores)
+            outcome = self._cycle.schedule(
+                attempt.queued.pod_info, attempt.framework, explain=explain, with_scores=with_scores
+            )
         except Exception as error:  # noqa: BLE001  whatever one pod makes a plugin do must not stop the others
             return self.fail(attempt, error)
         return self.conclude(attempt, outcome)
@@ -156,7 +158,8 @@ class AttemptRunner:
 
     def _reserve(self, attempt: Attempt, placement: Placement) -> Reserved | Failed:
         """Assume the pod on its node and run Reserve, Permit and PreBind; undo all of it if one of them fails."""
-        pod, framework, node_name, state = attempt.pod, attempt.framework, placement.node_name, placement.state
+        queued, framework, node_name, state = attempt.queued, attempt.framework, placement.node_name, placement.state
+        pod = queued.pod_info
         self._cache.assume_pod(pod, node_name)
         try:
             status = framework.run_reserve(state, pod, node_name)
@@ -165,14 +168,13 @@ class AttemptRunner:
             if status.ok:
                 binding = framework.run_bind(pod, node_name)
                 steps = framework.run_pre_bind(state, pod, node_name)
+                self._queue.placed(pod.uid, node_name)
+                return Reserved(queued, framework, attempt.started, placement, binding, steps)
         except Exception:
             self._undo(attempt, placement)
             raise
-        if not status.ok:
-            self._undo(attempt, placement)
-            return self._rejected(attempt, placement, status)
-        self._queue.placed(pod.uid, node_name)
-        return Reserved(attempt.queued, framework, attempt.started, placement, binding, steps)
+        self._undo(attempt, placement)
+        return self._rejected(attempt, placement, status)
 
     def _undo(self, attempt: Attempt, placement: Placement) -> None:
         try:

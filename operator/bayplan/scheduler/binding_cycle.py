@@ -50,7 +50,7 @@ class BindingCycle:
 
     def start(self, reserved: Reserved) -> None:
         """Have the steps before the bind performed, if there are any, and then the bind by the dispatcher."""
-        uid = reserved.pod.uid
+        uid = reserved.queued.uid
         self._waiting[uid] = reserved
         if not reserved.steps:
             self._submit(reserved)

@@ -107,7 +107,8 @@ class SchedulingCycle:
         with self._forgetting(pod, framework):
             started = perf_counter()
             evaluation = self._evaluation(pod, framework)
-            sampled = self._sampler.sample(evaluation, framework.percentage_of_nodes_to_score)
+            percentage = framework.percentage_of_nodes_to_score
+            sampled = None if percentage is None else self._sampler.sample(evaluation, percentage)
             rows = np.flatnonzero(evaluation.feasible) if sampled is None else sampled
             self._report("Filter", len(rows) > 0, framework, started)
             return [self._nodes.names[row] for row in rows.tolist()]
@@ -150,8 +151,9 @@ class SchedulingCycle:
         started = perf_counter()
         evaluation = self._evaluation(pod, framework)
         sampled = self._nominated_row(pod, evaluation)
-        if sampled is None:
-            sampled = self._sampler.sample(evaluation, framework.percentage_of_nodes_to_score)
+        percentage = framework.percentage_of_nodes_to_score
+        if sampled is None and percentage is not None:
+            sampled = self._sampler.sample(evaluation, percentage)
         feasible_count = evaluation.filtering.feasible_count() if sampled is None else len(sampled)
         filtered = self._report("Filter", feasible_count > 0, framework, started)
         if feasible_count == 0:

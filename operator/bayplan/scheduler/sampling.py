@@ -20,13 +20,11 @@ class NodeSampler:
         self._nodes = nodes
         self._next_start = 0
 
-    def sample(self, evaluation: Evaluation, percentage: int | None) -> Rows | None:
-        """The feasible rows that a limited search finds, in its order; None when the search is not limited.
+    def sample(self, evaluation: Evaluation, percentage: int) -> Rows | None:
+        """The feasible rows that a limited search finds, in its order; None when it is as good as a whole one.
 
         `evaluation` is up to date with the node table.
         """
-        if percentage is None:
-            return None
         candidates = evaluation.filtering.candidates()
         count = len(candidates)
         wanted = nodes_to_find(count, percentage)
