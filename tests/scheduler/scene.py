@@ -8,6 +8,7 @@ from tests.builders import make_node, make_pod
 from bayplan.cache.cache import Cache
 from bayplan.config.load import default_configuration
 from bayplan.plugins.registry import build_frameworks
+from bayplan.queue.nominator import Nominator
 from bayplan.queue.queue_profile import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.binder import BindResult
@@ -108,13 +109,18 @@ class Observer(NoObserver):
 class Scene:
     """The real queue, cache, cycle, plugins and handlers; the dispatcher is a test's own or holds what it is given."""
 
-    def __init__(self, dispatcher=None):
+    def __init__(self, dispatcher=None, configuration=None):
         self.now = 0.0
         self.cache = Cache()
-        self.frameworks = build_frameworks(default_configuration(), self.cache.nodes, self.cache.listers)
+        nominator = Nominator()
+        self.frameworks = build_frameworks(
+            configuration or default_configuration(), self.cache.nodes, self.cache.listers, nominator
+        )
         (self.framework,) = self.frameworks.values()
         self.queue = SchedulingQueue(
-            clock=self.clock, profiles={name: queue_profile(f) for name, f in self.frameworks.items()}
+            clock=self.clock,
+            profiles={name: queue_profile(f) for name, f in self.frameworks.items()},
+            nominator=nominator,
         )
         self.dispatcher = dispatcher or HeldDispatcher()
         self.binder, self.recorder, self.observer = Binder(), Recorder(), Observer()
@@ -122,7 +128,7 @@ class Scene:
         self.scheduler = build_scheduler(
             cache=self.cache,
             queue=self.queue,
-            cycle=SchedulingCycle(self.cache.nodes),
+            cycle=SchedulingCycle(self.cache.nodes, nominator),
             frameworks=self.frameworks,
             dispatcher=self.dispatcher,
             binder=self.binder,

@@ -85,3 +85,27 @@ async def test_what_was_reserved_is_given_back_unless_the_pod_was_bound(scene, r
     scene.pod()
     await scene.attempt()
     assert log == ["reserve First", *([] if result is BindResult.BOUND else ["unreserve First"])]
+
+
+async def test_a_pods_state_reaches_every_plugin_of_its_attempt_and_no_other_pods(scene):
+    seen = []
+
+    def reserve(state, pod, node_name):
+        assert "mine" not in state
+        state["mine"] = pod.uid
+        return Status()
+
+    def look(state, pod, node_name):
+        seen.append((state["mine"], "NodeResourcesFit" in state))
+        return Status()
+
+    scene.framework.reserves = [Hook(name="First", reserve=reserve, unreserve=look)]
+    scene.framework.permits = [Hook(name="Second", permit=look)]
+    scene.framework.pre_binds = [Hook(name="Third", pre_bind=lambda *given: look(*given) and ())]
+    scene.binder.result = BindResult.GONE
+    scene.node()
+    for name in ("p", "q"):
+        scene.pod(name)
+        scene.step()
+    await scene.dispatcher.run()
+    assert seen == [(uid, True) for uid in ("p", "p", "q", "q", "p", "q")]
