@@ -43,12 +43,8 @@ def build_scheduler(
     loop. `clock` is the queue's, in seconds.
     """
     news = news or asyncio.Event()
-    failures = FailureReporter(
-        recorder=recorder,
-        conditions=PodConditions(dispatcher.patch, now=_now),
-        observer=observer,
-        clock=clock,
-    )
+    conditions = PodConditions(dispatcher.patch, now=_now)
+    failures = FailureReporter(recorder=recorder, conditions=conditions, observer=observer, clock=clock)
     binding = BindingCycle(
         cache=cache,
         queue=queue,
@@ -65,6 +61,7 @@ def build_scheduler(
         queue=queue,
         dispatcher=dispatcher,
         recorder=recorder,
+        conditions=conditions,
         failures=failures,
         observer=observer,
         reject_waiting=binding.reject,

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from bayplan.cache.pod_info import PodInfo
 from bayplan.scheduler.attempt import Failed, Nominated
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.observer import SchedulerObserver
@@ -44,11 +43,3 @@ class FailureReporter:
         self._observer.attempt(nominated.queued.profile, "unschedulable", self._clock() - nominated.started)
         self._recorder.failed_scheduling(pod, message)
         return await self._conditions.nominated(pod, UNSCHEDULABLE, message, nominated.node_name)
-
-    def preemption_failed(self, pod: PodInfo, message: str) -> None:
-        """Write that the pod is nominated no more because its victims did not end."""
-        self._conditions.pending(pod, UNSCHEDULABLE, message, nomination="")
-
-    def nomination_ended(self, pod: PodInfo) -> None:
-        """Write that a pod waiting in the queue is nominated no more."""
-        self._conditions.nomination_ended(pod)

@@ -18,8 +18,9 @@ from bayplan.scheduler.api_calls import ApiCall, delete_call, disruption_target_
 from bayplan.scheduler.attempt import Nominated, return_to_queue
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
-from bayplan.scheduler.failure_reporter import FailureReporter
+from bayplan.scheduler.failure_reporter import UNSCHEDULABLE, FailureReporter
 from bayplan.scheduler.observer import SchedulerObserver
+from bayplan.scheduler.pod_conditions import PodConditions
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +63,7 @@ class PreemptionExecutor:
         queue: SchedulingQueue,
         dispatcher: Dispatcher,
         recorder: EventRecorder,
+        conditions: PodConditions,
         failures: FailureReporter,
         observer: SchedulerObserver,
         reject_waiting: Callable[[str], bool],
@@ -73,6 +75,7 @@ class PreemptionExecutor:
         self._queue = queue
         self._dispatcher = dispatcher
         self._recorder = recorder
+        self._conditions = conditions
         self._failures = failures
         self._observer = observer
         self._reject_waiting = reject_waiting
@@ -85,7 +88,7 @@ class PreemptionExecutor:
         """Make the room that a nominated pod waits for, beside the loop."""
         pod = nominated.pod
         for other in nominated.displaced:
-            self._failures.nomination_ended(other)
+            self._conditions.nomination_ended(other)
         chosen = nominated.fit_error.victims
         victims = [victim.uid for victim in chosen if not _is_terminating(victim)]
         if victims:
@@ -103,7 +106,7 @@ class PreemptionExecutor:
                 if queued is not None and queued.place is not None:
                     logger.info("nomination to a node that is gone pod=%r node=%r", pod.key, node_name)
                     self._queue.withdraw(pod.uid, wake=True)
-                    self._failures.nomination_ended(pod)
+                    self._conditions.nomination_ended(pod)
 
     def _rejected(self, uid: str, preemptor: PodInfo, node_name: str) -> bool:
         victim = self._cache.pod(uid)
@@ -137,7 +140,7 @@ class PreemptionExecutor:
         failed = return_to_queue(self._queue, nominated, message, error=True, ends_nomination=False)
         if ours and not failed.gone:
             self._queue.withdraw(failed.pod.uid)
-            self._failures.preemption_failed(failed.pod, message)
+            self._conditions.pending(failed.pod, UNSCHEDULABLE, message, nomination="")
 
     async def _end_all(self, preemptor: PodInfo, node_name: str, victims: list[str], *, evicts: bool) -> str:
         """End the victims, several at once; the first problem, which spares those not begun, or "".

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -20,13 +20,10 @@ from bayplan.framework.status import Code, Diagnosis, Status
 from bayplan.scheduler.api_calls import pod_path
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 from bayplan.scheduler.extender.client import ExtenderClient
-from bayplan.scheduler.extender.preemption import with_extenders_say
+from bayplan.scheduler.extender.preemption import PodSource, extenders_choice
 from bayplan.scheduler.extender.wire import ExtenderError
 
 logger = logging.getLogger(__name__)
-
-PodSource = Callable[[PodInfo], Awaitable[msgspec.Raw]]
-"""Returns the whole pod as JSON, with what bayplan itself does not keep: extenders read annotations."""
 
 
 class ExtendedCycle:
@@ -51,11 +48,7 @@ class ExtendedCycle:
         """As `SchedulingCycle.schedule`, with what the interested extenders answer."""
         outcome = await self._decide(pod, framework)
         if isinstance(outcome, FitError):
-
-            async def whole() -> msgspec.Raw:
-                return await self._pod_source(pod)
-
-            return await with_extenders_say(outcome, pod, self._extenders, self._nodes, whole)
+            return await extenders_choice(outcome, pod, self._extenders, self._nodes, self._pod_source)
         return outcome
 
     async def _decide(self, pod: PodInfo, framework: Framework) -> Placement | FitError:
