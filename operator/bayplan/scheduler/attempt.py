@@ -31,7 +31,7 @@ class Attempt:
 
 @dataclass(slots=True, eq=False)
 class Skipped(Attempt):
-    """The pod is on a node already, or ends, which `message` then says; the queue holds it no more."""
+    """The pod is on a node already, or ends, and then `message` is set; the queue holds it no more."""
 
     message: str = ""
 
@@ -91,7 +91,7 @@ class AttemptRunner:
     """Runs attempts one after the other; the scheduling loop and the simulator both rely on it.
 
     It changes the queue, the nominations, the cache and what plugins reserve, and performs no other effect: binding,
-    ending victims and telling the user are the caller's.
+    ending victims and writing Events are the caller's.
     """
 
     def __init__(
@@ -242,7 +242,7 @@ def return_to_queue(
     """Return a pod in flight to the queue: rejected pods wait for an event, errors back off.
 
     A pod that no plugin rejected (there are no nodes) backs off as after an error, though it is called Unschedulable,
-    as in kube-scheduler. Its nomination ends, unless preemption had nothing to say about it. At `retry_at`, in
+    as in kube-scheduler. Its nomination ends unless `ends_nomination` is false. At `retry_at`, in
     seconds of the queue's clock, a rejected pod is tried again without an event.
     """
     queued = attempt.queued

@@ -1,4 +1,4 @@
-"""Binds the pods that attempts reserved, beside the loop, and gives room and pod back if the bind fails."""
+"""Binds reserved pods while the loop goes on, and gives room and pod back if the bind fails."""
 
 import logging
 from collections.abc import Callable

@@ -25,14 +25,14 @@ ExtensionPointObserver = Callable[[str, str, str, float], None]
 """Receives `(extension_point, status, profile, seconds)`; no decision reads the clock."""
 
 Verdicts = Callable[[Diagnosis, Rejections], tuple[Diagnosis, Rejections]]
-"""Adds what others than plugins say against nodes to what the filters said."""
+"""Adds the rejections of extenders to those of the filters."""
 
 
 @dataclass(slots=True)  # made once a cycle: a frozen one takes three times as long
 class Placement:
     """The node chosen for a pod; `score` is None when only one node was feasible and nothing was scored.
 
-    `scores` are what each plugin gave the node, when that was asked for and nodes were scored. `state` is what
+    `scores` are what each plugin gave the node, when scores were asked for and nodes were scored. `state` is what
     PreFilter, Filter and PreScore wrote, for the extension points that follow in this attempt.
     """
 
@@ -50,7 +50,7 @@ class FitError:
 
     `nominated_node_name` is "" when an earlier nomination is to be cleared, None when it stays. `candidates` are the
     nodes preemption compared; with `evicts` the victims end through the Eviction API. After `retry_after` seconds
-    preemption may say something else although nothing happened.
+    preemption may find another answer although nothing happened.
     """
 
     diagnosis: Diagnosis
@@ -86,7 +86,7 @@ class SchedulingCycle:
     def schedule(
         self, pod: PodInfo, framework: Framework, *, explain: bool = False, with_scores: bool = False
     ) -> Placement | FitError:
-        """Choose the best node for `pod` now, or say why there is none.
+        """Choose the best node for `pod` now, or give the reasons why there is none.
 
         `explain` records the verdict on every node, `with_scores` only the plugins' scores of the chosen one.
 
@@ -103,7 +103,7 @@ class SchedulingCycle:
     # The three parts of `schedule` between which extenders are called.
 
     def feasible_nodes(self, pod: PodInfo, framework: Framework) -> list[str]:
-        """The nodes that pass the filters now, as many as percentageOfNodesToScore asks for."""
+        """The nodes that pass the filters now, as many as percentageOfNodesToScore requires."""
         with self._forgetting(pod, framework):
             started = perf_counter()
             evaluation = self._evaluation(pod, framework)
@@ -204,7 +204,7 @@ class SchedulingCycle:
         trace: Trace | None,
         verdicts: Verdicts | None = None,
     ) -> FitError:
-        """What the filters say against every node, and what PostFilter plugins make of that."""
+        """Why the filters rejected every node, and the result of the PostFilter plugins."""
         diagnosis, rejections = evaluation.filtering.diagnose(pod), evaluation.filtering.rejections()
         if verdicts is not None:
             diagnosis, rejections = verdicts(diagnosis, rejections)

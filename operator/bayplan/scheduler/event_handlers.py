@@ -1,4 +1,4 @@
-"""What watch events mean for cache and queue: the only way the cluster's news reach the scheduler."""
+"""Applies watch events to cache and queue: the only way that changes of the cluster reach the scheduler."""
 
 import logging
 from collections.abc import Callable
@@ -23,7 +23,7 @@ T = TypeVar("T", bound=KubernetesObject)
 
 
 class ObservedHandler(Generic[T]):
-    """Passes watch events on and tells how long each took; `resource` begins the label, as kube-scheduler names it."""
+    """Passes watch events on and reports how long each took; `resource` begins the label, as in kube-scheduler."""
 
     def __init__(self, handler: Handler[T], resource: str, observer: SchedulerObserver) -> None:
         self._handler = handler
@@ -162,9 +162,9 @@ class AssignedPodEvents:
             self._gone(PodInfo(pod))
 
     def ended(self, uid: str) -> None:
-        """The API server answered that the pod is gone for good; what the watch still tells of it is old.
+        """The API server answered that the pod is gone for good; what the watch still shows of it is old.
 
-        Only for a pod that the watch has shown: so it will tell of the end, too.
+        Only for a pod that the watch has shown: so it will show the end, too.
         """
         pod = self._cache.pod(uid)
         if pod is not None and not self._cache.is_assumed(uid):
@@ -191,7 +191,7 @@ class AssignedPodEvents:
 
 
 class ListerEvents(Generic[T]):
-    """Keeps a lister equal to what a watch tells, and wakes pods that a change may help.
+    """Keeps a lister equal to what a watch shows, and wakes pods that a change may help.
 
     `kind` is the API's name of what the lister holds. No plugin waits for kinds without an `EventResource`, such as
     ReplicaSet: these wake nobody.
@@ -210,23 +210,23 @@ class ListerEvents(Generic[T]):
     def on_add(self, obj: T) -> None:
         """An object appeared."""
         self._lister.set(obj)
-        self._tell(self._add, None, obj)
+        self._notify(self._add, None, obj)
 
     def on_update(self, old: T, new: T) -> None:
-        """An object changed; the hints of those who wait for it find out what."""
+        """An object changed; the hints of the plugins that wait for it find out what."""
         self._lister.set(new)
-        self._tell(self._update, old, new)
+        self._notify(self._update, old, new)
 
     def on_delete(self, obj: T) -> None:
         """An object went away."""
         self._lister.delete(key_of(obj.metadata))
-        self._tell(self._delete, obj, None)
+        self._notify(self._delete, obj, None)
 
     def on_synced(self) -> None:
         """All objects there were at the start are known, or the API server has no such kind."""
         self._lister.synced = True
 
-    def _tell(self, event: ClusterEvent | None, old: T | None, new: T | None) -> None:
+    def _notify(self, event: ClusterEvent | None, old: T | None, new: T | None) -> None:
         if event is not None:
             self._queue.move_all(event, old, new)
             self._wake()

@@ -44,7 +44,7 @@ class SchedulerObserver(Protocol):
         """One watch event was taken into cache and queue."""
 
     def preemption_attempt(self) -> None:
-        """Preemption was asked for room for a pod, whatever it found."""
+        """Preemption was tried for a pod, whatever it found."""
 
     def preemption_victims(self, count: int) -> None:
         """Preemption chose a node where `count` pods end."""

@@ -1,4 +1,4 @@
-"""Performs what PreBind plugins want done before a bind, beside the loop: slow volumes hold up no other pod."""
+"""Performs the effects of PreBind plugins while the loop goes on: slow volumes hold up no other pod."""
 
 import asyncio
 import logging

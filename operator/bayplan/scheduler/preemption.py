@@ -30,7 +30,7 @@ _GONE = frozenset({404, 409, 422})
 
 
 class _End(Identity, rename="camel"):
-    """What tells a pod that is gone from one that is going."""
+    """The fields that distinguish a pod that is gone from one that is terminating."""
 
     deletion_timestamp: str | None = None
     deletion_grace_period_seconds: int | None = None
@@ -85,7 +85,7 @@ class PreemptionExecutor:
         self._ending: dict[str, asyncio.Task[str]] = {}
 
     def start(self, nominated: Nominated) -> None:
-        """Make the room that a nominated pod waits for, beside the loop."""
+        """End the victims of a nominated pod while the loop goes on."""
         pod = nominated.pod
         for other in nominated.displaced:
             self._conditions.nomination_ended(other)
@@ -189,7 +189,7 @@ class PreemptionExecutor:
         return ""
 
     async def _evict(self, victim: PodInfo, preemptor: PodInfo, node_name: str) -> str:
-        """Eviction comes before the condition: a pod that may stay must not say that it ends."""
+        """Eviction comes before the condition: a pod that may stay must not be marked as ending."""
         call = eviction_call(victim)
         answer = await self._dispatcher.request(call)
         if answer is not None and answer.status in _GONE:
@@ -204,12 +204,12 @@ class PreemptionExecutor:
     def _ended(self, victim: PodInfo, preemptor: PodInfo, node_name: str, answer: ApiResponse | None) -> None:
         logger.info("preempted victim=%r pod=%r node=%r", victim.key, preemptor.key, node_name)
         self._recorder.preempted(victim, preemptor, node_name)
-        self._learn(victim.uid, answer)
+        self._apply_answer(victim.uid, answer)
 
-    def _learn(self, uid: str, answer: ApiResponse | None) -> None:
-        """Count the victim as terminating, or gone, as soon as the API server says so; nobody preempts it again.
+    def _apply_answer(self, uid: str, answer: ApiResponse | None) -> None:
+        """Count the victim as terminating, or gone, as soon as the API server answers that; nobody preempts it again.
 
-        The watch may be ahead of the answer: it is right where it already knows as much.
+        The watch may be ahead of the answer, and then it is right.
         """
         held = self._cache.pod(uid)
         if held is None or answer is None or answer.status >= 400:
@@ -223,11 +223,11 @@ class PreemptionExecutor:
         if end.deletion_grace_period_seconds == 0 and not end.finalizers:
             self._victim_gone(uid)
             return
-        told = None if _is_terminating(held) else read_pod(answer.body)
-        if told is None or not told.spec.node_name:
+        newest = None if _is_terminating(held) else read_pod(answer.body)
+        if newest is None or not newest.spec.node_name:
             return
         try:
-            self._cache.set_pod(PodInfo(told))
+            self._cache.set_pod(PodInfo(newest))
         except QuantityError as error:
             logger.debug("answer about a victim cannot be read pod=%r error=%s", held.key, error)
 

@@ -1,4 +1,4 @@
-"""Limits a search to as many feasible nodes as percentageOfNodesToScore asks for."""
+"""Limits a search to as many feasible nodes as percentageOfNodesToScore requires."""
 
 import numpy as np
 

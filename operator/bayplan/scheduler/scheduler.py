@@ -28,7 +28,7 @@ _SWEEP_SECONDS = 1.0
 class Scheduler:
     """Takes pods from the queue, one decision at a time, and sees each through to a bind or back to the queue.
 
-    Decisions are serial and pure; binds run beside them. Everything happens on one event loop, so cache and queue
+    Decisions are serial and pure; binds run at the same time. Everything happens on one event loop, so cache and queue
     need no locks. `build_scheduler` makes one from what it is connected to. Whoever changes cache or queue sets
     `news`, which ends the loop's sleep.
     """

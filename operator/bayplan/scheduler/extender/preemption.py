@@ -54,7 +54,7 @@ async def extenders_choice(
 def _valid(
     extender: ExtenderClient, proposed: Mapping[str, ProposedVictims], nodes: NodeTable
 ) -> tuple[Candidate, ...]:
-    """The proposals with their pods, which must be where the extender says that they are."""
+    """The proposals with their pods, which must be on the nodes that the extender names."""
     found = []
     for name, victims in proposed.items():
         row = nodes.row(name)
