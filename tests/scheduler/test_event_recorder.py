@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.builders import make_pod
+from tests.builders import make_pod_info
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.scheduler.api_calls import JSON, MERGE_PATCH
@@ -45,7 +45,7 @@ def scene():
 
 
 def info(name="web", **fields) -> PodInfo:
-    return PodInfo(make_pod(name, **{"namespace": "shop", "uid": "u1", "resource_version": "42", **fields}))
+    return make_pod_info(name, **{"namespace": "shop", "uid": "u1", "resource_version": "42", **fields})
 
 
 def event(**changes):

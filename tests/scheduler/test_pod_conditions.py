@@ -4,7 +4,7 @@ import json
 import weakref
 from datetime import UTC, datetime
 
-from tests.builders import make_pod
+from tests.builders import make_pod_info
 
 from bayplan.api.objects import PodCondition
 from bayplan.cache.pod_info import PodInfo
@@ -37,7 +37,7 @@ def conditions():
 
 def info(message=None, **fields) -> PodInfo:
     said = [PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message=message)]
-    return PodInfo(make_pod(uid="u", conditions=said if message else (), **fields))
+    return make_pod_info(uid="u", conditions=said if message else (), **fields)
 
 
 def test_the_same_reason_is_written_once_before_the_watch_shows_it():
@@ -106,14 +106,14 @@ async def test_a_nomination_is_written_with_the_condition_even_if_that_is_known_
 
 async def test_a_nomination_no_path_can_name_is_not_written():
     writer, _ = conditions()
-    assert not await writer.nominated(PodInfo(make_pod("..")), "Unschedulable", "no room", "n1")
+    assert not await writer.nominated(make_pod_info(".."), "Unschedulable", "no room", "n1")
 
 
 def test_a_nomination_is_taken_back_with_the_condition_or_alone():
     writer, sent = conditions()
     writer.pending(info("no room"), "Unschedulable", "no room", nomination="")
     writer.nomination_ended(info())
-    writer.nomination_ended(PodInfo(make_pod("..")))
+    writer.nomination_ended(make_pod_info(".."))
     assert sent.statuses == [(None, "no room"), (None, None)]
 
 
@@ -128,7 +128,7 @@ def test_a_long_message_is_recognised_after_it_was_cut():
 def test_a_pod_no_path_can_name_is_logged_and_left(caplog):
     writer, sent = conditions()
     for name in ("..", "", "\ud800"):
-        writer.pending(PodInfo(make_pod(name)), "Unschedulable", "no room")
+        writer.pending(make_pod_info(name), "Unschedulable", "no room")
     assert sent.calls == []
     assert len(caplog.records) == 3
 

@@ -15,14 +15,14 @@ class ExtendedScene:
     `reads` counts how often the API server was asked for the whole pod.
     """
 
-    def __init__(self, stack, cycle, nodes, framework, extenders):
-        self.framework = framework
+    def __init__(self, stack, world, extenders):
+        self.world = world
         self.clients = make_clients(extenders)
         for client in self.clients:
             stack.push_async_callback(client.close)
         self.meanwhile = lambda: None
         self.reads = 0
-        self.cycle = ExtendedCycle(cycle, nodes, self.clients, self._source)
+        self.cycle = ExtendedCycle(world.cycle, world.cache.nodes, self.clients, self._source)
 
     async def _source(self, pod):
         self.reads += 1
@@ -30,4 +30,4 @@ class ExtendedScene:
         return msgspec.Raw(WHOLE_POD)
 
     async def schedule(self, pod):
-        return await self.cycle.schedule(PodInfo(pod), self.framework)
+        return await self.cycle.schedule(PodInfo(pod), self.world.framework)

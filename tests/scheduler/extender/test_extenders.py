@@ -4,23 +4,22 @@ from datetime import timedelta
 
 import msgspec
 import pytest
-from tests.builders import make_container, make_node, make_pod
+from tests.builders import make_container, make_node, make_pod, make_pod_info
 from tests.faults.certificates import Authority
+from tests.plugins.preemption.worlds import World
 from tests.scheduler.extender.extender_server import ExtenderServer, keep, points
 from tests.scheduler.extender.scene import ExtendedScene
 
 from bayplan.api.errors import CredentialsError
 from bayplan.api.objects import ResourceRequirements
-from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.extenders import leave_to_extenders
 from bayplan.config.load import default_configuration
 from bayplan.config.types import Extender, ExtenderManagedResource, ExtenderTLSConfig
 from bayplan.framework.cluster_event import NODE_ADD
 from bayplan.framework.interface import Binding
-from bayplan.plugins.registry import build_frameworks
 from bayplan.scheduler.binder import Binder, BindError, BindResult
-from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
+from bayplan.scheduler.cycle import FitError, Placement
 from bayplan.scheduler.extender.binder import ExtenderBinder
 from bayplan.scheduler.extender.client import ExtenderClient, make_clients
 from bayplan.scheduler.extender.wire import ExtenderError, is_interested, read_filter_answer, read_priorities
@@ -33,12 +32,9 @@ class Scene(ExtendedScene):
     """A cluster of four equal nodes, the cycle, and extenders in front of it."""
 
     def __init__(self, stack, *extenders, nodes=4):
-        self.cache = Cache()
-        for number in range(nodes):
-            self.cache.set_node(make_node(f"n{number}"))
         configuration = replace(default_configuration(), extenders=extenders)
-        framework = build_frameworks(configuration, self.cache.nodes)["bayplan"]
-        super().__init__(stack, SchedulingCycle(self.cache.nodes), self.cache.nodes, framework, extenders)
+        world = World(*(make_node(f"n{number}") for number in range(nodes)), configuration=configuration)
+        super().__init__(stack, world, extenders)
 
     async def decide(self, pod=None):
         return await self.schedule(pod or make_pod("p", cpu="1"))
@@ -105,7 +101,7 @@ async def test_what_extenders_say_of_nodes_is_in_the_message(stack, server):
     assert isinstance(outcome, FitError)
     assert outcome.message.startswith("0/4 nodes are available: 1 broken, 2 no licence.")
     assert outcome.diagnosis.rejector_plugins == {"Extender"}
-    (registration,) = scene.framework.registrations()["Extender"]
+    (registration,) = scene.world.framework.registrations()["Extender"]
     assert NODE_ADD.matches(registration.event)
     assert registration.hint is None
 
@@ -113,7 +109,7 @@ async def test_what_extenders_say_of_nodes_is_in_the_message(stack, server):
 async def test_reasons_of_filters_and_of_extenders_are_counted_together(stack, server):
     server.answers = {"filter": keep(failed={"n1": "hot"})}
     scene = Scene(stack, at(server), nodes=2)
-    scene.cache.set_node(make_node("n0", cpu="500m"))
+    scene.world.cache.set_node(make_node("n0", cpu="500m"))
     assert (await scene.decide()).message.startswith("0/2 nodes are available: 1 Insufficient cpu, 1 hot.")
 
 
@@ -168,12 +164,12 @@ async def test_a_prioritizer_that_fails_gives_no_scores(stack, server):
 async def test_a_node_that_fills_up_while_extenders_think_is_not_chosen(stack, server):
     server.answers = {"filter": keep("n1", "n2"), "prioritize": points(n1=10)}
     scene = Scene(stack, at(server))
-    scene.meanwhile = lambda: scene.cache.set_pod(PodInfo(make_pod("q", cpu="4", node="n1", uid="q")))
+    scene.meanwhile = lambda: scene.world.cache.set_pod(make_pod_info("q", cpu="4", node="n1", uid="q"))
     assert await scene.node() == "n2"
     for name in ("n1", "n2"):
-        scene.cache.remove_node(name)
+        scene.world.cache.remove_node(name)
     server.answers["filter"] = keep("n0", "n3")
-    scene.meanwhile = lambda: [scene.cache.remove_node(name) for name in ("n0", "n3")]
+    scene.meanwhile = lambda: [scene.world.cache.remove_node(name) for name in ("n0", "n3")]
     server.answers["filter"] = lambda body: {"NodeNames": ["n0", "n3"]}
     with pytest.raises(ExtenderError, match="the nodes that extenders left no longer fit the pod"):
         await scene.decide()
@@ -299,7 +295,7 @@ def binder(client, *, settled=BindResult.REFUSED, monkeypatch):
     made = ExtenderBinder(
         None,
         client,
-        assumed=lambda uid: PodInfo(make_pod("p", uid=uid, requests={GPU: "1"} if uid == "gpu" else None)),
+        assumed=lambda uid: make_pod_info("p", uid=uid, requests={GPU: "1"} if uid == "gpu" else None),
         node_exists=lambda name: True,
         confirmed_node=lambda uid: None,
         on_ambiguous=lambda: doubts.append(1),

@@ -1,11 +1,10 @@
 """Nominations: when they are written, when they end, and what becomes of the pods that had them."""
 
 import pytest
-from tests.builders import make_node, make_pod
+from tests.builders import make_node, make_pod_info
 from tests.scheduler.preemption.scene import preempt
 
 from bayplan.api.errors import AmbiguousError
-from bayplan.cache.pod_info import PodInfo
 from bayplan.queue.queued_pod import Place
 
 
@@ -32,7 +31,7 @@ async def test_lower_nominations_on_the_node_are_cleared_and_their_pods_woken(sc
 
 
 async def test_nominations_of_other_schedulers_pods_are_not_theirs_to_clear(scene):
-    scene.queue.nominator.add(PodInfo(make_pod("foreign", uid="foreign", priority=1)), "n1")
+    scene.queue.nominator.add(make_pod_info("foreign", uid="foreign", priority=1), "n1")
     await preempt(scene)
     assert scene.nominated("foreign") == "n1"
     assert "foreign" not in {name for _, name in scene.api.order()}
