@@ -87,6 +87,7 @@ class Failed(Attempt):
     exception: Exception | None = None
 
 
+@dataclass(kw_only=True, eq=False)
 class AttemptRunner:
     """Runs attempts one after the other; the scheduling loop and the simulator both rely on it.
 
@@ -94,22 +95,12 @@ class AttemptRunner:
     ending victims and writing Events are the caller's.
     """
 
-    def __init__(
-        self,
-        *,
-        cache: Cache,
-        queue: SchedulingQueue,
-        cycle: SchedulingCycle,
-        frameworks: Mapping[str, Framework],
-        clock: Callable[[], float],
-        observer: SchedulerObserver | None = None,
-    ) -> None:
-        self._cache = cache
-        self._queue = queue
-        self._cycle = cycle
-        self._frameworks = frameworks
-        self._observer = observer
-        self._clock = clock
+    cache: Cache
+    queue: SchedulingQueue
+    cycle: SchedulingCycle
+    frameworks: Mapping[str, Framework]
+    clock: Callable[[], float]
+    observer: SchedulerObserver | None = None
 
     def run(
         self, *, explain: bool = False, with_scores: bool = False
@@ -119,7 +110,7 @@ class AttemptRunner:
         if attempt is None or isinstance(attempt, Skipped):
             return attempt
         try:
-            outcome = self._cycle.schedule(
+            outcome = self.cycle.schedule(
                 attempt.queued.pod_info, attempt.framework, explain=explain, with_scores=with_scores
             )
         except Exception as error:  # noqa: BLE001  whatever one pod makes a plugin do must not stop the others
@@ -128,22 +119,22 @@ class AttemptRunner:
 
     def pop(self) -> Attempt | Skipped | None:
         """Begin an attempt on the next pod; the caller decides and then calls `conclude` or `fail`."""
-        queued = self._queue.pop()
+        queued = self.queue.pop()
         if queued is None:
             return None
         pod = queued.pod_info
-        framework = self._frameworks[queued.profile]
+        framework = self.frameworks[queued.profile]
         terminating = pod.pod.metadata.deletion_timestamp is not None
-        if terminating or self._cache.node_of(pod.uid) is not None:
-            self._queue.done(pod.uid)
+        if terminating or self.cache.node_of(pod.uid) is not None:
+            self.queue.done(pod.uid)
             message = f"skip schedule deleting pod: {pod.key}" if terminating else ""
-            return Skipped(queued, framework, self._clock(), message)
-        return Attempt(queued, framework, self._clock())
+            return Skipped(queued, framework, self.clock(), message)
+        return Attempt(queued, framework, self.clock())
 
     def conclude(self, attempt: Attempt, outcome: Placement | FitError) -> Reserved | Nominated | Failed:
         """Reserve the node that was chosen, or nominate the pod, or return it to the queue."""
-        if self._observer is not None:
-            self._observer.algorithm(self._clock() - attempt.started)
+        if self.observer is not None:
+            self.observer.algorithm(self.clock() - attempt.started)
         if isinstance(outcome, FitError):
             return self._no_fit(attempt, outcome)
         try:
@@ -154,13 +145,13 @@ class AttemptRunner:
     def fail(self, attempt: Attempt, error: Exception) -> Failed:
         """Return the pod to the queue, to back off after an error."""
         message = str(error) or type(error).__name__
-        return return_to_queue(self._queue, attempt, message, error=True, exception=error)
+        return return_to_queue(self.queue, attempt, message, error=True, exception=error)
 
     def _reserve(self, attempt: Attempt, placement: Placement) -> Reserved | Failed:
         """Assume the pod on its node and run Reserve, Permit and PreBind; undo all of it if one of them fails."""
         queued, framework, node_name, state = attempt.queued, attempt.framework, placement.node_name, placement.state
         pod = queued.pod_info
-        self._cache.assume_pod(pod, node_name)
+        self.cache.assume_pod(pod, node_name)
         try:
             status = framework.run_reserve(state, pod, node_name)
             if status.ok:
@@ -168,7 +159,7 @@ class AttemptRunner:
             if status.ok:
                 binding = framework.run_bind(pod, node_name)
                 steps = framework.run_pre_bind(state, pod, node_name)
-                self._queue.placed(pod.uid, node_name)
+                self.queue.placed(pod.uid, node_name)
                 return Reserved(queued, framework, attempt.started, placement, binding, steps)
         except Exception:
             self._undo(attempt, placement)
@@ -180,34 +171,34 @@ class AttemptRunner:
         try:
             attempt.framework.run_unreserve(placement.state, attempt.pod, placement.node_name)
         finally:
-            self._cache.forget_pod(attempt.pod.uid)
+            self.cache.forget_pod(attempt.pod.uid)
 
     def _rejected(self, attempt: Attempt, placement: Placement, status: Status) -> Failed:
         """Return a pod whose chosen node a Reserve or Permit plugin rejects; no other is tried, as in upstream."""
         if status.code is Code.ERROR:
-            return return_to_queue(self._queue, attempt, f"{status.plugin}: {status.message}", error=True)
+            return return_to_queue(self.queue, attempt, f"{status.plugin}: {status.message}", error=True)
         rejectors = frozenset({status.plugin})
         diagnosis = Diagnosis(1, rejector_plugins=rejectors, pre_filter_message=status.message)
         fit_error = FitError(diagnosis, "", trace=placement.trace)
-        return return_to_queue(self._queue, attempt, fit_error.message, rejectors=rejectors, fit_error=fit_error)
+        return return_to_queue(self.queue, attempt, fit_error.message, rejectors=rejectors, fit_error=fit_error)
 
     def _no_fit(self, attempt: Attempt, fit_error: FitError) -> Nominated | Failed:
         """Keep room for the pod where its victims leave some; otherwise it waits for an event, or for time to pass."""
         preempts = any(plugin.name == "DefaultPreemption" for plugin in attempt.framework.post_filters)
-        if preempts and fit_error.diagnosis.node_count and self._observer is not None:
-            self._observer.preemption_attempt()
+        if preempts and fit_error.diagnosis.node_count and self.observer is not None:
+            self.observer.preemption_attempt()
         node_name = fit_error.nominated_node_name
         if node_name:
             displaced = self._nominate(attempt.pod, node_name)
             return Nominated(attempt.queued, attempt.framework, attempt.started, fit_error, node_name, displaced)
         retry_after = fit_error.retry_after
         return return_to_queue(
-            self._queue,
+            self.queue,
             attempt,
             fit_error.message,
             rejectors=fit_error.diagnosis.rejector_plugins,
             ends_nomination=node_name is not None,
-            retry_at=None if retry_after is None else self._clock() + retry_after,
+            retry_at=None if retry_after is None else self.clock() + retry_after,
             fit_error=fit_error,
         )
 
@@ -216,14 +207,14 @@ class AttemptRunner:
 
         Upstream: preemption/executor.go prepareCandidate. Pods of other schedulers are theirs to move.
         """
-        self._queue.nominate(pod, node_name)
+        self.queue.nominate(pod, node_name)
         displaced = [
             other
-            for other in self._queue.nominator.nominated_pods_for_node(node_name)
-            if other.priority < pod.priority and self._queue.get(other.uid) is not None
+            for other in self.queue.nominator.nominated_pods_for_node(node_name)
+            if other.priority < pod.priority and self.queue.get(other.uid) is not None
         ]
         for other in displaced:
-            self._queue.withdraw(other.uid, wake=True)
+            self.queue.withdraw(other.uid, wake=True)
         return displaced
 
 

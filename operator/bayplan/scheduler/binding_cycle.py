@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from bayplan.cache.cache import Cache
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
@@ -17,36 +18,24 @@ from bayplan.scheduler.pre_bind import PreBinder
 logger = logging.getLogger(__name__)
 
 
+@dataclass(kw_only=True, eq=False)
 class BindingCycle:
     """Sees a reserved pod through PreBind, Bind and PostBind, or gives the room and the pod back.
 
     The loop and preemption rely on it: every pod that it is given is either bound or back in the queue at the end.
     """
 
-    def __init__(
-        self,
-        *,
-        cache: Cache,
-        queue: SchedulingQueue,
-        binder: Binder,
-        recorder: EventRecorder,
-        failures: FailureReporter,
-        observer: SchedulerObserver,
-        dispatcher: Dispatcher,
-        wake: Callable[[], None],
-        clock: Callable[[], float],
-    ) -> None:
-        self._cache = cache
-        self._queue = queue
-        self._binder = binder
-        self._recorder = recorder
-        self._failures = failures
-        self._observer = observer
-        self._dispatcher = dispatcher
-        self._wake = wake
-        self._clock = clock
-        self._waiting: dict[str, Reserved] = {}
-        self._pre_binder = PreBinder(dispatcher)
+    cache: Cache
+    queue: SchedulingQueue
+    binder: Binder
+    recorder: EventRecorder
+    failures: FailureReporter
+    observer: SchedulerObserver
+    dispatcher: Dispatcher
+    pre_binder: PreBinder
+    wake: Callable[[], None]
+    clock: Callable[[], float]
+    _waiting: dict[str, Reserved] = field(default_factory=dict, init=False)
 
     def start(self, reserved: Reserved) -> None:
         """Have the steps before the bind performed, if there are any, and then the bind by the dispatcher."""
@@ -55,16 +44,16 @@ class BindingCycle:
         if not reserved.steps:
             self._submit(reserved)
             return
-        self._pre_binder.start(
+        self.pre_binder.start(
             reserved.steps,
-            is_wanted=lambda: self._waiting.get(uid) is reserved and self._queue.get(uid) is not None,
+            is_wanted=lambda: self._waiting.get(uid) is reserved and self.queue.get(uid) is not None,
             done=lambda: self._submit(reserved),
             failed=lambda message: self._pre_bind_failed(reserved, message),
         )
 
     def stop(self) -> None:
         """End the waits before binds; the pods stay unbound, for whoever schedules next."""
-        self._pre_binder.stop()
+        self.pre_binder.stop()
 
     def reject(self, uid: str) -> bool:
         """Take back a bind that was not posted yet, for a pod of higher priority; False if it is too late for that.
@@ -75,16 +64,16 @@ class BindingCycle:
         if reserved is None:
             return False
         self._give_back(reserved)
-        self._failures.report(return_to_queue(self._queue, reserved, "0/1 nodes are available: preempted."))
+        self.failures.report(return_to_queue(self.queue, reserved, "0/1 nodes are available: preempted."))
         return True
 
     def _submit(self, reserved: Reserved) -> None:
-        self._dispatcher.submit(lambda: self._run(reserved))
+        self.dispatcher.submit(lambda: self._run(reserved))
 
     def _pre_bind_failed(self, reserved: Reserved, message: str) -> None:
         if self._take(reserved):
             self._bind_failed(reserved, message)
-            self._wake()
+            self.wake()
 
     async def _run(self, reserved: Reserved) -> None:
         if self._take(reserved):
@@ -101,7 +90,7 @@ class BindingCycle:
         pod = reserved.pod
         try:
             # Deleted while the bind waited for its turn: nothing is left to post.
-            gone = self._queue.get(pod.uid) is None
+            gone = self.queue.get(pod.uid) is None
             result = BindResult.GONE if gone else await self._run_bind(reserved)
         except Exception as error:
             if not isinstance(error, BindError):
@@ -109,54 +98,54 @@ class BindingCycle:
             self._bind_failed(reserved, f'running Bind plugin "{reserved.framework.binds[0].name}": {error}')
             return
         finally:
-            self._wake()
+            self.wake()
         if result is BindResult.BOUND:
             self._bound(reserved)
         else:
             logger.info("pod is no longer ours to bind pod=%r", pod.key)
             self._give_back(reserved)
-            self._queue.done(pod.uid)
+            self.queue.done(pod.uid)
 
     async def _run_bind(self, reserved: Reserved) -> BindResult:
         """Bind, and report how long that took, doubts and their resolution included."""
-        posted = self._clock()
+        posted = self.clock()
         status = "Error"
         try:
-            result = await self._binder.bind(reserved.binding)
+            result = await self.binder.bind(reserved.binding)
             if result is BindResult.BOUND:
                 status = "Success"
             return result
         finally:
-            self._observer.extension_point("Bind", status, reserved.queued.profile, self._clock() - posted)
+            self.observer.extension_point("Bind", status, reserved.queued.profile, self.clock() - posted)
 
     def _bound(self, reserved: Reserved) -> None:
         queued, pod, node_name = reserved.queued, reserved.pod, reserved.binding.node_name
-        now = self._clock()
-        self._queue.done(pod.uid)
-        self._recorder.forget(pod.uid)
-        self._recorder.scheduled(pod, node_name)
+        now = self.clock()
+        self.queue.done(pod.uid)
+        self.recorder.forget(pod.uid)
+        self.recorder.scheduled(pod, node_name)
         for plugin in reserved.framework.post_binds:
             plugin.post_bind(pod, node_name)
-        self._observer.attempt(queued.profile, "scheduled", now - reserved.started)
+        self.observer.attempt(queued.profile, "scheduled", now - reserved.started)
         if queued.flushed:
-            self._observer.flushed()
+            self.observer.flushed()
         first = queued.initial_attempt_timestamp
-        self._observer.bound(queued.attempts, now - (reserved.started if first is None else first))
+        self.observer.bound(queued.attempts, now - (reserved.started if first is None else first))
 
     def _bind_failed(self, reserved: Reserved, message: str) -> None:
         """Give back the room of a pod that was not bound, and the pod to the queue."""
         uid = reserved.pod.uid
         self._give_back(reserved)
-        if self._cache.node_of(uid) is not None:
+        if self.cache.node_of(uid) is not None:
             # The watch has shown it on a node after all.
-            self._queue.done(uid)
+            self.queue.done(uid)
             return
-        self._failures.report(return_to_queue(self._queue, reserved, message, error=True))
+        self.failures.report(return_to_queue(self.queue, reserved, message, error=True))
 
     def _give_back(self, reserved: Reserved) -> None:
         """Give back what the pod reserved and its room if it is still assumed, and wake pods that may use it."""
         pod = reserved.pod
         reserved.unreserve()
-        if self._cache.is_assumed(pod.uid):
-            self._cache.forget_pod(pod.uid)
-            self._queue.move_all(ASSIGNED_POD_DELETE, pod, None)
+        if self.cache.is_assumed(pod.uid):
+            self.cache.forget_pod(pod.uid)
+            self.queue.move_all(ASSIGNED_POD_DELETE, pod, None)

@@ -18,6 +18,7 @@ from bayplan.scheduler.extender.cycle import ExtendedCycle
 from bayplan.scheduler.failure_reporter import FailureReporter
 from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.pod_conditions import PodConditions
+from bayplan.scheduler.pre_bind import PreBinder
 from bayplan.scheduler.preemption import PreemptionExecutor
 from bayplan.scheduler.scheduler import Scheduler
 
@@ -53,6 +54,7 @@ def build_scheduler(
         failures=failures,
         observer=observer,
         dispatcher=dispatcher,
+        pre_binder=PreBinder(dispatcher),
         wake=news.set,
         clock=clock,
     )

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import msgspec
@@ -44,6 +45,7 @@ class _Ending(msgspec.Struct):
 _end_decoder = msgspec.json.Decoder(_Ending)
 
 
+@dataclass(kw_only=True, eq=False)
 class PreemptionExecutor:
     """Makes the room that a decision found (upstream: framework/preemption/executor.go).
 
@@ -56,69 +58,54 @@ class PreemptionExecutor:
     PodDisruptionBudget can refuse.
     """
 
-    def __init__(
-        self,
-        *,
-        cache: Cache,
-        queue: SchedulingQueue,
-        dispatcher: Dispatcher,
-        recorder: EventRecorder,
-        conditions: PodConditions,
-        failures: FailureReporter,
-        observer: SchedulerObserver,
-        reject_waiting: Callable[[str], bool],
-        victim_gone: Callable[[str], None],
-        now: Callable[[], datetime],
-        wake: Callable[[], None],
-    ) -> None:
-        self._cache = cache
-        self._queue = queue
-        self._dispatcher = dispatcher
-        self._recorder = recorder
-        self._conditions = conditions
-        self._failures = failures
-        self._observer = observer
-        self._reject_waiting = reject_waiting
-        self._victim_gone = victim_gone
-        self._now = now
-        self._wake = wake
-        self._ending: dict[str, asyncio.Task[str]] = {}
+    cache: Cache
+    queue: SchedulingQueue
+    dispatcher: Dispatcher
+    recorder: EventRecorder
+    conditions: PodConditions
+    failures: FailureReporter
+    observer: SchedulerObserver
+    reject_waiting: Callable[[str], bool]
+    victim_gone: Callable[[str], None]
+    now: Callable[[], datetime]
+    wake: Callable[[], None]
+    _ending: dict[str, asyncio.Task[str]] = field(default_factory=dict, init=False)
 
     def start(self, nominated: Nominated) -> None:
         """End the victims of a nominated pod while the loop goes on."""
         pod = nominated.pod
         for other in nominated.displaced:
-            self._conditions.nomination_ended(other)
+            self.conditions.nomination_ended(other)
         chosen = nominated.fit_error.victims
         victims = [victim.uid for victim in chosen if not _is_terminating(victim)]
         if victims:
-            self._observer.preemption_victims(len(chosen))
+            self.observer.preemption_victims(len(chosen))
         # A bind not posted yet is taken back now: soon it would be too late, and the victim would have to be deleted.
         victims = [uid for uid in victims if not self._rejected(uid, pod, nominated.node_name)]
-        self._dispatcher.preempt(lambda: self._carry_out(nominated, victims))
+        self.dispatcher.preempt(lambda: self._carry_out(nominated, victims))
 
     def sweep(self) -> None:
         """Withdraw nominations to nodes that are gone; pods in flight are left to their attempt."""
-        nominator = self._queue.nominator
-        for node_name in [name for name in nominator.nodes() if not self._cache.has_node(name)]:
+        nominator = self.queue.nominator
+        for node_name in [name for name in nominator.nodes() if not self.cache.has_node(name)]:
             for pod in nominator.nominated_pods_for_node(node_name):
-                queued = self._queue.get(pod.uid)
+                queued = self.queue.get(pod.uid)
                 if queued is not None and queued.place is not None:
                     logger.info("nomination to a node that is gone pod=%r node=%r", pod.key, node_name)
-                    self._queue.withdraw(pod.uid, wake=True)
-                    self._conditions.nomination_ended(pod)
+                    self.queue.withdraw(pod.uid, wake=True)
+                    self.conditions.nomination_ended(pod)
 
     def _rejected(self, uid: str, preemptor: PodInfo, node_name: str) -> bool:
-        victim = self._cache.pod(uid)
-        if victim is None or not self._cache.is_assumed(uid) or not self._reject_waiting(uid):
+        victim = self.cache.pod(uid)
+        if victim is None or not self.cache.is_assumed(uid) or not self.reject_waiting(uid):
             return False
-        self._recorder.preempted(victim, preemptor, node_name, in_memory=True)
+        self.recorder.preempted(victim, preemptor, node_name, in_memory=True)
         return True
 
     async def _carry_out(self, nominated: Nominated, victims: list[str]) -> None:
         pod, node_name, fit_error = nominated.pod, nominated.node_name, nominated.fit_error
         try:
-            if await self._failures.nominated(nominated):
+            if await self.failures.nominated(nominated):
                 problem = await self._end_all(pod, node_name, victims, evicts=fit_error.evicts)
             else:
                 problem = "the nomination was not written"
@@ -130,17 +117,17 @@ class PreemptionExecutor:
             self._give_up(nominated)
         else:
             rejectors = fit_error.diagnosis.rejector_plugins
-            return_to_queue(self._queue, nominated, "", rejectors=rejectors, ends_nomination=False)
-        self._wake()
+            return_to_queue(self.queue, nominated, "", rejectors=rejectors, ends_nomination=False)
+        self.wake()
 
     def _give_up(self, nominated: Nominated) -> None:
         """Let the pod back off, and withdraw its nomination unless it is to another node by now."""
-        ours = self._queue.nominator.nominated_node(nominated.pod.uid) == nominated.node_name
+        ours = self.queue.nominator.nominated_node(nominated.pod.uid) == nominated.node_name
         message = nominated.fit_error.message
-        failed = return_to_queue(self._queue, nominated, message, error=True, ends_nomination=False)
+        failed = return_to_queue(self.queue, nominated, message, error=True, ends_nomination=False)
         if ours and not failed.gone:
-            self._queue.withdraw(failed.pod.uid)
-            self._conditions.pending(failed.pod, UNSCHEDULABLE, message, nomination="")
+            self.queue.withdraw(failed.pod.uid)
+            self.conditions.pending(failed.pod, UNSCHEDULABLE, message, nomination="")
 
     async def _end_all(self, preemptor: PodInfo, node_name: str, victims: list[str], *, evicts: bool) -> str:
         """End the victims, several at once; the first problem, which spares those not begun, or "".
@@ -152,7 +139,7 @@ class PreemptionExecutor:
 
         async def worker() -> None:
             for uid in left:
-                if problems or self._queue.nominator.nominated_node(preemptor.uid) != node_name:
+                if problems or self.queue.nominator.nominated_node(preemptor.uid) != node_name:
                     return
                 if problem := await self._end(uid, preemptor, node_name, evicts=evicts):
                     problems.append(problem)
@@ -165,7 +152,7 @@ class PreemptionExecutor:
         running = self._ending.get(uid)
         if running is not None:
             return await running
-        victim = self._cache.pod(uid)
+        victim = self.cache.pod(uid)
         if victim is None or _is_terminating(victim):
             return ""
         work = self._evict if evicts else self._delete
@@ -176,11 +163,11 @@ class PreemptionExecutor:
             del self._ending[uid]
 
     async def _delete(self, victim: PodInfo, preemptor: PodInfo, node_name: str) -> str:
-        condition = disruption_target_call(victim, preemptor.pod.spec.scheduler_name, self._now())
+        condition = disruption_target_call(victim, preemptor.pod.spec.scheduler_name, self.now())
         for call in (condition, delete_call(victim)):
             if call is None:
                 continue
-            answer = await self._dispatcher.request(call)
+            answer = await self.dispatcher.request(call)
             if answer is not None and answer.status in _GONE:
                 return ""
             if problem := _problem(call, answer):
@@ -191,19 +178,19 @@ class PreemptionExecutor:
     async def _evict(self, victim: PodInfo, preemptor: PodInfo, node_name: str) -> str:
         """Eviction comes before the condition: a pod that may stay must not be marked as ending."""
         call = eviction_call(victim)
-        answer = await self._dispatcher.request(call)
+        answer = await self.dispatcher.request(call)
         if answer is not None and answer.status in _GONE:
             return ""
         if problem := _problem(call, answer):
             return problem
-        condition = disruption_target_call(victim, preemptor.pod.spec.scheduler_name, self._now())
-        answer = None if condition is None else await self._dispatcher.request(condition)
+        condition = disruption_target_call(victim, preemptor.pod.spec.scheduler_name, self.now())
+        answer = None if condition is None else await self.dispatcher.request(condition)
         self._ended(victim, preemptor, node_name, answer)
         return ""
 
     def _ended(self, victim: PodInfo, preemptor: PodInfo, node_name: str, answer: ApiResponse | None) -> None:
         logger.info("preempted victim=%r pod=%r node=%r", victim.key, preemptor.key, node_name)
-        self._recorder.preempted(victim, preemptor, node_name)
+        self.recorder.preempted(victim, preemptor, node_name)
         self._apply_answer(victim.uid, answer)
 
     def _apply_answer(self, uid: str, answer: ApiResponse | None) -> None:
@@ -211,7 +198,7 @@ class PreemptionExecutor:
 
         The watch may be ahead of the answer, and then it is right.
         """
-        held = self._cache.pod(uid)
+        held = self.cache.pod(uid)
         if held is None or answer is None or answer.status >= 400:
             return
         try:
@@ -221,13 +208,13 @@ class PreemptionExecutor:
         if end.uid != uid or end.deletion_timestamp is None:
             return
         if end.deletion_grace_period_seconds == 0 and not end.finalizers:
-            self._victim_gone(uid)
+            self.victim_gone(uid)
             return
         newest = None if _is_terminating(held) else read_pod(answer.body)
         if newest is None or not newest.spec.node_name:
             return
         try:
-            self._cache.set_pod(PodInfo(newest))
+            self.cache.set_pod(PodInfo(newest))
         except QuantityError as error:
             logger.debug("answer about a victim cannot be read pod=%r error=%s", held.key, error)
 

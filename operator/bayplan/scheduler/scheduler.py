@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from bayplan.cache.cache import Cache
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -25,6 +26,7 @@ _MAX_SLEEP_SECONDS = 30.0
 _SWEEP_SECONDS = 1.0
 
 
+@dataclass(kw_only=True, eq=False)
 class Scheduler:
     """Takes pods from the queue, one decision at a time, and sees each through to a bind or back to the queue.
 
@@ -33,125 +35,106 @@ class Scheduler:
     `news`, which ends the loop's sleep.
     """
 
-    def __init__(
-        self,
-        *,
-        cache: Cache,
-        queue: SchedulingQueue,
-        attempts: AttemptRunner,
-        binding: BindingCycle,
-        preemption: PreemptionExecutor,
-        failures: FailureReporter,
-        dispatcher: Dispatcher,
-        recorder: EventRecorder,
-        news: asyncio.Event,
-        extended: ExtendedCycle | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._cache = cache
-        self._queue = queue
-        self._attempts = attempts
-        self._binding = binding
-        self._preemption = preemption
-        self._failures = failures
-        self._dispatcher = dispatcher
-        self._recorder = recorder
-        self._news = news
-        self._extended = extended
-        self._clock = clock
-        self._stopping = False
+    cache: Cache
+    queue: SchedulingQueue
+    attempts: AttemptRunner
+    binding: BindingCycle
+    preemption: PreemptionExecutor
+    failures: FailureReporter
+    dispatcher: Dispatcher
+    recorder: EventRecorder
+    news: asyncio.Event
+    extended: ExtendedCycle | None = None
+    clock: Callable[[], float] = time.monotonic
+    _stopping: bool = field(default=False, init=False)
 
     def wake(self) -> None:
         """Something changed: look at the queue again."""
-        self._news.set()
+        self.news.set()
 
     def stop(self) -> None:
         """Pop no more pods; binds under way are the dispatcher's to finish."""
         self._stopping = True
-        self._binding.stop()
-        self._news.set()
+        self.binding.stop()
+        self.news.set()
 
     async def run(self) -> None:
         """Schedule until `stop` is called."""
-        swept = self._clock()
+        swept = self.clock()
         while not self._stopping:
-            self._news.clear()
-            self._queue.flush(self._clock())
-            self._recorder.sweep()
-            if self._dispatcher.jobs_in_flight < _MAX_BINDS_IN_FLIGHT and (
-                self._schedule_slice() if self._extended is None else await self._schedule_extended(self._extended)
+            self.news.clear()
+            self.queue.flush(self.clock())
+            self.recorder.sweep()
+            if self.dispatcher.jobs_in_flight < _MAX_BINDS_IN_FLIGHT and (
+                self._schedule_slice() if self.extended is None else await self._schedule_extended(self.extended)
             ):
                 # Enough for now, with more to do: everything else on the loop gets its turn.
-                if self._clock() - swept >= _SWEEP_SECONDS:
-                    swept = self._clock()
-                    self.sweep()
+                if self.clock() - swept >= _SWEEP_SECONDS:
+                    swept = self.clock()
+                    self.preemption.sweep()
                 await asyncio.sleep(0)
                 continue
             await self._sleep()
 
     def schedule_one(self) -> Attempt | None:
         """Run one attempt and start what follows from it; returns what happened, None when no pod is ready."""
-        attempt = self._attempts.run()
+        attempt = self.attempts.run()
         if attempt is not None:
             self._follow_up(attempt)
         return attempt
 
-    def sweep(self) -> None:
-        """Withdraw what is kept for pods on nodes that are gone; `run` does so about once a second."""
-        self._preemption.sweep()
-
     def _schedule_slice(self) -> bool:
         """Decide pods for a short while; True if pods are left that could be decided now."""
-        until = self._clock() + _SLICE_SECONDS
-        while not self._stopping and self._dispatcher.jobs_in_flight < _MAX_BINDS_IN_FLIGHT:
+        until = self.clock() + _SLICE_SECONDS
+        while not self._stopping and self.dispatcher.jobs_in_flight < _MAX_BINDS_IN_FLIGHT:
             if self.schedule_one() is None:
                 return False
-            if self._clock() >= until:
-                return self._queue.has_ready()
+            if self.clock() >= until:
+                return self.queue.has_ready()
         return False
 
     async def _schedule_extended(self, extended: ExtendedCycle) -> bool:
         """Decide one pod with the extenders' help; True if pods are left that could be decided now."""
-        attempt = self._attempts.pop()
+        attempt = self.attempts.pop()
         if attempt is None:
             return False
         if isinstance(attempt, Skipped):
             self._follow_up(attempt)
-            return self._queue.has_ready()
+            return self.queue.has_ready()
         uid = attempt.queued.uid
         try:
             outcome = await extended.schedule(attempt.pod, attempt.framework)
         except Exception as error:  # noqa: BLE001  reported by _follow_up
-            self._follow_up(self._attempts.fail(attempt, error))
+            self._follow_up(self.attempts.fail(attempt, error))
         else:
             # While extenders were called all may have to end, or the pod may have been deleted, or bound by others.
             if self._stopping:
                 return False
-            if self._queue.get(uid) is None or self._cache.node_of(uid) is not None:
-                self._queue.done(uid)
+            if self.queue.get(uid) is None or self.cache.node_of(uid) is not None:
+                self.queue.done(uid)
             else:
-                self._follow_up(self._attempts.conclude(attempt, outcome))
-        return self._queue.has_ready()
+                self._follow_up(self.attempts.conclude(attempt, outcome))
+        return self.queue.has_ready()
 
     def _follow_up(self, attempt: Skipped | Reserved | Nominated | Failed) -> None:
         """Perform the effects of an attempt: the bind, the end of victims, or the report of a failure."""
         if isinstance(attempt, Reserved):
-            self._binding.start(attempt)
+            self.binding.start(attempt)
         elif isinstance(attempt, Nominated):
-            self._preemption.start(attempt)
+            self.preemption.start(attempt)
         elif isinstance(attempt, Failed):
             if attempt.exception is not None and not isinstance(attempt.exception, ExtenderError):
                 logger.error("scheduling cycle failed pod=%r", attempt.pod.key, exc_info=attempt.exception)
-            self._failures.report(attempt)
+            self.failures.report(attempt)
         elif attempt.message:
-            self._recorder.failed_scheduling(attempt.pod, attempt.message)
+            self.recorder.failed_scheduling(attempt.pod, attempt.message)
 
     async def _sleep(self) -> None:
-        self.sweep()
-        deadline = self._queue.next_deadline()
-        seconds = _MAX_SLEEP_SECONDS if deadline is None else min(deadline - self._clock(), _MAX_SLEEP_SECONDS)
-        alarm = asyncio.get_running_loop().call_later(max(seconds, 0.0), self._news.set)
+        self.preemption.sweep()
+        deadline = self.queue.next_deadline()
+        seconds = _MAX_SLEEP_SECONDS if deadline is None else min(deadline - self.clock(), _MAX_SLEEP_SECONDS)
+        alarm = asyncio.get_running_loop().call_later(max(seconds, 0.0), self.news.set)
         try:
-            await self._news.wait()
+            await self.news.wait()
         finally:
             alarm.cancel()

@@ -103,7 +103,7 @@ async def test_an_error_in_the_cycle_clears_the_nomination(scene):
 async def test_a_nomination_to_a_node_that_goes_away_is_cleared_and_the_pod_tried_again(scene):
     await preempt(scene)
     scene.nodes.on_delete(make_node("n1", cpu="1"))
-    scene.scheduler.sweep()
+    scene.scheduler.preemption.sweep()
     await scene.work()
     assert scene.nominated() is None
     assert scene.api.bodies("PATCH", "p")[-1]["status"] == {"nominatedNodeName": None}
@@ -114,7 +114,7 @@ async def test_a_restart_reads_nominations_from_the_pods_and_drops_those_to_node
     scene.pod("kept", nominated="n1")
     scene.pod("stale", nominated="n9")
     assert (scene.nominated("kept"), scene.nominated("stale")) == ("n1", "n9")
-    scene.scheduler.sweep()
+    scene.scheduler.preemption.sweep()
     await scene.work()
     assert (scene.nominated("kept"), scene.nominated("stale")) == ("n1", None)
     assert scene.api.order() == [("PATCH", "stale")]
