@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import msgspec
@@ -26,6 +26,7 @@ from bayplan.scheduler.extender.wire import ExtenderError
 logger = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class ExtendedCycle:
     """Decides for one pod with the extenders' help; the loop awaits it, so decisions stay one at a time.
 
@@ -36,38 +37,35 @@ class ExtendedCycle:
         ExtenderError: an extender that is not ignorable failed, or the pod cannot be read; the text is the user's.
     """
 
-    def __init__(
-        self, cycle: SchedulingCycle, nodes: NodeTable, extenders: Sequence[ExtenderClient], pod_source: PodSource
-    ) -> None:
-        self._cycle = cycle
-        self._nodes = nodes
-        self._extenders = extenders
-        self._pod_source = pod_source
+    cycle: SchedulingCycle
+    nodes: NodeTable
+    extenders: Sequence[ExtenderClient]
+    pod_source: PodSource
 
     async def schedule(self, pod: PodInfo, framework: Framework) -> Placement | FitError:
         """As `SchedulingCycle.schedule`, with what the interested extenders answer."""
         outcome = await self._decide(pod, framework)
         if isinstance(outcome, FitError):
-            return await extenders_choice(outcome, pod, self._extenders, self._nodes, self._pod_source)
+            return await extenders_choice(outcome, pod, self.extenders, self.nodes, self.pod_source)
         return outcome
 
     async def _decide(self, pod: PodInfo, framework: Framework) -> Placement | FitError:
         interested = [
             each
-            for each in self._extenders
+            for each in self.extenders
             if (each.spec.filter_verb or each.spec.prioritize_verb) and each.interested(pod)
         ]
-        names: Sequence[str] = self._cycle.feasible_nodes(pod, framework) if interested else ()
+        names: Sequence[str] = self.cycle.feasible_nodes(pod, framework) if interested else ()
         if not names:
-            return self._cycle.schedule(pod, framework)
-        whole = await self._pod_source(pod)
+            return self.cycle.schedule(pod, framework)
+        whole = await self.pod_source(pod)
         names, verdicts = await self._filter(interested, pod, whole, names)
         if not names:
-            return self._cycle.reject(pod, framework, partial(_with_verdicts, verdicts, self._nodes))
+            return self.cycle.reject(pod, framework, partial(_with_verdicts, verdicts, self.nodes))
         scores: Mapping[str, int] = {}
         if len(names) > 1:
             scores = await self._prioritize(interested, pod, whole, names)
-        placement = self._cycle.choose(pod, framework, names, scores)
+        placement = self.cycle.choose(pod, framework, names, scores)
         if placement is None:
             raise ExtenderError("the nodes that extenders left no longer fit the pod")
         return placement
@@ -115,8 +113,8 @@ class ExtendedCycle:
         return {name: sum(scores.get(name, 0) for scores in given) for name in names}
 
     def _objects(self, names: Sequence[str]) -> list[Node]:
-        rows = (self._nodes.row(name) for name in names)
-        return [node for row in rows if row is not None and (node := self._nodes.nodes[row]) is not None]
+        rows = (self.nodes.row(name) for name in names)
+        return [node for row in rows if row is not None and (node := self.nodes.nodes[row]) is not None]
 
 
 def _with_verdicts(
