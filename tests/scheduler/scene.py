@@ -89,6 +89,8 @@ class Observer(NoObserver):
         self.bounds = []
         self.attempts_at_preemption = 0
         self.victims = []
+        self.left_out = []
+        self.handled = []
 
     def attempt(self, profile, result, seconds):
         self.attempts.append((profile, result, seconds))
@@ -101,6 +103,13 @@ class Observer(NoObserver):
 
     def preemption_victims(self, count):
         self.victims.append(count)
+
+    def undecodable(self, kind):
+        self.left_out.append(kind)
+
+    def event_handled(self, event, seconds):
+        assert seconds >= 0
+        self.handled.append(event)
 
     def results(self):
         return [result for _, result, _ in self.attempts]
