@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.effects import Effect
@@ -15,9 +17,8 @@ from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 from bayplan.scheduler.observer import SchedulerObserver
 
 
-@dataclass(slots=True, eq=False)
-class Attempt:
-    """A popped pod with its profile; `started` is in seconds of the loop's clock."""
+class Attempt(msgspec.Struct, eq=False):
+    """A popped pod with its profile, made for every pod; `started` is in seconds of the loop's clock."""
 
     queued: QueuedPodInfo
     framework: Framework
@@ -29,15 +30,13 @@ class Attempt:
         return self.queued.pod_info
 
 
-@dataclass(slots=True, eq=False)
-class Skipped(Attempt):
+class Skipped(Attempt, eq=False):
     """The pod is on a node already, or ends, and then `message` is set; the queue holds it no more."""
 
     message: str = ""
 
 
-@dataclass(slots=True, eq=False)
-class Reserved(Attempt):
+class Reserved(Attempt, eq=False):
     """The pod is assumed on a node and every Reserve and Permit plugin agreed.
 
     `steps` are the effects of PreBind plugins by name, to be performed before `binding` is posted. The pod stays in
@@ -58,8 +57,7 @@ class Reserved(Attempt):
         self.framework.run_unreserve(self.state, self.pod, self.placement.node_name)
 
 
-@dataclass(slots=True, eq=False)
-class Nominated(Attempt):
+class Nominated(Attempt, eq=False):
     """No node fits, but one will once the victims are gone: its room is kept for the pod from now on.
 
     `displaced` are the pods of lower priority whose nominations to that node ended. The pod stays in flight until
@@ -71,8 +69,7 @@ class Nominated(Attempt):
     displaced: Sequence[PodInfo]
 
 
-@dataclass(slots=True, eq=False)
-class Failed(Attempt):
+class Failed(Attempt, eq=False):
     """The pod is back in the queue, unless it was deleted meanwhile (`gone`), and `message` is the user's.
 
     `nomination` is "" when the pod's nomination ended, which is to be written on it, and None otherwise. `fit_error`
@@ -85,6 +82,10 @@ class Failed(Attempt):
     nomination: str | None
     fit_error: FitError | None = None
     exception: Exception | None = None
+
+
+Result = Skipped | Reserved | Nominated | Failed
+"""What one attempt came to."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -102,9 +103,7 @@ class AttemptRunner:
     clock: Callable[[], float]
     observer: SchedulerObserver | None = None
 
-    def run(
-        self, *, explain: bool = False, with_scores: bool = False
-    ) -> Skipped | Reserved | Nominated | Failed | None:
+    def run(self, *, explain: bool = False, with_scores: bool = False) -> Result | None:
         """Pop a pod and see its attempt through; None when no pod is ready. The options are `schedule`'s."""
         attempt = self.pop()
         if attempt is None or isinstance(attempt, Skipped):

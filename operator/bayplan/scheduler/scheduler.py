@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from bayplan.cache.cache import Cache
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.attempt import Attempt, AttemptRunner, Failed, Nominated, Reserved, Skipped
+from bayplan.scheduler.attempt import Attempt, AttemptRunner, Failed, Nominated, Reserved, Result, Skipped
 from bayplan.scheduler.binding_cycle import BindingCycle
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
@@ -116,7 +116,7 @@ class Scheduler:
                 self._follow_up(self.attempts.conclude(attempt, outcome))
         return self.queue.has_ready()
 
-    def _follow_up(self, attempt: Skipped | Reserved | Nominated | Failed) -> None:
+    def _follow_up(self, attempt: Result) -> None:
         """Perform the effects of an attempt: the bind, the end of victims, or the report of a failure."""
         if isinstance(attempt, Reserved):
             self.binding.start(attempt)

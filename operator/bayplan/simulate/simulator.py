@@ -17,7 +17,7 @@ from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queue_profile import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.attempt import AttemptRunner, Failed, Nominated, Reserved, Skipped, return_to_queue
+from bayplan.scheduler.attempt import AttemptRunner, Failed, Nominated, Reserved, Result, return_to_queue
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 from bayplan.simulate.admission import created_at, latest_times
 from bayplan.simulate.cluster import ClusterObjects, SkippedPod
@@ -179,7 +179,7 @@ class Simulator:
         pods = [*self._reports.values(), *(self._gated_report(pod) for pod in gated)]
         return Report(pods, self._summary(pods, len(gated)))
 
-    def _follow_up(self, attempt: Skipped | Reserved | Nominated | Failed) -> Decision:
+    def _follow_up(self, attempt: Result) -> Decision:
         """Perform at once what `bayplan run` has the API server do: bind the pod, or end the victims."""
         pod = attempt.pod
         if isinstance(attempt, Reserved):
