@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 from tests.builders import make_node, make_pod
-from tests.plugins.pod_topology_spread.distributions import install
+from tests.plugins.distributions import install
 from tests.scheduler.preemption.scene import Api
 from tests.scheduler.scene import Scene
 

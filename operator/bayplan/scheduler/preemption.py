@@ -90,7 +90,7 @@ class PreemptionExecutor:
         for node_name in [name for name in nominator.nodes() if not self.cache.has_node(name)]:
             for pod in nominator.nominated_pods_for_node(node_name):
                 queued = self.queue.get(pod.uid)
-                if queued is not None and queued.place is not None:
+                if queued is not None and queued.sub_queue is not None:
                     logger.info("nomination to a node that is gone pod=%r node=%r", pod.key, node_name)
                     self.queue.withdraw(pod.uid, wake=True)
                     self.conditions.nomination_ended(pod)
