@@ -57,6 +57,11 @@ class Evaluation:
         self._totals: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
     @property
+    def state(self) -> CycleState:
+        """What plugins wrote in PreFilter, Filter and PreScore; the pods that share the evaluation share it."""
+        return self._state
+
+    @property
     def feasible(self) -> NDArray[np.bool_]:
         """Which rows passed every filter, `(capacity,) bool`."""
         return self.filtering.feasible

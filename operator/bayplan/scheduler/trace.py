@@ -1,4 +1,4 @@
-"""What a cycle saw of every node, recorded only when somebody asked for an explanation."""
+"""Records a cycle's verdict on every node, for explanations."""
 
 from dataclasses import dataclass, field
 
