@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from bayplan.cache.change_log import ChangeLog, EntryLog, Rows
-from bayplan.cache.node_table import Column, NodeTable
+from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import RowFollower
 
@@ -38,7 +38,7 @@ class ShadowTable(NodeTable):
         source = self.source
         change = self._source_rows.follow()
         self.node_count = source.node_count
-        if change.everything:
+        if change.everything or self.requested.keys() != source.requested.keys():
             self._copy_all()
             return None
         self.restore(change.usage)
@@ -78,17 +78,9 @@ class ShadowTable(NodeTable):
             return
         source = self.source
         for name, column in self.requested.items():
-            theirs = source.requested.get(name)
-            column[rows] = 0 if theirs is None else theirs[rows]
-        for name, theirs in source.requested.items():
-            if name not in self.requested:
-                self._amounts(self.requested, name)[rows] = theirs[rows]
+            column[rows] = source.requested[name][rows]
         for attribute in _USAGE:
             getattr(self, attribute)[rows] = getattr(source, attribute)[rows]
-
-    def amounts_of(self, name: str) -> Column:
-        """The `requested` column of a resource, made if no pod asked for it yet."""
-        return self._amounts(self.requested, name)
 
     def place(self, pods: Iterable[PodInfo], row: int) -> None:
         """Count `pods` on an existing row; whoever is there already is not counted twice."""

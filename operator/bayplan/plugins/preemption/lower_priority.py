@@ -4,7 +4,6 @@ from math import inf
 
 import numpy as np
 
-from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import RowFollower
@@ -14,7 +13,7 @@ from bayplan.plugins.preemption.importance import VictimRule, importance
 class LowerPriorityPods:
     """The possible victims of a pod of `priority` on every row, most important first, and the sums of their requests.
 
-    `counts` is how many, `requested` what they take by resource; both `(capacity,) int64`. Rows are looked at again
+    `counts` is how many, `requested` what they take by resource that the table has a column of; both `(capacity,) int64`. Rows are looked at again
     only when their pods changed, or when a pod that had not run long enough has: `ripe_at` is when the first one
     will have, in seconds since the epoch, or inf.
     """
@@ -30,7 +29,9 @@ class LowerPriorityPods:
     def follow(self) -> None:
         """Bring everything up to date with the node table."""
         change = self._follower.follow()
-        if change.everything or (self._rule.minimum_runtime and self._rule.now() >= self.ripe_at):
+        other_columns = self.requested.keys() != self._nodes.requested.keys()
+        grown_up = self._rule.minimum_runtime and self._rule.now() >= self.ripe_at
+        if change.everything or other_columns or grown_up:
             self._start_over()
             rows = np.arange(self._nodes.capacity, dtype=np.intp)
         else:
@@ -38,17 +39,12 @@ class LowerPriorityPods:
         for row in rows.tolist():
             self._read(row)
 
-    def freed(self, name: str, rows: Rows) -> Column:
-        """How much of a resource evicting all of them frees on `rows`."""
-        column = self.requested.get(name)
-        return np.zeros(len(rows), dtype=np.int64) if column is None else column[rows]
-
     def _start_over(self) -> None:
         capacity = self._nodes.capacity
         self.ripe_at = inf
         self.victims: list[tuple[PodInfo, ...]] = [()] * capacity
         self.counts: Column = np.zeros(capacity, dtype=np.int64)
-        self.requested: dict[str, Column] = {}
+        self.requested: dict[str, Column] = {name: np.zeros(capacity, dtype=np.int64) for name in self._nodes.requested}
 
     def _read(self, row: int) -> None:
         priority, rule = self._priority, self._rule
@@ -67,7 +63,5 @@ class LowerPriorityPods:
             return
         for pod in lower:
             for name, amount in pod.placed.amounts.items():
-                column = self.requested.get(name)
-                if column is None:
-                    column = self.requested[name] = np.zeros(self._nodes.capacity, dtype=np.int64)
-                column[row] += amount
+                if name in self.requested:
+                    self.requested[name][row] += amount
