@@ -189,7 +189,7 @@ class NodeTable:
             self.requested[name][row] = min(sum([each.get(name, 0) for each in amounts]), TOO_MUCH)
 
     def _set_allocatable(self, row: int, amounts: dict[str, int]) -> None:
-        """Write what the node of a row has; resources that come with it get columns, those that nobody has lose them."""
+        """Write what the node of a row has; what no node had gets a column, what none has any more loses it."""
         self.allowed_pods[row] = amounts.get(PODS, 0)
         self._add_columns([name for name, amount in amounts.items() if amount and name not in self.allocatable])
         for name, column in [*self.allocatable.items()]:

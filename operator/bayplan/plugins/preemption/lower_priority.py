@@ -13,9 +13,9 @@ from bayplan.plugins.preemption.importance import VictimRule, importance
 class LowerPriorityPods:
     """The possible victims of a pod of `priority` on every row, most important first, and the sums of their requests.
 
-    `counts` is how many, `requested` what they take by resource that the table has a column of; both `(capacity,) int64`. Rows are looked at again
-    only when their pods changed, or when a pod that had not run long enough has: `ripe_at` is when the first one
-    will have, in seconds since the epoch, or inf.
+    `counts` is how many, `requested` what they take of each resource that the table counts; both `(capacity,) int64`.
+    Rows are looked at again only when their pods changed, or when a pod that had not run long enough has: `ripe_at` is
+    when the first one will have, in seconds since the epoch, or inf.
     """
 
     def __init__(self, nodes: NodeTable, priority: int, rule: VictimRule) -> None:
