@@ -8,6 +8,8 @@ from bayplan.api.objects import LabelSelector, Pod, PodAffinity, PodAffinityTerm
 from bayplan.api.selectors import Labels, compile_label_selector
 
 _MAX_WEIGHT = 2**31 - 1
+_BYTES_PER_CHARACTER = 16
+"""What a compiled term takes in memory for a character of its text, which its long field names are part of."""
 
 
 class AffinityTerm:
@@ -31,10 +33,13 @@ class AffinityTerm:
         "namespace_selector",
         "namespaces",
         "selects_namespaces",
+        "size",
         "topology_key",
     )
 
-    def __init__(self, namespaces: frozenset[str], term: PodAffinityTerm) -> None:
+    def __init__(self, namespaces: frozenset[str], term: PodAffinityTerm, text: str) -> None:
+        self.size = _BYTES_PER_CHARACTER * len(text)
+        """About how many bytes it takes in memory; whoever keeps terms counts them so."""
         self.namespaces = namespaces
         self.topology_key = term.topology_key
         self.namespace_selector = compile_label_selector(term.namespace_selector)
@@ -135,10 +140,10 @@ def _interned(namespace: str, term: PodAffinityTerm) -> AffinityTerm:
     """The term of a pod in `namespace`, which is meant where the term names no namespaces."""
     own = not term.namespaces and term.namespace_selector is None
     namespaces = frozenset((namespace,) if own else term.namespaces or ())
-    key = (namespaces, f"{term.label_selector!r}{term.namespace_selector!r}{term.topology_key!r}")
-    known = _terms.get(key)
+    text = f"{term.label_selector!r}{term.namespace_selector!r}{term.topology_key!r}"
+    known = _terms.get((namespaces, text))
     if known is None:
-        known = _terms[key] = AffinityTerm(namespaces, term)
+        known = _terms[namespaces, text] = AffinityTerm(namespaces, term, text)
     return known
 
 

@@ -1,5 +1,6 @@
 """What changed in a collection, and since when, so that nobody reads again what stayed the same."""
 
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -9,6 +10,11 @@ T = TypeVar("T")
 
 Rows = NDArray[np.intp]
 """Row numbers of the node table, each at most once, `(rows,) intp`."""
+
+
+def one_each(*_: object) -> int:
+    """The size of whatever is bounded by its number."""
+    return 1
 
 
 class _Log(Generic[T]):
@@ -44,9 +50,34 @@ class _Log(Generic[T]):
 
 
 class EntryLog(_Log[T]):
-    """For readers that are told every entry."""
+    """For readers that are told every entry; where entries differ in size, `keep` is the size of those kept at least.
 
-    __slots__ = ()
+    `size_of` must always say the same of an entry. Never more than twice `keep` is held.
+    """
+
+    __slots__ = ("_size", "_size_of")
+
+    def __init__(self, keep: int = 4096, size_of: Callable[[T], int] = one_each) -> None:
+        super().__init__(keep)
+        self._size = 0
+        self._size_of = size_of
+
+    @property
+    def size(self) -> int:
+        """The size of all entries held."""
+        return self._size
+
+    def append(self, entry: T) -> None:
+        """Record an entry."""
+        self._entries.append(entry)
+        self._size += self._size_of(entry)
+        if self._size > 2 * self._keep:
+            dropped = 0
+            while self._size > self._keep:
+                self._size -= self._size_of(self._entries[dropped])
+                dropped += 1
+            del self._entries[:dropped]
+            self._dropped += dropped
 
     def since(self, position: int) -> list[T] | None:
         """The entries after `position`, in order; None if they are not known any more."""

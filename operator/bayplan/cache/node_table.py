@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +19,17 @@ Column = NDArray[np.int64]
 PodChange = tuple[int, PodInfo | None, PodInfo | None]
 """A row, the pod that went or looked different before, and the pod that came or how it looks now."""
 
+KEPT_POD_BYTES: Final = 32 * 2**20
+"""How much of the pods that came and went `pods_changed` keeps at least, as `PodInfo.size` counts it."""
+
 _FIRST_CAPACITY = 64
 # Above this many times one amount a sum could leave int64; such rows are summed exactly and clamped instead.
 _HUGE = 2**48
+
+
+def pods_log(keep: int = KEPT_POD_BYTES) -> EntryLog[PodChange]:
+    """A log of pods that holds at most twice `keep` bytes: a reader that fell behind reads all pods again."""
+    return EntryLog(keep, lambda change: sum([pod.size for pod in change[1:] if pod is not None]))
 
 
 class NodeTable:
@@ -52,7 +61,7 @@ class NodeTable:
         self.allowed_pods: Column = self._column()
         self.objects_changed = ChangeLog()
         self.usage_changed = ChangeLog()
-        self.pods_changed: EntryLog[PodChange] = EntryLog()
+        self.pods_changed = pods_log()
         self.node_count = 0
         self._rows: NDArray[np.intp] = np.empty(0, dtype=np.intp)
         self._rows_at = (-1, -1)

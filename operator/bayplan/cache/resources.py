@@ -22,6 +22,9 @@ _HUGEPAGES = "hugepages-"
 _NATIVE_NAMESPACE = "kubernetes.io/"
 _QUOTA_PREFIX = "requests."
 
+_KEPT_NAMES = 1024
+"""How many names of resources are looked up without being read again; more than nodes have."""
+
 _Nanos = dict[str, int]
 _NOTHING: _Nanos = {}
 _DEFAULTS: _Nanos = {CPU: DEFAULT_MILLI_CPU * 10**6, MEMORY: DEFAULT_MEMORY * 10**9}
@@ -52,7 +55,11 @@ class PodRequests:
 
 
 _LARGEST_ASKED = 4096
-_answers: RecentlyUsed[bytes, PodRequests] = RecentlyUsed(1024)
+_KEPT_BYTES = 8 * 2**20
+_BYTES_PER_ASKED_BYTE = 16
+_answers: RecentlyUsed[bytes, PodRequests] = RecentlyUsed(
+    _KEPT_BYTES, lambda asked, _: _BYTES_PER_ASKED_BYTE * len(asked)
+)
 
 
 def pod_requests(pod: Pod) -> PodRequests:
@@ -133,7 +140,7 @@ def node_allocatable(node: Node) -> dict[str, int]:
     }
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_KEPT_NAMES)
 def is_scalar(name: str) -> bool:
     """Whether a resource beyond cpu, memory and ephemeral-storage is tracked, under its own name.
 
@@ -143,7 +150,7 @@ def is_scalar(name: str) -> bool:
     return name.startswith((_HUGEPAGES, "attachable-volumes-")) or _NATIVE_NAMESPACE in name or is_extended(name)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_KEPT_NAMES)
 def is_extended(name: str) -> bool:
     """Whether the resource is an extended one, such as example.com/gpu.
 
@@ -158,7 +165,7 @@ def is_extended(name: str) -> bool:
     )
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_KEPT_NAMES)
 def _is_tracked(name: str) -> bool:
     return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(name)
 

@@ -1,8 +1,10 @@
 """The affinity terms of pods that are on nodes, counted by term and row, so that a pod can be asked about each once."""
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 from enum import IntEnum
+from typing import Final
 
 from bayplan.api.selectors import Labels
 from bayplan.cache.affinity_terms import NO_TERMS, AffinityTerm, PodAffinityTerms
@@ -12,7 +14,13 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import PodFollower
 from bayplan.plugins.inter_pod_affinity.tally import tally
 
+KEPT_TERM_BYTES: Final = 8 * 2**20
+"""How much of the terms that came and went is kept at least for readers, as `AffinityTerm.size` counts it."""
+
 _SLACK = 64
+
+
+_numbers = itertools.count()
 
 
 class TermKind(IntEnum):
@@ -26,9 +34,11 @@ class TermKind(IntEnum):
 class PlacedTerm:
     """A term that placed pods have: by row how many times, and the amount: the same or, if preferred, its tallies."""
 
-    __slots__ = ("kind", "rows", "term")
+    __slots__ = ("kind", "number", "rows", "term")
 
     def __init__(self, kind: TermKind, term: AffinityTerm) -> None:
+        self.number = next(_numbers)
+        """No other has it, ever: by it readers remember a term that they do not keep."""
         self.kind = kind
         self.term = term
         self.rows: dict[int, tuple[int, int]] = {}
@@ -54,7 +64,7 @@ class PlacedTerms:
         # Terms that need a label, by that label, and those that need none; dicts keep the order they came in.
         self._by_label: dict[tuple[str, str], dict[PlacedTerm, None]] = {}
         self._free: dict[PlacedTerm, None] = {}
-        self._changes: EntryLog[TermChange] = EntryLog()
+        self._changes: EntryLog[TermChange] = EntryLog(KEPT_TERM_BYTES, lambda change: change[0].term.size)
         self._key_uses: Counter[str] = Counter()
         self._label_keys: frozenset[str] = frozenset()
         self.kinds: Counter[TermKind] = Counter()

@@ -142,7 +142,7 @@ class OthersTerms:
         self._factors = {kind: factor for kind, factor in factors.items() if factor}
         self._at = -1
         self._made_for: tuple[int, int, Labels | None] | None = None
-        self._matches: dict[PlacedTerm, bool] = {}
+        self._matches: dict[int, bool] = {}
         self._amounts: dict[str, Amounts] = {}
 
     def amounts(self, pod: PodInfo) -> Mapping[str, Amounts]:
@@ -174,9 +174,9 @@ class OthersTerms:
             if factor is None:
                 continue
             term = placed.term
-            answer = matches.get(placed)
+            answer = matches.get(placed.number)
             if answer is None:
-                answer = matches[placed] = term.topology_key in known and term.matches(
+                answer = matches[placed.number] = term.topology_key in known and term.matches(
                     pod.namespace, labels, namespace_labels
                 )
             if answer:
