@@ -52,15 +52,17 @@ class _Log(Generic[T]):
 class EntryLog(_Log[T]):
     """For readers that are told every entry; where entries differ in size, `keep` is the size of those kept at least.
 
-    `size_of` must always say the same of an entry. Never more than twice `keep` is held.
+    Never more than twice `keep` is held, and no entry larger than `largest`: after such a one all readers start over.
+    `size_of` must always say the same of an entry.
     """
 
-    __slots__ = ("_size", "_size_of")
+    __slots__ = ("_largest", "_size", "_size_of")
 
-    def __init__(self, keep: int = 4096, size_of: Callable[[T], int] = one_each) -> None:
+    def __init__(self, keep: int = 4096, size_of: Callable[[T], int] = one_each, largest: int | None = None) -> None:
         super().__init__(keep)
         self._size = 0
         self._size_of = size_of
+        self._largest = keep if largest is None else largest
 
     @property
     def size(self) -> int:
@@ -69,15 +71,21 @@ class EntryLog(_Log[T]):
 
     def append(self, entry: T) -> None:
         """Record an entry."""
+        size = self._size_of(entry)
         self._entries.append(entry)
-        self._size += self._size_of(entry)
-        if self._size > 2 * self._keep:
-            dropped = 0
-            while self._size > self._keep:
-                self._size -= self._size_of(self._entries[dropped])
-                dropped += 1
-            del self._entries[:dropped]
-            self._dropped += dropped
+        self._size += size
+        if size > self._largest:
+            self._drop_to(0)
+        elif self._size > 2 * self._keep:
+            self._drop_to(self._keep)
+
+    def _drop_to(self, size: int) -> None:
+        dropped = 0
+        while self._size > size:
+            self._size -= self._size_of(self._entries[dropped])
+            dropped += 1
+        del self._entries[:dropped]
+        self._dropped += dropped
 
     def since(self, position: int) -> list[T] | None:
         """The entries after `position`, in order; None if they are not known any more."""

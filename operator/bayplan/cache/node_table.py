@@ -21,6 +21,8 @@ PodChange = tuple[int, PodInfo | None, PodInfo | None]
 
 KEPT_POD_BYTES: Final = 32 * 2**20
 """How much of the pods that came and went `pods_changed` keeps at least, as `PodInfo.size` counts it."""
+_LARGEST_POD_BYTES: Final = 2**20
+"""Larger pods are not kept there; they are so rare that readers may as well read all pods again."""
 
 _FIRST_CAPACITY = 64
 # Above this many times one amount a sum could leave int64; such rows are summed exactly and clamped instead.
@@ -29,7 +31,12 @@ _HUGE = 2**48
 
 def pods_log(keep: int = KEPT_POD_BYTES) -> EntryLog[PodChange]:
     """A log of pods that holds at most twice `keep` bytes: a reader that fell behind reads all pods again."""
-    return EntryLog(keep, lambda change: sum([pod.size for pod in change[1:] if pod is not None]))
+    return EntryLog(keep, _pod_bytes, _LARGEST_POD_BYTES)
+
+
+def _pod_bytes(change: PodChange) -> int:
+    _, before, after = change
+    return (0 if before is None else before.size) + (0 if after is None else after.size)
 
 
 class NodeTable:
