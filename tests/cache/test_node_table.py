@@ -6,7 +6,7 @@ from bayplan.api.objects import ContainerStatus, ResourceRequirements
 from bayplan.api.quantity import MAX_AMOUNT, TOO_MUCH, QuantityError
 from bayplan.cache.cache import Cache
 from bayplan.cache.node_table import NodeTable
-from bayplan.cache.row_follower import ObjectFollower, RowFollower
+from bayplan.cache.row_follower import RowFollower
 
 GPU = "example.com/gpu"
 
@@ -86,11 +86,10 @@ def test_a_pod_on_a_node_nobody_has_seen_is_counted_out_of_sight():
 
 def test_more_nodes_than_rows_move_every_column_and_tell_readers_to_start_over():
     table = NodeTable()
-    followers = RowFollower(table), ObjectFollower(table)
+    follower = RowFollower(table)
     first = table.set_node(make_node("first", allocatable={GPU: 2}))
     table.add_pod(make_pod_info("p", cpu="2", requests={GPU: 1}), "first")
-    for follower in followers:
-        follower.follow()
+    follower.follow()
     for i in range(200):
         table.set_node(make_node(f"n{i}", cpu="3"))
     assert len(table) == 201
@@ -100,8 +99,7 @@ def test_more_nodes_than_rows_move_every_column_and_tell_readers_to_start_over()
     assert table.allocatable["cpu"][table.row("n199")] == 3000
     for column in (*table.requested.values(), *table.allocatable.values(), table.non_zero_cpu, table.pod_count):
         assert column.shape == (table.capacity,)
-    assert followers[0].follow().everything
-    assert followers[1].follow() is None
+    assert follower.follow().everything
 
 
 def test_a_pod_that_cannot_be_read_changes_nothing():
@@ -131,31 +129,27 @@ def test_absurd_requests_never_wrap_and_leave_no_trace():
 def test_a_reader_is_told_apart_what_pods_and_what_nodes_changed():
     table = NodeTable()
     a, b = table.set_node(make_node("a")), table.set_node(make_node("b"))
-    rows, objects = RowFollower(table), ObjectFollower(table)
+    rows = RowFollower(table)
     assert rows.follow().everything
-    assert objects.follow() is None
     table.add_pod(make_pod_info(), "a")
     table.set_node(make_node("b", labels={"x": "y"}))
     change = rows.follow()
     assert not change.everything
     assert (change.usage.tolist(), change.objects.tolist()) == ([a, b], [b])
-    assert objects.follow().tolist() == [b]
     change = rows.follow()
-    assert (change.everything, len(change.usage), len(change.objects), len(objects.follow())) == (False, 0, 0, 0)
+    assert (change.everything, len(change.usage), len(change.objects)) == (False, 0, 0)
 
 
 def test_a_reader_that_fell_behind_one_log_starts_over():
     table = NodeTable()
     table.set_node(make_node("a"))
-    rows, objects = RowFollower(table), ObjectFollower(table)
+    rows = RowFollower(table)
     rows.follow()
-    objects.follow()
     pod = make_pod_info()
     for _ in range(5000):
         row = table.add_pod(pod, "a")
         table.remove_pod(pod, row)
     assert rows.follow().everything
-    assert objects.follow().tolist() == []
 
 
 def test_whether_all_nodes_have_a_resource_follows_the_nodes():

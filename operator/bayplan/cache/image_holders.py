@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.api.objects import Node
+from bayplan.cache.change_log import Rows
+from bayplan.cache.incremental_view import NodeView
 from bayplan.cache.node_table import NodeTable
-from bayplan.cache.row_follower import ObjectFollower
 
 _MAX_SIZE = 2**62
 
@@ -24,18 +25,17 @@ class ImageState:
     holders: NDArray[np.bool_]
 
 
-class ImageHolders:
+class ImageHolders(NodeView):
     """Rows by image name, as one bit per row and name: nodes list dozens of images under several names each."""
 
     def __init__(self, nodes: NodeTable) -> None:
-        self._nodes = nodes
-        self._follower = ObjectFollower(nodes)
+        super().__init__(nodes)
         self._rows_of: dict[str, int] = {}
         self._names_at: dict[int, tuple[str, ...]] = {}
 
     def state(self, name: str) -> ImageState | None:
         """Who holds the image of that full name; None when nobody does."""
-        self._catch_up()
+        self.catch_up()
         bits = self._rows_of.get(name)
         if bits is None:
             return None
@@ -45,13 +45,12 @@ class ImageHolders:
         first = self._nodes.nodes[(bits & -bits).bit_length() - 1]
         return ImageState(_size(first, name), bits.bit_count(), holders)
 
-    def _catch_up(self) -> None:
-        changed = self._follower.follow()
-        if changed is None:
-            self._rows_of.clear()
-            self._names_at.clear()
-            changed = self._nodes.rows()
-        for row in changed.tolist():
+    def _start_over(self) -> None:
+        self._rows_of.clear()
+        self._names_at.clear()
+
+    def _read(self, changes: Rows) -> None:
+        for row in changes.tolist():
             self._set(row, _names(self._nodes.nodes[row]))
 
     def _set(self, row: int, names: tuple[str, ...]) -> None:

@@ -2,16 +2,16 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import Final
 
 from bayplan.api.selectors import Labels
 from bayplan.cache.affinity_terms import NO_TERMS, AffinityTerm, PodAffinityTerms
 from bayplan.cache.change_log import EntryLog
-from bayplan.cache.node_table import NodeTable
+from bayplan.cache.incremental_view import PodView
+from bayplan.cache.node_table import NodeTable, PodChange
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.row_follower import PodFollower
 from bayplan.plugins.inter_pod_affinity.tally import tally
 
 KEPT_TERM_BYTES: Final = 8 * 2**20
@@ -50,7 +50,7 @@ TermChange = tuple[PlacedTerm, int, int]
 _Key = tuple[TermKind, AffinityTerm]
 
 
-class PlacedTerms:
+class PlacedTerms(PodView):
     """Every term of every pod in a node table; always equal to what a count from scratch would give.
 
     Pod affinity asks it about the terms of others. Rows without a node object count too: readers go by node labels,
@@ -58,8 +58,7 @@ class PlacedTerms:
     """
 
     def __init__(self, nodes: NodeTable) -> None:
-        self._nodes = nodes
-        self._follower = PodFollower(nodes)
+        super().__init__(nodes)
         self._terms: dict[_Key, PlacedTerm] = {}
         # Terms that need a label, by that label, and those that need none; dicts keep the order they came in.
         self._by_label: dict[tuple[str, str], dict[PlacedTerm, None]] = {}
@@ -95,21 +94,18 @@ class PlacedTerms:
         """The changes after `position`; None if they are not known any more and all terms must be read."""
         return self._changes.since(position)
 
-    def catch_up(self) -> None:
-        """Take in what changed in the table."""
-        changes = self._follower.follow()
-        if changes is None:
-            self._read_all()
-        else:
-            touched = False
-            for row, before, after in changes:
-                # What stays must not be dropped in between.
-                if after is not None and after.affinity_terms is not NO_TERMS:
-                    touched = self._count(after, row, 1)
-                if before is not None and before.affinity_terms is not NO_TERMS:
-                    touched = self._count(before, row, -1)
-            if not touched:
-                return
+    def _read(self, changes: Sequence[PodChange]) -> None:
+        touched = False
+        for row, before, after in changes:
+            # What stays must not be dropped in between.
+            if after is not None and after.affinity_terms is not NO_TERMS:
+                touched = self._count(after, row, 1)
+            if before is not None and before.affinity_terms is not NO_TERMS:
+                touched = self._count(before, row, -1)
+        if touched:
+            self._update_label_keys()
+
+    def _update_label_keys(self) -> None:
         if self._key_uses.keys() - self._label_keys or len(self._label_keys) > 2 * len(self._key_uses) + _SLACK:
             self._label_keys = frozenset(self._key_uses)
             self.label_keys_version += 1
@@ -128,6 +124,7 @@ class PlacedTerms:
         for (row, key), (uses, amount) in counted.items():
             if uses or amount:
                 self._grow(key, row, uses, amount)
+        self._update_label_keys()
 
     def _count(self, pod: PodInfo, row: int, sign: int) -> bool:
         for key, weight in _keys(pod.affinity_terms):

@@ -4,13 +4,14 @@ from math import inf
 
 import numpy as np
 
+from bayplan.cache.change_log import Rows
+from bayplan.cache.incremental_view import UsageView
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.row_follower import RowFollower
 from bayplan.plugins.preemption.importance import VictimRule, importance
 
 
-class LowerPriorityPods:
+class LowerPriorityPods(UsageView):
     """The possible victims of a pod of `priority` on every row, most important first, and the sums of their requests.
 
     `counts` is how many, `requested` what they take of each resource that the table counts; both `(capacity,) int64`.
@@ -19,25 +20,18 @@ class LowerPriorityPods:
     """
 
     def __init__(self, nodes: NodeTable, priority: int, rule: VictimRule) -> None:
-        self._nodes = nodes
+        super().__init__(nodes)
         self._priority = priority
         self._rule = rule
-        self._follower = RowFollower(nodes)
         self.ripe_at = inf
         self._start_over()
 
     def follow(self) -> None:
-        """Bring everything up to date with the node table."""
-        change = self._follower.follow()
+        """Bring everything up to date with the node table and the clock."""
+        self.catch_up()
         other_columns = self.requested.keys() != self._nodes.requested.keys()
-        grown_up = self._rule.minimum_runtime and self._rule.now() >= self.ripe_at
-        if change.everything or other_columns or grown_up:
-            self._start_over()
-            rows = np.arange(self._nodes.capacity, dtype=np.intp)
-        else:
-            rows = change.usage
-        for row in rows.tolist():
-            self._read(row)
+        if other_columns or (self._rule.minimum_runtime and self._rule.now() >= self.ripe_at):
+            self._read_all()
 
     def _start_over(self) -> None:
         capacity = self._nodes.capacity
@@ -46,7 +40,11 @@ class LowerPriorityPods:
         self.counts: Column = np.zeros(capacity, dtype=np.int64)
         self.requested: dict[str, Column] = {name: np.zeros(capacity, dtype=np.int64) for name in self._nodes.requested}
 
-    def _read(self, row: int) -> None:
+    def _read(self, changes: Rows) -> None:
+        for row in changes.tolist():
+            self._read_row(row)
+
+    def _read_row(self, row: int) -> None:
         priority, rule = self._priority, self._rule
         lower = [pod for pod in self._nodes.pods[row].values() if pod.priority < priority]
         if rule.minimum_runtime:

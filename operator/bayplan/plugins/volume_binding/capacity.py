@@ -6,10 +6,10 @@ import numpy as np
 
 from bayplan.api.quantity import QuantityError, value
 from bayplan.api.storage_objects import CSIStorageCapacity
+from bayplan.cache.incremental_view import NodeView
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_index import LabelColumn
 from bayplan.cache.node_table import Column, NodeTable
-from bayplan.cache.row_follower import ObjectFollower
 from bayplan.plugins.volume_binding.node_topology import Pin, VolumeReach, label_terms, pin_of
 
 NO_SPACE = -(2**63)
@@ -26,13 +26,12 @@ class _Capacity:
     published: CSIStorageCapacity
 
 
-class StorageSpace:
+class StorageSpace(NodeView):
     """The largest volume of a class that can be made on each node; columns live until a capacity or a node changes."""
 
     def __init__(self, nodes: NodeTable, listers: Listers, reach: VolumeReach) -> None:
-        self._nodes = nodes
+        super().__init__(nodes)
         self._reach = reach
-        self._rows = ObjectFollower(nodes)
         self._lister = listers.of(CSIStorageCapacity)
         self._at = 0
         self._known: dict[str, _Capacity] = {}
@@ -55,10 +54,7 @@ class StorageSpace:
         return space.column
 
     def _catch_up(self) -> None:
-        rows = self._rows.follow()
-        if rows is None or len(rows):
-            for space in self._classes.values():
-                space.column = None
+        self.catch_up()
         at, self._at = self._at, self._lister.version
         if at == self._at:
             return
@@ -78,6 +74,10 @@ class StorageSpace:
                 capacity = _Capacity(published.storage_class_name, limit, _pin(published), published)
                 self._known[key] = capacity
                 self._classes.setdefault(capacity.class_name, _ClassSpace()).put(key, capacity)
+
+    def _read_all(self) -> None:
+        for space in self._classes.values():
+            space.column = None
 
 
 @dataclass(slots=True)

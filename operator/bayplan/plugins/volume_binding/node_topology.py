@@ -10,10 +10,10 @@ from bayplan.api.objects import LabelSelector, NodeSelector, NodeSelectorRequire
 from bayplan.api.selectors import compile_label_selector, compile_node_selector, is_label_key, is_label_value
 from bayplan.api.storage_objects import TopologySelectorTerm, VolumeNodeAffinity
 from bayplan.cache.change_log import Rows
+from bayplan.cache.incremental_view import NodeView
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.recently_used import RecentlyUsed
-from bayplan.cache.row_follower import ObjectFollower
 from bayplan.plugins.node_selection import NodeSelection
 
 Mask = NDArray[np.bool_]
@@ -146,22 +146,20 @@ def _requirements_key(requirements: Sequence[NodeSelectorRequirement]) -> Hashab
     return tuple((each.key, each.operator, tuple(each.values or ())) for each in requirements)
 
 
-class _KeptMask:
+class _KeptMask(NodeView):
     """An answer for all nodes, found again for those that changed."""
 
-    __slots__ = ("_follower", "_mask", "_matches", "_nodes")
-
     def __init__(self, nodes: NodeTable, matches: _Test) -> None:
-        self._nodes = nodes
+        super().__init__(nodes)
         self._matches = matches
-        self._follower = ObjectFollower(nodes)
         self._mask: Mask = np.zeros(0, dtype=np.bool_)
 
     def current(self) -> Mask:
-        rows = self._follower.follow()
-        if rows is None:
-            self._mask = np.zeros(self._nodes.capacity, dtype=np.bool_)
-            rows = self._nodes.rows()
-        if len(rows):
-            self._mask[rows] = self._matches(rows)
+        self.catch_up()
         return self._mask
+
+    def _start_over(self) -> None:
+        self._mask = np.zeros(self._nodes.capacity, dtype=np.bool_)
+
+    def _read(self, changes: Rows) -> None:
+        self._mask[changes] = self._matches(changes)

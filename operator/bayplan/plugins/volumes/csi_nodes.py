@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.api.storage_objects import CSINode
+from bayplan.cache.change_log import Rows
+from bayplan.cache.incremental_view import NodeView
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import Column, NodeTable
-from bayplan.cache.row_follower import ObjectFollower
 from bayplan.plugins.volumes.csi_migration import is_migrated_on
 
 NO_LIMIT: Final = 2**62
@@ -20,12 +21,11 @@ _KEPT_COLUMNS = 64
 C = TypeVar("C")
 
 
-class CSINodeColumns:
+class CSINodeColumns(NodeView):
     """Columns over the rows of a node table, made when first asked for and again only where a CSINode changed."""
 
     def __init__(self, nodes: NodeTable, listers: Listers) -> None:
-        self._nodes = nodes
-        self._rows = ObjectFollower(nodes)
+        super().__init__(nodes)
         self._csi_nodes = listers.of(CSINode)
         self._csi_nodes_at = 0
         self._limits: dict[str, Column] = {}
@@ -60,15 +60,23 @@ class CSINodeColumns:
                 yield row, csi_node
 
     def _catch_up(self) -> None:
+        self.catch_up()
         at, self._csi_nodes_at = self._csi_nodes_at, self._csi_nodes.version
-        rows = self._rows.follow()
-        names = self._csi_nodes.changes.since(at) if at != self._csi_nodes_at else []
-        if rows is None or names is None:
-            self._limits.clear()
-            self._migrated.clear()
+        if at == self._csi_nodes_at:
             return
-        named = (self._nodes.row(name) for name in names)
-        for row in {*rows.tolist(), *(row for row in named if row is not None)}:
+        names = self._csi_nodes.changes.since(at)
+        if names is None:
+            self._read_all()
+        else:
+            rows = (self._nodes.row(name) for name in names)
+            self._read(np.array([row for row in rows if row is not None], dtype=np.intp))
+
+    def _read_all(self) -> None:
+        self._limits.clear()
+        self._migrated.clear()
+
+    def _read(self, changes: Rows) -> None:
+        for row in changes.tolist():
             csi_node = self._csi_nodes.get(self._nodes.names[row])
             for driver, limits in self._limits.items():
                 limits[row] = NO_LIMIT if csi_node is None else _limit_of(csi_node, driver)

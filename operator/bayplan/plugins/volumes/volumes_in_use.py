@@ -7,8 +7,8 @@ import numpy as np
 
 from bayplan.api.objects import Volume
 from bayplan.cache.change_log import Rows
+from bayplan.cache.incremental_view import UsageView
 from bayplan.cache.node_table import NodeTable
-from bayplan.cache.row_follower import RowFollower
 from bayplan.plugins.volumes.claims import named_claims
 
 K = TypeVar("K", bound=Hashable)
@@ -43,7 +43,7 @@ def text_of(source: Mapping[str, object], key: str) -> str:
     return str(source.get(key) or "")
 
 
-class VolumesInUse:
+class VolumesInUse(UsageView):
     """The in-tree disks and named claims of the pods on each row of a table.
 
     Rows whose pods use neither cost nothing. Catches up with the table when it is asked, so an answer is never older
@@ -51,8 +51,7 @@ class VolumesInUse:
     """
 
     def __init__(self, nodes: NodeTable) -> None:
-        self._nodes = nodes
-        self._follower = RowFollower(nodes)
+        super().__init__(nodes)
         self._disks: dict[int, list[Volume]] = {}
         self._rows_of_disk: dict[Hashable, set[int]] = {}
         self._claims: dict[int, set[str]] = {}
@@ -62,37 +61,33 @@ class VolumesInUse:
         """The in-tree disks of the pods on a row."""
         if nodes is not self._nodes:
             return _disks_on(nodes, row)
-        self._catch_up()
+        self.catch_up()
         return self._disks.get(row, [])
 
     def rows_with(self, disks: Iterable[Volume], nodes: NodeTable, rows: Rows) -> list[int]:
         """The places in `rows` of those whose pods may use one of these disks; all of them in other tables."""
         if nodes is not self._nodes:
             return list(range(len(rows)))
-        self._catch_up()
+        self.catch_up()
         found = {row for disk in disks for name in disk_names(disk) for row in self._rows_of_disk.get(name, ())}
         return np.flatnonzero(np.isin(rows, list(found))).tolist() if found else []
 
     def is_named(self, nodes: NodeTable, claim_key: str) -> bool:
         """Whether a persistentVolumeClaim volume of any pod on any node names the claim "namespace/name"."""
-        self._catch_up()
+        self.catch_up()
         rows = self._rows_of_claim.get(claim_key, ())
         if nodes is self._nodes:
             return bool(rows)
         return any(claim_key in _claims_on(nodes, row) for row in rows)
 
-    def _catch_up(self) -> None:
-        change = self._follower.follow()
-        if change.everything:
-            for kept in (self._disks, self._rows_of_disk, self._claims, self._rows_of_claim):
-                kept.clear()
-            for row, pods in enumerate(self._nodes.pods):
-                if pods:
-                    self._count(row)
-        elif len(change.usage):
-            for row in change.usage.tolist():
-                self._drop(row)
-                self._count(row)
+    def _start_over(self) -> None:
+        for kept in (self._disks, self._rows_of_disk, self._claims, self._rows_of_claim):
+            kept.clear()
+
+    def _read(self, changes: Rows) -> None:
+        for row in changes.tolist():
+            self._drop(row)
+            self._count(row)
 
     def _drop(self, row: int) -> None:
         disks = self._disks.pop(row, ())
