@@ -1,12 +1,10 @@
-"""Node objects as columns a filter can look up for many rows at once: labels, taints, cordons, images, host ports."""
+"""Node objects as columns a filter can look up for many rows at once: labels, taints, cordons."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.api.objects import Taint
 from bayplan.cache.change_log import Rows
-from bayplan.cache.host_ports_in_use import HostPortsInUse
-from bayplan.cache.image_holders import ImageHolders
 from bayplan.cache.incremental_view import NodeView
 from bayplan.cache.interned_column import InternedColumn
 from bayplan.cache.node_label_keys import NodeLabelKeys
@@ -33,8 +31,6 @@ class NodeIndex(NodeView):
     def __init__(self, nodes: NodeTable) -> None:
         super().__init__(nodes)
         self.labels = LabelColumns(nodes)
-        self.images = ImageHolders(nodes)
-        self.host_ports = HostPortsInUse(nodes)
         self._start_over()
 
     def taints(self) -> TaintColumn:
