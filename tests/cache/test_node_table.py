@@ -5,7 +5,7 @@ from tests.builders import make_node, make_pod_info
 from bayplan.api.objects import ContainerStatus, ResourceRequirements
 from bayplan.api.quantity import MAX_AMOUNT, TOO_MUCH, QuantityError
 from bayplan.cache.cache import Cache
-from bayplan.cache.node_table import NodeTable
+from bayplan.cache.node_table import KEPT_POD_BYTES, NodeTable
 from bayplan.cache.row_follower import RowFollower
 
 GPU = "example.com/gpu"
@@ -217,3 +217,27 @@ def test_names_that_come_and_go_with_nodes_leave_nothing_behind():
         cache.set_node(make_node("b", allocatable={f"example.com/{i}": 1}))
     assert len(cache.nodes.allocatable) == 4
     cache.validate()
+
+
+def test_the_log_of_pods_is_bounded_by_their_size_not_by_their_number():
+    table = NodeTable()
+    plain, large, huge = (
+        make_pod_info(requests={f"made-up.io/{i}": 1 for i in range(count)}) for count in (1, 1000, 10_000)
+    )
+
+    def logged(*pods):
+        for pod in pods:
+            table.remove_pod(pod, table.add_pod(pod, "a"))
+        return table.pods_changed.size
+
+    assert logged(plain) == 2 * plain.size
+    assert max(logged(large) for _ in range(1000)) in range(KEPT_POD_BYTES, 2 * KEPT_POD_BYTES + 1)
+    position = table.pods_changed.position
+    assert logged(huge) == 0
+    assert table.pods_changed.since(position) is None
+    position = table.pods_changed.position
+    logged(plain)
+    assert [(before, after) for _, before, after in table.pods_changed.since(position)] == [
+        (None, plain),
+        (plain, None),
+    ]

@@ -19,7 +19,7 @@ Column = NDArray[np.int64]
 PodChange = tuple[int, PodInfo | None, PodInfo | None]
 """A row, the pod that went or looked different before, and the pod that came or how it looks now."""
 
-KEPT_POD_BYTES: Final = 32 * 2**20
+KEPT_POD_BYTES: Final = 48 * 2**20
 """How much of the pods that came and went `pods_changed` keeps at least, as `PodInfo.size` counts it."""
 _LARGEST_POD_BYTES: Final = 2**20
 """Larger pods are not kept there; they are so rare that readers may as well read all pods again."""

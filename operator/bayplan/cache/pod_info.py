@@ -8,8 +8,8 @@ from bayplan.cache.encoded import encoded_size
 from bayplan.cache.host_ports import HostPort, host_ports
 from bayplan.cache.resources import PodRequests, placed_requests, pod_requests
 
-_BYTES_PER_ENCODED_BYTE = 32
-"""What a pod takes in memory, with all that is derived, for a byte of it as encoded: 10 to 25, or 40 for terms."""
+_BYTES_PER_ENCODED_BYTE = 48
+"""What a pod takes in memory at most, with all that is derived, for a byte of it as encoded; most take 5 to 25."""
 
 
 class PodInfo:

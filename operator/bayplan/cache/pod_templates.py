@@ -6,7 +6,7 @@ from bayplan.cache.encoded import encoded
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
 
-KEPT_BYTES: Final = 32 * 2**20
+KEPT_BYTES: Final = 48 * 2**20
 """What the kept models take, as `PodInfo.size` counts it: of ordinary pods some thousands."""
 _LARGEST = 8192
 """Templates of more bytes, as encoded, are not kept."""
