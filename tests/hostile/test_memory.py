@@ -76,7 +76,7 @@ def test_pods_with_terms_of_their_own_leave_as_much_behind_however_many_came_and
     before = allocated()
     for serial in range(3, 15):
         come_and_go(world, pod(**terms(500, serial)))
-    # One of them takes more than a mebibyte; what is kept for readers goes up and down between its bound and half of it.
+    # One of them takes more than a mebibyte; what is kept for readers varies between its bound and half of that.
     assert allocated() - before < 10 * MIB
 
 

@@ -26,12 +26,12 @@ class AffinityTerm:
     __slots__ = (
         "__weakref__",
         "_selector",
-        "anchors",
         "error",
         "label_keys",
         "matches_bare_namespace",
         "namespace_selector",
         "namespaces",
+        "required_labels",
         "selects_namespaces",
         "size",
         "topology_key",
@@ -46,7 +46,7 @@ class AffinityTerm:
         self._selector = compile_label_selector(term.label_selector)
         self.error = self._selector.error or self.namespace_selector.error
         self.label_keys = _label_keys(term.label_selector)
-        self.anchors = _anchors(term.label_selector)
+        self.required_labels = _required_labels(term.label_selector)
         """A label of which every matching pod has one of these values, as pairs; None where no label is needed."""
         self.matches_bare_namespace = self.namespace_selector.matches(None)
         """Whether namespaces without labels are selected."""
@@ -116,12 +116,12 @@ def _required(namespace: str, affinity: PodAffinity, kind: str, errors: list[str
 def _preferred(
     namespace: str, affinity: PodAffinity, kind: str, sign: int, errors: list[str]
 ) -> tuple[tuple[AffinityTerm, int], ...]:
-    wishes: Sequence[WeightedPodAffinityTerm] = affinity.preferred_during_scheduling_ignored_during_execution or ()
-    terms = _compile(namespace, [wish.pod_affinity_term for wish in wishes], kind, errors)
+    weighted: Sequence[WeightedPodAffinityTerm] = affinity.preferred_during_scheduling_ignored_during_execution or ()
+    terms = _compile(namespace, [each.pod_affinity_term for each in weighted], kind, errors)
     # A kind with an error has no terms, which the shorter of the two ends.
     return tuple(
-        (term, sign * min(max(wish.weight, -_MAX_WEIGHT), _MAX_WEIGHT))
-        for term, wish in zip(terms, wishes, strict=False)
+        (term, sign * min(max(each.weight, -_MAX_WEIGHT), _MAX_WEIGHT))
+        for term, each in zip(terms, weighted, strict=False)
     )
 
 
@@ -153,7 +153,7 @@ def _label_keys(selector: LabelSelector | None) -> frozenset[str]:
     return frozenset(selector.match_labels or ()) | {each.key for each in selector.match_expressions or ()}
 
 
-def _anchors(selector: LabelSelector | None) -> tuple[tuple[str, str], ...] | None:
+def _required_labels(selector: LabelSelector | None) -> tuple[tuple[str, str], ...] | None:
     if selector is None:
         return ()
     if selector.match_labels:

@@ -55,12 +55,12 @@ class MatchingPods(PodView):
                 self.version += 1
 
 
-class MatchingPodsOnTrial(MatchingPods):
-    """As MatchingPods without terminating pods, but less one for each such pod that is taken off on trial.
+class MatchingPodsOfShadow(MatchingPods):
+    """Counts as MatchingPods on a shadow table; each terminating pod that was removed there counts one less than none.
 
-    Preemption that tries out evictions relies on it: kube-scheduler leaves terminating pods out when it counts, and
-    all the same takes one away when it removes one (upstream: podtopologyspread/filtering.go updateWithPod).
-    `would_match` is the predicate for pods that do not terminate.
+    kube-scheduler does not count terminating pods, but subtracts one when a dry run of preemption removes such a pod
+    (upstream: podtopologyspread/filtering.go updateWithPod). `would_match` is the predicate for pods that do not
+    terminate.
     """
 
     def __init__(self, nodes: ShadowTable, predicate: PodPredicate, would_match: PodPredicate) -> None:

@@ -54,12 +54,11 @@ class PodRequests:
     scoring_amounts: dict[str, int]
 
 
-_LARGEST_ASKED = 4096
+_LARGEST_KEY = 4096
 _KEPT_BYTES = 8 * 2**20
-_BYTES_PER_ASKED_BYTE = 16
-_answers: RecentlyUsed[bytes, PodRequests] = RecentlyUsed(
-    _KEPT_BYTES, lambda asked, _: _BYTES_PER_ASKED_BYTE * len(asked)
-)
+_BYTES_PER_KEY_BYTE = 16
+"""What the requests that a key stands for take in memory, for a byte of the key."""
+_known: RecentlyUsed[bytes, PodRequests] = RecentlyUsed(_KEPT_BYTES, lambda key, _: _BYTES_PER_KEY_BYTE * len(key))
 
 
 def pod_requests(pod: Pod) -> PodRequests:
@@ -73,13 +72,13 @@ def pod_requests(pod: Pod) -> PodRequests:
     """
     spec = pod.spec
     parts = (spec.containers, spec.init_containers, spec.resources, spec.overhead)
-    asked = encoded(parts, largest=_LARGEST_ASKED)
-    if asked is None:
-        return _worked_out(spec)
-    return _answers.get(asked) or _answers.put(asked, _worked_out(spec))
+    key = encoded(parts, largest=_LARGEST_KEY)
+    if key is None:
+        return _requests_of(spec)
+    return _known.get(key) or _known.put(key, _requests_of(spec))
 
 
-def _worked_out(spec: PodSpec) -> PodRequests:
+def _requests_of(spec: PodSpec) -> PodRequests:
     containers = [_requests(c.resources, "spec.containers", i) for i, c in enumerate(spec.containers)]
     inits = [
         (_requests(c.resources, "spec.initContainers", i), _is_sidecar(c))

@@ -1,4 +1,4 @@
-"""A second node table beside the real one, to try out pods on nodes where nothing happens in earnest."""
+"""A copy of the node table on which pods can be added and removed without changing the real one."""
 
 from collections.abc import Iterable
 from typing import Final

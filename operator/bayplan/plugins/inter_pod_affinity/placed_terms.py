@@ -151,10 +151,10 @@ class PlacedTerms(PodView):
         placed = self._terms[key] = PlacedTerm(*key)
         self.kinds[key[0]] += 1
         self._key_uses.update(key[1].label_keys)
-        if key[1].anchors is None:
+        if key[1].required_labels is None:
             self._free[placed] = None
         else:
-            for label in key[1].anchors:
+            for label in key[1].required_labels:
                 self._by_label.setdefault(label, {})[placed] = None
         return placed
 
@@ -162,7 +162,7 @@ class PlacedTerms(PodView):
         kind, term = key
         placed = self._terms.pop(key)
         self._free.pop(placed, None)
-        for label in term.anchors or ():
+        for label in term.required_labels or ():
             del self._by_label[label][placed]
             if not self._by_label[label]:
                 del self._by_label[label]

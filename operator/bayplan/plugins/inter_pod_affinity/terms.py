@@ -205,7 +205,7 @@ class _WeightSum:
         self._anchored: dict[tuple[str, str], list[tuple[AffinityTerm, frozenset[str], int]]] = {}
         self._free: list[tuple[AffinityTerm, frozenset[str], int]] = []
         for each in terms:
-            anchors = each[0].anchors
+            anchors = each[0].required_labels
             if anchors is None:
                 self._free.append(each)
             else:
