@@ -14,6 +14,7 @@ from bayplan.cache.node_index import LabelColumn, NodeIndex
 from bayplan.cache.node_label_keys import NodeLabelKeys
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.plugins.inter_pod_affinity.placed_terms import PlacedTerm, PlacedTerms, TermKind
 
 Amounts = NDArray[np.int64]
@@ -21,6 +22,10 @@ Amounts = NDArray[np.int64]
 
 _KEPT_ANSWERS = 4096
 _FEW_TERMS = 4
+
+_KEPT_LABEL_BYTES = 2 * 2**20
+"""What labels may take for which a counter remembers its answer: those of 2,000 pods, if they differ."""
+_BYTES_PER_LABEL = 256
 
 
 class Surroundings:
@@ -245,15 +250,15 @@ def _remembered(answer: Callable[[PodInfo], int], terms: int) -> Callable[[PodIn
     """`answer`, asked once for pods with equal namespace and labels where asking takes long."""
     if terms <= _FEW_TERMS:
         return answer
-    known: dict[tuple[object, ...], int] = {}
+    known: RecentlyUsed[tuple[object, ...], int] = RecentlyUsed(
+        _KEPT_LABEL_BYTES, lambda key, _: _BYTES_PER_LABEL * len(key)
+    )
 
     def remembered(pod: PodInfo) -> int:
         key = (pod.namespace, *(pod.pod.metadata.labels or {}).items())
         value = known.get(key)
         if value is None:
-            if len(known) >= _KEPT_ANSWERS:
-                known.clear()
-            value = known[key] = answer(pod)
+            value = known.put(key, answer(pod))
         return value
 
     return remembered
