@@ -48,9 +48,9 @@ def terms(count, serial):
 def come_and_go(world, document, node_name="n0"):
     """The pod is bound by somebody, another pod is decided on, and the first is deleted."""
     world.place(document, node_name)
-    world.schedule(pod("among", **terms(5, "of many")))
+    assert world.schedule(pod("among", **terms(5, "shared"))).startswith("-> ")
     world.assigned.on_delete(decoded(Pod, document))
-    world.schedule(pod("after", **terms(5, "of many")))
+    assert world.schedule(pod("after", **terms(5, "shared"))).startswith("-> ")
 
 
 def test_made_up_resources_leave_nothing_behind(allocated):
@@ -72,7 +72,10 @@ def test_made_up_resources_leave_nothing_behind(allocated):
 
 @pytest.mark.parametrize(
     "hostile",
-    [lambda serial: pod(**terms(400, serial)), lambda serial: pod(labels={f"k{i}": f"{serial}" for i in range(5000)})],
+    [
+        lambda serial: pod(**terms(400, serial)),
+        lambda serial: pod(labels={f"k{i}": f"{serial}" for i in range(10_000)}),
+    ],
     ids=["terms", "labels"],
 )
 def test_however_many_pods_came_and_went_they_leave_as_much_behind(allocated, hostile):
