@@ -77,6 +77,11 @@ class QueueingHint(Enum):
     SKIP = "QueueSkip"
 
 
+def queue_if(helps: bool) -> QueueingHint:
+    """Turn a condition into a hint."""
+    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+
+
 QueueingHintFn = Callable[[Any, Any, Any], QueueingHint]
 """`(pod: PodInfo, old: object | None, new: object | None)`: the rejected pod; the object before and after."""
 
