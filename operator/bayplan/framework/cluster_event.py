@@ -76,6 +76,11 @@ class QueueingHint(Enum):
     QUEUE = "Queue"
     SKIP = "QueueSkip"
 
+    @classmethod
+    def queue_if(cls, may_help: bool) -> "QueueingHint":
+        """Return QUEUE for an event that may help, otherwise SKIP."""
+        return cls.QUEUE if may_help else cls.SKIP
+
 
 def queue_if(helps: bool) -> QueueingHint:
     """Turn a condition into a hint."""
