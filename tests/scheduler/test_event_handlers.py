@@ -74,6 +74,7 @@ def test_a_heartbeat_is_no_change(scene):
 
 
 def test_a_node_that_goes_is_told_and_its_pods_stay_counted(scene):
+    scene.nodes.on_add(make_node("another"))
     scene.assigned.on_add(make_pod(node="a", cpu="1"))
     scene.queue.labels()
     node = make_node("a")

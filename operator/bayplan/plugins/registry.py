@@ -111,7 +111,7 @@ IN_TREE: Final[Mapping[str, InTreePlugin]] = {
     "NodeName": InTreePlugin(NodeName, lambda args, handle: NodeName()),
     "TaintToleration": InTreePlugin(TaintToleration, lambda args, handle: TaintToleration(handle.index)),
     "NodeAffinity": InTreePlugin(NodeAffinity, _affinity),
-    "NodePorts": InTreePlugin(NodePorts, lambda args, handle: NodePorts(handle.index)),
+    "NodePorts": InTreePlugin(NodePorts, lambda args, handle: NodePorts(handle.nodes)),
     "NodeResourcesFit": InTreePlugin(NodeResourcesFit, _fit),
     "VolumeRestrictions": InTreePlugin(
         VolumeRestrictions, lambda args, handle: VolumeRestrictions(handle.nodes, handle.listers)
@@ -125,7 +125,7 @@ IN_TREE: Final[Mapping[str, InTreePlugin]] = {
     "InterPodAffinity": InTreePlugin(InterPodAffinity, _inter_pod_affinity),
     "DefaultPreemption": InTreePlugin(DefaultPreemption, _preemption),
     "NodeResourcesBalancedAllocation": InTreePlugin(NodeResourcesBalancedAllocation, _balanced),
-    "ImageLocality": InTreePlugin(ImageLocality, lambda args, handle: ImageLocality(handle.index)),
+    "ImageLocality": InTreePlugin(ImageLocality, lambda args, handle: ImageLocality(handle.nodes)),
     "DefaultBinder": InTreePlugin(DefaultBinder, lambda args, handle: DefaultBinder()),
     "NodeDeclaredFeatures": InTreePlugin(NodeDeclaredFeatures, lambda args, handle: NodeDeclaredFeatures()),
 }

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from bayplan.api.objects import Taint
 from bayplan.api.tolerations import Tolerance, find_untolerated_taint
 from bayplan.cache.change_log import Rows
+from bayplan.cache.incremental_view import NodeView
 from bayplan.cache.matching_pods import MatchingPods
 from bayplan.cache.node_index import LabelColumn, NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.row_follower import ObjectFollower
 from bayplan.framework.nominated_table import Beside
 from bayplan.plugins.node_selection import RequiredNodeAffinity
 from bayplan.plugins.pod_topology_spread.constraints import PodSelector, SpreadConstraint
@@ -120,7 +120,7 @@ class Domains:
         return self._counting.counts()[rows]
 
 
-class SpreadDomains:
+class SpreadDomains(NodeView):
     """The domains of some constraints of one pod, kept current as nodes change; the filter and the score have one each.
 
     With `requires_all_keys` only nodes with all topology keys count. Once no node has all of them, the constraints
@@ -137,24 +137,15 @@ class SpreadDomains:
         *,
         requires_all_keys: bool,
     ) -> None:
+        super().__init__(nodes)
         self._constraints = constraints
         self._inclusion = _Inclusion(pod)
-        self._nodes = nodes
         self._index = index
         self._requires_all_keys = requires_all_keys
         self._counting = [count_pods(each.selector) for each in constraints]
-        self._follower = ObjectFollower(nodes)
         self.domains: list[Domains] = []
         self.has_all_keys: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
         """Which rows have all topology keys, `(capacity,) bool`."""
-
-    def catch_up(self) -> bool:
-        """Rebuild the domains if a node changed; True if so."""
-        changed = self._follower.follow()
-        if changed is not None and not len(changed):
-            return False
-        self._rebuild()
-        return True
 
     def have_changed(self) -> bool:
         """Catch up; True if nodes or matching pods are others than at the last call."""
@@ -163,7 +154,7 @@ class SpreadDomains:
         changed = [each.have_changed() for each in self.domains]
         return rebuilt or any(changed)
 
-    def _rebuild(self) -> None:
+    def _read_all(self) -> None:
         exists = self._nodes.exists
         self.has_all_keys = exists.copy()
         columns: list[LabelColumn] = []

@@ -9,7 +9,7 @@ import numpy as np
 from bayplan.api.objects import TopologySpreadConstraint
 from bayplan.cache.change_log import Rows
 from bayplan.cache.listers import Listers
-from bayplan.cache.matching_pods import MatchingPods, MatchingPodsOnTrial
+from bayplan.cache.matching_pods import MatchingPods, MatchingPodsOfShadow
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
@@ -180,7 +180,7 @@ class PodTopologySpread:
         known = self._counts.get(key)
         if known is None:
             if isinstance(nodes, ShadowTable):
-                known = MatchingPodsOnTrial(nodes, counts, selects)
+                known = MatchingPodsOfShadow(nodes, counts, selects)
             else:
                 known = MatchingPods(nodes, counts)
             self._counts[key] = known

@@ -1,13 +1,13 @@
 """Victims that were selected, kept from one pod to the next like it, for rows on which nothing changed since."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
+from bayplan.cache.change_log import Rows
+from bayplan.cache.incremental_view import UsageView
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
-from bayplan.cache.row_follower import RowFollower
 from bayplan.framework.interface import FilterPlugin
 from bayplan.plugins.preemption.lower_priority import LowerPriorityPods
 from bayplan.plugins.preemption.victims import VictimSelection
@@ -15,29 +15,24 @@ from bayplan.plugins.preemption.victims import VictimSelection
 _KEPT_KINDS: Final = 8
 
 
-@dataclass(slots=True, eq=False)
-class SelectionsOfAKind:
+class SelectionsOfAKind(UsageView):
     """The selections for pods of one kind; `ColumnVictimSelector` relies on `get` giving only those that hold.
 
     A selection holds as long as the row has the same pods, the same node and the same possible victims.
     """
 
-    table: NodeTable
-    lower: LowerPriorityPods
-    budgets_version: int
-    _follower: RowFollower = field(init=False)
-    _selections: dict[int, tuple[Sequence[PodInfo], VictimSelection]] = field(init=False, default_factory=dict)
+    def __init__(self, table: NodeTable, lower: LowerPriorityPods, budgets_version: int) -> None:
+        super().__init__(table)
+        self.table = table
+        self.lower = lower
+        self.budgets_version = budgets_version
+        self._selections: dict[int, tuple[Sequence[PodInfo], VictimSelection]] = {}
 
-    def __post_init__(self) -> None:
-        self._follower = RowFollower(self.table)
+    def _read_all(self) -> None:
+        self._selections.clear()
 
-    def follow(self) -> None:
-        """Forget the selections of rows that changed."""
-        change = self._follower.follow()
-        if change.everything:
-            self._selections.clear()
-            return
-        for row in change.usage.tolist():
+    def _read(self, changes: Rows) -> None:
+        for row in changes.tolist():
             self._selections.pop(row, None)
 
     def get(self, row: int) -> VictimSelection | None:
@@ -78,7 +73,7 @@ class KeptSelections:
             kept = SelectionsOfAKind(table, lower, budgets_version)
             if kind is not None:
                 self._kinds.put(kind, kept)
-        kept.follow()
+        kept.catch_up()
         return kept
 
 

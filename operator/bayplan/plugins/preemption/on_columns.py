@@ -87,7 +87,7 @@ class ColumnVictimSelector:
     def _remove_all(self, rows: Rows) -> None:
         scratch, beside, lower = self._scratch, self._beside, self._lower
         for name, column in beside.requested.items():
-            scratch.amounts_of(name)[rows] = column[rows] - lower.freed(name, rows)
+            scratch.requested[name][rows] = column[rows] - lower.requested[name][rows]
         scratch.pod_count[rows] = beside.pod_count[rows] - lower.counts[rows]
 
     def _reprieve(self, selections: Sequence[VictimSelection], rows: Rows) -> None:
@@ -122,11 +122,11 @@ class ColumnVictimSelector:
     def _amounts(self, pods: Sequence[PodInfo]) -> Iterator[tuple[str, Column]]:
         """What each of `pods` takes, by resource, `(pods,) int64`."""
         taken = [pod.placed.amounts for pod in pods]
-        for name in set().union(*taken):
+        for name in self._scratch.requested.keys() & set().union(*taken):
             yield name, np.array([amounts.get(name, 0) for amounts in taken], dtype=np.int64)
 
     def _shift(self, rows: Rows, amounts: dict[str, Column], which: "Rows | slice[None]", sign: int) -> None:
         scratch = self._scratch
         for name, column in amounts.items():
-            scratch.amounts_of(name)[rows] += sign * column[which]
+            scratch.requested[name][rows] += sign * column[which]
         scratch.pod_count[rows] += sign
