@@ -9,7 +9,8 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, Normalize, Reads, Scores
+from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, Scores
+from bayplan.framework.traits import Reads, Traits
 
 _MIB = 1024 * 1024
 _MIN_THRESHOLD = 23 * _MIB
@@ -23,8 +24,7 @@ class ImageLocality:
     """
 
     name: ClassVar[str] = "ImageLocality"
-    reads: ClassVar[Reads] = Reads.NODES
-    normalize: ClassVar[Normalize] = Normalize.NONE
+    traits: ClassVar[Traits] = Traits(reads=Reads.NODES)
 
     def __init__(self, index: NodeIndex) -> None:
         self._index = index

@@ -75,9 +75,9 @@ class SchedulingCycle:
         self, nodes: NodeTable, nominator: Nominator | None = None, *, observe: ExtensionPointObserver | None = None
     ) -> None:
         self._nodes = nodes
-        self._nominations = Nominations(nodes, nominator or Nominator())
-        self._observe = observe
         self._evaluations = KeptEvaluations(nodes)
+        self._nominations = Nominations(nodes, nominator or Nominator(), self._evaluations.forget_nominated)
+        self._observe = observe
         self._next_start = 0
 
     def schedule(
@@ -157,7 +157,7 @@ class SchedulingCycle:
             trace = trace_attempt(self._nodes, evaluation, pod, nominated) if explain else None
             return Placement(self._nodes.names[nominated[0]], None, 1, trace)
         sampled = self._sample(evaluation, framework)
-        feasible_count = evaluation.filtering.feasible_count() if sampled is None else len(sampled)
+        feasible_count = evaluation.filters.feasible_count() if sampled is None else len(sampled)
         filtered = self._report("Filter", feasible_count > 0, framework, started)
         if feasible_count == 0:
             return self._fit_error(pod, framework, evaluation, explain=explain)
@@ -207,13 +207,13 @@ class SchedulingCycle:
         explain: bool,
         verdicts: Mapping[str, Status] | None = None,
     ) -> FitError:
-        diagnosis = evaluation.filtering.diagnose(pod)
+        diagnosis = evaluation.filters.verdicts.diagnose(pod)
         if verdicts is not None:
             diagnosis = diagnosis_with_verdicts(diagnosis, verdicts)
         trace = trace_attempt(self._nodes, evaluation, pod, None) if explain else None
         if diagnosis.node_count == 0 or not framework.post_filters:
             return FitError(diagnosis, trace=trace)
-        rejections = evaluation.filtering.rejections()
+        rejections = evaluation.filters.verdicts.rejections()
         if verdicts is not None:
             rejections = rejections_with_verdicts(rejections, verdicts, self._nodes)
         reasons: list[str] = []
@@ -246,7 +246,7 @@ class SchedulingCycle:
         seen = self._nominations.seen_by(pod)
         if signature is None:
             return Evaluation(framework, self._nodes, self._nominations, seen)
-        key = (id(framework), signature, None if seen is None else id(seen))
+        key = (id(framework), signature, seen)
         evaluation = self._evaluations.get(key)
         if evaluation is None:
             evaluation = Evaluation(framework, self._nodes, self._nominations, seen)
@@ -262,10 +262,10 @@ class SchedulingCycle:
         percentage = framework.percentage_of_nodes_to_score
         if percentage is None:
             return None
-        candidates = evaluation.filtering.candidates()
+        candidates = evaluation.filters.candidates()
         count = len(candidates)
         wanted = nodes_to_find(count, percentage)
-        if wanted >= count or evaluation.filtering.rejection is not None:
+        if wanted >= count or evaluation.filters.rejection is not None:
             return None
         order = np.roll(candidates, -(self._next_start % count))
         passed = np.flatnonzero(evaluation.feasible[order])

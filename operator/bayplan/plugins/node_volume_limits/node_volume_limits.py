@@ -23,8 +23,9 @@ from bayplan.framework.cluster_event import (
     QueueingHint,
     cluster_event,
 )
-from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult, Reads
+from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult
 from bayplan.framework.status import SUCCESS, Code, Codes, Reason
+from bayplan.framework.traits import Reads, Traits
 from bayplan.plugins.node_volume_limits.volume_counts import AttachedVolumes
 from bayplan.plugins.volumes.claims import has_claims, names_claim
 from bayplan.plugins.volumes.csi_migration import inline_driver, inline_problem, is_migratable_inline
@@ -42,7 +43,7 @@ class NodeVolumeLimits:
 
     name: ClassVar[str] = "NodeVolumeLimits"
     # Which volumes a pod's claims stand for is found out in every cycle, so that pods share what other plugins say.
-    reads: ClassVar[Reads] = Reads.CLUSTER
+    traits: ClassVar[Traits] = Traits(reads=Reads.CLUSTER)
 
     def __init__(self, nodes: NodeTable, listers: Listers) -> None:
         self._csi_nodes = CSINodeColumns(nodes, listers)

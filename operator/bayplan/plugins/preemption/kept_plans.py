@@ -8,7 +8,7 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.cache.row_follower import RowFollower
-from bayplan.framework.interface import FilterPlugin
+from bayplan.framework.interface import FilterPlugin, SignPlugin, VersionedSignPlugin
 from bayplan.plugins.preemption.lower_priority import LowerPriorityPods
 from bayplan.plugins.preemption.plan import Plan
 
@@ -86,9 +86,9 @@ def _kind(pod: PodInfo, filters: Sequence[FilterPlugin]) -> Hashable:
     """Equal for pods of equal priority that these filters treat alike; None if one of them cannot tell."""
     signs: list[Hashable] = [pod.priority]
     for plugin in filters:
-        sign_pod = getattr(plugin, "sign_pod", None)
-        sign = None if sign_pod is None else sign_pod(pod)
+        sign = plugin.sign_pod(pod) if isinstance(plugin, SignPlugin) else None
         if sign is None:
             return None
-        signs.append((plugin.name, getattr(plugin, "sign_version", 0), sign))
+        version = plugin.sign_version if isinstance(plugin, VersionedSignPlugin) else 0
+        signs.append((plugin.name, version, sign))
     return tuple(signs)

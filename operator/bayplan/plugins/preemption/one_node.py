@@ -4,7 +4,7 @@ import numpy as np
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.shadow_table import ShadowTable
-from bayplan.evaluation.trial import Trial, failure_beside
+from bayplan.evaluation.single_node_filters import SingleNodeFilters
 from bayplan.framework.interface import Rejections
 from bayplan.plugins.preemption.budgets import Budgets
 from bayplan.plugins.preemption.importance import importance
@@ -23,33 +23,33 @@ class OneNodeTrial:
         self._lower = lower
         self._budgets = budgets
         self._scratch = scratch
-        self._trial: Trial | None = None
+        self._filters: SingleNodeFilters | None = None
 
     def plan(self, row: int) -> Plan:
         """The victims on `row`, or why there are none; the scratch table is as before."""
-        if self._trial is None:
+        if self._filters is None:
             rejections = self._rejections
-            self._trial = Trial(self._pod, rejections.filters, rejections.pre_filters, self._scratch)
+            self._filters = SingleNodeFilters(self._pod, rejections.filters, rejections.pre_filters, self._scratch)
         try:
-            return self._select(self._trial, row)
+            return self._select(self._filters, row)
         finally:
             self._scratch.restore(np.array([row], dtype=np.intp))
 
-    def _select(self, trial: Trial, row: int) -> Plan:
+    def _select(self, filters: SingleNodeFilters, row: int) -> Plan:
         scratch, seen = self._scratch, self._rejections.nominated
         nominated = [] if seen is None else seen.others(row, self._pod)
         possible = self._lower.victims[row]
         for victim in possible:
             scratch.remove_pod(victim, row)
         plan = Plan(row)
-        failure = failure_beside(trial, nominated, row, explain=True)
+        failure = filters.first_failure_with_nominated(nominated, row, explain=True)
         if failure is not None:
             plan.reasons = list(failure.reasons)
             return plan
         violating, others = self._budgets.split(possible)
         for index, victim in enumerate([*violating, *others]):
             scratch.place([victim], row)
-            if failure_beside(trial, nominated, row) is not None:
+            if filters.first_failure_with_nominated(nominated, row) is not None:
                 scratch.remove_pod(victim, row)
                 plan.victims.append(victim)
                 plan.violations += index < len(violating)
