@@ -16,7 +16,7 @@ from bayplan.cache.row_follower import RowChange, RowFollower
 from bayplan.evaluation.filter_round import Changed
 from bayplan.evaluation.filters import Filters
 from bayplan.evaluation.score_totals import ScoreTotals
-from bayplan.framework.interface import CycleState, Scores
+from bayplan.framework.interface import CycleState, HoldsArrays, Scores
 from bayplan.framework.nominated_table import NominatedTable, Nominations
 from bayplan.framework.runtime import Framework
 
@@ -42,7 +42,7 @@ class Evaluation:
         nominations: Nominations | None = None,
         seen: NominatedTable | None = None,
     ) -> None:
-        state: CycleState = {}
+        state = self._state = CycleState()
         self.seen = seen
         self.filters = Filters(framework, nodes, state, nominations, seen)
         self._totals = ScoreTotals(framework, nodes, state)
@@ -58,8 +58,9 @@ class Evaluation:
 
     @property
     def nbytes(self) -> int:
-        """What its arrays take, without the nominated pods it sees."""
-        return self.filters.nbytes + self._totals.nbytes
+        """What its arrays and those of its plugins take, without the nominated pods it sees."""
+        of_plugins = [value.nbytes for value in self._state.values() if isinstance(value, HoldsArrays)]
+        return self.filters.nbytes + self._totals.nbytes + sum(of_plugins)
 
     def refresh(self, pod: PodInfo) -> None:
         """Bring the feasible set up to date with the node table."""

@@ -16,7 +16,7 @@ Key = tuple[int, Hashable, NominatedTable | None]
 """The framework, the pod's signature, and the nominations it sees."""
 
 KEPT_BYTES: Final = 128 * 2**20
-"""What evaluations may take together: some 350 shapes on 5,000 nodes."""
+"""What evaluations may take together: some 500 plain shapes on 5,000 nodes."""
 _OBJECT_BYTES: Final = 10 * 2**10
 """What an evaluation takes besides its arrays."""
 _RULE_BYTES: Final = 10

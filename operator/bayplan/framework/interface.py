@@ -35,6 +35,16 @@ CycleState = dict[str, Any]
 """What plugins remember within one pod's evaluation, by plugin name."""
 
 
+@runtime_checkable
+class HoldsArrays(Protocol):
+    """A value in a CycleState that grows with the nodes, and says so: kept evaluations are bounded by bytes."""
+
+    @property
+    def nbytes(self) -> int:
+        """What its arrays take; shared ones count in full."""
+        ...
+
+
 class Plugin(Protocol):
     """Anything a profile can enable."""
 

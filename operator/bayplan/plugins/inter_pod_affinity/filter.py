@@ -34,6 +34,11 @@ class RequiredTerms:
         self._added_matches: Amounts = np.zeros(0, dtype=np.int64)
         self._has_own = bool(terms.required_affinity or terms.required_anti_affinity)
 
+    @property
+    def nbytes(self) -> int:
+        """What the arrays take."""
+        return self._affinity.nbytes + self._anti.nbytes + self._others.nbytes
+
     def concern(self, pod: PodInfo) -> bool:
         """Whether any term may rule out a row now."""
         return self._has_own or bool(self._others.amounts(pod))

@@ -25,6 +25,11 @@ class PreferredTerms:
         hard = tally(hard_weight) if hard_weight else 0
         self._others = OthersTerms(around, {TermKind.PREFERRED: 1, TermKind.REQUIRED_AFFINITY: hard})
 
+    @property
+    def nbytes(self) -> int:
+        """What the arrays take."""
+        return self._own.nbytes + self._others.nbytes
+
     def amounts(self, pod: PodInfo) -> dict[str, Amounts]:
         """What each topology key's domains are to be scored by, as tallies; empty when nothing is to be scored."""
         amounts: dict[str, Amounts] = {}

@@ -70,6 +70,12 @@ class OwnTerms:
         self._matches_all: Callable[[PodInfo], int] = lambda pod: 0
         self.topology_keys = tuple(dict.fromkeys(term.topology_key for term, _ in terms))
 
+    @property
+    def nbytes(self) -> int:
+        """What the counts take."""
+        counts = 1 if self._together and self._counters else len(self._counters)
+        return counts * self._around.nodes.capacity * 8
+
     def amounts(self) -> dict[str, Amounts]:
         """What matches now, per topology key that some node has."""
         around = self._around
@@ -144,6 +150,11 @@ class OthersTerms:
         self._made_for: tuple[int, int, Labels | None] | None = None
         self._matches: dict[PlacedTerm, bool] = {}
         self._amounts: dict[str, Amounts] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """What the amounts take."""
+        return sum([each.nbytes for each in self._amounts.values()])
 
     def amounts(self, pod: PodInfo) -> Mapping[str, Amounts]:
         """What matches now, per topology key; keys without any are left out. Pods must be of one shape."""

@@ -88,6 +88,14 @@ class Domains:
             self._totals = summed.astype(np.int64)
         return self._totals
 
+    @property
+    def nbytes(self) -> int:
+        """What the arrays take, those of counted pods included."""
+        of_nodes = (self.ids, self.places, self.labelled, self.counted, self.counted_rows, self.counted_ids)
+        of_domains = (self.known, self._totals)
+        counts = 0 if self._counting is None else 8 * len(self.counted)
+        return sum([array.nbytes for array in (*of_nodes, *of_domains)]) + counts
+
     def totals_with_nominated(self, nominated: NominatedPods) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """For each row of `nominated`, were its pods on it: the pods in its domain and in the emptiest domain of all.
 
@@ -147,6 +155,11 @@ class SpreadDomains:
         self.domains: list[Domains] = []
         self.has_all_keys: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
         """Which rows have all topology keys, `(capacity,) bool`."""
+
+    @property
+    def nbytes(self) -> int:
+        """What the arrays take."""
+        return self.has_all_keys.nbytes + sum([each.nbytes for each in self.domains])
 
     def catch_up(self) -> bool:
         """Rebuild the domains if a node changed; True if so."""

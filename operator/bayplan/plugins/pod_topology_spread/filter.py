@@ -28,6 +28,11 @@ class HardSpread:
         self._domains = domains
         self._codes: Codes = np.zeros(0, dtype=np.int8)
 
+    @property
+    def nbytes(self) -> int:
+        """What the arrays take."""
+        return self._codes.nbytes + self._domains.nbytes
+
     def codes(self, rows: Rows) -> Codes:
         """A code per row as the table is now, `(rows,) int8`."""
         if self._domains.moved():
