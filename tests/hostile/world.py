@@ -4,11 +4,11 @@ import itertools
 import json
 
 import msgspec
-from bayplan.evaluation.filter_round import FilterError
 
 from bayplan.api.objects import Node, Pod
 from bayplan.cache.cache import Cache
 from bayplan.config.load import default_configuration
+from bayplan.evaluation.filter_round import FilterError
 from bayplan.framework.cluster_event import ASSIGNED_POD_ADD
 from bayplan.plugins.registry import build_frameworks
 from bayplan.plugins.volumes.claims import VolumeError
