@@ -9,7 +9,7 @@ from pathlib import Path
 
 from e2e.bench import environment
 from e2e.bench.cluster import BenchCluster
-from e2e.bench.contestants import BAYPLAN, Contestant, contestants
+from e2e.bench.contestants import BAYPLAN, BEFORE, Contestant, contestants
 from e2e.bench.hot_functions import hot_functions
 from e2e.bench.measure import Plan, take_turn
 from e2e.bench.report import document, table
@@ -25,7 +25,8 @@ _BUSY_LOAD_PER_CORE = 0.25
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the benchmark and prints its table; 1 if a contestant did not finish."""
     options = _options(arguments)
-    entrants = [contestants(options.profile)[name] for name in options.only]
+    everyone = contestants(options.profile, options.before)
+    entrants = [everyone[name] for name in options.only]
     machine = environment.machine()
     facts: dict[str, object] = {
         "date": environment.date(),
@@ -99,7 +100,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     names = list(contestants())
     parser.add_argument("--nodes", type=_numbers, default=[1000, 5000], help="numbers of nodes, e.g. 1000,5000")
     parser.add_argument("--pods", type=_positive, default=5000, help="pods that wait when a scheduler starts")
-    parser.add_argument("--only", type=_names, default=None, help=f"contestants, in order: {','.join(names)}")
+    parser.add_argument("--only", type=lambda text: text.split(","), help=f"contestants, in order: {','.join(names)}")
+    parser.add_argument("--before", type=Path, help=f"another checkout, whose bayplan takes part as {BEFORE}")
     parser.add_argument("--repeat", type=_positive, default=1, help="runs of each; every second one in reverse order")
     parser.add_argument("--steady-rate", type=float, default=150.0, help="pods a second afterwards; 0 for none")
     parser.add_argument("--steady-seconds", type=float, default=10.0, help="for how long")
@@ -107,8 +109,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, help="file for all figures")
     parser.add_argument("--profile", type=Path, help="only bayplan, profiled by thread; directory for the profiles")
     options = parser.parse_args(arguments)
+    if options.before is not None:
+        names.append(BEFORE)
     if options.only is None:
         options.only = names if options.profile is None else [BAYPLAN]
+    if unknown := [name for name in options.only if name not in names]:
+        parser.error(f"--only: {', '.join(unknown)}: not one of {', '.join(names)}")
     if options.profile is not None:
         options.profile = options.profile.resolve()
         options.profile.mkdir(parents=True, exist_ok=True)
@@ -125,13 +131,6 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text}: must be at least 1")
     return number
-
-
-def _names(text: str) -> list[str]:
-    unknown = [name for name in text.split(",") if name not in contestants()]
-    if unknown:
-        raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: not one of {', '.join(contestants())}")
-    return text.split(",")
 
 
 if __name__ == "__main__":

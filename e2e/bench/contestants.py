@@ -3,17 +3,20 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from e2e.bench.programs import start_module
 from e2e.bench.workload import scheduler_configuration
 from e2e.controlplane import commands
-from e2e.controlplane.bayplan_process import BayplanProcess
+from e2e.controlplane.bayplan_process import REPOSITORY, BayplanProcess
 from e2e.controlplane.build import binary
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.process import Process, free_ports
 
 SAMPLED, ALL_NODES, BAYPLAN, BARE_BINDER = "kube-scheduler", "kube-scheduler-100", "bayplan", "bare-binder"
+BEFORE = "bayplan-before"
+"""bayplan as another checkout has it, to compare a change with what was there before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +43,22 @@ class Contestant:
     schedules: bool = True
 
 
-def contestants(profile_directory: Path | None = None) -> dict[str, Contestant]:
-    """Returns all contestants by name; with a directory bayplan leaves a profile there."""
+def contestants(profile_directory: Path | None = None, before: Path | None = None) -> dict[str, Contestant]:
+    """Returns all contestants by name.
+
+    With `profile_directory` bayplan leaves a profile there; with `before`, another checkout, its bayplan takes part.
+    """
 
     def bayplan(stage: Stage) -> Process:
         return _bayplan(stage, profile_directory)
 
+    others = () if before is None else (Contestant(BEFORE, "bayplan before", partial(_bayplan_of, before.resolve())),)
     everyone = (
         Contestant(SAMPLED, "kube-scheduler, default sampling", lambda stage: _kube_scheduler(stage, None)),
         Contestant(ALL_NODES, "kube-scheduler, 100 % of nodes", lambda stage: _kube_scheduler(stage, 100)),
         Contestant(BAYPLAN, "bayplan, all nodes", bayplan),
         Contestant(BARE_BINDER, "bare binder (the limit)", _bare_binder, schedules=False),
+        *others,
     )
     return {contestant.name: contestant for contestant in everyone}
 
@@ -69,9 +77,9 @@ def _kube_scheduler(stage: Stage, percentage: int | None) -> Process:
 
 
 def _bayplan(stage: Stage, profile_directory: Path | None) -> Process:
-    config = _write_config(stage, scheduler_configuration(None))
     if profile_directory is None:
-        return BayplanProcess(stage.directory, config=config, kubeconfig=stage.bayplan_kubeconfig)
+        return _bayplan_of(REPOSITORY, stage)
+    config = _write_config(stage, scheduler_configuration(None))
     arguments: list[str | Path] = [
         profile_directory,
         "run",
@@ -85,6 +93,11 @@ def _bayplan(stage: Stage, profile_directory: Path | None) -> Process:
         "0",
     ]
     return start_module("bayplan", "e2e.bench.profiled", arguments, stage.directory)
+
+
+def _bayplan_of(checkout: Path, stage: Stage) -> Process:
+    config = _write_config(stage, scheduler_configuration(None))
+    return BayplanProcess(stage.directory, config=config, kubeconfig=stage.bayplan_kubeconfig, checkout=checkout)
 
 
 def _bare_binder(stage: Stage) -> Process:

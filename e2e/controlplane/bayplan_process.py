@@ -17,13 +17,16 @@ READY_SECONDS = 60.0
 
 
 @cache
-def _compile() -> None:
+def _compile(checkout: Path) -> None:
     """Has the bytecode there that pip makes when it installs a package: a start compiles nothing."""
-    compileall.compile_dir(REPOSITORY / "operator", quiet=1)
+    compileall.compile_dir(checkout / "operator", quiet=1)
 
 
 class BayplanProcess(Process):
-    """A running `bayplan run`; its HTTP port on 127.0.0.1 is `http_port`."""
+    """A running `bayplan run`; its HTTP port on 127.0.0.1 is `http_port`.
+
+    `checkout` is whose source runs: this repository's, or another's to compare with.
+    """
 
     def __init__(
         self,
@@ -34,8 +37,9 @@ class BayplanProcess(Process):
         arguments: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
         name: str = "bayplan",
+        checkout: Path = REPOSITORY,
     ) -> None:
-        _compile()
+        _compile(checkout)
         (self.http_port,) = free_ports(1)
         command: list[str | Path] = [sys.executable, "-m", "bayplan", "run"]
         if config is not None:
@@ -49,7 +53,7 @@ class BayplanProcess(Process):
             log_path=directory / f"{name}.log",
             environment={
                 **os.environ,
-                "PYTHONPATH": str(REPOSITORY / "operator"),
+                "PYTHONPATH": str(checkout / "operator"),
                 "PYTHONUNBUFFERED": "1",
                 **(environment or {}),
             },

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from e2e.bench import environment
-from e2e.bench.contestants import ALL_NODES, BAYPLAN, SAMPLED, Contestant, contestants
+from e2e.bench.contestants import ALL_NODES, BAYPLAN, BEFORE, SAMPLED, Contestant, contestants
 from e2e.bench.families.scheduler_perf import FAMILIES, Family
 from e2e.bench.families.turn import Result, take_turn
 from e2e.bench.families.workloads import Size
@@ -29,7 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows: list[tuple[Family, Size, list[Result]]] = []
     with ControlPlane.start(ControlPlaneOptions(bench=True, disable_admission=_NO_ADMISSION)) as plane:
         kubeconfig = install_bayplan(plane)
-        entrants = [contestants(options.profile)[name] for name in options.only]
+        everyone = contestants(options.profile, options.before)
+        entrants = [everyone[name] for name in options.only]
         bench = _Bench(plane, kubeconfig, entrants, options.limit_seconds)
         for number, family in enumerate(chosen):
             size = family.size.scaled(options.scale)
@@ -111,12 +112,19 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--family", action="append", choices=names, help="only this one; may be given again")
     parser.add_argument("--scale", type=float, default=0.2, help="share of upstream's numbers of nodes and pods")
     parser.add_argument(
-        "--only", nargs="+", choices=[SAMPLED, ALL_NODES, BAYPLAN], default=[SAMPLED, BAYPLAN], help="contestants"
+        "--only",
+        nargs="+",
+        choices=[SAMPLED, ALL_NODES, BAYPLAN, BEFORE],
+        default=[SAMPLED, BAYPLAN],
+        help="contestants",
     )
+    parser.add_argument("--before", type=Path, help=f"another checkout, whose bayplan takes part as {BEFORE}")
     parser.add_argument("--limit-seconds", type=float, default=180.0, help="a turn ends after this long")
     parser.add_argument("--json", type=Path, help="file for all figures")
     parser.add_argument("--profile", type=Path, help="only bayplan, profiled; directory for the profile")
     chosen = parser.parse_args(arguments)
+    if BEFORE in chosen.only and chosen.before is None:
+        parser.error(f"{BEFORE} needs --before DIR")
     if chosen.profile is not None:
         chosen.only = [BAYPLAN]
         chosen.profile = chosen.profile.resolve()
