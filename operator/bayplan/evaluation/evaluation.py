@@ -77,7 +77,8 @@ class Evaluation:
         """The weighted sum of normalised scores, or NOT_FEASIBLE, `(capacity,) int64`; call after `refresh`."""
         unscored, moved = self._unscored, self._moved
         self._unscored, self._unscored_rows, self._moved = [], 0, False
-        return self._totals.refresh(pod, _together(unscored), self.feasible, moved=moved)
+        change = unscored[0] if len(unscored) == 1 else _together(unscored)
+        return self._totals.refresh(pod, change, self.filters.feasible, moved=moved)
 
     def scores(self, pod: PodInfo, rows: Rows) -> dict[str, Scores]:
         """Each plugin's normalised, weighted scores if exactly `rows` were the feasible nodes, `(rows,) int64` each.
@@ -90,8 +91,8 @@ class Evaluation:
 
 def _together(changes: list[RowChange]) -> RowChange:
     """What changed in any of `changes`."""
-    if len(changes) < 2:
-        return changes[0] if changes else _NOTHING
+    if not changes:
+        return _NOTHING
     usage = np.unique(np.concatenate([change.usage for change in changes]))
     objects = np.unique(np.concatenate([change.objects for change in changes]))
     return RowChange(any(change.everything for change in changes), usage, objects)

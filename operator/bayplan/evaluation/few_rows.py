@@ -31,23 +31,23 @@ _OfRow = Callable[[CycleState, PodInfo, NodeTable, int], int]
 class RowFilters:
     """The filters that read usage, by their number in a round."""
 
-    __slots__ = ("_filters",)
+    __slots__ = ("_allowed", "_codes", "_feasible", "_filters")
 
-    def __init__(self, numbered: Sequence[tuple[int, FilterPlugin]]) -> None:
-        self._filters = [(index, _filter_row(plugin)) for index, plugin in numbered]
-
-    def run(
+    def __init__(
         self,
-        state: CycleState,
-        pod: PodInfo,
-        nodes: NodeTable,
-        rows: Sequence[int],
-        *,
+        numbered: Sequence[tuple[int, FilterPlugin]],
         codes: NDArray[np.int8],
         allowed: NDArray[np.bool_] | None,
         feasible: NDArray[np.bool_],
-    ) -> list[int]:
-        """Bring `codes` and `feasible` of these rows up to date; the rows for which some filter answered ERROR."""
+    ) -> None:
+        self._filters = [(index, _filter_row(plugin)) for index, plugin in numbered]
+        self._codes = codes
+        self._allowed = allowed
+        self._feasible = feasible
+
+    def run(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
+        """Bring the round's codes and feasible set up to date on these rows; those some filter answered ERROR for."""
+        codes, allowed, feasible = self._codes, self._allowed, self._feasible
         erring: list[int] = []
         for row in rows:
             feasible[row] = False

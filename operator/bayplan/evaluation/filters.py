@@ -65,9 +65,11 @@ class Filters:
                 nominated.start_over()
             changed = Changed.ANYWHERE
         if self._pre_filters.rejection is None:
-            changed = max(changed, plain.refresh(pod, change, anew=anew))
+            found = plain.refresh(pod, change, anew=anew)
             if nominated is not None:
-                changed = max(changed, nominated.refresh(pod))
+                found = max(found, nominated.refresh(pod))
+            if found > changed:
+                changed = found
         self.feasible = plain.feasible if nominated is None else plain.feasible & ~nominated.blocked
         if changed or len(change.usage):
             self.verdicts.forget()

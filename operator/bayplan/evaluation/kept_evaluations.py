@@ -2,7 +2,6 @@
 
 from collections import OrderedDict
 from collections.abc import Hashable
-from itertools import islice
 from typing import Final
 
 import msgspec
@@ -41,6 +40,7 @@ class KeptEvaluations:
         self._rule_bytes: dict[Evaluation, int] = {}
         self._measured: dict[Evaluation, int] = {}
         self._used: set[Evaluation] = set()
+        self._last: Evaluation | None = None
         self._gets = 0
         self._total = 0
         self._table_bytes: dict[NominatedTable, int] = {}
@@ -56,22 +56,25 @@ class KeptEvaluations:
             self._total += now - self._measured.get(evaluation, 0)
             self._measured[evaluation] = now
         # The last one may not have been filtered and scored yet.
-        self._used = set(islice(reversed(self._evaluations.values()), 1))
+        self._used = set() if self._last is None else {self._last}
         self._gets = 0
         return self._total + sum(self._table_bytes.values())
 
     def get(self, key: Key) -> Evaluation | None:
         """The evaluation under `key`, now the most recently used one."""
+        evaluation = self._evaluations.get(key)
+        if evaluation is None or evaluation is self._last:
+            return evaluation
         if self._layout != self._nodes.layout:
             self._layout = self._nodes.layout
             self._drop(list(self._evaluations))
-        evaluation = self._evaluations.get(key)
-        if evaluation is not None:
-            self._evaluations.move_to_end(key)
-            self._used.add(evaluation)
-            self._gets += 1
-            if self._gets > _MEASURED_EVERY:
-                self._shrink()
+            return None
+        self._last = evaluation
+        self._evaluations.move_to_end(key)
+        self._used.add(evaluation)
+        self._gets += 1
+        if self._gets > _MEASURED_EVERY:
+            self._shrink()
         return evaluation
 
     def put(self, key: Key, evaluation: Evaluation, pod: PodInfo) -> None:
@@ -79,6 +82,7 @@ class KeptEvaluations:
         self._evaluations[key] = evaluation
         self._rule_bytes[evaluation] = _RULE_BYTES * len(msgspec.json.encode(pod.pod.spec))
         self._used.add(evaluation)
+        self._last = evaluation
         seen = key[2]
         if seen is not None and seen not in self._table_bytes:
             self._table_bytes[seen] = seen.nbytes
@@ -101,5 +105,7 @@ class KeptEvaluations:
         for key in keys:
             evaluation = self._evaluations.pop(key)
             self._used.discard(evaluation)
+            if evaluation is self._last:
+                self._last = None
             self._total -= self._measured.pop(evaluation, 0)
             del self._rule_bytes[evaluation]

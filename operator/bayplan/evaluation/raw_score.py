@@ -75,7 +75,7 @@ class RawScore:
 
     def may_move(self, rows: Rows) -> bool:
         """Whether the maximum may be another now that `rows`, whose raw scores stayed, may be feasible or not."""
-        return self.constant is None and bool((self.raw[rows] >= self.peak).any())
+        return bool((self.raw[rows] >= self.peak).any())
 
     def settle(self, feasible: NDArray[np.bool_]) -> bool:
         """Recompute the maximum over feasible rows; True if every normalised score moves with it."""

@@ -136,7 +136,7 @@ class ScoreTotals:
         """Find the maxima that normalisations divide by; True if one moved, and with it the scores of all rows."""
         moved = False
         for entry in self._relative:
-            if anew or entry.reads is Reads.USAGE or entry.may_move(changed):
+            if entry.constant is None and (anew or entry.reads is Reads.USAGE or entry.may_move(changed)):
                 moved |= entry.settle(feasible)
         return moved
 
