@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from bayplan.api.meta_objects import LabelSelectorRequirement, OwnerReference
 from bayplan.api.objects import (
     Affinity,
     Container,
@@ -11,7 +12,6 @@ from bayplan.api.objects import (
     ContainerPort,
     ContainerStatus,
     LabelSelector,
-    LabelSelectorRequirement,
     Node,
     NodeAffinity,
     NodeCondition,
@@ -21,7 +21,6 @@ from bayplan.api.objects import (
     NodeSpec,
     NodeStatus,
     ObjectMeta,
-    OwnerReference,
     Pod,
     PodAffinity,
     PodCondition,

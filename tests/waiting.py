@@ -1,4 +1,4 @@
-"""Waits in asynchronous tests for a state that nothing announces."""
+"""Waiting in asynchronous tests: for a state that nothing announces, and not at all."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,3 +9,14 @@ async def until(condition: Callable[[], object], *, seconds: float = 20) -> None
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - the condition is often another thread's or a server's state
             await asyncio.sleep(0.002)
+
+
+class Sleeps:
+    """Stands for `asyncio.sleep`: notes each delay, takes no time, and lets the rest of the program run."""
+
+    def __init__(self) -> None:
+        self.delays: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.delays.append(seconds)
+        await asyncio.sleep(0)

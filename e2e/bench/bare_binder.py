@@ -14,7 +14,8 @@ from pathlib import Path
 
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import load_credentials
-from bayplan.api.objects import ObjectMeta, Pod, PodSpec
+from bayplan.api.meta_objects import ObjectMeta
+from bayplan.api.objects import Pod, PodSpec
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import Binding
 from bayplan.scheduler.api_calls import ApiCall, binding_call

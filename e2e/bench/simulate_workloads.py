@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
+from bayplan.api.meta_objects import LabelSelector
 from bayplan.api.objects import (
     Affinity,
-    LabelSelector,
     Node,
     PodAffinity,
     PodAffinityTerm,

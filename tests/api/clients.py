@@ -2,7 +2,7 @@
 
 import contextlib
 
-from tests.api.sleeps import Sleeps
+from tests.waiting import Sleeps
 
 from bayplan.api.client import ApiClient
 

@@ -5,7 +5,7 @@ import contextlib
 import random
 from collections.abc import Callable
 
-from tests.api.sleeps import Sleeps
+from tests.waiting import Sleeps
 
 from bayplan.api.credentials import Credentials
 from bayplan.api.objects import Pod

@@ -6,86 +6,86 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.api.clients import POD, calling
-from tests.api.sleeps import Sleeps
 from tests.faults.api_server import FakeApiServer
 from tests.faults.faults import BlackHole, Delay, DropReply, HalfReply, Redirect, Refuse, Reset
+from tests.waiting import Sleeps
 
-from bayplan.api.client import MAX_THROTTLED_TRIES, AmbiguousError, UnreachableError, decode_status
-from bayplan.api.credentials import Credentials, CredentialsError
-from bayplan.api.paths import path_segment
+from bayplan.api.client import MAX_THROTTLED_TRIES, decode_status
+from bayplan.api.credentials import Credentials
+from bayplan.api.errors import AmbiguousError, CredentialsError, UnreachableError
+from bayplan.api.kinds import path_segment
 from bayplan.api.token_source import StaticToken, TokenFile
 
 PODS = "/api/v1/pods"
 BINDING = json.dumps({"metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n1"}}).encode()
 
 
-@contextlib.asynccontextmanager
-async def cluster(**options):
-    """A fake server with pod a, and a client for it."""
-    async with FakeApiServer() as server:
-        server.put(PODS, {"metadata": {"name": "a", "namespace": "default"}})
-        async with calling(Credentials(server=server.url), **options) as client:
-            yield server, client
+@pytest.fixture
+def server(server):
+    """An API server with pod a."""
+    server.put(PODS, {"metadata": {"name": "a", "namespace": "default"}})
+    return server
+
+
+@pytest.fixture
+async def client(server):
+    async with calling(Credentials(server=server.url)) as client:
+        yield client
 
 
 def node_of(server):
     return server.objects[PODS]["default/a"].get("spec", {}).get("nodeName")
 
 
-async def test_a_request_goes_out_as_it_was_given():
-    async with cluster() as (server, client):
-        response = await client.request("POST", f"{POD}/binding", body=BINDING)
-        assert (response.status, response.retry_after) == (201, None)
-        assert json.loads(response.body)["status"] == "Success"
-        assert node_of(server) == "n1"
-        await client.request("PATCH", f"{POD}/status?x=1", body=b"{}", content_type="application/merge-patch+json")
-        first, second = server.requests
-        assert first.headers["content-type"] == "application/json"
-        assert first.headers["accept"] == "application/json"
-        assert first.headers["user-agent"].startswith("bayplan/")
-        assert first.body == BINDING
-        assert "authorization" not in {name.lower() for name in first.headers}
-        assert second.query == {"x": "1"}
-        assert second.headers["content-type"] == "application/merge-patch+json"
+async def test_a_request_goes_out_as_it_was_given(server, client):
+    response = await client.request("POST", f"{POD}/binding", body=BINDING)
+    assert (response.status, response.retry_after) == (201, None)
+    assert json.loads(response.body)["status"] == "Success"
+    assert node_of(server) == "n1"
+    await client.request("PATCH", f"{POD}/status?x=1", body=b"{}", content_type="application/merge-patch+json")
+    first, second = server.requests
+    assert first.headers["content-type"] == "application/json"
+    assert first.headers["accept"] == "application/json"
+    assert first.headers["user-agent"].startswith("bayplan/")
+    assert first.body == BINDING
+    assert "authorization" not in {name.lower() for name in first.headers}
+    assert second.query == {"x": "1"}
+    assert second.headers["content-type"] == "application/merge-patch+json"
 
 
 @pytest.mark.parametrize("code", [301, 403, 404, 409, 410, 429, 500, 503])
-async def test_an_http_status_is_an_answer_not_an_exception(code):
-    async with cluster() as (server, client):
-        server.inject(Refuse(code, "Why"))
-        response = await client.request("GET", POD)
-        assert response.status == code
-        assert decode_status(response.body) == ("Why", "injected")
-        assert len(server.requests) == 1
+async def test_an_http_status_is_an_answer_not_an_exception(server, client, code):
+    server.inject(Refuse(code, "Why"))
+    response = await client.request("GET", POD)
+    assert response.status == code
+    assert decode_status(response.body) == ("Why", "injected")
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("fault", [DropReply(), HalfReply()], ids=lambda fault: type(fault).__name__)
-async def test_an_answer_lost_after_the_server_acted_is_ambiguous(fault):
-    async with cluster() as (server, client):
-        server.inject(fault)
-        with pytest.raises(AmbiguousError, match=f"POST {POD}/binding"):
-            await client.request("POST", f"{POD}/binding", body=BINDING)
-        assert node_of(server) == "n1"
-        assert len(server.requests) == 1
+async def test_an_answer_lost_after_the_server_acted_is_ambiguous(server, client, fault):
+    server.inject(fault)
+    with pytest.raises(AmbiguousError, match=f"POST {POD}/binding"):
+        await client.request("POST", f"{POD}/binding", body=BINDING)
+    assert node_of(server) == "n1"
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("fault", [Reset(), BlackHole(), Delay(0.2)], ids=lambda fault: type(fault).__name__)
-async def test_a_request_that_was_sent_and_not_answered_is_ambiguous(fault):
-    async with cluster() as (server, client):
-        server.inject(fault)
-        with pytest.raises(AmbiguousError):
-            await client.request("POST", f"{POD}/binding", body=BINDING, timeout_seconds=0.1)
-        assert len(server.requests) == 1
-        assert (await client.request("GET", POD)).status == 200
+async def test_a_request_that_was_sent_and_not_answered_is_ambiguous(server, client, fault):
+    server.inject(fault)
+    with pytest.raises(AmbiguousError):
+        await client.request("POST", f"{POD}/binding", body=BINDING, timeout_seconds=0.1)
+    assert len(server.requests) == 1
+    assert (await client.request("GET", POD)).status == 200
 
 
-async def test_a_reset_of_a_kept_connection_is_ambiguous_and_never_repeated():
-    async with cluster() as (server, client):
-        await client.request("GET", POD)
-        server.inject(Reset())
-        with pytest.raises(AmbiguousError):
-            await client.request("POST", f"{POD}/binding", body=BINDING)
-        assert [seen.method for seen in server.requests] == ["GET", "POST"]
+async def test_a_reset_of_a_kept_connection_is_ambiguous_and_never_repeated(server, client):
+    await client.request("GET", POD)
+    server.inject(Reset())
+    with pytest.raises(AmbiguousError):
+        await client.request("POST", f"{POD}/binding", body=BINDING)
+    assert [seen.method for seen in server.requests] == ["GET", "POST"]
 
 
 async def test_an_answer_that_is_not_http_is_ambiguous():
@@ -113,14 +113,14 @@ async def test_a_server_that_cannot_be_connected_is_unreachable(host):
             await client.request("GET", "/api")
 
 
-async def test_without_a_token_to_send_nothing_is_sent():
+async def test_without_a_token_to_send_nothing_is_sent(server):
     class Broken:
         min_interval = 0.0
 
         async def issue(self):
             raise CredentialsError("plugin is down")
 
-    async with FakeApiServer() as server, calling(Credentials(server=server.url, source=Broken())) as client:
+    async with calling(Credentials(server=server.url, source=Broken())) as client:
         with pytest.raises(UnreachableError, match="plugin is down"):
             await client.request("GET", POD)
         assert server.requests == []
@@ -140,36 +140,35 @@ async def test_a_401_renews_the_token_and_tries_once_more(tmp_path):
         assert sent == ["Bearer old", "Bearer old", "Bearer old", "Bearer new", "Bearer new"]
 
 
-async def test_a_429_with_retry_after_is_tried_again_when_it_says():
+async def test_a_429_with_retry_after_is_tried_again_when_it_says(server):
     sleeps = Sleeps()
-    async with cluster(sleep=sleeps) as (server, client):
+    async with calling(Credentials(server=server.url), sleep=sleeps) as client:
         server.inject(Refuse(429, retry_after=3), times=2)
         assert (await client.request("POST", f"{POD}/binding", body=BINDING)).status == 201
         assert sleeps.delays == [3.0, 3.0]
 
 
-async def test_a_429_for_ever_ends_as_an_answer():
+async def test_a_429_for_ever_ends_as_an_answer(server):
     sleeps = Sleeps()
-    async with cluster(sleep=sleeps) as (server, client):
+    async with calling(Credentials(server=server.url), sleep=sleeps) as client:
         server.inject(Refuse(429, retry_after=1), times=100)
         response = await client.request("GET", POD)
         assert (response.status, response.retry_after) == (429, 1.0)
         assert len(server.requests) == MAX_THROTTLED_TRIES
 
 
-async def test_a_429_that_asks_for_an_hour_is_left_to_the_caller():
-    async with cluster() as (server, client):
-        server.inject(Refuse(429, retry_after=3600))
-        response = await client.request("GET", POD)
-        assert (response.status, response.retry_after) == (429, 3600.0)
+async def test_a_429_that_asks_for_an_hour_is_left_to_the_caller(server, client):
+    server.inject(Refuse(429, retry_after=3600))
+    response = await client.request("GET", POD)
+    assert (response.status, response.retry_after) == (429, 3600.0)
 
 
-async def test_every_try_is_observed_with_its_code():
+async def test_every_try_is_observed_with_its_code(server):
     seen = []
-    async with cluster(on_request=lambda method, code, seconds: seen.append((method, code, seconds >= 0))) as (
-        server,
-        client,
-    ):
+    async with calling(
+        Credentials(server=server.url),
+        on_request=lambda method, code, seconds: seen.append((method, code, seconds >= 0)),
+    ) as client:
         server.inject(Refuse(429, retry_after=0))
         await client.request("GET", POD)
         server.inject(Reset())
@@ -206,11 +205,10 @@ async def test_the_error_of_a_failed_request_does_not_hold_the_token():
         ("ä\t", "%C3%A4%09"),
     ],
 )
-async def test_a_hostile_name_stays_one_segment_of_the_path(name, segment):
+async def test_a_hostile_name_stays_one_segment_of_the_path(server, client, name, segment):
     assert path_segment(name) == segment
-    async with cluster() as (server, client):
-        await client.request("GET", f"/api/v1/nodes/{path_segment(name)}")
-        assert server.requests[0].raw_path == f"/api/v1/nodes/{segment}"
+    await client.request("GET", f"/api/v1/nodes/{path_segment(name)}")
+    assert server.requests[0].raw_path == f"/api/v1/nodes/{segment}"
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "\ud800"])
@@ -239,12 +237,15 @@ def test_a_body_that_is_no_status_is_shown_in_part():
     assert decode_status(b"<html>" + b"x" * 1000) == ("", "<html>" + "x" * 194)
 
 
-async def test_waiting_for_the_rate_limit_is_observed():
+async def test_waiting_for_the_rate_limit_is_observed(server):
     waits = []
-    async with cluster(qps=100, burst=1, clock=lambda: 0.0, on_throttle=lambda *wait: waits.append(wait)) as (
-        _,
-        client,
-    ):
+    async with calling(
+        Credentials(server=server.url),
+        qps=100,
+        burst=1,
+        clock=lambda: 0.0,
+        on_throttle=lambda *wait: waits.append(wait),
+    ) as client:
         for _ in range(3):
             await client.request("GET", POD)
     assert waits == [("GET", pytest.approx(0.01)), ("GET", pytest.approx(0.02))]

@@ -6,8 +6,8 @@ from tests.faults.api_server import FakeApiServer
 from tests.faults.certificates import Authority
 from tests.faults.faults import Delay
 
-from bayplan.api.client import AmbiguousError, UnreachableError
 from bayplan.api.credentials import Credentials
+from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.kubeconfig import PemSource
 
 
@@ -15,31 +15,30 @@ def trusting(server, authority, **options):
     return Credentials(server=server.url, ca=PemSource("ca", data=authority.pem), **options)
 
 
+async def status(credentials):
+    """The status of one request by a client of its own."""
+    async with calling(credentials) as client:
+        return (await client.request("GET", POD)).status
+
+
 async def test_a_server_certificate_of_the_authority_is_accepted_and_others_are_not(tmp_path, authority):
     async with FakeApiServer(tls=authority.server_context(tmp_path, ["127.0.0.1"])) as server:
-        async with calling(trusting(server, authority)) as client:
-            assert (await client.request("GET", POD)).status == 404
-        async with calling(trusting(server, Authority("other"))) as client:
-            with pytest.raises(UnreachableError, match="certificate"):
-                await client.request("GET", POD)
-        async with calling(Credentials(server=server.url)) as client:
-            with pytest.raises(UnreachableError, match="certificate"):
-                await client.request("GET", POD)
+        assert await status(trusting(server, authority)) == 404
+        with pytest.raises(UnreachableError, match="certificate"):
+            await status(trusting(server, Authority("other")))
+        with pytest.raises(UnreachableError, match="certificate"):
+            await status(Credentials(server=server.url))
         assert len(server.requests) == 1
-        async with calling(Credentials(server=server.url, insecure=True)) as client:
-            assert (await client.request("GET", POD)).status == 404
+        assert await status(Credentials(server=server.url, insecure=True)) == 404
 
 
 async def test_the_tls_server_name_is_what_the_certificate_must_be_for(tmp_path, authority):
     async with FakeApiServer(tls=authority.server_context(tmp_path, ["api.test"])) as server:
-        async with calling(trusting(server, authority)) as client:
-            with pytest.raises(UnreachableError, match="certificate"):
-                await client.request("GET", POD)
-        async with calling(trusting(server, authority, tls_server_name="api.test")) as client:
-            assert (await client.request("GET", POD)).status == 404
-        async with calling(trusting(server, authority, tls_server_name="other.test")) as client:
-            with pytest.raises(UnreachableError, match="certificate"):
-                await client.request("GET", POD)
+        with pytest.raises(UnreachableError, match="certificate"):
+            await status(trusting(server, authority))
+        assert await status(trusting(server, authority, tls_server_name="api.test")) == 404
+        with pytest.raises(UnreachableError, match="certificate"):
+            await status(trusting(server, authority, tls_server_name="other.test"))
 
 
 async def test_a_client_certificate_is_presented(tmp_path, authority):
@@ -47,11 +46,9 @@ async def test_a_client_certificate_is_presented(tmp_path, authority):
     context = authority.server_context(tmp_path, ["127.0.0.1"], ask_client=True)
     async with FakeApiServer(tls=context) as server:
         identity = {"certificate": PemSource("c", data=certificate), "key": PemSource("k", data=key)}
-        async with calling(trusting(server, authority, **identity)) as client:
-            assert (await client.request("GET", POD)).status == 404
-        async with calling(trusting(server, authority)) as client:
-            with pytest.raises((AmbiguousError, UnreachableError)):
-                await client.request("GET", POD)
+        assert await status(trusting(server, authority, **identity)) == 404
+        with pytest.raises((AmbiguousError, UnreachableError)):
+            await status(trusting(server, authority))
 
 
 async def test_a_new_authority_is_trusted_from_the_next_request_on(tmp_path, authority):

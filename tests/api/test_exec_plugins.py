@@ -3,7 +3,8 @@
 import pytest
 from tests.api.credential_scene import EXEC_VERSION, Clock, kubeconfig, plugin, runs
 
-from bayplan.api.credentials import Credentials, CredentialsError, load_credentials
+from bayplan.api.credentials import Credentials, load_credentials
+from bayplan.api.errors import CredentialsError
 from bayplan.api.kubeconfig import Entry
 from bayplan.api.token_source import ExecPlugin
 

@@ -6,7 +6,7 @@ import json
 import pytest
 from aiohttp import web
 
-from bayplan.api.credentials import CredentialsError
+from bayplan.api.errors import CredentialsError
 from bayplan.api.kubeconfig import Entry
 from bayplan.api.token_source import OidcToken
 

@@ -4,7 +4,6 @@ import logging
 
 import pytest
 from tests.api.reflecting import PODS, pod, reflecting, truth
-from tests.api.sleeps import Sleeps
 from tests.faults.api_server import FakeApiServer
 from tests.faults.faults import (
     BlackHole,
@@ -18,7 +17,7 @@ from tests.faults.faults import (
     StreamBytes,
     StreamError,
 )
-from tests.waiting import until
+from tests.waiting import Sleeps, until
 
 from bayplan.api.credentials import Credentials
 from bayplan.api.reflector import Timing
@@ -41,13 +40,12 @@ from bayplan.api.token_source import TokenFile
     ],
     ids=lambda fault: type(fault).__name__,
 )
-async def test_a_list_that_fails_is_tried_for_ever(fault):
-    async with FakeApiServer() as server:
-        server.put(PODS, pod("a"))
-        server.inject(fault, times=20)
-        async with reflecting(server) as (reflector, view):
-            await until(lambda: reflector.synced)
-            assert view.versions() == truth(server)
+async def test_a_list_that_fails_is_tried_for_ever(server, fault):
+    server.put(PODS, pod("a"))
+    server.inject(fault, times=20)
+    async with reflecting(server) as (reflector, view):
+        await until(lambda: reflector.synced)
+        assert view.versions() == truth(server)
 
 
 @pytest.mark.parametrize(
@@ -67,90 +65,85 @@ async def test_a_list_that_fails_is_tried_for_ever(fault):
     ],
     ids=lambda fault: type(fault).__name__,
 )
-async def test_a_watch_that_fails_is_tried_for_ever_and_lists_again_when_the_version_is_suspect(fault, caplog):
-    async with FakeApiServer() as server:
-        server.put(PODS, pod("a"))
-        server.inject(fault, times=12)
-        async with reflecting(server) as (_, view):
-            await until(lambda: server.watches(PODS) == 13)
-            server.put(PODS, pod("b"))
-            await until(lambda: "b" in view.objects)
-            assert view.versions() == truth(server)
-            assert view.synced == 1
+async def test_a_watch_that_fails_is_tried_for_ever_and_lists_again_when_the_version_is_suspect(server, fault, caplog):
+    server.put(PODS, pod("a"))
+    server.inject(fault, times=12)
+    async with reflecting(server) as (_, view):
+        await until(lambda: server.watches(PODS) == 13)
+        server.put(PODS, pod("b"))
+        await until(lambda: "b" in view.objects)
+        assert view.versions() == truth(server)
+        assert view.synced == 1
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
-async def test_many_refused_watches_end_in_a_list():
-    async with FakeApiServer() as server, reflecting(server) as (reflector, _):
+async def test_many_refused_watches_end_in_a_list(server):
+    async with reflecting(server) as (reflector, _):
         await until(lambda: server.watches(PODS))
         server.inject(Refuse(504, "Timeout"), times=6)
         server.end_watches()
         await until(lambda: reflector.relists_total == 1)
 
 
-async def test_delays_double_with_jitter_up_to_the_longest_and_start_over_after_an_event():
-    async with FakeApiServer() as server:
-        sleeps = Sleeps()
-        server.inject(Refuse(500), times=9)
-        async with reflecting(server, sleeps=sleeps) as (_, view):
-            await until(lambda: server.watches(PODS))
-            assert len(sleeps.delays) == 9
-            for index, delay in enumerate(sleeps.delays):
-                assert min(0.8 * 2**index, 30.0) <= delay <= min(1.6 * 2**index, 30.0)
-            assert len(set(sleeps.delays[:5])) == 5
-            server.put(PODS, pod("a"))
-            await until(lambda: view.objects)
-            server.inject(Refuse(500))
-            server.end_watches()
-            await until(lambda: server.watches(PODS) == 3)
-            assert sleeps.delays[9] <= 1.6
+async def test_delays_double_with_jitter_up_to_the_longest_and_start_over_after_an_event(server):
+    sleeps = Sleeps()
+    server.inject(Refuse(500), times=9)
+    async with reflecting(server, sleeps=sleeps) as (_, view):
+        await until(lambda: server.watches(PODS))
+        assert len(sleeps.delays) == 9
+        for index, delay in enumerate(sleeps.delays):
+            assert min(0.8 * 2**index, 30.0) <= delay <= min(1.6 * 2**index, 30.0)
+        assert len(set(sleeps.delays[:5])) == 5
+        server.put(PODS, pod("a"))
+        await until(lambda: view.objects)
+        server.inject(Refuse(500))
+        server.end_watches()
+        await until(lambda: server.watches(PODS) == 3)
+        assert sleeps.delays[9] <= 1.6
 
 
-async def test_a_watch_that_breaks_after_an_event_is_a_new_trouble_with_a_short_delay():
-    async with FakeApiServer() as server:
-        sleeps = Sleeps()
-        server.inject(Refuse(500), times=8)
-        server.inject(CutAfterLine())
-        async with reflecting(server, sleeps=sleeps) as (_, view):
-            await until(lambda: server.watches(PODS) == 1)
-            server.put(PODS, pod("a"))
-            await until(lambda: server.watches(PODS) == 2)
-            assert list(view.objects) == ["a"]
-            assert 0.8 <= sleeps.delays[8] <= 1.6
+async def test_a_watch_that_breaks_after_an_event_is_a_new_trouble_with_a_short_delay(server):
+    sleeps = Sleeps()
+    server.inject(Refuse(500), times=8)
+    server.inject(CutAfterLine())
+    async with reflecting(server, sleeps=sleeps) as (_, view):
+        await until(lambda: server.watches(PODS) == 1)
+        server.put(PODS, pod("a"))
+        await until(lambda: server.watches(PODS) == 2)
+        assert list(view.objects) == ["a"]
+        assert 0.8 <= sleeps.delays[8] <= 1.6
 
 
-async def test_retry_after_is_honoured():
-    async with FakeApiServer() as server:
-        sleeps = Sleeps()
-        server.inject(Refuse(429, retry_after=17))
-        async with reflecting(server, sleeps=sleeps) as (reflector, _):
-            await until(lambda: reflector.synced)
-            assert sleeps.delays == [17.0]
+async def test_retry_after_is_honoured(server):
+    sleeps = Sleeps()
+    server.inject(Refuse(429, retry_after=17))
+    async with reflecting(server, sleeps=sleeps) as (reflector, _):
+        await until(lambda: reflector.synced)
+        assert sleeps.delays == [17.0]
 
 
-async def test_a_refusal_is_told_once_and_forgotten_when_the_server_answers(caplog):
-    async with FakeApiServer() as server:
-        told, sleeps = [], Sleeps()
-        server.inject(Refuse(404, "NotFound"), times=3)
-        server.inject(Refuse(500), times=2)
+async def test_a_refusal_is_told_once_and_forgotten_when_the_server_answers(server, caplog):
+    told, sleeps = [], Sleeps()
+    server.inject(Refuse(404, "NotFound"), times=3)
+    server.inject(Refuse(500), times=2)
 
-        def on_refused(status, reason):
-            told.append((status, reflector.refused_with, reason))
-            return status == 404
+    def on_refused(status, reason):
+        told.append((status, reflector.refused_with, reason))
+        return status == 404
 
-        async with reflecting(server, sleeps=sleeps, on_refused=on_refused) as (reflector, view):
-            await until(lambda: reflector.synced)
-            assert [(status, known) for status, known, _ in told] == [(404, 404), (500, 500)]
-            assert told[0][2] == "404 NotFound: injected"
-            assert reflector.refused_with == 0
-            # What was reported is not logged; what was not, is.
-            assert [r.args[2] for r in caplog.records if "watch interrupted" in r.message] == [4, 5]
-            server.put(PODS, pod("a"))
-            await until(lambda: view.objects)
-            server.inject(Refuse(403))
-            server.end_watches()
-            await until(lambda: len(told) == 3)
-            await until(lambda: not reflector.refused_with)
+    async with reflecting(server, sleeps=sleeps, on_refused=on_refused) as (reflector, view):
+        await until(lambda: reflector.synced)
+        assert [(status, known) for status, known, _ in told] == [(404, 404), (500, 500)]
+        assert told[0][2] == "404 NotFound: injected"
+        assert reflector.refused_with == 0
+        # What was reported is not logged; what was not, is.
+        assert [r.args[2] for r in caplog.records if "watch interrupted" in r.message] == [4, 5]
+        server.put(PODS, pod("a"))
+        await until(lambda: view.objects)
+        server.inject(Refuse(403))
+        server.end_watches()
+        await until(lambda: len(told) == 3)
+        await until(lambda: not reflector.refused_with)
 
 
 async def test_a_refused_connection_is_tried_until_the_server_is_back():
@@ -169,23 +162,21 @@ async def test_a_refused_connection_is_tried_until_the_server_is_back():
 
 
 @pytest.mark.parametrize("fault", [SilentStream(), BlackHole()], ids=lambda fault: type(fault).__name__)
-async def test_a_watch_that_is_silent_beyond_the_limit_is_opened_again(fault):
-    async with FakeApiServer() as server:
-        server.inject(fault, method="WATCH")
-        async with reflecting(server, timing=Timing(inactivity=0.05)) as (reflector, view):
-            await until(lambda: server.watches(PODS))
-            server.put(PODS, pod("a"))
-            await until(lambda: view.objects)
-            assert server.watches(PODS) >= 2
-            assert reflector.relists_total == 0
+async def test_a_watch_that_is_silent_beyond_the_limit_is_opened_again(server, fault):
+    server.inject(fault, method="WATCH")
+    async with reflecting(server, timing=Timing(inactivity=0.05)) as (reflector, view):
+        await until(lambda: server.watches(PODS))
+        server.put(PODS, pod("a"))
+        await until(lambda: view.objects)
+        assert server.watches(PODS) >= 2
+        assert reflector.relists_total == 0
 
 
-async def test_a_list_without_an_answer_is_asked_for_again():
-    async with FakeApiServer() as server:
-        server.inject(BlackHole())
-        async with reflecting(server, timing=Timing(list_timeout=0.05)) as (reflector, _):
-            await until(lambda: reflector.synced)
-            assert server.lists(PODS) == 2
+async def test_a_list_without_an_answer_is_asked_for_again(server):
+    server.inject(BlackHole())
+    async with reflecting(server, timing=Timing(list_timeout=0.05)) as (reflector, _):
+        await until(lambda: reflector.synced)
+        assert server.lists(PODS) == 2
 
 
 async def test_a_401_fetches_the_rotated_token_at_once(tmp_path):

@@ -3,14 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.builders import make_selector, make_term
 
-from bayplan.api.int64 import parse_int64
-from bayplan.api.objects import (
-    LabelSelector,
-    LabelSelectorRequirement,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-)
+from bayplan.api.meta_objects import LabelSelector, LabelSelectorRequirement
+from bayplan.api.objects import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from bayplan.api.quantity import parse_int64
 from bayplan.api.selectors import (
     compile_label_selector,
     compile_node_selector,

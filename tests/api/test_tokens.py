@@ -5,7 +5,8 @@ import asyncio
 import pytest
 from tests.api.credential_scene import Clock
 
-from bayplan.api.credentials import Credentials, CredentialsError
+from bayplan.api.credentials import Credentials
+from bayplan.api.errors import CredentialsError
 from bayplan.api.token_source import Issued, TokenFile
 
 

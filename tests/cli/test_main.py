@@ -101,9 +101,9 @@ def test_a_reader_that_goes_away_ends_the_command_without_a_word():
 
 def test_ctrl_c_ends_with_130_and_without_a_word():
     ran = python(
-        "import bayplan.cli.demo, bayplan.simulate.race\n"
-        "class Race:\n    def __init__(self, **_): raise KeyboardInterrupt\n"
-        "bayplan.simulate.race.Race = Race\n"
+        "import bayplan.cli.demo, bayplan.simulate.strategy_comparison\n"
+        "class StrategyComparison:\n    def __init__(self, **_): raise KeyboardInterrupt\n"
+        "bayplan.simulate.strategy_comparison.StrategyComparison = StrategyComparison\n"
         "from bayplan.cli import main\nmain(['demo'])"
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "")

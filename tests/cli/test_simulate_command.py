@@ -107,7 +107,7 @@ def test_a_malformed_configuration_is_an_error_with_the_path_to_the_field(simula
 
 
 def test_an_explanation_too_large_to_hold_is_refused(simulate, monkeypatch):
-    monkeypatch.setattr("bayplan.cli.simulate._MAX_VERDICTS", 1)
+    monkeypatch.setattr("bayplan.cli.simulate.MAX_VERDICTS", 1)
     code, _, err = simulate("--cluster", CLUSTER, "--explain")
     assert code == 2
     assert "give fewer pods" in err

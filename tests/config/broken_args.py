@@ -4,12 +4,15 @@
 
 from tests.config.broken_documents import (
     ARGS,
+    CONSTRAINT,
     NAME_RULE,
     PREFERRED,
     REQUIRED,
+    SHAPE,
     STRATEGIES,
     ZONE,
     affinity,
+    constraint,
     ratio,
     spread,
     strategy,
@@ -45,33 +48,15 @@ FIT = [
         strategy(type="MostAllocated", requestedToCapacityRatio={"shape": [{"utilization": 0, "score": 0}]}),
         f"{ARGS}.scoringStrategy.requestedToCapacityRatio: Forbidden: must be nil when type is not RequestedToCapacityRatio",
     ),
-    (
-        ratio(),
-        f"{ARGS}.scoringStrategy.requestedToCapacityRatio.shape: Required value: at least one point must be specified",
-    ),
+    (ratio(), f"{SHAPE}: Required value: at least one point must be specified"),
     (
         ratio((0, 0), (50, 1), (50, 2), (40, 3)),
-        (
-            f"{ARGS}.scoringStrategy.requestedToCapacityRatio.shape[2].utilization: Invalid value: 50: "
-            "values must be sorted in increasing order"
-        ),
+        (f"{SHAPE}[2].utilization: Invalid value: 50: values must be sorted in increasing order"),
     ),
-    (
-        ratio((-1, 0)),
-        f"{ARGS}.scoringStrategy.requestedToCapacityRatio.shape[0].utilization: Invalid value: -1: not in valid range [0, 100]",
-    ),
-    (
-        ratio((101, 0)),
-        f"{ARGS}.scoringStrategy.requestedToCapacityRatio.shape[0].utilization: Invalid value: 101: not in valid range [0, 100]",
-    ),
-    (
-        ratio((0, 11)),
-        f"{ARGS}.scoringStrategy.requestedToCapacityRatio.shape[0].score: Invalid value: 11: not in valid range [0, 10]",
-    ),
-    (
-        ratio((0, -1)),
-        f"{ARGS}.scoringStrategy.requestedToCapacityRatio.shape[0].score: Invalid value: -1: not in valid range [0, 10]",
-    ),
+    (ratio((-1, 0)), f"{SHAPE}[0].utilization: Invalid value: -1: not in valid range [0, 100]"),
+    (ratio((101, 0)), f"{SHAPE}[0].utilization: Invalid value: 101: not in valid range [0, 100]"),
+    (ratio((0, 11)), f"{SHAPE}[0].score: Invalid value: 11: not in valid range [0, 10]"),
+    (ratio((0, -1)), f"{SHAPE}[0].score: Invalid value: -1: not in valid range [0, 10]"),
 ]
 OTHER_ARGS = [
     (
@@ -115,29 +100,17 @@ OTHER_ARGS = [
         f'{ARGS}.defaultingType: Unsupported value: "Best": supported values: "System", "List"',
     ),
     (spread(ZONE), f'{ARGS}.defaultingType: Invalid value: "System": when .defaultConstraints are not empty'),
+    (constraint({"maxSkew": 0}), f"{CONSTRAINT}.maxSkew: Invalid value: 0: not in valid range (0, inf)"),
+    (constraint({"topologyKey": ""}), f"{CONSTRAINT}.topologyKey: Required value: can not be empty"),
+    (constraint({"topologyKey": "-"}), f'{CONSTRAINT}.topologyKey: Invalid value: "-": {NAME_RULE}'),
+    (constraint({"whenUnsatisfiable": None}), f"{CONSTRAINT}.whenUnsatisfiable: Required value: can not be empty"),
     (
-        spread(ZONE | {"maxSkew": 0}, defaultingType="List"),
-        f"{ARGS}.defaultConstraints[0].maxSkew: Invalid value: 0: not in valid range (0, inf)",
+        constraint({"whenUnsatisfiable": "X"}),
+        f'{CONSTRAINT}.whenUnsatisfiable: Unsupported value: "X": supported values: "DoNotSchedule", "ScheduleAnyway"',
     ),
     (
-        spread(ZONE | {"topologyKey": ""}, defaultingType="List"),
-        f"{ARGS}.defaultConstraints[0].topologyKey: Required value: can not be empty",
-    ),
-    (
-        spread(ZONE | {"topologyKey": "-"}, defaultingType="List"),
-        f'{ARGS}.defaultConstraints[0].topologyKey: Invalid value: "-": {NAME_RULE}',
-    ),
-    (
-        spread(ZONE | {"whenUnsatisfiable": None}, defaultingType="List"),
-        f"{ARGS}.defaultConstraints[0].whenUnsatisfiable: Required value: can not be empty",
-    ),
-    (
-        spread(ZONE | {"whenUnsatisfiable": "X"}, defaultingType="List"),
-        f'{ARGS}.defaultConstraints[0].whenUnsatisfiable: Unsupported value: "X": supported values: "DoNotSchedule", "ScheduleAnyway"',
-    ),
-    (
-        spread(ZONE | {"labelSelector": {"matchLabels": {"a": "b"}}}, defaultingType="List"),
-        f"{ARGS}.defaultConstraints[0].labelSelector: Forbidden: constraint must not define a selector, as they deduced for each pod",
+        constraint({"labelSelector": {"matchLabels": {"a": "b"}}}),
+        f"{CONSTRAINT}.labelSelector: Forbidden: constraint must not define a selector, as they deduced for each pod",
     ),
     (
         spread(ZONE, ZONE | {"maxSkew": 2}, defaultingType="List"),

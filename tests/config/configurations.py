@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.config.default_plugins import IMPLEMENTED_PLUGINS, UPSTREAM_PLUGINS
+from bayplan.config.default_plugins import UPSTREAM_PLUGINS
 from bayplan.config.errors import ConfigurationError
 from bayplan.config.load import load_configuration
 from bayplan.config.types import SchedulerConfiguration
@@ -45,17 +45,3 @@ def profile_with_args(plugin: str, args: Any) -> dict[str, Any]:
 
 def fit(**args: Any) -> dict[str, Any]:
     return profile_with_args("NodeResourcesFit", args)
-
-
-__all__ = [
-    "ALL_PLUGINS",
-    "IMPLEMENTED_PLUGINS",
-    "POLICY",
-    "V1",
-    "V1ALPHA1",
-    "complaints",
-    "fit",
-    "load",
-    "profile_with_args",
-    "write",
-]

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.config.configurations import ALL_PLUGINS, POLICY, V1, fit, load, profile_with_args
 
+from bayplan.config.bounded_yaml import resolve_scalar
 from bayplan.config.convert import to_effective_yaml, to_minimal_yaml
 from bayplan.config.default_plugins import IMPLEMENTED_PLUGINS
-from bayplan.config.document import resolve_scalar
 from bayplan.config.load import default_configuration
 from bayplan.config.types import PLUGIN_SET_KEYS
 

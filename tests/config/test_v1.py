@@ -5,18 +5,22 @@
 from datetime import timedelta
 
 import pytest
+import yaml
 from tests.config.configurations import ALL_PLUGINS, POLICY, V1, complaints, fit, load, profile_with_args
 
 from bayplan.api.objects import NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from bayplan.config.types import (
+from bayplan.config.connection_types import (
     ClientConnection,
-    DefaultPreemptionArgs,
-    DynamicResourcesArgs,
     Extender,
     ExtenderManagedResource,
     ExtenderTLSConfig,
-    InterPodAffinityArgs,
     LeaderElection,
+)
+from bayplan.config.convert import to_effective_yaml
+from bayplan.config.types import (
+    DefaultPreemptionArgs,
+    DynamicResourcesArgs,
+    InterPodAffinityArgs,
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
@@ -132,19 +136,7 @@ def test_zero_qps_burst_and_durations_mean_the_default(tmp_path):
 
 
 def test_null_is_the_same_as_nothing_everywhere(tmp_path):
-    names = [
-        "parallelism",
-        "leaderElection",
-        "clientConnection",
-        "enableProfiling",
-        "enableContentionProfiling",
-        "podMaxBackoffSeconds",
-        "percentageOfNodesToScore",
-        "podInitialBackoffSeconds",
-        "profiles",
-        "extenders",
-        "delayCacheUntilActive",
-    ]
+    names = yaml.safe_load(to_effective_yaml(load(tmp_path, V1 | {"percentageOfNodesToScore": 1}))).keys() - V1.keys()
     assert load(tmp_path, V1 | dict.fromkeys(names)) == load(tmp_path, V1)
     assert load(tmp_path, V1 | {"profiles": [None]}) == load(tmp_path, V1)
     profile = dict.fromkeys(("schedulerName", "percentageOfNodesToScore", "plugins", "pluginConfig"))

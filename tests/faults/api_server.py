@@ -166,7 +166,17 @@ class FakeApiServer:
         """Forget all history: versions and continue tokens handed out so far are gone."""
         self.version += 1
         self.compacted = self.version
+        self.expire_continue_tokens()
+
+    def expire_continue_tokens(self) -> None:
+        """Forget every list that is under way: its next page is answered with 410."""
         self._pages.clear()
+
+    @property
+    def connections(self) -> int:
+        """How many connections clients hold open."""
+        server = self._runner.server
+        return sum(each.transport is not None for each in server.connections) if server is not None else 0
 
     def watches(self, collection: str) -> int:
         """Return how many watches were asked for."""

@@ -11,13 +11,14 @@ from tests.hostile.near_schema import near
 from tests.hostile.world import World, metadata, pod
 
 from bayplan.api.kinds import RESOURCES
-from bayplan.api.objects import Node, Pod, PodSpec, PriorityClass
+from bayplan.api.objects import Node, Pod, PodSpec
 from bayplan.api.storage_objects import CSIDriver, CSINode, PersistentVolumeClaim, StorageClass
 from bayplan.api.watch_event import UNREADABLE, outline_of, raw_event_decoder
+from bayplan.api.workload_objects import PriorityClass
 from bayplan.config.load import default_configuration
 from bayplan.controller.intake import read_event
 from bayplan.simulate.cluster import read_cluster
-from bayplan.simulate.errors import ClusterFileError
+from bayplan.simulate.documents import ClusterFileError
 from bayplan.simulate.simulator import Simulator
 
 KINDS = [Pod, Node, PriorityClass, *(resource.type for resource in RESOURCES)]

@@ -5,7 +5,8 @@ from typing import Any
 from tests.builders import make_node, make_pod, make_term
 from tests.plugins.scenes import Scene
 
-from bayplan.api.objects import LabelSelector, Node, NodeSelector, ObjectMeta, OwnerReference, Pod, Volume
+from bayplan.api.meta_objects import OwnerReference
+from bayplan.api.objects import LabelSelector, Node, NodeSelector, ObjectMeta, Pod, Volume
 from bayplan.api.objects import PersistentVolumeClaimSource as ClaimSource
 from bayplan.api.storage_objects import (
     CSIDriver,

@@ -32,6 +32,13 @@ def metrics(**state) -> SchedulerMetrics:
     return SchedulerMetrics(profiles=[PROFILE], sources=sources(**state))
 
 
+def observed() -> SchedulerMetrics:
+    """Metrics after each call of the observer."""
+    subject = metrics()
+    observe_everything(subject)
+    return subject
+
+
 def observe_a_bound_pod(observer: SchedulerObserver, *, attempts: int = 1, host: str = HOST) -> None:
     """Every call the engine makes for a pod from its arrival to its confirmed binding."""
     observer.event_handled("UnschedulablePodAdd", 0.0002)

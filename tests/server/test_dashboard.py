@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from prometheus_client import generate_latest
-from tests.server.samples import metrics, observe_everything
+from tests.server.samples import observed
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = json.loads((ROOT / "manifests/dashboards/bayplan.json").read_text())
@@ -20,9 +20,7 @@ METRIC = re.compile(r"\b([a-z_][a-z0-9_]*)\{")
 
 def exported_names() -> set[str]:
     """The names of all samples, once every call of the observer was made."""
-    subject = metrics()
-    observe_everything(subject)
-    lines = generate_latest(subject.registry).decode().splitlines()
+    lines = generate_latest(observed().registry).decode().splitlines()
     return {re.split(r"[{ ]", line)[0] for line in lines if not line.startswith("#")}
 
 
@@ -82,8 +80,6 @@ def test_the_variables_are_defined():
 
 
 def test_the_documentation_lists_every_metric_and_no_other():
-    subject = metrics()
-    observe_everything(subject)
-    lines = generate_latest(subject.registry).decode().splitlines()
+    lines = generate_latest(observed().registry).decode().splitlines()
     types = {line.split()[2] for line in lines if line.startswith("# TYPE")}
     assert documented_names() == types

@@ -6,19 +6,22 @@ import pytest
 from bayplan.server.health import STALL_SECONDS, HealthChecks, LoopTicker
 
 
+@pytest.fixture
+def health():
+    return HealthChecks()
+
+
 def broken():
     raise RuntimeError("secret detail")
 
 
-def test_a_new_process_is_alive_and_ready():
-    health = HealthChecks()
+def test_a_new_process_is_alive_and_ready(health):
     assert health.livez().healthy
     assert health.readyz().text == "[+]ping ok\n[+]shutdown ok\nreadyz check passed\n"
 
 
-def test_readiness_waits_for_the_caches_and_says_so():
+def test_readiness_waits_for_the_caches_and_says_so(health):
     synced = []
-    health = HealthChecks()
     health.add_readiness("sched-handler-sync", lambda: None if synced else "waiting for nodes")
     assert health.readyz().text == (
         "[+]ping ok\n[+]shutdown ok\n[-]sched-handler-sync failed: waiting for nodes\nreadyz check failed\n"
@@ -28,22 +31,19 @@ def test_readiness_waits_for_the_caches_and_says_so():
     assert health.readyz().healthy
 
 
-def test_a_process_that_shuts_down_is_alive_but_not_ready():
-    health = HealthChecks()
+def test_a_process_that_shuts_down_is_alive_but_not_ready(health):
     health.begin_shutdown()
     assert health.livez().healthy
     assert "[-]shutdown failed: process is shutting down" in health.readyz().text
 
 
-def test_liveness_does_not_ask_readiness_checks():
-    health = HealthChecks()
+def test_liveness_does_not_ask_readiness_checks(health):
     health.add_readiness("sched-handler-sync", broken)
     assert health.livez().healthy
     assert health.live_check("sched-handler-sync") is None
 
 
-def test_a_check_that_breaks_fails_without_showing_why(caplog):
-    health = HealthChecks()
+def test_a_check_that_breaks_fails_without_showing_why(health, caplog):
     health.add_readiness("caches", broken)
     report = health.readyz()
     assert not report.healthy
@@ -52,24 +52,21 @@ def test_a_check_that_breaks_fails_without_showing_why(caplog):
     assert "health check broke check=caches" in caplog.text
 
 
-def test_an_excluded_check_does_not_count():
-    health = HealthChecks()
+def test_an_excluded_check_does_not_count(health):
     health.add_readiness("caches", lambda: "empty")
     report = health.readyz(exclude=["caches"])
     assert report.healthy
     assert "[+]caches excluded: ok" in report.text
 
 
-def test_a_name_is_given_once():
-    health = HealthChecks()
+def test_a_name_is_given_once(health):
     with pytest.raises(ValueError, match="'ping' exists already"):
         health.add_liveness("ping", lambda: None)
 
 
-def test_only_a_change_is_logged(caplog):
+def test_only_a_change_is_logged(health, caplog):
     caplog.set_level(logging.INFO)
     problem = ["empty"]
-    health = HealthChecks()
     health.add_readiness("caches", lambda: problem[0])
     for _ in range(3):
         health.readyz()

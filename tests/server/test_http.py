@@ -6,7 +6,7 @@ import pytest
 from aiohttp import ClientSession
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as plain_text
-from tests.server.samples import metrics, observe_everything
+from tests.server.samples import metrics, observed
 
 import bayplan.server.http as http_module
 from bayplan.server.health import HealthChecks, LoopTicker
@@ -66,9 +66,7 @@ async def port():
 
 
 async def test_metrics_are_served_as_plain_text_by_default():
-    subject = metrics()
-    observe_everything(subject)
-    async with running(subject) as port:
+    async with running(observed()) as port:
         response, text = await port.get("/metrics")
     assert response.status == 200
     assert response.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
@@ -76,10 +74,8 @@ async def test_metrics_are_served_as_plain_text_by_default():
 
 
 async def test_metrics_are_served_as_openmetrics_on_request():
-    subject = metrics()
-    observe_everything(subject)
     accept = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
-    async with running(subject) as port:
+    async with running(observed()) as port:
         response, text = await port.get("/metrics", headers={"Accept": accept})
     assert response.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
     assert "scheduler_schedule_attempts" in {family.name for family in openmetrics(text)}

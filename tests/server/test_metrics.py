@@ -3,7 +3,7 @@ import inspect
 import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.server.samples import PROFILE, metrics, observe_a_bound_pod, observe_everything
+from tests.server.samples import PROFILE, metrics, observe_a_bound_pod, observe_everything, observed
 
 from bayplan.scheduler.observer import NoObserver, SchedulerObserver
 
@@ -46,9 +46,7 @@ UPSTREAM = {
 
 @pytest.fixture
 def exported():
-    subject = metrics()
-    observe_everything(subject)
-    families = text_string_to_metric_families(generate_latest(subject.registry).decode())
+    families = text_string_to_metric_families(generate_latest(observed().registry).decode())
     return {family.name + ("_total" if family.type == "counter" else ""): family for family in families}
 
 
@@ -72,9 +70,7 @@ def test_nothing_is_exported_twice_or_without_help(exported):
 
 
 def test_no_created_series_are_exported():
-    subject = metrics()
-    observe_everything(subject)
-    assert b"_created" not in generate_latest(subject.registry)
+    assert b"_created" not in generate_latest(observed().registry)
 
 
 def test_two_instances_do_not_share_a_registry():
@@ -123,8 +119,7 @@ def test_process_and_runtime_metrics_are_present(exported):
 
 
 def test_ten_thousand_pods_add_no_series():
-    subject = metrics()
-    observe_everything(subject)
+    subject = observed()
     for attempts in range(1, 16):
         subject.bound(attempts, 0.1)
     before = generate_latest(subject.registry).count(b"\n")

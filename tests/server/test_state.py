@@ -71,8 +71,7 @@ def test_state_is_read_at_each_scrape():
 def test_resource_labels_stay_bounded_over_all_scrapes(scrapes):
     seen = set()
     current = {}
-    collector = StateCollector(sources())
-    collector._sources = sources(allocation=AllocationSummary(1, 1, {}, current, current))
+    collector = StateCollector(sources(allocation=summary(current)))
     for allocatable in scrapes:
         current.clear()
         current.update(allocatable)

@@ -5,19 +5,18 @@ from msgspec import structs
 from tests.builders import make_node, make_pod
 
 from bayplan.api.kinds import resource_of
+from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.objects import (
     Container,
     ContainerPort,
     NodeStatus,
-    ObjectMeta,
     Pod,
     PodSpec,
-    PriorityClass,
     ResourceRequirements,
     TopologySpreadConstraint,
 )
 from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim, StorageClass, StorageMeta
-from bayplan.api.workload_objects import Namespace, Service
+from bayplan.api.workload_objects import Namespace, PriorityClass, Service
 from bayplan.cache.resources import node_allocatable, pod_requests
 from bayplan.simulate.admission import Admission, AdmissionError, created_at, looked_up
 

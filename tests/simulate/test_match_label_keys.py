@@ -1,14 +1,7 @@
 from tests.builders import make_pod
 
-from bayplan.api.objects import (
-    LabelSelector,
-    LabelSelectorRequirement,
-    Pod,
-    PodAffinity,
-    PodAffinityTerm,
-    TopologySpreadConstraint,
-    WeightedPodAffinityTerm,
-)
+from bayplan.api.meta_objects import LabelSelector, LabelSelectorRequirement
+from bayplan.api.objects import Pod, PodAffinity, PodAffinityTerm, TopologySpreadConstraint, WeightedPodAffinityTerm
 from bayplan.simulate.admission import Admission
 
 APP = LabelSelector(match_labels={"app": "a"})

@@ -14,10 +14,9 @@ from e2e.bench.families.affinity import (
     ns_selector,
     pod_terms,
 )
-from e2e.bench.families.resource_requests import basic, extended, preemption
+from e2e.bench.families.resource_requests import basic, extended, gated, preemption, unschedulable
 from e2e.bench.families.spreading import default_spread, inclusion, spread
 from e2e.bench.families.volumes import claims, secrets
-from e2e.bench.families.waiting_pods import gated, unschedulable
 from e2e.bench.families.workloads import HOSTNAME, ZONE, Build, Size
 
 

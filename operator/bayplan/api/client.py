@@ -56,8 +56,19 @@ def decode_status(body: bytes) -> tuple[str, str]:
     return status.reason, status.message
 
 
+class _Request(msgspec.Struct, frozen=True, gc=False):
+    """What the caller of `ApiClient.request` gave."""
+
+    method: str
+    path: str
+    body: bytes | None
+    content_type: str
+    accept: str | None
+    timeout_seconds: float
+
+
 class ApiClient:
-    """Sends requests with current credentials at a bounded rate, and says what is known when no answer came.
+    """Sends requests with current credentials at a bounded rate, and tells lost answers from unsent requests.
 
     Relied on by the dispatcher and the elector. HTTP/2 over verified TLS, one pool, no redirects. The network
     part runs outside the interpreter's lock. Callbacks: `on_request(method, code, seconds)` for each try,
@@ -106,7 +117,7 @@ class ApiClient:
 
         A 401 gets a new token and one more try; a 429 with Retry-After was not acted on and is tried again
         when it says, a bounded number of times. `timeout_seconds` bounds each try, connecting and body
-        included. `path` is absolute, its names quoted by `path_segment`, and may hold a query. `accept` asks for
+        included. `path` is absolute, its names quoted by `path_segment`, and may hold a query. `accept` names
         another representation than plain JSON.
 
         Raises:
@@ -116,6 +127,7 @@ class ApiClient:
         waited = await self._bucket.wait()
         if waited > 0.0 and self._on_throttle is not None:
             self._on_throttle(method, waited)
+        request = _Request(method, path, body, content_type, accept, timeout_seconds)
         renewed = False
         throttled = 0
         while True:
@@ -124,16 +136,7 @@ class ApiClient:
                 client = await self._current_client()
             except CredentialsError as error:
                 raise UnreachableError(str(error)) from error
-            response = await self._send(
-                client,
-                token,
-                method,
-                path,
-                body=body,
-                content_type=content_type,
-                accept=accept,
-                timeout_seconds=timeout_seconds,
-            )
+            response = await self._send(client, token, request)
             if response.status == 401 and not renewed:
                 renewed = True
                 self._credentials.invalidate(token)
@@ -153,27 +156,17 @@ class ApiClient:
         self._client = self._retired = None
         self._generation = -1
 
-    async def _send(
-        self,
-        client: Client,
-        token: str | None,
-        method: str,
-        path: str,
-        *,
-        body: bytes | None,
-        content_type: str,
-        accept: str | None,
-        timeout_seconds: float,
-    ) -> ApiResponse:
-        request = client.request(method, self._origin + path).timeout(timedelta(seconds=timeout_seconds))
+    async def _send(self, client: Client, token: str | None, wanted: _Request) -> ApiResponse:
+        method, path = wanted.method, wanted.path
+        request = client.request(method, self._origin + path).timeout(timedelta(seconds=wanted.timeout_seconds))
         if token is not None:
             if token is not self._token:
                 self._token, self._authorization = token, f"Bearer {token}"
             request.header("authorization", self._authorization, is_sensitive=True)
-        if accept is not None:
-            request.header("accept", accept)
-        if body is not None:
-            request.header("content-type", content_type).body_bytes(body)
+        if wanted.accept is not None:
+            request.header("accept", wanted.accept)
+        if wanted.body is not None:
+            request.header("content-type", wanted.content_type).body_bytes(wanted.body)
         started = self._clock()
         code = "<error>"
         try:
@@ -194,7 +187,7 @@ class ApiClient:
         causes = (error.details.get("causes") or []) if isinstance(error, DetailedPyreqwestError) else []
         messages = [cause["message"] for cause in causes]
         reason = f"{method} {path}: {error.message}" + (f": {messages[-1]}" if messages else "")
-        # The exception's class does not tell: a connection that is cut after the request also is a
+        # The exception's class does not decide: a connection that is cut after the request also is a
         # ConnectError.
         if "client error (Connect)" in messages:
             if self._credentials.tls_server_name:
@@ -266,13 +259,3 @@ class ApiClient:
 def parse_retry_after(value: str | None) -> float | None:
     """Return the seconds of a Retry-After header, or None; API servers send no dates there."""
     return float(value) if value is not None and value.isascii() and value.isdigit() else None
-
-
-__all__ = [
-    "AmbiguousError",
-    "ApiClient",
-    "ApiResponse",
-    "UnreachableError",
-    "decode_status",
-    "parse_retry_after",
-]

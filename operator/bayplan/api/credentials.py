@@ -269,6 +269,3 @@ def _load_identity(context: ssl.SSLContext, identity: bytes) -> None:
     finally:
         if not path.startswith("/proc/"):
             Path(path).unlink()
-
-
-__all__ = ["Credentials", "CredentialsError", "load_credentials"]

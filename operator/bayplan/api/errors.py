@@ -12,5 +12,5 @@ class UnreachableError(Exception):
 class AmbiguousError(Exception):
     """The request may have been sent and the answer is lost: the server may or may not have acted.
 
-    Callers keep what they assumed until a read tells the truth.
+    Callers keep what they assumed until they have read the object.
     """

@@ -1,8 +1,10 @@
-"""The kinds that plugins look up besides nodes and pods: what they are called in files, and where the API has them."""
+"""The kinds that plugins look up besides nodes and pods: what files call them, and where the API has objects."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import quote
 
 from bayplan.api import storage_objects as storage
 from bayplan.api import workload_objects as workload
@@ -49,14 +51,15 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     Resource(storage.CSIStorageCapacity, "storage.k8s.io", "csistoragecapacities", namespaced=True),
     Resource(storage.VolumeAttachment, "storage.k8s.io", "volumeattachments"),
 )
-"""Every kind a plugin can ask a lister of; the controller watches them, simulations read them from files."""
+"""Every kind that has a lister for plugins; the controller watches them, simulations read them from files."""
 
+_PLAIN_SEGMENT: Final = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9_.~-]*")
 _BY_TYPE: Final[Mapping[type, Resource]] = {resource.type: resource for resource in RESOURCES}
 _BY_NAME: Final[Mapping[tuple[str, str], Resource]] = {(r.api_version, r.kind): r for r in RESOURCES}
 
 
 def resource_of(kind: type) -> Resource:
-    """The resource of a kind that a plugin asked for.
+    """Return the resource of a kind that a plugin looks up.
 
     Raises:
         LookupError: the kind is not in the table, so it can neither be watched nor be read from files.
@@ -70,3 +73,19 @@ def resource_of(kind: type) -> Resource:
 def resource_named(api_version: str, kind: str) -> Resource | None:
     """The resource of an object in a file; None for kinds nobody reads. Core kinds may come without apiVersion."""
     return _BY_NAME.get((api_version or "v1", kind))
+
+
+def path_segment(name: str) -> str:
+    """Return `name` quoted as exactly one path segment of a URL.
+
+    Names of nodes come from users by way of spec.nodeName and can hold anything.
+
+    Raises:
+        ValueError: for "", "." and ".." (which URL normalisation would swallow) and for text that is not
+        Unicode.
+    """
+    if _PLAIN_SEGMENT.fullmatch(name):
+        return name
+    if name in {"", ".", ".."}:
+        raise ValueError(f"{name!r} cannot be the name of an object")
+    return quote(name, safe="")

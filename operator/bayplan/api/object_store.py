@@ -1,10 +1,10 @@
-"""What a reflector knows of one resource, and how each difference reaches the one who cares."""
+"""What a reflector knows of one resource, and how each difference reaches its handler."""
 
 import logging
 from collections.abc import Callable, Collection
 from typing import Generic, Protocol, TypeVar
 
-from bayplan.api.objects import ObjectMeta
+from bayplan.api.meta_objects import ObjectMeta
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ T_contra = TypeVar("T_contra", bound=KubernetesObject, contravariant=True)
 
 
 class Handler(Protocol[T_contra]):
-    """Hears of every change of one resource, in order, on the event loop's thread.
+    """Receives every change of one resource, in order, on the event loop's thread.
 
     Calls are symmetric: `on_update` and `on_delete` pass the very object that the last `on_add` or `on_update` for that
     name brought, so sums kept over objects stay exact. An exception is logged and does not stop the stream.

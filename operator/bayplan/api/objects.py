@@ -1,58 +1,10 @@
-"""Kubernetes objects as they come over the wire, cut to the fields bayplan reads.
-
-Decoding drops what is not listed here (annotations, environment, managed fields), so secrets and bulk never stay in
-memory. Every field has the API's zero value as its default: a sparse object decodes. Structs are immutable: caches
-share them freely.
-"""
+"""Pods and nodes as they come over the wire, cut to the fields bayplan reads."""
 
 from typing import Any
 
 import msgspec
 
-Quantity = str | int | float | None
-
-
-class Struct(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """A wire object: frozen, outside the garbage collector's walks, camelCase on the wire."""
-
-
-class OwnerReference(Struct, frozen=True):
-    """Who owns an object; `controller` marks the one that manages it."""
-
-    api_version: str = ""
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
-    controller: bool | None = None
-
-
-class ObjectMeta(Struct, frozen=True):
-    """The identity, labels and lifecycle stamps of an object."""
-
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    generation: int = 0
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
-    labels: dict[str, str] | None = None
-    owner_references: list[OwnerReference] | None = None
-
-
-class LabelSelectorRequirement(Struct, frozen=True):
-    """One expression of a label selector."""
-
-    key: str = ""
-    operator: str = ""
-    values: list[str] | None = None
-
-
-class LabelSelector(Struct, frozen=True):
-    """A metav1.LabelSelector: labels and expressions, all of which must match."""
-
-    match_labels: dict[str, str] | None = None
-    match_expressions: list[LabelSelectorRequirement] | None = None
+from bayplan.api.meta_objects import LabelSelector, ObjectMeta, Quantity, Struct
 
 
 class NodeSelectorRequirement(Struct, frozen=True):
@@ -77,7 +29,7 @@ class NodeSelector(Struct, frozen=True):
 
 
 class PreferredSchedulingTerm(Struct, frozen=True):
-    """A weighted wish for nodes matching `preference`."""
+    """Nodes that the pod prefers, and by what weight."""
 
     weight: int = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
@@ -102,7 +54,7 @@ class PodAffinityTerm(Struct, frozen=True):
 
 
 class WeightedPodAffinityTerm(Struct, frozen=True):
-    """A weighted wish about other pods."""
+    """Other pods that the pod prefers to be near or far from, and by what weight."""
 
     weight: int = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
@@ -225,7 +177,7 @@ class PodResourceClaim(Struct, frozen=True):
 
 
 class PodSpec(Struct, frozen=True):
-    """What the pod asks for."""
+    """What the pod requires of a node and of its scheduler."""
 
     node_name: str = ""
     scheduler_name: str = ""
@@ -235,7 +187,7 @@ class PodSpec(Struct, frozen=True):
     node_selector: dict[str, str] | None = None
     affinity: Affinity | None = None
     tolerations: list[Toleration] | None = None
-    containers: list[Container] = []
+    containers: list[Container] = msgspec.field(default_factory=list)
     init_containers: list[Container] | None = None
     overhead: dict[str, Quantity] | None = None
     resources: ResourceRequirements | None = None
@@ -333,12 +285,3 @@ class Node(Struct, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
-
-
-class PriorityClass(Struct, frozen=True):
-    """A scheduling.k8s.io/v1 PriorityClass; read only for objects that come from files."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    value: int = 0
-    global_default: bool = False
-    preemption_policy: str | None = None

@@ -1,10 +1,9 @@
-"""Resource quantities, read as the API server reads them, exact and bounded whatever the text holds."""
+"""Quantities and whole numbers, read as the API server reads them: exact, and bounded whatever the text holds."""
 
 import re
 from functools import lru_cache
 
-from bayplan.api.int64 import parse_int64
-from bayplan.api.objects import Quantity
+from bayplan.api.meta_objects import Quantity
 
 MAX_AMOUNT: int = (2**63 - 1) // 128
 """The largest amount of a resource: 100 times it, and sums of a hundred of it, still fit in an int64."""
@@ -12,11 +11,17 @@ MAX_AMOUNT: int = (2**63 - 1) // 128
 TOO_MUCH: int = MAX_AMOUNT + 1
 """Stands for every request above MAX_AMOUNT: no node has that much."""
 
+INT64_MIN = -(2**63)
+INT64_MAX = 2**63 - 1
+
 _NANO = 10**9
 _WHOLE_BOUND = TOO_MUCH * 10
 _NANO_BOUND = _WHOLE_BOUND * _NANO
 _NANO_BOUND_DIGITS = len(str(_NANO_BOUND))
 _MICRO = 10**6
+
+_INT64_DIGITS = 19
+_DECIMAL = re.compile(r"([+-]?)([0-9]+)")
 
 _CACHED_LENGTH = 64
 _SHOWN_LENGTH = 64
@@ -73,15 +78,6 @@ def value_of_nano(amount: int) -> int:
     return rounded if rounded < TOO_MUCH else TOO_MUCH  # noqa: FURB136 - a call of min() costs as much as the rest
 
 
-def milli_value(quantity: Quantity) -> int:
-    """The amount in thousandths, rounded up, in 0..TOO_MUCH.
-
-    Raises:
-        QuantityError: The text is no quantity.
-    """
-    return milli_of_nano(nano(quantity))
-
-
 def value(quantity: Quantity) -> int:
     """The amount in whole units, rounded up, in 0..TOO_MUCH.
 
@@ -91,16 +87,20 @@ def value(quantity: Quantity) -> int:
     return value_of_nano(nano(quantity))
 
 
-def format_quantity(resource: str, amount: int) -> str:
-    """An amount for people: milli-CPU as "1500m" or "2", bytes in the largest exact unit, others plain."""
-    suffix = " or more" if amount >= TOO_MUCH else ""
-    if resource == "cpu":
-        return f"{amount}m{suffix}" if amount % 1000 else f"{amount // 1000}{suffix}"
-    if amount and (resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")):
-        for unit, exponent in reversed(_BINARY_EXPONENTS.items()):
-            if amount % 2**exponent == 0:
-                return f"{amount >> exponent}{unit}{suffix}"
-    return f"{amount}{suffix}"
+def parse_int64(text: str) -> int | None:
+    """Return the number in `text` as strconv.ParseInt in base 10 reads it, or None when that fails.
+
+    It takes time linear in the length of the text.
+    Python's int() would also take blanks, underscores and the digits of every script.
+    """
+    match = _DECIMAL.fullmatch(text)
+    if match is None:
+        return None
+    digits = match[2].lstrip("0")
+    if len(digits) > _INT64_DIGITS:
+        return None
+    number = int(f"{match[1]}{digits or '0'}")
+    return number if INT64_MIN <= number <= INT64_MAX else None
 
 
 @lru_cache(maxsize=16384)

@@ -18,7 +18,7 @@ from bayplan.api.errors import CredentialsError
 from bayplan.api.object_store import Handler, ObjectStore, T
 from bayplan.api.slices import SLICE_SECONDS, in_slices
 from bayplan.api.watch_event import UNREADABLE, outline_of, raw_event_decoder
-from bayplan.api.watch_source import AnswerError, BrokenStreamError, ListPage, WatchSource
+from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Reflector(Generic[T]):
     deleted (for nodes: nothing is placed on outdated facts).
 
     `objects` is the store itself, by "namespace/name" or name: read it, do not change it. `refused_with` is the HTTP
-    status of the server's last refusal, 0 once it answered again. `on_refused` is told the status and the reason of a
+    status of the server's last refusal, 0 once it answered again. `on_refused` receives the status and the reason of a
     refusal that differs from the one before; where it returns True it reported it, and repeats are not logged here.
     """
 
@@ -100,11 +100,10 @@ class Reflector(Generic[T]):
         self._sleep = sleep
         self._rng = rng or random.Random()  # noqa: S311 - jitter, no secret
         self._resource_version = ""
-        self._lists = 0
         self._failures = 0
         self._last_event = -math.inf
         self._watch_opened: float | None = None
-        self._heard = False
+        self._received = False
 
     def last_event_age(self, now: float) -> float:
         """Return the seconds from the last list, event or bookmark to `now` (monotonic); infinite before any."""
@@ -122,7 +121,7 @@ class Reflector(Generic[T]):
 
     async def _round(self) -> float:
         """List if need be and watch until something ends it; return the seconds to wait before the next round."""
-        self._watch_opened, self._heard = None, False
+        self._watch_opened, self._received = None, False
         try:
             if not self._resource_version:
                 await self._list()
@@ -175,7 +174,7 @@ class Reflector(Generic[T]):
 
     def _was_steady(self) -> bool:
         opened = self._watch_opened
-        return opened is not None and (self._heard or self._clock() - opened >= STEADY_SECONDS)
+        return opened is not None and (self._received or self._clock() - opened >= STEADY_SECONDS)
 
     def _is_stuck(self) -> bool:
         return self._failures >= RELIST_AFTER_REFUSALS and not self._was_steady()
@@ -196,7 +195,7 @@ class Reflector(Generic[T]):
                 present.clear()
                 query = {**self._selectors} | ({"limit": str(self._page_size)} if restarts < 2 else {})
                 continue
-            await self._take_page(page, present)
+            await self._in_slices(page.items or [], lambda raw: present.add(self._put_raw(raw)))
             if not page.metadata.continue_:
                 break
             query["continue"] = page.metadata.continue_
@@ -204,18 +203,11 @@ class Reflector(Generic[T]):
         self._resource_version = page.metadata.resource_version
         self._last_event = self._clock()
         self.refused_with = 0
-        self._lists += 1
-        self.relists_total = self._lists - 1
+        self.relists_total += self.synced
         logger.info("listed path=%s objects=%d seconds=%.3f", self.path, len(self.objects), self._last_event - started)
         if not self.synced:
             self.synced = True
             self._handler.on_synced()
-
-    async def _take_page(self, page: ListPage, present: set[str]) -> None:
-        def take(raw: msgspec.Raw) -> None:
-            present.add(self._put_raw(raw))
-
-        await self._in_slices(page.items or [], take)
 
     async def _in_slices(self, items: list[Any], act: Callable[[Any], None]) -> None:
         await in_slices(items, act, seconds=self._timing.slice, clock=self._clock)
@@ -289,7 +281,7 @@ class Reflector(Generic[T]):
     def _advance(self, resource_version: str) -> None:
         self._resource_version = resource_version
         self._last_event = self._clock()
-        self._heard = True
+        self._received = True
 
     def _log_undecodable(self, key: str, error: str) -> None:
         logger.warning("object skipped, it cannot be decoded path=%s object=%r reason=%r", self.path, key, error)

@@ -6,14 +6,9 @@ A selector that the API server would refuse can still sit in an old object. It n
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from bayplan.api.int64 import parse_int64
-from bayplan.api.objects import (
-    LabelSelector,
-    LabelSelectorRequirement,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-)
+from bayplan.api.meta_objects import LabelSelector, LabelSelectorRequirement
+from bayplan.api.objects import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from bayplan.api.quantity import parse_int64
 
 Labels = Mapping[str, str]
 _Test = Callable[[Labels], bool]
@@ -28,7 +23,7 @@ _MAX_SUBDOMAIN = 253
 
 
 class LabelMatcher:
-    """A compiled label selector; affinity and spreading rules ask it about pods and namespaces.
+    """A compiled label selector; affinity and spreading rules match pods and namespaces by it.
 
     Attributes:
         error: Why the selector is invalid and so never matches, or "".
@@ -65,7 +60,7 @@ class LabelMatcher:
 
 
 class NodeSelectorMatcher:
-    """Compiled node selector terms, of which one must match; node affinity asks it about nodes.
+    """Compiled node selector terms, of which one must match; node affinity matches nodes by it.
 
     Attributes:
         errors: Why terms are invalid and so never match.

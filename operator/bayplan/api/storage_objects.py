@@ -6,7 +6,8 @@ dropped as everywhere.
 
 import msgspec
 
-from bayplan.api.objects import LabelSelector, NodeSelector, ObjectMeta, Quantity, Struct
+from bayplan.api.meta_objects import LabelSelector, ObjectMeta, Quantity, Struct
+from bayplan.api.objects import NodeSelector
 
 
 class StorageAnnotations(Struct, frozen=True):

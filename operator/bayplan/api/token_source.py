@@ -19,7 +19,7 @@ from urllib.parse import quote_plus
 import aiohttp
 
 from bayplan.api.errors import CredentialsError
-from bayplan.api.kubeconfig import Entry, PemSource
+from bayplan.api.kubeconfig import Entry
 
 EXEC_API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 FILE_LIFETIME_SECONDS = 60.0
@@ -39,7 +39,7 @@ class Issued:
 
 
 class TokenSource(Protocol):
-    """Hands out tokens; `Credentials` asks, never again within `min_interval` seconds."""
+    """Issues tokens to `Credentials`, which waits `min_interval` seconds between two of them."""
 
     min_interval: float
 
@@ -104,7 +104,7 @@ class ExecPlugin:
             raise CredentialsError(
                 f"{where}.command: {resolved!r} was not found or cannot be run" + (f"; {hint}" if hint else "")
             )
-        self._command = command
+        self._label = f"exec plugin {command!r}"
         self._config: dict[str, Any] = {**config, "command": resolved}
         self._wall_clock = wall_clock
 
@@ -120,35 +120,30 @@ class ExecPlugin:
             async with asyncio.timeout(PLUGIN_TIMEOUT_SECONDS):
                 status = await ExecProvider(ConfigNode("exec", self._config)).run()
         except TimeoutError:
-            raise CredentialsError(
-                f"exec plugin {self._command!r}: no answer in {PLUGIN_TIMEOUT_SECONDS:g} s"
-            ) from None
+            raise CredentialsError(f"{self._label}: no answer in {PLUGIN_TIMEOUT_SECONDS:g} s") from None
         except ConfigException as error:
             reason = str(error).removeprefix("exec: ").partition(". ")[0]
-            raise CredentialsError(f"exec plugin {self._command!r}: {reason}") from None
+            raise CredentialsError(f"{self._label}: {reason}") from None
         except (OSError, TypeError, ValueError) as error:
-            raise CredentialsError(f"exec plugin {self._command!r}: {type(error).__name__}") from None
+            raise CredentialsError(f"{self._label}: {type(error).__name__}") from None
         return self._issued(status)
 
     def _issued(self, status: object) -> Issued:
         if not isinstance(status, dict):
-            raise CredentialsError(f"exec plugin {self._command!r}: printed no status")
+            raise CredentialsError(f"{self._label}: printed no status")
         token, certificate, key = (status.get(k) for k in ("token", "clientCertificateData", "clientKeyData"))
         if not token and not (certificate and key):
-            raise CredentialsError(
-                f"exec plugin {self._command!r}: gave neither a token nor a certificate with its key"
-            )
+            raise CredentialsError(f"{self._label}: gave neither a token nor a certificate with its key")
         lifetime = math.inf
         if expires := status.get("expirationTimestamp"):
             try:
                 moment = datetime.fromisoformat(str(expires))
             except ValueError:
-                raise CredentialsError(f"exec plugin {self._command!r}: expirationTimestamp is no time") from None
+                raise CredentialsError(f"{self._label}: expirationTimestamp is no time") from None
             # A time without a zone is taken as UTC: RFC 3339 always has one.
             lifetime = _with_margin(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - self._wall_clock())
         identity = f"{certificate}\n{key}\n".encode() if certificate and key else None
-        label = f"exec plugin {self._command!r}"
-        return Issued(checked_token(str(token), label) if token else None, identity, lifetime)
+        return Issued(checked_token(str(token), self._label) if token else None, identity, lifetime)
 
 
 class OidcToken:
@@ -166,7 +161,7 @@ class OidcToken:
             raise CredentialsError(f"{self._where}: has neither id-token nor refresh-token")
 
     async def issue(self) -> Issued:
-        """Return the id-token while it lasts, else ask the provider for the next one."""
+        """Return the id-token while it lasts, else fetch the next one from the provider."""
         token = self._config.get("id-token", "")
         if not token or self._remaining(token) <= EXPIRY_MARGIN_SECONDS:
             token = await self._refresh()
@@ -211,7 +206,7 @@ class OidcToken:
 
 
 def token_source(user: Entry | None) -> TokenSource:
-    """Return the source a kubeconfig user asks for, with kubectl's precedence; raises CredentialsError."""
+    """Return the source that a kubeconfig user names, with kubectl's precedence; raises CredentialsError."""
     if user is None:
         return StaticToken(None)
     if path := user.path("tokenFile"):
@@ -259,17 +254,3 @@ def verifying_context(authority: bytes | None, label: str) -> ssl.SSLContext:
 
 def _with_margin(remaining: float) -> float:
     return max(remaining - EXPIRY_MARGIN_SECONDS, remaining / 2, 0.0)
-
-
-__all__ = [
-    "ExecPlugin",
-    "Issued",
-    "OidcToken",
-    "PemSource",
-    "StaticToken",
-    "TokenFile",
-    "TokenSource",
-    "checked_token",
-    "token_source",
-    "verifying_context",
-]

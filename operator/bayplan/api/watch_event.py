@@ -1,4 +1,4 @@
-"""The parts of a watch event that can be told without knowing what kind of object it is about."""
+"""The parts of a watch event that are the same for all kinds of objects."""
 
 import msgspec
 
@@ -39,7 +39,7 @@ UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def outline_of(raw: msgspec.Raw) -> Outline:
-    """Return what can be told of an object; one without a readable name is called "?" in reports."""
+    """Return the outline of any object; one without a readable name is called "?" in reports."""
     try:
         return _outline_decoder.decode(raw)
     except UNREADABLE:

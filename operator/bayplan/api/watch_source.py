@@ -16,7 +16,7 @@ CONNECT_TIMEOUT_SECONDS = 10.0
 
 
 class AnswerError(Exception):
-    """The server answered, but not with what was asked; `status` is its HTTP or in-stream code."""
+    """The server answered something other than the list or the watch; `status` is its HTTP or in-stream code."""
 
     def __init__(self, status: int, reason: str, retry_after: float | None = None) -> None:
         super().__init__(f"{status} {reason}")

@@ -1,6 +1,6 @@
-"""The objects around pods that plugins look up: namespaces, what owns pods, and disruption budgets."""
+"""The objects around pods: namespaces, what owns pods, disruption budgets, and priority classes."""
 
-from bayplan.api.objects import LabelSelector, ObjectMeta, Struct
+from bayplan.api.meta_objects import LabelSelector, ObjectMeta, Struct
 
 
 class Namespace(Struct, frozen=True):
@@ -74,3 +74,12 @@ class PodDisruptionBudget(Struct, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
+
+
+class PriorityClass(Struct, frozen=True):
+    """A scheduling.k8s.io/v1 PriorityClass; read only for objects that come from files."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str | None = None

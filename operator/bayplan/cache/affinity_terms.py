@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
-from bayplan.api.objects import LabelSelector, Pod, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
+from bayplan.api.meta_objects import LabelSelector
+from bayplan.api.objects import Pod, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from bayplan.api.selectors import Labels, compile_label_selector
 
 _MAX_WEIGHT = 2**31 - 1

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
-from bayplan.api.objects import ObjectMeta
+from bayplan.api.meta_objects import ObjectMeta
 from bayplan.cache.change_log import KeyLog
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from bayplan.api.objects import Container, ContainerStatus, Node, Pod, PodSpec, Quantity, ResourceRequirements
+from bayplan.api.meta_objects import Quantity
+from bayplan.api.objects import Container, ContainerStatus, Node, Pod, PodSpec, ResourceRequirements
 from bayplan.api.quantity import MAX_AMOUNT, QuantityError, milli_of_nano, nano, value_of_nano
 from bayplan.api.selectors import is_label_key
 from bayplan.cache.encoded import encoded

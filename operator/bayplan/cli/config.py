@@ -51,10 +51,7 @@ def check(file: ConfigurationFile, scheduler_name: SchedulerName = None) -> None
 def show(file: OptionalConfigurationFile = None, scheduler_name: SchedulerName = None) -> None:
     """Print the effective configuration: every field after defaults, and plugins merged with the default ones."""
     with _reported():
-        if file is None:
-            configuration = default_configuration(scheduler_name=scheduler_name)
-        else:
-            configuration = load_checked(file, scheduler_name)
+        configuration = load_checked(file, scheduler_name)
     typer.echo(to_effective_yaml(configuration), nl=False)
 
 
@@ -69,12 +66,16 @@ def convert(file: ConfigurationFile, scheduler_name: SchedulerName = None) -> No
     typer.echo(to_minimal_yaml(configuration), nl=False)
 
 
-def load_checked(file: Path, scheduler_name: str | None = None) -> SchedulerConfiguration:
-    """The configuration in `file`, whose plugins are known to work out too: those from outside are imported and made.
+def load_checked(file: Path | None, scheduler_name: str | None = None) -> SchedulerConfiguration:
+    """Return the configuration in `file`, or the default one, with plugin sets that are known to work out.
+
+    Plugins from outside are imported and made.
 
     Raises:
         ConfigurationError: with everything that is wrong.
     """
+    if file is None:
+        return default_configuration(scheduler_name=scheduler_name)
     known = IMPLEMENTED_PLUGINS | (installed_plugins() - UPSTREAM_PLUGINS)
     configuration = load_configuration(file, scheduler_name=scheduler_name, known_plugins=known, extenders=True)
     try:

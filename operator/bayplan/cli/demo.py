@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 if TYPE_CHECKING:
-    from bayplan.simulate.race import Race
+    from bayplan.simulate.strategy_comparison import StrategyComparison
 
 _FRAMES_PER_SECOND: Final = 20
 _MAX_SECONDS: Final = 7.0
-"""How long the show takes at most, unless a speed is asked for."""
+"""How long the show takes at most, unless `--speed` is given."""
 _MAX_PER_FRAME: Final = 200
 _PROGRESS_LINES: Final = 10
 
@@ -31,20 +31,20 @@ def demo(
     LeastAllocated, which is kube-scheduler's default and spreads. No cluster and no configuration is needed.
     """
     # Imported here so that the overview of commands does not wait for numpy.
-    from bayplan.simulate.race import Race  # noqa: PLC0415
+    from bayplan.simulate.strategy_comparison import StrategyComparison  # noqa: PLC0415
 
-    race = Race(nodes=nodes, pods=pods, seed=seed)
+    comparison = StrategyComparison(nodes=nodes, pods=pods, seed=seed)
     if live and sys.stdout.isatty():
-        _draw(race, speed if speed is not None else max(pods / _MAX_SECONDS, 25.0))
+        _draw(comparison, speed if speed is not None else max(pods / _MAX_SECONDS, 25.0))
     else:
-        _print(race)
+        _print(comparison)
 
 
-def _draw(race: "Race", pods_per_second: float) -> None:
+def _draw(comparison: "StrategyComparison", pods_per_second: float) -> None:
     from rich.console import Console  # noqa: PLC0415
     from rich.live import Live  # noqa: PLC0415
 
-    from bayplan.simulate.race_view import frame, glyphs_for  # noqa: PLC0415
+    from bayplan.simulate.comparison_view import frame, glyphs_for  # noqa: PLC0415
 
     console = Console(highlight=False)
     glyphs = glyphs_for(console.encoding)
@@ -56,20 +56,22 @@ def _draw(race: "Race", pods_per_second: float) -> None:
             # As many as are due by now: a slow machine skips frames and still ends in time.
             due = min(int((time.monotonic() - started) * pods_per_second) + 1 - decided, _MAX_PER_FRAME)
             if due > 0:
-                more = race.advance(due)
+                more = comparison.advance(due)
                 decided += due
-                live.update(frame(race, width=console.width, height=console.height, glyphs=glyphs), refresh=True)
+                live.update(frame(comparison, width=console.width, height=console.height, glyphs=glyphs), refresh=True)
             if more:
                 time.sleep(1 / _FRAMES_PER_SECOND)
 
 
-def _print(race: "Race") -> None:
+def _print(comparison: "StrategyComparison") -> None:
     from rich.console import Console  # noqa: PLC0415
 
-    from bayplan.simulate.race_view import frame, glyphs_for, progress  # noqa: PLC0415
+    from bayplan.simulate.comparison_view import frame, glyphs_for, progress  # noqa: PLC0415
 
-    while race.advance(max(1, race.pods // _PROGRESS_LINES)):
-        typer.echo(progress(race))
+    while comparison.advance(max(1, comparison.pods // _PROGRESS_LINES)):
+        typer.echo(progress(comparison))
     console = Console(highlight=False)
-    picture = frame(race, width=console.width, height=len(race.nodes) + 20, glyphs=glyphs_for(sys.stdout.encoding))
+    picture = frame(
+        comparison, width=console.width, height=len(comparison.nodes) + 20, glyphs=glyphs_for(sys.stdout.encoding)
+    )
     typer.echo("\n" + "\n".join(line.rstrip() for line in picture.plain.splitlines()))

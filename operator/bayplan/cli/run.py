@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bayplan.cli.loading import nothing_collected
+from bayplan.cli import nothing_collected
 from bayplan.config.errors import ConfigurationError
 from bayplan.config.load import default_configuration
 from bayplan.config.types import SchedulerConfiguration

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 if TYPE_CHECKING:
-    from bayplan.config.types import SchedulerConfiguration
     from bayplan.simulate.cluster import ClusterObjects
     from bayplan.simulate.simulator import Simulator
 
 _BAD_INPUT: Final = 2
-_MAX_VERDICTS: Final = 5_000_000
+MAX_VERDICTS: Final = 5_000_000
 """Most verdicts (pods times nodes) an explanation may hold: some gigabytes."""
 
 
@@ -57,13 +56,14 @@ def simulate(
     Example: kubectl get nodes,pods -A -o json | bayplan simulate --cluster - --scheduler-name default-scheduler
     """
     # Imported here so that the overview of commands does not wait for numpy.
+    from bayplan.cli.config import load_checked  # noqa: PLC0415
     from bayplan.config.errors import ConfigurationError  # noqa: PLC0415
     from bayplan.simulate.cluster import read_cluster  # noqa: PLC0415
-    from bayplan.simulate.errors import ClusterFileError  # noqa: PLC0415
+    from bayplan.simulate.documents import ClusterFileError  # noqa: PLC0415
     from bayplan.simulate.simulator import Simulator  # noqa: PLC0415
 
     try:
-        configuration = _configuration(config, scheduler_name)
+        configuration = load_checked(config, scheduler_name)
         simulator = Simulator(configuration)
         objects = read_cluster(cluster)
     except (ConfigurationError, ClusterFileError) as error:
@@ -83,18 +83,11 @@ def simulate(
         _print_tables(simulator, explain=explain)
 
 
-def _configuration(file: Path | None, scheduler_name: str | None) -> "SchedulerConfiguration":
-    from bayplan.cli.config import load_checked  # noqa: PLC0415
-    from bayplan.config.load import default_configuration  # noqa: PLC0415
-
-    return default_configuration(scheduler_name=scheduler_name) if file is None else load_checked(file, scheduler_name)
-
-
 def _check_size(objects: "ClusterObjects", simulator: "Simulator", *, explain: bool) -> None:
     pods, nodes = simulator.queue.pending()["active"], len(objects.nodes)
-    if explain and pods * nodes > _MAX_VERDICTS:
+    if explain and pods * nodes > MAX_VERDICTS:
         typer.echo(
-            f"--explain: {pods} pods on {nodes} nodes are more than {_MAX_VERDICTS} verdicts; give fewer pods", err=True
+            f"--explain: {pods} pods on {nodes} nodes are more than {MAX_VERDICTS} verdicts; give fewer pods", err=True
         )
         raise typer.Exit(_BAD_INPUT)
 

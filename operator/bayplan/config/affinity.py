@@ -3,9 +3,8 @@
 import re
 from typing import Final
 
+from bayplan.api.meta_objects import LabelSelector, LabelSelectorRequirement
 from bayplan.api.objects import (
-    LabelSelector,
-    LabelSelectorRequirement,
     NodeAffinity,
     NodeSelector,
     NodeSelectorRequirement,
@@ -71,7 +70,7 @@ def _label_expression(fields: Fields) -> NodeSelectorRequirement:
         fields.errors.append(unsupported(fields.at("operator"), requirement.operator, _LABEL_OPERATORS))
         return requirement
     if problems := label_key_problems(requirement.key):
-        fields.errors.append(invalid(fields.at("key"), requirement.key, "; ".join(problems)))
+        fields.invalid("key", requirement.key, "; ".join(problems))
     _check_values(fields, requirement)
     for index, value in enumerate(requirement.values or ()):
         if problems := label_value_problems(value):

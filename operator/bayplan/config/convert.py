@@ -14,9 +14,11 @@ from typing import Any, Final
 import msgspec
 import yaml
 
+from bayplan.config.bounded_yaml import resolve_scalar
+from bayplan.config.connection_types import Extender, ExtenderManagedResource, ExtenderTLSConfig
 from bayplan.config.default_plugins import IMPLEMENTED_PLUGINS, default_plugins
-from bayplan.config.document import resolve_scalar
 from bayplan.config.durations import format_duration
+from bayplan.config.fields import camel_case
 from bayplan.config.plugin_args import default_args
 from bayplan.config.types import (
     API_VERSION,
@@ -24,9 +26,6 @@ from bayplan.config.types import (
     KIND,
     PLUGIN_SET_KEYS,
     DefaultPreemptionArgs,
-    Extender,
-    ExtenderManagedResource,
-    ExtenderTLSConfig,
     NodeResourcesFitArgs,
     OpaqueArgs,
     PluginArgs,
@@ -43,7 +42,6 @@ _UPSTREAM_PREEMPTION = ("min_candidate_nodes_percentage", "min_candidate_nodes_a
 _OWN_PREEMPTION = ("pdb_policy", "minimum_runtime_seconds", "preemption_delay_seconds")
 """The fields that stand under `bayplan.io`."""
 
-_KEYS: Final[Mapping[str, str]] = {"enable_https": "enableHTTPS"}
 _REDACTED: Final = "REDACTED"
 _SPARSE: Final = (Extender, ExtenderTLSConfig, ExtenderManagedResource)
 """Whose empty fields are left out, since most of them are empty."""
@@ -145,7 +143,7 @@ class _Writer:
             if each.name in skip or own is None or (not self._full and own == other):
                 continue
             nested = is_dataclass(own) and is_dataclass(other)
-            plain[_key(each.name)] = self._changes(own, other) if nested else self._value(own, value)
+            plain[camel_case(each.name)] = self._changes(own, other) if nested else self._value(own, value)
         return plain
 
     def _value(self, value: Any, owner: Any = None) -> Any:  # noqa: ANN401 - any value of a configuration
@@ -154,7 +152,7 @@ class _Writer:
         if is_dataclass(value):
             optional = isinstance(value, _SPARSE) and not self._full
             return {
-                _key(each.name): self._value(own, value)
+                camel_case(each.name): self._value(own, value)
                 for each in dataclass_fields(value)
                 if (own := getattr(value, each.name)) is not None and (own or not optional)
             }
@@ -178,11 +176,6 @@ def _scalar(value: Any) -> Any:  # noqa: ANN401 - any value of a configuration
 
 def _entry(entry: PluginEntry) -> dict[str, Any]:
     return {"name": entry.name, "weight": entry.weight} if entry.weight else {"name": entry.name}
-
-
-def _key(name: str) -> str:
-    first, *rest = name.split("_")
-    return _KEYS.get(name) or first + "".join(part.capitalize() for part in rest)
 
 
 class _Dumper(yaml.CSafeDumper):

@@ -1,19 +1,12 @@
 """Extenders: decoding and validation (staging kube-scheduler/config/v1/types.go, validation.go validateExtenders)."""
 
 from dataclasses import replace
-from datetime import timedelta
 
+from bayplan.config.connection_types import Extender, ExtenderManagedResource, ExtenderTLSConfig
 from bayplan.config.errors import FieldError, child, invalid, item
 from bayplan.config.fields import INT64, Fields, required_name
 from bayplan.config.label_names import validate_extended_resource_name
-from bayplan.config.types import (
-    Extender,
-    ExtenderManagedResource,
-    ExtenderTLSConfig,
-    NodeResourcesFitArgs,
-    Profile,
-    SchedulerConfiguration,
-)
+from bayplan.config.types import NodeResourcesFitArgs, Profile, SchedulerConfiguration
 
 
 def decode_extender(fields: Fields) -> Extender:
@@ -25,20 +18,12 @@ def decode_extender(fields: Fields) -> Extender:
     tls_config = None
     if fields.has("tlsConfig"):
         with fields.nested("tlsConfig") as block:
-            tls_config = _tls_config(block)
-    return Extender(
-        url_prefix=fields.string("urlPrefix") or "",
-        filter_verb=fields.string("filterVerb") or "",
-        preempt_verb=fields.string("preemptVerb") or "",
-        prioritize_verb=fields.string("prioritizeVerb") or "",
+            tls_config = block.build(ExtenderTLSConfig)
+    return fields.build(
+        Extender,
         weight=fields.integer("weight", INT64) or 0,
-        bind_verb=fields.string("bindVerb") or "",
-        enable_https=fields.boolean("enableHTTPS") or False,
         tls_config=tls_config,
-        http_timeout=fields.duration("httpTimeout") or timedelta(),
-        node_cache_capable=fields.boolean("nodeCacheCapable") or False,
         managed_resources=fields.objects("managedResources", resource),
-        ignorable=fields.boolean("ignorable") or False,
     )
 
 
@@ -86,16 +71,3 @@ def leave_to_extenders(configuration: SchedulerConfiguration) -> SchedulerConfig
         return replace(profile, plugin_config=config)
 
     return replace(configuration, profiles=tuple(changed(profile) for profile in configuration.profiles))
-
-
-def _tls_config(fields: Fields) -> ExtenderTLSConfig:
-    return ExtenderTLSConfig(
-        insecure=fields.boolean("insecure") or False,
-        server_name=fields.string("serverName") or "",
-        cert_file=fields.string("certFile") or "",
-        key_file=fields.string("keyFile") or "",
-        ca_file=fields.string("caFile") or "",
-        cert_data=fields.data("certData") or b"",
-        key_data=fields.data("keyData") or b"",
-        ca_data=fields.data("caData") or b"",
-    )

@@ -1,4 +1,4 @@
-"""Strict reading of decoded objects: fields are asked for by name and type, and what nobody asks for is an error."""
+"""Strict reading of decoded objects: fields are read by name and type, and one that is never read is an error."""
 
 import base64
 import binascii
@@ -6,7 +6,7 @@ import difflib
 import math
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar, get_type_hints
 
 from bayplan.config.durations import parse_duration
 from bayplan.config.errors import FieldError, child, invalid, item, required
@@ -28,7 +28,7 @@ class Fields:
     def __init__(self, value: object, path: str, errors: list[FieldError]) -> None:
         self.path = path
         self.errors = errors
-        self._asked: set[str] = set()
+        self._read: set[str] = set()
         self._value: Mapping[str, Any] = {}
         if isinstance(value, dict):
             self._value = value
@@ -47,12 +47,12 @@ class Fields:
 
     def has(self, name: str) -> bool:
         """Whether the field is there and not null."""
-        self._asked.add(name)
+        self._read.add(name)
         return self._value.get(name) is not None
 
     def raw(self, name: str) -> Any:  # noqa: ANN401 - the caller checks the type
         """The value as decoded, None when missing."""
-        self._asked.add(name)
+        self._read.add(name)
         return self._value.get(name)
 
     def boolean(self, name: str) -> bool | None:
@@ -60,7 +60,7 @@ class Fields:
         value = self.raw(name)
         if value is None or isinstance(value, bool):
             return value
-        self._wrong(name, value, "must be true or false")
+        self.invalid(name, value, "must be true or false")
         return None
 
     def integer(self, name: str, bits: int = INT32) -> int | None:
@@ -71,10 +71,10 @@ class Fields:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if not isinstance(value, int) or isinstance(value, bool):
-            self._wrong(name, value, "must be an integer")
+            self.invalid(name, value, "must be an integer")
             return None
         if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
-            self._wrong(name, value, f"does not fit into {bits} bits")
+            self.invalid(name, value, f"does not fit into {bits} bits")
             return None
         return value
 
@@ -84,10 +84,10 @@ class Fields:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            self._wrong(name, value, "must be a number")
+            self.invalid(name, value, "must be a number")
             return None
         if abs(value) > 1e38:
-            self._wrong(name, value, "does not fit into a 32-bit float")
+            self.invalid(name, value, "does not fit into a 32-bit float")
             return None
         return float(value)
 
@@ -96,7 +96,7 @@ class Fields:
         value = self.raw(name)
         if value is None or isinstance(value, str):
             return value
-        self._wrong(name, value, _not_a_string(value))
+        self.invalid(name, value, _not_a_string(value))
         return None
 
     def data(self, name: str) -> bytes | None:
@@ -119,7 +119,7 @@ class Fields:
             return None
         duration = parse_duration(value) if isinstance(value, str) else None
         if duration is None:
-            self._wrong(name, value, 'must be a duration such as "15s"')
+            self.invalid(name, value, 'must be a duration such as "15s"')
             return None
         return duration
 
@@ -156,13 +156,25 @@ class Fields:
                 result.append(decode(fields))
         return tuple(result)
 
+    def build(self, kind: Callable[..., _T], *, zero_counts: bool = True, **given: object) -> _T:
+        """Return a dataclass of scalars, each read under its name in camel case; `given` are those read already.
+
+        A field that is missing or null gets the default of `kind`; without `zero_counts` also one of 0 or "".
+        """
+        for name, hint in get_type_hints(kind).items():
+            if name not in given:
+                value = _READERS[hint](self, camel_case(name))
+                if value is not None and (value or zero_counts or value is False):
+                    given[name] = value
+        return kind(**given)
+
     def finish(self) -> None:
-        """Note every field that was not asked for."""
+        """Note every field that was not read."""
         for name in self._value:
-            if name not in self._asked:
+            if name not in self._read:
                 # Searching takes long, and nobody reads hundreds of hints.
                 few = len(self.errors) < _MAX_HINTS
-                close = difflib.get_close_matches(name[:64], self._asked, n=1) if few else ()
+                close = difflib.get_close_matches(name[:64], self._read, n=1) if few else ()
                 hint = f', did you mean "{close[0]}"?' if close else ""
                 self.errors.append(FieldError(self.at(name), f"unknown field{hint}"))
 
@@ -172,10 +184,28 @@ class Fields:
             for index, element in enumerate(value):
                 yield item(self.at(name), index), element
         elif value is not None:
-            self._wrong(name, value, "must be a list")
+            self.invalid(name, value, "must be a list")
 
-    def _wrong(self, name: str, value: object, detail: str) -> None:
+    def invalid(self, name: str, value: object, detail: str) -> None:
+        """Note that the value of the field `name` breaks a rule."""
         self.errors.append(invalid(self.at(name), value, detail))
+
+
+_READERS: Final[Mapping[object, Callable[[Fields, str], object]]] = {
+    str: Fields.string,
+    bool: Fields.boolean,
+    bool | None: Fields.boolean,
+    int: Fields.integer,
+    float: Fields.number,
+    timedelta: Fields.duration,
+    bytes: Fields.data,
+}
+
+
+def camel_case(name: str) -> str:
+    """Return the key that a field in snake case has in files."""
+    first, *rest = name.split("_")
+    return first + "".join("HTTPS" if part == "https" else part.capitalize() for part in rest)
 
 
 def required_name(fields: Fields) -> str:

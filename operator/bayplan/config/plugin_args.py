@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from bayplan.api.objects import TopologySpreadConstraint
 from bayplan.config.affinity import decode_label_selector, decode_node_affinity
@@ -160,11 +160,10 @@ def _node_affinity(fields: Fields) -> NodeAffinityArgs:
 
 
 def _inter_pod_affinity(fields: Fields) -> InterPodAffinityArgs:
-    weight = fields.integer("hardPodAffinityWeight")
-    if weight is not None and not 0 <= weight <= 100:
-        fields.errors.append(invalid(fields.at("hardPodAffinityWeight"), weight, "not in valid range [0, 100]"))
-    ignore = fields.boolean("ignorePreferredTermsOfExistingPods") or False
-    return InterPodAffinityArgs(1 if weight is None else weight, ignore)
+    args = fields.build(InterPodAffinityArgs)
+    if not 0 <= (weight := args.hard_pod_affinity_weight) <= 100:
+        fields.invalid("hardPodAffinityWeight", weight, "not in valid range [0, 100]")
+    return args
 
 
 def _pod_topology_spread(fields: Fields) -> PodTopologySpreadArgs:
@@ -183,7 +182,7 @@ def _pod_topology_spread(fields: Fields) -> PodTopologySpreadArgs:
         return PodTopologySpreadArgs(constraints)
     if name == PodTopologySpreadDefaulting.SYSTEM and constraints:
         detail = "when .defaultConstraints are not empty"
-        fields.errors.append(invalid(fields.at("defaultingType"), str(name), detail))
+        fields.invalid("defaultingType", str(name), detail)
     return PodTopologySpreadArgs(constraints, PodTopologySpreadDefaulting(name))
 
 
@@ -199,7 +198,7 @@ def _spread_constraint(fields: Fields) -> TopologySpreadConstraint:
         match_label_keys=list(fields.strings("matchLabelKeys")) or None,
     )
     if constraint.max_skew <= 0:
-        fields.errors.append(invalid(fields.at("maxSkew"), constraint.max_skew, "not in valid range (0, inf)"))
+        fields.invalid("maxSkew", constraint.max_skew, "not in valid range (0, inf)")
     if constraint.topology_key:
         fields.errors += validate_label_name(constraint.topology_key, fields.at("topologyKey"))
     else:
@@ -219,54 +218,40 @@ def _volume_binding(fields: Fields) -> VolumeBindingArgs:
     seconds = fields.integer("bindTimeoutSeconds", INT64)
     if seconds is not None and seconds < 0:
         detail = "invalid BindTimeoutSeconds, should not be a negative value"
-        fields.errors.append(invalid(fields.at("bindTimeoutSeconds"), seconds, detail))
+        fields.invalid("bindTimeoutSeconds", seconds, detail)
     if fields.has("shape"):
         detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
-        fields.errors.append(invalid(fields.at("shape"), fields.raw("shape"), detail))
+        fields.invalid("shape", fields.raw("shape"), detail)
     return VolumeBindingArgs(600 if seconds is None else seconds)
 
 
 def _dynamic_resources(fields: Fields) -> DynamicResourcesArgs:
-    defaults = DynamicResourcesArgs()
-    filtering = fields.duration("filterTimeout")
-    if filtering is not None and filtering < timedelta():
-        fields.errors.append(
-            invalid(fields.at("filterTimeout"), fields.raw("filterTimeout"), "must be zero or positive")
-        )
-    binding = fields.duration("bindingTimeout")
-    if binding is not None and binding < timedelta(seconds=1):
-        fields.errors.append(
-            invalid(fields.at("bindingTimeout"), fields.raw("bindingTimeout"), "must be at least 1 second")
-        )
-    return DynamicResourcesArgs(
-        defaults.filter_timeout if filtering is None else filtering,
-        defaults.binding_timeout if binding is None else binding,
-    )
-
-
-def _default_preemption(fields: Fields) -> DefaultPreemptionArgs:
-    percentage, absolute = "minCandidateNodesPercentage", "minCandidateNodesAbsolute"
-    given_percentage, given_absolute = fields.integer(percentage), fields.integer(absolute)
-    with fields.nested(_OWN) as own:
-        policy, runtime, delay = _own_preemption_args(own)
-    args = DefaultPreemptionArgs(
-        10 if given_percentage is None else given_percentage,
-        100 if given_absolute is None else given_absolute,
-        policy,
-        runtime,
-        delay,
-    )
-    if not 0 <= args.min_candidate_nodes_percentage <= 100:
-        fields.errors.append(invalid(fields.at(percentage), given_percentage, "not in valid range [0, 100]"))
-    if args.min_candidate_nodes_absolute < 0:
-        fields.errors.append(invalid(fields.at(absolute), given_absolute, "not in valid range [0, inf)"))
-    if args.min_candidate_nodes_percentage == 0 and args.min_candidate_nodes_absolute == 0:
-        fields.errors.append(invalid(fields.at(percentage), 0, f"cannot be zero at the same time as {absolute}"))
-        fields.errors.append(invalid(fields.at(absolute), 0, f"cannot be zero at the same time as {percentage}"))
+    args = fields.build(DynamicResourcesArgs)
+    for name, seconds, lowest, detail in (
+        ("filterTimeout", args.filter_timeout, 0, "must be zero or positive"),
+        ("bindingTimeout", args.binding_timeout, 1, "must be at least 1 second"),
+    ):
+        if seconds < timedelta(seconds=lowest):
+            fields.invalid(name, fields.raw(name), detail)
     return args
 
 
-def _own_preemption_args(fields: Fields) -> tuple[PDBPolicy, int, int]:
+def _default_preemption(fields: Fields) -> DefaultPreemptionArgs:
+    with fields.nested(_OWN) as own:
+        args = fields.build(DefaultPreemptionArgs, **_own_preemption_args(own))
+    percentage, absolute = "minCandidateNodesPercentage", "minCandidateNodesAbsolute"
+    of_all, number = args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
+    if not 0 <= of_all <= 100:
+        fields.invalid(percentage, of_all, "not in valid range [0, 100]")
+    if number < 0:
+        fields.invalid(absolute, number, "not in valid range [0, inf)")
+    if of_all == number == 0:
+        fields.invalid(percentage, 0, f"cannot be zero at the same time as {absolute}")
+        fields.invalid(absolute, 0, f"cannot be zero at the same time as {percentage}")
+    return args
+
+
+def _own_preemption_args(fields: Fields) -> dict[str, Any]:
     """What bayplan adds to DefaultPreemption."""
     name = fields.string("pdbPolicy") or PDBPolicy.PREFER
     supported = [each.value for each in PDBPolicy]
@@ -277,10 +262,14 @@ def _own_preemption_args(fields: Fields) -> tuple[PDBPolicy, int, int]:
     def seconds(field: str) -> int:
         given = fields.integer(field) or 0
         if given < 0:
-            fields.errors.append(invalid(fields.at(field), given, "not in valid range [0, inf)"))
+            fields.invalid(field, given, "not in valid range [0, inf)")
         return given
 
-    return PDBPolicy(name), seconds("minimumRuntimeSeconds"), seconds("preemptionDelaySeconds")
+    return {
+        "pdb_policy": PDBPolicy(name),
+        "minimum_runtime_seconds": seconds("minimumRuntimeSeconds"),
+        "preemption_delay_seconds": seconds("preemptionDelaySeconds"),
+    }
 
 
 _DECODERS: Final[Mapping[str, Callable[[Fields], PluginArgs]]] = {

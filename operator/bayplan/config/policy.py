@@ -63,7 +63,7 @@ def decode_policy(document: Mapping[str, Any], support: Support, errors: list[Fi
     with Fields(document, "", errors) as fields:
         fields.raw("apiVersion")
         fields.raw("kind")
-        # All filters are asked until one says no, whatever this says: it only changed how much was reported.
+        # Filters run until one rejects the node, whatever this is: it only changed how much was reported.
         fields.boolean("alwaysCheckAllPredicates")
         hard_weight = fields.integer("hardPodAffinitySymmetricWeight")
         if hard_weight is not None and not 0 <= hard_weight <= 100:
@@ -114,7 +114,7 @@ def _read_priorities(fields: Fields, selection: _Selection, support: Support) ->
         name = required_name(each)
         weight = each.integer("weight", INT64)
         if not each.has("weight") or (weight is not None and not 0 < weight <= _MAX_WEIGHT):
-            each.errors.append(invalid(each.at("weight"), weight or 0, "should have a positive weight applied to it"))
+            each.invalid("weight", weight or 0, "should have a positive weight applied to it")
         if name in seen and name:
             each.errors.append(duplicate(each.at("name"), name))
         seen.add(name)
@@ -135,11 +135,11 @@ def _successors(each: Fields, name: str, table: Mapping[str, tuple[str, ...]], s
     if not name:
         return ()
     if name not in table:
-        each.errors.append(invalid(each.at("name"), name, "does not exist"))
+        each.invalid("name", name, "does not exist")
         return ()
     plugins = table[name]
     if plugins == NO_SUCCESSOR or not support.plugins.issuperset(plugins):
-        each.errors.append(invalid(each.at("name"), name, _NOT_IMPLEMENTED))
+        each.invalid("name", name, _NOT_IMPLEMENTED)
         return ()
     return plugins
 

@@ -2,10 +2,10 @@
 
 from datetime import timedelta
 
+from bayplan.config.connection_types import ClientConnection, LeaderElection
 from bayplan.config.durations import format_duration
-from bayplan.config.errors import invalid
 from bayplan.config.fields import INT64, Fields
-from bayplan.config.types import ClientConnection, LeaderElection, SchedulerConfiguration
+from bayplan.config.types import SchedulerConfiguration
 
 
 def decode_process_settings(fields: Fields) -> SchedulerConfiguration:
@@ -22,10 +22,10 @@ def decode_process_settings(fields: Fields) -> SchedulerConfiguration:
     initial = 1 if initial is None else initial
     longest = 10 if longest is None else longest
     if initial <= 0:
-        fields.errors.append(invalid(fields.at("podInitialBackoffSeconds"), initial, "must be greater than 0"))
+        fields.invalid("podInitialBackoffSeconds", initial, "must be greater than 0")
     if longest < initial:
         detail = "must be greater than or equal to PodInitialBackoffSeconds"
-        fields.errors.append(invalid(fields.at("podMaxBackoffSeconds"), longest, detail))
+        fields.invalid("podMaxBackoffSeconds", longest, detail)
     profiling = True if profiling is None else profiling
     return SchedulerConfiguration(
         leader_election=leader_election,
@@ -42,35 +42,19 @@ def decode_percentage(fields: Fields) -> int | None:
     """`percentageOfNodesToScore`; None when it is not given, which is not the same as 0."""
     percentage = fields.integer("percentageOfNodesToScore")
     if percentage is not None and not 0 <= percentage <= 100:
-        fields.errors.append(invalid(fields.at("percentageOfNodesToScore"), percentage, "not in valid range [0-100]"))
+        fields.invalid("percentageOfNodesToScore", percentage, "not in valid range [0-100]")
     return percentage
 
 
 def _client_connection(fields: Fields) -> ClientConnection:
-    defaults = ClientConnection()
-    burst = fields.integer("burst") or defaults.burst
-    if burst < 0:
-        fields.errors.append(invalid(fields.at("burst"), burst, "must be non-negative"))
-    return ClientConnection(
-        kubeconfig=fields.string("kubeconfig") or "",
-        accept_content_types=fields.string("acceptContentTypes") or "",
-        content_type=fields.string("contentType") or defaults.content_type,
-        qps=fields.number("qps") or defaults.qps,
-        burst=burst,
-    )
+    connection = fields.build(ClientConnection, zero_counts=False)
+    if connection.burst < 0:
+        fields.invalid("burst", connection.burst, "must be non-negative")
+    return connection
 
 
 def _leader_election(fields: Fields) -> LeaderElection:
-    defaults = LeaderElection()
-    election = LeaderElection(
-        leader_elect=fields.boolean("leaderElect"),
-        lease_duration=fields.duration("leaseDuration") or defaults.lease_duration,
-        renew_deadline=fields.duration("renewDeadline") or defaults.renew_deadline,
-        retry_period=fields.duration("retryPeriod") or defaults.retry_period,
-        resource_lock=fields.string("resourceLock") or defaults.resource_lock,
-        resource_name=fields.string("resourceName") or defaults.resource_name,
-        resource_namespace=fields.string("resourceNamespace") or defaults.resource_namespace,
-    )
+    election = fields.build(LeaderElection, zero_counts=False)
     # Left out means true: only an explicit false switches the checks off.
     if election.leader_elect is not False:
         _validate_leader_election(fields, election)
@@ -84,11 +68,11 @@ def _validate_leader_election(fields: Fields, election: LeaderElection) -> None:
         ("retryPeriod", election.retry_period),
     ):
         if duration <= timedelta():
-            fields.errors.append(invalid(fields.at(name), format_duration(duration), "must be greater than zero"))
+            fields.invalid(name, format_duration(duration), "must be greater than zero")
     if election.lease_duration <= election.renew_deadline:
         # The value kube-scheduler shows here is the deadline's.
         shown = format_duration(election.renew_deadline)
-        fields.errors.append(invalid(fields.at("leaseDuration"), shown, "must be greater than `RenewDeadline`"))
+        fields.invalid("leaseDuration", shown, "must be greater than `RenewDeadline`")
     if election.resource_lock != "leases":
         detail = 'resourceLock value must be "leases"'
-        fields.errors.append(invalid(fields.at("resourceLock"), election.resource_lock, detail))
+        fields.invalid("resourceLock", election.resource_lock, detail)

@@ -26,7 +26,7 @@ _PLACEMENT_POINTS: Final = ("placementGenerate", "placementScore")
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What a configuration may ask for."""
+    """What a configuration may use."""
 
     plugins: frozenset[str] = IMPLEMENTED_PLUGINS
     """Plugins that exist, from this project and from outside."""
@@ -150,7 +150,7 @@ def _args(name: str, fields: Fields, support: Support) -> PluginArgs | None:
     if name not in UPSTREAM_PLUGINS:
         value = fields.raw("args")
         if value is not None and not isinstance(value, dict):
-            fields.errors.append(invalid(fields.at("args"), value, "must be an object"))
+            fields.invalid("args", value, "must be an object")
             return None
         return OpaqueArgs(value or {}) if name in support.plugins else None
     with fields.nested("args") as args:
@@ -168,9 +168,7 @@ def _args(name: str, fields: Fields, support: Support) -> PluginArgs | None:
 def _check_kind(name: str, args: Fields) -> None:
     version, kind = args.string("apiVersion"), args.string("kind")
     if version and version != API_VERSION:
-        args.errors.append(
-            invalid(args.at("apiVersion"), version, f'no kind "{name}Args" is registered for this version')
-        )
+        args.invalid("apiVersion", version, f'no kind "{name}Args" is registered for this version')
     if kind and kind != f"{name}Args":
         detail = f"args for plugin {name} were not of type {name}Args.kubescheduler.config.k8s.io, got {kind}"
-        args.errors.append(invalid(args.at("kind"), kind, detail))
+        args.invalid("kind", kind, detail)

@@ -9,7 +9,8 @@ import msgspec
 
 from bayplan.api.client import ApiClient
 from bayplan.api.errors import AmbiguousError, UnreachableError
-from bayplan.api.objects import ObjectMeta, Pod
+from bayplan.api.meta_objects import ObjectMeta
+from bayplan.api.objects import Pod
 from bayplan.api.pod_answer import read_pod
 from bayplan.api.watch_event import UNREADABLE
 from bayplan.api.watch_source import ListMeta

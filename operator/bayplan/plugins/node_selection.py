@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.api.int64 import parse_int64
 from bayplan.api.objects import NodeSelectorRequirement, NodeSelectorTerm
+from bayplan.api.quantity import parse_int64
 from bayplan.api.selectors import compile_node_selector_terms
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_index import LabelColumn, NodeIndex

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from bayplan.api.kinds import path_segment
 from bayplan.api.objects import PodCondition
-from bayplan.api.paths import path_segment
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import Binding
 

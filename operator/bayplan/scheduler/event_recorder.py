@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from bayplan.api.paths import path_segment
+from bayplan.api.kinds import path_segment
 from bayplan.cache.pod_info import PodInfo
 from bayplan.scheduler.api_calls import JSON, MERGE_PATCH, ApiCall, rfc3339_micro
 

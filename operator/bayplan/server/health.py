@@ -1,4 +1,4 @@
-"""Whether the process is alive and whether it can schedule, told as Kubernetes components tell it."""
+"""Whether the process is alive and whether it can schedule, in the words of Kubernetes components."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ class HealthReport:
 
 
 class HealthChecks:
-    """Named checks for `/livez` and `/readyz`; HttpServer asks them, whoever owns a condition registers it.
+    """Named checks for `/livez` and `/readyz`; HttpServer runs them, whoever owns a condition registers it.
 
     Liveness must not depend on the API server: a restart does not bring it back. Readiness is for
     conditions that pass by themselves, such as caches not filled yet.
@@ -41,7 +41,7 @@ class HealthChecks:
         _add(self._live, name, check)
 
     def add_readiness(self, name: str, check: Check) -> None:
-        """Add a check that only says "not now"; raises ValueError if the name is taken."""
+        """Add a check that only holds back traffic; raises ValueError if the name is taken."""
         _add(self._ready, name, check)
 
     def begin_shutdown(self) -> None:

@@ -1,13 +1,11 @@
 """kube-scheduler's metrics with its names, labels, buckets (pkg/scheduler/metrics), and bayplan's own."""
 
-from collections.abc import Iterable
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client.registry import Collector
 
 from bayplan.scheduler.observer import AttemptResult
-from bayplan.server.instruments import Histogram, Tally, exponential_buckets
+from bayplan.server.instruments import Histogram, LabelValues, Tally, exponential_buckets
 from bayplan.server.state import StateCollector, StateSources
 
 RESULTS: tuple[AttemptResult, ...] = ("scheduled", "unschedulable", "error")
@@ -17,8 +15,6 @@ POINT_BUCKETS = exponential_buckets(0.0001, 2, 12)
 CLIENT_BUCKETS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 # The SLI's `attempts` label is capped as upstream caps it, or a pod tried all night would add a series a try.
 ATTEMPT_LABELS = (*((str(number),) for number in range(15)), ("15+",))
-
-_Instrument = TypeVar("_Instrument", bound=Collector)
 
 
 class SchedulerMetrics:
@@ -34,142 +30,123 @@ class SchedulerMetrics:
         self._add_framework()
         self._add_queue()
         self._add_client()
-        self._register(StateCollector(sources))
+        self.registry.register(StateCollector(sources))
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         GCCollector(registry=self.registry)
 
-    def _register(self, instrument: _Instrument) -> _Instrument:
-        self.registry.register(instrument)
-        return instrument
+    def _tally(
+        self,
+        name: str,
+        documentation: str,
+        labels: Sequence[str] = (),
+        *,
+        gauge: bool = False,
+        preset: Iterable[LabelValues] = (),
+    ) -> Tally:
+        tally = Tally(name, documentation, labels, gauge=gauge, preset=preset)
+        self.registry.register(tally)
+        return tally
+
+    def _histogram(
+        self, name: str, documentation: str, bounds: Sequence[float], labels: Sequence[str] = ()
+    ) -> Histogram:
+        histogram = Histogram(name, documentation, bounds, labels)
+        self.registry.register(histogram)
+        return histogram
 
     def _add_attempts(self, profiles: tuple[str, ...]) -> None:
-        self._attempts = self._register(
-            Tally(
-                "scheduler_schedule_attempts_total",
-                "Number of attempts to schedule pods, by the result: 'unschedulable' means no node fits the "
-                "pod, 'error' means an internal problem.",
-                ("result", "profile"),
-                preset=((result, profile) for profile in profiles for result in RESULTS),
-            )
+        self._attempts = self._tally(
+            "scheduler_schedule_attempts_total",
+            "Number of attempts to schedule pods, by the result: 'unschedulable' means no node fits the "
+            "pod, 'error' means an internal problem.",
+            ("result", "profile"),
+            preset=((result, profile) for profile in profiles for result in RESULTS),
         )
-        self._attempt_seconds = self._register(
-            Histogram(
-                "scheduler_scheduling_attempt_duration_seconds",
-                "Scheduling attempt latency in seconds (scheduling algorithm and binding).",
-                ATTEMPT_BUCKETS,
-                ("result", "profile"),
-            )
+        self._attempt_seconds = self._histogram(
+            "scheduler_scheduling_attempt_duration_seconds",
+            "Scheduling attempt latency in seconds (scheduling algorithm and binding).",
+            ATTEMPT_BUCKETS,
+            ("result", "profile"),
         )
-        self._algorithm_seconds = self._register(
-            Histogram(
-                "scheduler_scheduling_algorithm_duration_seconds",
-                "Scheduling algorithm latency in seconds.",
-                ATTEMPT_BUCKETS,
-            )
+        self._algorithm_seconds = self._histogram(
+            "scheduler_scheduling_algorithm_duration_seconds",
+            "Scheduling algorithm latency in seconds.",
+            ATTEMPT_BUCKETS,
         )
-        self._sli_seconds = self._register(
-            Histogram(
-                "scheduler_pod_scheduling_sli_duration_seconds",
-                "Latency for a pod being scheduled, from the first attempt, over all its attempts.",
-                SLI_BUCKETS,
-                ("attempts",),
-            )
+        self._sli_seconds = self._histogram(
+            "scheduler_pod_scheduling_sli_duration_seconds",
+            "Latency for a pod being scheduled, from the first attempt, over all its attempts.",
+            SLI_BUCKETS,
+            ("attempts",),
         )
-        self._attempts_per_pod = self._register(
-            Histogram(
-                "scheduler_pod_scheduling_attempts",
-                "Number of attempts to successfully schedule a pod.",
-                exponential_buckets(1, 2, 5),
-            )
+        self._attempts_per_pod = self._histogram(
+            "scheduler_pod_scheduling_attempts",
+            "Number of attempts to successfully schedule a pod.",
+            exponential_buckets(1, 2, 5),
         )
-        self._after_flush = self._register(
-            Tally(
-                "scheduler_pod_scheduled_after_flush_total",
-                "Number of pods scheduled only after the periodic flush of the unschedulable pods.",
-            )
+        self._after_flush = self._tally(
+            "scheduler_pod_scheduled_after_flush_total",
+            "Number of pods scheduled only after the periodic flush of the unschedulable pods.",
         )
-        self._preemptions = self._register(
-            Tally("scheduler_preemption_attempts_total", "Total preemption attempts till now.")
-        )
-        self._victims = self._register(
-            Histogram(
-                "scheduler_preemption_victims",
-                "Number of selected preemption victims.",
-                exponential_buckets(1, 2, 7),
-            )
+        self._preemptions = self._tally("scheduler_preemption_attempts_total", "Total preemption attempts till now.")
+        self._victims = self._histogram(
+            "scheduler_preemption_victims",
+            "Number of selected preemption victims.",
+            exponential_buckets(1, 2, 7),
         )
 
     def _add_framework(self) -> None:
-        self._point_seconds = self._register(
-            Histogram(
-                "scheduler_framework_extension_point_duration_seconds",
-                "Latency for running all plugins of a specific extension point.",
-                POINT_BUCKETS,
-                ("extension_point", "status", "profile"),
-            )
+        self._point_seconds = self._histogram(
+            "scheduler_framework_extension_point_duration_seconds",
+            "Latency for running all plugins of a specific extension point.",
+            POINT_BUCKETS,
+            ("extension_point", "status", "profile"),
         )
-        self._unschedulable = self._register(
-            Tally(
-                "scheduler_unschedulable_pods",
-                "Number of unschedulable pods by the plugin that rejected them; a pod counts once for each "
-                "of its plugins.",
-                ("plugin", "profile"),
-                gauge=True,
-            )
+        self._unschedulable = self._tally(
+            "scheduler_unschedulable_pods",
+            "Number of unschedulable pods by the plugin that rejected them; a pod counts once for each of its plugins.",
+            ("plugin", "profile"),
+            gauge=True,
         )
 
     def _add_queue(self) -> None:
-        self._incoming = self._register(
-            Tally(
-                "scheduler_queue_incoming_pods_total",
-                "Number of pods added to scheduling queues by event and queue type.",
-                ("queue", "event"),
-            )
+        self._incoming = self._tally(
+            "scheduler_queue_incoming_pods_total",
+            "Number of pods added to scheduling queues by event and queue type.",
+            ("queue", "event"),
         )
-        self._event_seconds = self._register(
-            Histogram(
-                "scheduler_event_handling_duration_seconds",
-                "Event handling latency in seconds.",
-                POINT_BUCKETS,
-                ("event",),
-            )
+        self._event_seconds = self._histogram(
+            "scheduler_event_handling_duration_seconds",
+            "Event handling latency in seconds.",
+            POINT_BUCKETS,
+            ("event",),
         )
 
     def _add_client(self) -> None:
-        self._requests = self._register(
-            Tally(
-                "rest_client_requests_total",
-                "Number of HTTP requests, partitioned by status code, method, and host.",
-                ("code", "method", "host"),
-            )
+        self._requests = self._tally(
+            "rest_client_requests_total",
+            "Number of HTTP requests, partitioned by status code, method, and host.",
+            ("code", "method", "host"),
         )
-        self._request_seconds = self._register(
-            Histogram(
-                "rest_client_request_duration_seconds",
-                "Request latency in seconds. Broken down by verb, and host.",
-                CLIENT_BUCKETS,
-                ("verb", "host"),
-            )
+        self._request_seconds = self._histogram(
+            "rest_client_request_duration_seconds",
+            "Request latency in seconds. Broken down by verb, and host.",
+            CLIENT_BUCKETS,
+            ("verb", "host"),
         )
-        self._throttle_seconds = self._register(
-            Histogram(
-                "rest_client_rate_limiter_duration_seconds",
-                "Client side rate limiter latency in seconds. Broken down by verb, and host.",
-                CLIENT_BUCKETS,
-                ("verb", "host"),
-            )
+        self._throttle_seconds = self._histogram(
+            "rest_client_rate_limiter_duration_seconds",
+            "Client side rate limiter latency in seconds. Broken down by verb, and host.",
+            CLIENT_BUCKETS,
+            ("verb", "host"),
         )
-        self._undecodable = self._register(
-            Tally(
-                "bayplan_undecodable_objects_total",
-                "Number of objects left out because they cannot be read.",
-                ("kind",),
-            )
+        self._undecodable = self._tally(
+            "bayplan_undecodable_objects_total",
+            "Number of objects left out because they cannot be read.",
+            ("kind",),
         )
-        self._ambiguous = self._register(
-            Tally("bayplan_bind_ambiguous_total", "Number of bindings whose answer was lost.")
-        )
+        self._ambiguous = self._tally("bayplan_bind_ambiguous_total", "Number of bindings whose answer was lost.")
 
     def attempt(self, profile: str, result: AttemptResult, seconds: float) -> None:
         """See `SchedulerObserver.attempt`."""

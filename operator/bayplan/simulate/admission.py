@@ -8,19 +8,11 @@ from typing import Any, Final
 from msgspec import structs
 
 from bayplan.api.kinds import Resource
-from bayplan.api.objects import (
-    Container,
-    Node,
-    Pod,
-    PodSpec,
-    PriorityClass,
-    Quantity,
-    ResourceRequirements,
-    TopologySpreadConstraint,
-)
+from bayplan.api.meta_objects import Quantity
+from bayplan.api.objects import Container, Node, Pod, PodSpec, ResourceRequirements, TopologySpreadConstraint
 from bayplan.api.quantity import QuantityError, nano
 from bayplan.api.storage_objects import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass
-from bayplan.api.workload_objects import Namespace
+from bayplan.api.workload_objects import Namespace, PriorityClass
 from bayplan.cache.listers import NamedObject
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.candidate import start_time
@@ -225,7 +217,7 @@ def _volume(volume: PersistentVolume) -> PersistentVolume:
     if spec.volume_mode is None:
         volume = structs.replace(volume, spec=structs.replace(spec, volume_mode="Filesystem"))
     if not volume.status.phase:
-        # The volume controller says so soon after a volume is created.
+        # The volume controller sets it soon after a volume is created.
         volume = structs.replace(volume, status=structs.replace(volume.status, phase="Available"))
     return volume
 

@@ -6,14 +6,22 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bayplan.api.kinds import RESOURCES, Resource, resource_named
-from bayplan.api.objects import Node, Pod, PriorityClass
+from bayplan.api.objects import Node, Pod
 from bayplan.api.quantity import QuantityError
+from bayplan.api.workload_objects import PriorityClass
 from bayplan.cache.listers import NamedObject, key_of
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import node_allocatable
 from bayplan.simulate.admission import DEFAULT_NAMESPACE, Admission, AdmissionError, looked_up
-from bayplan.simulate.documents import DECODE_ERRORS, Decoder, RawObject, field_error, raw_objects, read_file
-from bayplan.simulate.errors import ClusterFileError
+from bayplan.simulate.documents import (
+    DECODE_ERRORS,
+    ClusterFileError,
+    Decoder,
+    RawObject,
+    field_error,
+    raw_objects,
+    read_file,
+)
 
 
 @dataclass(frozen=True, slots=True)

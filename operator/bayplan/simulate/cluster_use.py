@@ -1,10 +1,10 @@
-"""How full a cluster is, from the scheduler's own node table."""
+"""How full a cluster is, from the scheduler's own node table, and how few nodes could do."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.resources import PODS
-from bayplan.simulate.bounds import lower_bound_nodes
 from bayplan.simulate.report import Allocation
 
 
@@ -20,7 +20,7 @@ class ClusterUse:
 
 
 def cluster_use(nodes: NodeTable) -> ClusterUse:
-    """Sums over the existing nodes, in Python's integers so that absurd amounts cannot wrap."""
+    """Sum up the existing nodes, in Python's integers so that absurd amounts cannot wrap."""
     rows = nodes.rows()
     pod_counts = nodes.pod_count[rows].tolist()
     allowed = nodes.allowed_pods[rows].tolist()
@@ -45,3 +45,32 @@ def cluster_use(nodes: NodeTable) -> ClusterUse:
         pods_on_unknown_nodes=sum(map(len, nodes.pods)) - pods,
         allocation=dict(sorted(allocation.items())),
     )
+
+
+def lower_bound_nodes(
+    allocatable: Sequence[Mapping[str, int]], demand: Mapping[str, int], pod_count: int, allowed_pods: Iterable[int]
+) -> int:
+    """Return the fewest nodes whose allocatable covers `demand` in every resource, and whose pod limits cover the pods.
+
+    Per resource the largest nodes are taken first, so no set of fewer nodes has as much. The largest of those numbers
+    is the bound: constraints and the shapes of pods can only ask for more. Where all nodes together do not cover the
+    demand, all of them count.
+
+    Args:
+        allocatable: per node, amounts by resource name.
+        demand: the pods' requests summed up, by resource name.
+        pod_count: how many pods there are.
+        allowed_pods: per node, how many pods it may hold.
+    """
+    needs = [_largest_first((node.get(name, 0) for node in allocatable), amount) for name, amount in demand.items()]
+    return max([*needs, _largest_first(allowed_pods, pod_count)], default=0)
+
+
+def _largest_first(capacities: Iterable[int], demand: int) -> int:
+    count = 0
+    for capacity in sorted(capacities, reverse=True):
+        if demand <= 0:
+            break
+        demand -= capacity
+        count += 1
+    return count

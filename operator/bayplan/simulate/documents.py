@@ -5,13 +5,17 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Generic, TypeVar
+from typing import Any, BinaryIO, Final, Generic, NoReturn, TypeVar
 
 import msgspec
 
-from bayplan.simulate.errors import ClusterFileError
-from bayplan.simulate.yaml_stream import YAMLStreamError, yaml_documents
+from bayplan.config.bounded_yaml import MalformedYAMLError, Place, RefusedYAMLError, Rules, yaml_documents
+from bayplan.config.errors import quote
 
+MAX_DEPTH: Final = 64
+"""Deepest nesting of YAML; Kubernetes objects stay far below."""
+MAX_VALUES: Final = 20_000_000
+"""Most values in the YAML documents of a file, counting those behind aliases each time."""
 MAX_BYTES: Final = 1 << 30
 """Largest file, in bytes."""
 STDIN: Final = "-"
@@ -25,6 +29,13 @@ _BYTE: Final = re.compile(r"(?:JSON is malformed: )?(.*) \(byte (\d+)\)")
 _FIELD: Final = re.compile(r"(?P<problem>.*?)(?: - at `(?P<key>key in )?(?P<path>[^`]*)`)?", re.DOTALL)
 
 T = TypeVar("T")
+
+
+class ClusterFileError(ValueError):
+    """Raised for a cluster file that cannot be used; its one-line text names file, document, object and field.
+
+    The commands print it and exit with 2.
+    """
 
 
 class Decoder(Generic[T]):
@@ -100,8 +111,8 @@ def _read(file: BinaryIO, name: str) -> bytes:
     return b"".join(chunks).removeprefix(b"\xef\xbb\xbf")
 
 
-def raw_objects(data: bytes, name: str) -> Iterator[RawObject]:
-    """The objects in `data`, with lists taken apart; `name` is the file's, for messages.
+def raw_objects(data: bytes, name: str, *, max_values: int = MAX_VALUES) -> Iterator[RawObject]:
+    """Yield the objects in `data`, with lists taken apart; `name` is the file's, for messages.
 
     JSON is recognised by its first characters and goes straight through msgspec; all else is YAML.
 
@@ -114,7 +125,7 @@ def raw_objects(data: bytes, name: str) -> Iterator[RawObject]:
     if document is not None:
         yield from _split(document, name)
     else:
-        yield from _yaml_objects(data, name)
+        yield from _yaml_objects(data, name, max_values)
 
 
 def field_error(error: Exception) -> str:
@@ -144,7 +155,7 @@ def _json_problem(text: str, data: bytes) -> str:
     return f"line {line}: {match[1]}"
 
 
-def _yaml_objects(data: bytes, name: str) -> Iterator[RawObject]:
+def _yaml_objects(data: bytes, name: str, max_values: int) -> Iterator[RawObject]:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -152,13 +163,25 @@ def _yaml_objects(data: bytes, name: str) -> Iterator[RawObject]:
         raise ClusterFileError(f"{name}: is not UTF-8 text: line {line}") from None
     found = False
     try:
-        for number, value in yaml_documents(text):
-            found = True
-            yield from _split(value, f"{name}: document {number}")
-    except YAMLStreamError as error:
+        for number, value in yaml_documents(text, Rules(MAX_DEPTH, max_values, _repeated_key, _wrong_merge)):
+            if value is not None:
+                found = True
+                yield from _split(value, f"{name}: document {number}")
+    except MalformedYAMLError as error:
         raise ClusterFileError(f"{name}: is not valid YAML: {error}") from None
+    except RefusedYAMLError as error:
+        path = f"{error.place.path}: " if error.place.path else ""
+        raise ClusterFileError(f"{name}: is not valid YAML: line {error.place.line}: {path}{error}") from None
     if not found:
         raise ClusterFileError(f"{name}: holds no objects")
+
+
+def _repeated_key(place: Place, key: str) -> NoReturn:
+    raise RefusedYAMLError(f"key {quote(key)} is given twice", place)
+
+
+def _wrong_merge(place: Place) -> NoReturn:
+    raise RefusedYAMLError("only mappings can be merged with <<", place)
 
 
 def _split(value: Any, where: str) -> Iterator[RawObject]:  # noqa: ANN401 - see RawObject

@@ -4,14 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import structs
 
-from bayplan.api.objects import (
-    Affinity,
-    LabelSelector,
-    LabelSelectorRequirement,
-    PodAffinity,
-    PodAffinityTerm,
-    TopologySpreadConstraint,
-)
+from bayplan.api.meta_objects import LabelSelector, LabelSelectorRequirement
+from bayplan.api.objects import Affinity, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 
 
 def merged_affinity(affinity: Affinity, labels: Mapping[str, str]) -> Affinity:

@@ -1,4 +1,4 @@
-"""What a simulation says, in the shape that `-o json` writes."""
+"""The report of a simulation, in the shape that `-o json` writes."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -53,7 +53,7 @@ class Preemption(_Reported):
 class Attempt(_Reported):
     """One scheduling attempt: `node` when the pod was placed, `message` when it was not.
 
-    `nodes` and, after a preemption, `preemption` are there only when an explanation was asked for.
+    `nodes` and, after a preemption, `preemption` are there only with `--explain`.
     """
 
     node: str | None

@@ -9,17 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bayplan.api.objects import (
-    Container,
-    Node,
-    NodeStatus,
-    ObjectMeta,
-    Pod,
-    PodSpec,
-    PodStatus,
-    Quantity,
-    ResourceRequirements,
-)
+from bayplan.api.meta_objects import ObjectMeta, Quantity
+from bayplan.api.objects import Container, Node, NodeStatus, Pod, PodSpec, PodStatus, ResourceRequirements
 from bayplan.cache.pod_info import PodInfo
 
 GPU: Final = "nvidia.com/gpu"

@@ -189,7 +189,7 @@ def print_summary(printer: Printer, summary: Summary) -> None:
 
 
 def _scores(scores: dict[str, int] | None) -> str:
-    """Plugin scores, highest first; a plugin that gave nothing says nothing."""
+    """Plugin scores, highest first, without those of 0."""
     ranked = sorted((scores or {}).items(), key=lambda item: -item[1])
     return ", ".join(f"{plugin} {score}" for plugin, score in ranked if score) or ("all scores 0" if scores else "")
 

@@ -4,7 +4,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bayplan.api.objects import LabelSelector, LabelSelectorRequirement, TopologySpreadConstraint
+from bayplan.api.meta_objects import LabelSelector, LabelSelectorRequirement
+from bayplan.api.objects import TopologySpreadConstraint
 from bayplan.api.selectors import Labels, compile_label_selector
 from bayplan.cache.pod_info import PodInfo
 

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.api.objects import LabelSelector, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from bayplan.api.meta_objects import LabelSelector
+from bayplan.api.objects import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from bayplan.api.selectors import compile_label_selector, compile_node_selector, is_label_key, is_label_value
 from bayplan.api.storage_objects import TopologySelectorTerm, VolumeNodeAffinity
 from bayplan.cache.change_log import Rows

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bayplan.api.paths import path_segment
+from bayplan.api.kinds import path_segment
 from bayplan.api.selectors import compile_node_selector
 from bayplan.api.storage_objects import (
     NO_ANNOTATIONS,

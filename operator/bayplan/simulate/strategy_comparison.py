@@ -1,6 +1,6 @@
-"""The same stream of pods scheduled side by side by two scoring strategies."""
+"""The same stream of pods packed side by side by two scoring strategies; `bayplan demo` shows it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -21,19 +21,15 @@ from bayplan.simulate.cluster_use import ClusterUse, cluster_use
 from bayplan.simulate.simulator import Simulator
 from bayplan.simulate.synthetic import GPU, SMALL_POOLS, pod_shapes, synthetic_nodes, synthetic_pods
 
-PodStream = Callable[[], Sequence[PodInfo]]
-"""Makes the pods anew for each racer: schedulers keep what they work out on the pod."""
-
 _BURSTS: Final = 5
 """In how many bursts the pods arrive: priorities matter only where pods wait."""
 _RESOURCES: Final = (ResourceSpec("cpu"), ResourceSpec("memory"), ResourceSpec(GPU, 5))
 
 
-class Racer:
+class StrategyRun:
     """One strategy and its own copy of the cluster."""
 
     def __init__(self, strategy: ScoringStrategyType, nodes: Sequence[Node], pods: Sequence[PodInfo]) -> None:
-        self.strategy = strategy
         self.simulator = Simulator(strategy_configuration(strategy))
         self.simulator.add(ClusterObjects(nodes=list(nodes)))
         self.decisions = 0
@@ -76,12 +72,12 @@ class Racer:
         return self.decisions / seconds if seconds > 0 else 0.0
 
     def use(self) -> ClusterUse:
-        """How full this racer's cluster is."""
+        """How full this run's cluster is."""
         return cluster_use(self.simulator.cache.nodes)
 
 
-class Race:
-    """MostAllocated against LeastAllocated on a made-up cluster; the same seed gives the same race."""
+class StrategyComparison:
+    """MostAllocated against LeastAllocated on a made-up cluster; the same seed gives the same comparison."""
 
     def __init__(self, *, nodes: int, pods: int, seed: int) -> None:
         self.nodes = synthetic_nodes(nodes, SMALL_POOLS)
@@ -91,8 +87,8 @@ class Race:
         def stream() -> list[PodInfo]:
             return synthetic_pods(pods, shapes, seed=seed, scheduler_name=DEFAULT_SCHEDULER_NAME)
 
-        self.most = Racer(ScoringStrategyType.MOST_ALLOCATED, self.nodes, stream())
-        self.least = Racer(ScoringStrategyType.LEAST_ALLOCATED, self.nodes, stream())
+        self.most = StrategyRun(ScoringStrategyType.MOST_ALLOCATED, self.nodes, stream())
+        self.least = StrategyRun(ScoringStrategyType.LEAST_ALLOCATED, self.nodes, stream())
         self.arrived = 0
         self._burst = max(1, pods // _BURSTS)
 

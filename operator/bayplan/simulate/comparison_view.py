@@ -1,4 +1,4 @@
-"""A race as text that fits a terminal."""
+"""A comparison as text that fits a terminal."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,7 +7,7 @@ from rich.text import Text
 
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.resources import CPU, MEMORY
-from bayplan.simulate.race import Race
+from bayplan.simulate.strategy_comparison import StrategyComparison
 from bayplan.simulate.synthetic import GPU
 
 _SHOWN: Final = ((CPU, "cpu", "cyan"), (MEMORY, "memory", "green"), (GPU, "gpu", "magenta"))
@@ -42,33 +42,33 @@ def glyphs_for(encoding: str | None) -> Glyphs:
     return BLOCKS
 
 
-def frame(race: Race, *, width: int, height: int, glyphs: Glyphs = BLOCKS) -> Text:
-    """The race as it stands, at most `width` columns and `height - 1` lines; at its end with the result."""
+def frame(comparison: StrategyComparison, *, width: int, height: int, glyphs: Glyphs = BLOCKS) -> Text:
+    """The comparison as it stands, at most `width` columns and `height - 1` lines; at its end with the result."""
     lines = [
-        *_head(race),
-        *_nodes(race.most.simulator.cache.nodes, width, height, glyphs),
-        *_tallies(race, width, glyphs),
+        *_head(comparison),
+        *_nodes(comparison.most.simulator.cache.nodes, width, height, glyphs),
+        *_tallies(comparison, width, glyphs),
     ]
     for line in lines:
         line.truncate(width)
     return Text("\n").join(lines)
 
 
-def progress(race: Race) -> str:
-    """The race as one line."""
-    most, least = race.most, race.least
+def progress(comparison: StrategyComparison) -> str:
+    """The comparison as one line."""
+    most, least = comparison.most, comparison.least
     return (
-        f"decided {most.decisions}/{race.pods}  queue {most.queued}  no room {most.waiting}  "
+        f"decided {most.decisions}/{comparison.pods}  queue {most.queued}  no room {most.waiting}  "
         f"nodes in use: MostAllocated {most.use().nodes_in_use}, LeastAllocated {least.use().nodes_in_use}"
     )
 
 
-def result(race: Race) -> str:
-    """What the race showed, as one line."""
-    most, least = race.most.use(), race.least.use()
-    lost = f"; {race.most.waiting} unplaced" if race.most.waiting else ""
+def result(comparison: StrategyComparison) -> str:
+    """What the comparison showed, as one line."""
+    most, least = comparison.most.use(), comparison.least.use()
+    lost = f"; {comparison.most.waiting} unplaced" if comparison.most.waiting else ""
     return (
-        f"{race.pods} pods: MostAllocated {_nodes_text(most.nodes_in_use)}, "
+        f"{comparison.pods} pods: MostAllocated {_nodes_text(most.nodes_in_use)}, "
         f"LeastAllocated {least.nodes_in_use}, lower bound {most.lower_bound_nodes}{lost}"
     )
 
@@ -84,15 +84,15 @@ def bar(part: int, whole: int, cells: int, glyphs: Glyphs) -> str:
     return text.ljust(cells, glyphs.empty)
 
 
-def _head(race: Race) -> list[Text]:
-    most = race.most
+def _head(comparison: StrategyComparison) -> list[Text]:
+    most = comparison.most
     title = Text.assemble(
         ("bayplan demo", "bold"),
-        f"  {len(race.nodes)} nodes, {race.pods} pods with priorities, packed by MostAllocated",
+        f"  {len(comparison.nodes)} nodes, {comparison.pods} pods with priorities, packed by MostAllocated",
     )
     counts = Text.assemble(
         "decided ",
-        (f"{most.decisions}/{race.pods}", "bold"),
+        (f"{most.decisions}/{comparison.pods}", "bold"),
         "  queue ",
         (f"{most.queued:<3}", "bold"),
         "  no room ",
@@ -131,8 +131,8 @@ def _node(nodes: NodeTable, row: int, glyphs: Glyphs) -> Text:
     return text
 
 
-def _tallies(race: Race, width: int, glyphs: Glyphs) -> list[Text]:
-    most, least = race.most.use(), race.least.use()
+def _tallies(comparison: StrategyComparison, width: int, glyphs: Glyphs) -> list[Text]:
+    most, least = comparison.most.use(), comparison.least.use()
     lines: list[Text] = []
     for label, count, color in (
         ("MostAllocated", most.nodes_in_use, "green"),
@@ -140,12 +140,12 @@ def _tallies(race: Race, width: int, glyphs: Glyphs) -> list[Text]:
         ("lower bound", most.lower_bound_nodes, "blue"),
     ):
         cells = max(10, width - _LABEL - 6)
-        text = bar(count, len(race.nodes), cells, glyphs).rstrip(glyphs.empty)
+        text = bar(count, len(comparison.nodes), cells, glyphs).rstrip(glyphs.empty)
         lines.append(Text.assemble(f"{label:<{_LABEL}}", (text, color), (f" {count}", "bold")))
-    if race.finished:
-        lines.append(Text(result(race), style="bold"))
-    elif race.most.last is not None:
-        lines.append(Text("last: {} on {}".format(*race.most.last), style="dim"))
+    if comparison.finished:
+        lines.append(Text(result(comparison), style="bold"))
+    elif comparison.most.last is not None:
+        lines.append(Text("last: {} on {}".format(*comparison.most.last), style="dim"))
     return lines
 
 

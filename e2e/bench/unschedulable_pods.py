@@ -1,4 +1,4 @@
-"""`python -m e2e.bench.stuck_pods`: what many pods that can never be scheduled cost those that can.
+"""`python -m e2e.bench.unschedulable_pods`: what many pods that can never be scheduled cost those that can.
 
 bayplan is started twice, without and with such pods waiting. When it has come to rest its CPU share is taken, then pods
 that fit are created at full speed, and the rates of their binds are compared.
@@ -82,9 +82,9 @@ def _wait_for_rest(process: Process) -> None:
 
 def main() -> int:
     """Measure and print; 1 if the pods that fit are bound at less than 80 % of the rate they have alone."""
-    parser = argparse.ArgumentParser(prog="python -m e2e.bench.stuck_pods", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m e2e.bench.unschedulable_pods", description=__doc__)
     parser.add_argument("--nodes", type=int, default=1000)
-    parser.add_argument("--stuck", type=int, default=19_000, help="pods that no node can hold")
+    parser.add_argument("--unschedulable", type=int, default=19_000, help="pods that no node can hold")
     parser.add_argument("--pods", type=int, default=1000, help="pods that fit")
     options = parser.parse_args()
     rates = []
@@ -92,18 +92,18 @@ def main() -> int:
         kubeconfig = install_bayplan(plane)
         (family,) = (each for each in FAMILIES if each.name == _FAMILY)
         plane.client.create_all("nodes", family.build(Size(options.nodes, 0, 1), "nodes").nodes)
-        for scope, stuck in (("warm-up", 0), ("alone", 0), ("stuck", options.stuck)):
-            found = measure(plane, kubeconfig, family.build(Size(options.nodes, stuck, options.pods), scope))
+        for scope, unschedulable in (("warm-up", 0), ("alone", 0), ("unschedulable", options.unschedulable)):
+            found = measure(plane, kubeconfig, family.build(Size(options.nodes, unschedulable, options.pods), scope))
             rates.append(found.bound)
             sys.stdout.write(
-                f"{scope}: {stuck} stuck pods, at rest after {found.settled_after:.0f} s with {found.idle:.1%} of "
-                "a CPU; "
+                f"{scope}: {unschedulable} unschedulable pods, at rest after {found.settled_after:.0f} s with "
+                f"{found.idle:.1%} of a CPU; "
                 f"{found.bound:.0f} pods/s bound of {found.created:.0f} created, {found.cpu_ms_per_pod:.2f} ms CPU a "
                 f"pod, peak {found.peak_rss / 1e6:.0f} MB\n"
             )
             sys.stdout.flush()
     share = rates[-1] / rates[-2]
-    sys.stdout.write(f"{share:.0%} of the rate without stuck pods\n")
+    sys.stdout.write(f"{share:.0%} of the rate without unschedulable pods\n")
     return int(share < 0.8)
 
 

@@ -1,19 +1,19 @@
 import pytest
 
 from bayplan.config.types import ScoringStrategyType
-from bayplan.simulate.race import Race, strategy_configuration
-from bayplan.simulate.race_view import ASCII, BLOCKS, bar, frame, glyphs_for, progress, result
+from bayplan.simulate.comparison_view import ASCII, BLOCKS, bar, frame, glyphs_for, progress, result
+from bayplan.simulate.strategy_comparison import StrategyComparison, strategy_configuration
 
 
-def run(race, step=7):
-    while race.advance(step):
+def run(comparison, step=7):
+    while comparison.advance(step):
         pass
-    return race
+    return comparison
 
 
 @pytest.fixture(scope="module")
 def finished():
-    return run(Race(nodes=30, pods=100, seed=3))
+    return run(StrategyComparison(nodes=30, pods=100, seed=3))
 
 
 def test_packing_uses_fewer_nodes_than_spreading_and_no_fewer_than_the_bound(finished):
@@ -24,7 +24,7 @@ def test_packing_uses_fewer_nodes_than_spreading_and_no_fewer_than_the_bound(fin
 
 @pytest.mark.parametrize("step", [1, 1000])
 def test_the_outcome_depends_on_the_seed_alone(finished, step):
-    again = run(Race(nodes=30, pods=100, seed=3), step)
+    again = run(StrategyComparison(nodes=30, pods=100, seed=3), step)
     assert result(again) == result(finished)
     assert (
         frame(again, width=80, height=24).plain.splitlines()[2:]
@@ -33,26 +33,26 @@ def test_the_outcome_depends_on_the_seed_alone(finished, step):
 
 
 def test_more_pods_than_room_end_too():
-    race = run(Race(nodes=1, pods=100, seed=1))
-    assert race.most.waiting > 0
-    assert f"; {race.most.waiting} unplaced" in result(race)
+    comparison = run(StrategyComparison(nodes=1, pods=100, seed=1))
+    assert comparison.most.waiting > 0
+    assert f"; {comparison.most.waiting} unplaced" in result(comparison)
 
 
 def test_pods_wait_in_bursts():
-    race = Race(nodes=10, pods=50, seed=1)
-    race.advance(1)
-    assert (race.arrived, race.most.queued) == (10, 9)
-    assert "decided 1/50  queue 9" in progress(race)
+    comparison = StrategyComparison(nodes=10, pods=50, seed=1)
+    comparison.advance(1)
+    assert (comparison.arrived, comparison.most.queued) == (10, 9)
+    assert "decided 1/50  queue 9" in progress(comparison)
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (140, 45), (40, 12), (20, 5)])
 @pytest.mark.parametrize("nodes", [1, 30, 200])
 def test_every_frame_fits_the_terminal(nodes, width, height):
-    race = Race(nodes=nodes, pods=40, seed=1)
+    comparison = StrategyComparison(nodes=nodes, pods=40, seed=1)
     more = True
     while more:
-        more = race.advance(15)
-        lines = frame(race, width=width, height=height).plain.splitlines()
+        more = comparison.advance(15)
+        lines = frame(comparison, width=width, height=height).plain.splitlines()
         assert max(map(len, lines)) <= width
         assert len(lines) <= max(height - 1, 9)
 
@@ -64,7 +64,7 @@ def test_the_default_demo_shows_all_its_nodes_at_80_by_24(finished):
 
 
 def test_nodes_that_do_not_fit_are_counted():
-    assert "of them not shown above" in frame(Race(nodes=200, pods=1, seed=1), width=80, height=24).plain
+    assert "of them not shown above" in frame(StrategyComparison(nodes=200, pods=1, seed=1), width=80, height=24).plain
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,102 @@
+"""What the effective configuration says of other processes: extenders, the API server and other replicas."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderTLSConfig:
+    """How to reach an extender over TLS. Key material never shows in `repr`."""
+
+    insecure: bool = False
+    """Whether the server's certificate goes unchecked."""
+    server_name: str = ""
+    """The name the server's certificate must have, when it is not the host's."""
+    cert_file: str = ""
+    """Client certificate, a path."""
+    key_file: str = ""
+    """Client key, a path."""
+    ca_file: str = ""
+    """Trusted roots, a path."""
+    cert_data: bytes = field(default=b"", repr=False)
+    """Client certificate, PEM; before `cert_file`."""
+    key_data: bytes = field(default=b"", repr=False)
+    """Client key, PEM; before `key_file`."""
+    ca_data: bytes = field(default=b"", repr=False)
+    """Trusted roots, PEM; before `ca_file`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderManagedResource:
+    """An extended resource an extender looks after."""
+
+    name: str
+    """Its name."""
+    ignored_by_scheduler: bool = False
+    """Whether NodeResourcesFit leaves it to the extender."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extender:
+    """An HTTP service that takes part in scheduling."""
+
+    url_prefix: str = ""
+    """Where it listens; verbs are appended after a `/`."""
+    filter_verb: str = ""
+    """Empty when it does not filter."""
+    preempt_verb: str = ""
+    """Empty when it does not take part in preemption."""
+    prioritize_verb: str = ""
+    """Empty when it does not score."""
+    weight: int = 0
+    """What its scores are multiplied by; positive when it scores."""
+    bind_verb: str = ""
+    """Empty when it does not bind; one extender at most."""
+    enable_https: bool = False
+    """Whether it is reached over TLS."""
+    tls_config: ExtenderTLSConfig | None = None
+    """How, when it is."""
+    http_timeout: timedelta = timedelta()
+    """How long a call may take; 0 means 5 s."""
+    node_cache_capable: bool = False
+    """Whether node names are enough for it."""
+    managed_resources: tuple[ExtenderManagedResource, ...] = ()
+    """It is called only for pods that name one of these; none means for all."""
+    ignorable: bool = False
+    """Whether pods are scheduled without it when it fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderElection:
+    """Which replica is at work."""
+
+    leader_elect: bool | None = None
+    """What the file says; None when it says nothing, so that an explicit `true` can be told from the default `true`."""
+    lease_duration: timedelta = timedelta(seconds=15)
+    """How long others wait after the last renewal before they take over."""
+    renew_deadline: timedelta = timedelta(seconds=10)
+    """How long the leader tries to renew before it stops."""
+    retry_period: timedelta = timedelta(seconds=2)
+    """Time between tries."""
+    resource_lock: str = "leases"
+    """Always `leases`."""
+    resource_name: str = "bayplan"
+    """Name of the lease; kube-scheduler's default is its own lease, `kube-scheduler`."""
+    resource_namespace: str = "kube-system"
+    """Namespace of the lease."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConnection:
+    """How the API server is reached."""
+
+    kubeconfig: str = ""
+    """Path of a kubeconfig file; empty looks elsewhere."""
+    accept_content_types: str = ""
+    """Kept for the round trip; bayplan speaks JSON."""
+    content_type: str = "application/vnd.kubernetes.protobuf"
+    """Kept for the round trip; bayplan speaks JSON."""
+    qps: float = 50.0
+    """Requests a second in the long run; negative is no limit."""
+    burst: int = 100
+    """Requests that may be ahead of `qps`."""
