@@ -31,8 +31,6 @@ _OfRow = Callable[[CycleState, PodInfo, NodeTable, int], int]
 class RowFilters:
     """The filters that read usage, by their number in a round."""
 
-    __slots__ = ("_allowed", "_codes", "_feasible", "_filters")
-
     def __init__(
         self,
         numbered: Sequence[tuple[int, FilterPlugin]],
@@ -64,8 +62,6 @@ class RowFilters:
 
 class RowScores:
     """The scores whose weighted sums are kept."""
-
-    __slots__ = ("_entries", "_reading_usage")
 
     def __init__(self, entries: Sequence[RawScore]) -> None:
         self._entries = entries

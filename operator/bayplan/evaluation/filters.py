@@ -68,8 +68,7 @@ class Filters:
             found = plain.refresh(pod, change, anew=anew)
             if nominated is not None:
                 found = max(found, nominated.refresh(pod))
-            if found > changed:
-                changed = found
+            changed = max(changed, found)
         self.feasible = plain.feasible if nominated is None else plain.feasible & ~nominated.blocked
         if changed or len(change.usage):
             self.verdicts.forget()

@@ -22,19 +22,6 @@ class RawScore:
     An evaluation keeps one for each plugin that scores its pods.
     """
 
-    __slots__ = (
-        "_normalize",
-        "constant",
-        "is_moving",
-        "is_relative",
-        "name",
-        "peak",
-        "plugin",
-        "raw",
-        "reads",
-        "weight",
-    )
-
     def __init__(self, entry: WeightedScore, capacity: int) -> None:
         self.plugin = entry.plugin
         self.weight = entry.weight

@@ -26,7 +26,7 @@ class Verdicts:
     def __init__(
         self, pre_filters: PreFilters, plain: FilterRound, nominated: NominatedRound | None, nodes: NodeTable
     ) -> None:
-        self._pre = pre_filters
+        self.pre_filters = pre_filters
         self._plain = plain
         self._nominated = nominated
         self._nodes = nodes
@@ -40,7 +40,7 @@ class Verdicts:
 
     def rejected_by(self, rows: Rows) -> NDArray[np.intp]:
         """For each row the number of the first filter that rejects it, or -1, `(rows,) intp`."""
-        if not len(self._pre.filters):
+        if not len(self.pre_filters.filters):
             return np.full(len(rows), _PASSED, dtype=np.intp)
         failing = self._plain.codes[:, rows] != 0
         first = np.where(failing.any(axis=0), failing.argmax(axis=0), _PASSED)
@@ -50,36 +50,26 @@ class Verdicts:
 
     def filter_at(self, number: int) -> FilterPlugin:
         """The filter that `rejected_by` calls `number`, in either round."""
-        return self._pre.filters[number % len(self._pre.filters)]
+        return self.pre_filters.filters[number % len(self.pre_filters.filters)]
 
     def narrowed_out(self, rows: Rows) -> NDArray[np.bool_]:
         """Which rows a PreFilter left out of the search, `(rows,) bool`."""
         allowed = self._plain.allowed
         return np.zeros(len(rows), dtype=np.bool_) if allowed is None else ~allowed[rows]
 
-    @property
-    def narrowed_plugins(self) -> str:
-        """The PreFilter plugins that narrowed the search, as one name or several."""
-        return self._pre.narrowed_plugins
-
-    @property
-    def narrowed_reason(self) -> str:
-        """What nodes left out by PreFilter plugins are told."""
-        return self._pre.narrowed_reason
-
     def reasons_of(self, pod: PodInfo, number: int, rows: Rows) -> list[tuple[str, NDArray[np.bool_]]]:
         """The reasons of the filter `number` for rows it rejected, and for which of them each holds."""
         plugin = self.filter_at(number)
-        if self._nominated is not None and number >= len(self._pre.filters):
+        if self._nominated is not None and number >= len(self.pre_filters.filters):
             return self._nominated.reasons_of(pod, plugin, rows)
         found = plugin.reasons(self._plain.state, pod, self._nodes, rows)
         return [(reason.text, reason.holds) for reason in found]
 
     def rejections(self) -> Rejections:
         """The codes of all existing nodes, for PostFilter plugins."""
-        rows, filters = self._nodes.rows(), self._pre.filters
-        if self._pre.rejection is not None:
-            codes = np.full(len(rows), self._pre.rejection.code, dtype=np.int8)
+        rows, filters = self._nodes.rows(), self.pre_filters.filters
+        if self.pre_filters.rejection is not None:
+            codes = np.full(len(rows), self.pre_filters.rejection.code, dtype=np.int8)
         else:
             first = self._first_rejecting()
             codes = np.zeros(len(rows), dtype=np.int8)
@@ -91,7 +81,7 @@ class Verdicts:
                 codes[np.flatnonzero(rejected)[later]] = self._nominated.codes[numbers[later], at[later]]
             codes[self.narrowed_out(rows)] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
         seen = None if self._nominated is None else self._nominated.seen
-        return Rejections(rows, codes, tuple(filters), self._pre.of(filters), seen)
+        return Rejections(rows, codes, tuple(filters), self.pre_filters.of(filters), seen)
 
     def diagnose(self, pod: PodInfo) -> Diagnosis:
         """Why no node fits."""
@@ -106,7 +96,7 @@ class Verdicts:
         return self._first
 
     def _diagnose(self, pod: PodInfo) -> Diagnosis:
-        count, rejection = len(self._nodes), self._pre.rejection
+        count, rejection = len(self._nodes), self.pre_filters.rejection
         if rejection is not None:
             rejectors = frozenset(rejection.plugin.split())
             return Diagnosis(count, rejector_plugins=rejectors, pre_filter_message=rejection.message)
@@ -116,8 +106,8 @@ class Verdicts:
         first = self._first_rejecting()
         out = self.narrowed_out(rows)
         if out.any():
-            reasons[self.narrowed_reason] = int(np.count_nonzero(out))
-            plugins.update(self._pre.narrowed_by)
+            reasons[self.pre_filters.narrowed_reason] = int(np.count_nonzero(out))
+            plugins.update(self.pre_filters.narrowed_by)
             rows, first = rows[~out], first[~out]
         for number in np.unique(first[first != _PASSED]).tolist():
             plugins.add(self.filter_at(number).name)

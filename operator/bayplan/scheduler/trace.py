@@ -56,7 +56,10 @@ def _trace_rejections(nodes: NodeTable, evaluation: Evaluation, pod: PodInfo, tr
     out = verdicts.narrowed_out(rows)
     for row in rows[out].tolist():
         verdict = trace[nodes.names[row]]
-        verdict.rejected_by, verdict.reasons = verdicts.narrowed_plugins, [verdicts.narrowed_reason]
+        verdict.rejected_by, verdict.reasons = (
+            verdicts.pre_filters.narrowed_plugins,
+            [verdicts.pre_filters.narrowed_reason],
+        )
     rows = rows[~out]
     first = verdicts.rejected_by(rows)
     for index in np.unique(first[first >= 0]).tolist():
