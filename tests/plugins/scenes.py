@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-from tests.builders import make_node, make_pod
+from tests.builders import make_node, make_pod_info, make_selector
 
-from bayplan.api.objects import Node, Pod
+from bayplan.api.objects import LabelSelector, Node, Pod, TopologySpreadConstraint
 from bayplan.cache.cache import Cache
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.pod_info import PodInfo
@@ -67,9 +67,18 @@ class Scene:
         return score
 
 
+WEB = make_selector(app="web")
+
+
+def spread(key: str = "zone", selector: LabelSelector | None = WEB, **rest: Any) -> TopologySpreadConstraint:
+    """A DoNotSchedule constraint of skew 1 about pods with the label app=web, unless said otherwise."""
+    values = {"max_skew": 1, "when_unsatisfiable": "DoNotSchedule"} | rest
+    return TopologySpreadConstraint(topology_key=key, label_selector=selector, **values)
+
+
 def sign(plugin: Any, **pod: Any) -> Any:
     """The plugin's part of the shape of such a pod."""
-    return plugin.sign_pod(PodInfo(make_pod(**pod)))
+    return plugin.sign_pod(make_pod_info(**pod))
 
 
 def hint(plugin: Any, event: Any, pod: Pod, old: Any = None, new: Any = None) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.builders import make_node, make_pod
-from tests.plugins.pod_topology_spread.distributions import install
+from tests.plugins.distributions import install
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cli.config import load_checked

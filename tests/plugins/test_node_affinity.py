@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from tests.builders import make_node, make_pod, make_term
+from tests.builders import make_node, make_pod, make_pod_info, make_term
 from tests.plugins.scenes import Scene, hint, sign
 
 from bayplan.api import objects
@@ -119,7 +119,7 @@ def test_a_pod_that_requires_nothing_skips_the_filter():
     assert pre_filter(make_pod(node_selector={"a": "b"})).status is SUCCESS
     scene = Scene()
     plugin = affinity(scene, required=[make_term("zone Exists")])
-    assert plugin.pre_filter({}, PodInfo(make_pod()), scene.cache.nodes).status is SUCCESS
+    assert plugin.pre_filter({}, make_pod_info(), scene.cache.nodes).status is SUCCESS
 
 
 @pytest.mark.parametrize(
@@ -171,12 +171,11 @@ def test_without_preferences_the_score_is_left_out():
         affinity(scene, preferred=[PreferredSchedulingTerm(3, make_term("a Exists"))]),
     )
     rows = scene.cache.nodes.rows()
-    assert plain.pre_score({}, PodInfo(make_pod(node_selector={"a": "b"})), scene.cache.nodes, rows) is SKIP
+    assert plain.pre_score({}, make_pod_info(node_selector={"a": "b"}), scene.cache.nodes, rows) is SKIP
     assert (
-        plain.pre_score({}, PodInfo(make_pod(preferred=[(1, make_term("a Exists"))])), scene.cache.nodes, rows)
-        is SUCCESS
+        plain.pre_score({}, make_pod_info(preferred=[(1, make_term("a Exists"))]), scene.cache.nodes, rows) is SUCCESS
     )
-    assert adding.pre_score({}, PodInfo(make_pod()), scene.cache.nodes, rows) is SUCCESS
+    assert adding.pre_score({}, make_pod_info(), scene.cache.nodes, rows) is SUCCESS
 
 
 def test_an_absurd_weight_stays_within_bounds():

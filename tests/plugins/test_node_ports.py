@@ -1,8 +1,7 @@
 import pytest
-from tests.builders import make_container, make_node, make_pod
+from tests.builders import make_container, make_node, make_pod, make_pod_info
 from tests.plugins.scenes import Scene, hint, sign
 
-from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_ADD, NODE_TAINT
 from bayplan.framework.status import SKIP, SUCCESS
 from bayplan.plugins.node_ports import NodePorts
@@ -51,7 +50,7 @@ def test_sidecars_hold_ports_and_ordinary_init_containers_do_not():
     plugin = NodePorts(scene.index)
     sidecar = make_container("s", host_ports=[80], restart_policy="Always")
     assert scene.rejections(plugin, make_pod(init_containers=[sidecar])) == {"a": REJECTION}
-    assert PodInfo(make_pod(init_containers=[make_container("i", host_ports=[80])])).host_ports == ()
+    assert make_pod_info(init_containers=[make_container("i", host_ports=[80])]).host_ports == ()
 
 
 def test_a_port_is_free_again_when_its_pod_is_gone():
@@ -66,8 +65,8 @@ def test_a_port_is_free_again_when_its_pod_is_gone():
 def test_pods_without_host_ports_skip_the_filter():
     scene = Scene()
     plugin = NodePorts(scene.index)
-    assert plugin.pre_filter({}, PodInfo(make_pod()), scene.cache.nodes).status is SKIP
-    assert plugin.pre_filter({}, PodInfo(make_pod(host_ports=[80])), scene.cache.nodes).status is SUCCESS
+    assert plugin.pre_filter({}, make_pod_info(), scene.cache.nodes).status is SKIP
+    assert plugin.pre_filter({}, make_pod_info(host_ports=[80]), scene.cache.nodes).status is SUCCESS
 
 
 def test_the_wanted_ports_make_the_shape():

@@ -3,11 +3,10 @@ import sys
 from dataclasses import replace
 
 import pytest
-from tests.builders import make_node, make_pod
-from tests.plugins.pod_topology_spread.distributions import install
+from tests.builders import make_node, make_pod_info
+from tests.plugins.distributions import install
 
 from bayplan.cache.node_table import NodeTable
-from bayplan.cache.pod_info import PodInfo
 from bayplan.config.errors import ConfigurationError
 from bayplan.config.load import default_configuration
 from bayplan.config.plugin_sets import merge_plugins
@@ -30,7 +29,7 @@ class Odd:
     name = "Odd"
     reads = Reads.NODE
     def __init__(self, args, handle):
-        self.args = args
+        Odd.made_with = args
     def sign_pod(self, pod):
         return ()
     def filter(self, state, pod, nodes, rows):
@@ -75,7 +74,7 @@ def simulate(config: SchedulerConfiguration, pods=("p",), nodes=4) -> dict[str, 
     simulator.add(
         ClusterObjects(
             nodes=[make_node(f"n{number}") for number in range(nodes)],
-            pods=[PodInfo(make_pod(name, cpu="1")) for name in pods],
+            pods=[make_pod_info(name, cpu="1") for name in pods],
         )
     )
     return {pod.name: (pod.attempts[-1].node, pod.attempts[-1].message) for pod in simulator.run().pods}
@@ -105,12 +104,13 @@ def test_only_plugins_that_the_configuration_names_are_imported(tmp_path, monkey
 def test_arguments_reach_the_plugin_as_a_dict_and_none_without(tmp_path, monkeypatch):
     install(tmp_path, monkeypatch, FILTER, Odd="outside_module:Odd")
     given = {"limit": 3, "nested": {"a": [1]}}
-    framework = build_frameworks(configuration("Odd", args={"Odd": given}), NodeTable())["bayplan"]
-    made = framework.plugins["Odd"]._plugin
-    assert made.args == given
-    made.args["nested"]["a"].append(2)
+    build_frameworks(configuration("Odd", args={"Odd": given}), NodeTable())
+    plugin = sys.modules["outside_module"].Odd
+    assert plugin.made_with == given
+    plugin.made_with["nested"]["a"].append(2)
     assert given["nested"] == {"a": [1]}
-    assert build_frameworks(configuration("Odd"), NodeTable())["bayplan"].plugins["Odd"]._plugin.args is None
+    build_frameworks(configuration("Odd"), NodeTable())
+    assert plugin.made_with is None
 
 
 def test_a_factory_function_serves_as_well_as_a_class(tmp_path, monkeypatch):

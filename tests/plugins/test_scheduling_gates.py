@@ -1,18 +1,17 @@
-from tests.builders import make_pod
+from tests.builders import make_pod, make_pod_info
 from tests.plugins.scenes import hint
 
-from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import UNSCHEDULABLE_POD_GATES
 from bayplan.framework.status import SUCCESS, Code
 from bayplan.plugins.scheduling_gates import SchedulingGates
 
 
 def test_a_pod_without_gates_enters_the_queue():
-    assert SchedulingGates().pre_enqueue(PodInfo(make_pod())) is SUCCESS
+    assert SchedulingGates().pre_enqueue(make_pod_info()) is SUCCESS
 
 
 def test_a_pod_with_gates_is_told_which():
-    status = SchedulingGates().pre_enqueue(PodInfo(make_pod(gates=["a", "b"])))
+    status = SchedulingGates().pre_enqueue(make_pod_info(gates=["a", "b"]))
     assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert status.message == "waiting for scheduling gates: [a b]"
 

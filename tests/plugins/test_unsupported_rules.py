@@ -1,6 +1,6 @@
 import msgspec
 import pytest
-from tests.builders import make_node, make_pod
+from tests.builders import make_node, make_pod, make_pod_info
 from tests.evaluation.clusters import default_profile
 from tests.plugins.scenes import Scene
 
@@ -103,4 +103,4 @@ def test_every_profile_refuses_and_files_the_pod_under_the_missing_plugins():
         "0/2 nodes are available: pod has resource claims, which bayplan does not schedule yet (DynamicResources)."
     )
     assert result.diagnosis.rejector_plugins == {"DynamicResources"}
-    assert isinstance(cycle.schedule(PodInfo(make_pod()), framework), Placement)
+    assert isinstance(cycle.schedule(make_pod_info(), framework), Placement)

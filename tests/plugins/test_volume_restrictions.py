@@ -1,7 +1,6 @@
 import pytest
-from tests.builders import make_node
 from tests.plugins.scenes import hint, sign
-from tests.plugins.volume_scenes import VolumeScene, claim, pod_with
+from tests.plugins.volume_scenes import VolumeScene, claim, host, pod_with
 
 from bayplan.api.objects import Volume
 from bayplan.cache.pod_info import PodInfo
@@ -30,8 +29,7 @@ def rbd(image="d", monitors=("m1", "m2"), pool="p", **rest):
     return Volume(rbd={"image": image, "monitors": list(monitors), "pool": pool, **rest})
 
 
-def nodes():
-    return make_node("n1", uid="n1"), make_node("n2", uid="n2")
+NODES = host("n1"), host("n2")
 
 
 @pytest.mark.parametrize(
@@ -54,9 +52,16 @@ def nodes():
     ],
 )
 def test_disks_conflict_on_a_node_unless_they_can_be_shared(wanted, held, conflict):
-    scene = VolumeScene(*nodes(), pod_with(name="q", node="n1", volumes=[held]))
+    scene = VolumeScene(*NODES, pod_with(name="q", node="n1", volumes=[held]))
     found = scene.rejections(scene.restrictions, pod_with(volumes=[wanted]))
     assert found == ({"n1": (Code.UNSCHEDULABLE, [DISK])} if conflict else {})
+
+
+@pytest.mark.parametrize("reads", [(True, False), (False, True)])
+def test_a_disk_that_one_of_several_pods_writes_to_is_not_shared(reads):
+    users = (pod_with(name=f"q{i}", node="n1", volumes=[gce(readOnly=each)]) for i, each in enumerate(reads))
+    scene = VolumeScene(*NODES, *users)
+    assert scene.texts(scene.restrictions, pod_with(volumes=[gce(readOnly=True)])) == {"n1": [DISK]}
 
 
 def test_pods_with_equal_disks_are_alike_and_pods_with_claims_are_like_no_other():
@@ -66,7 +71,7 @@ def test_pods_with_equal_disks_are_alike_and_pods_with_claims_are_like_no_other(
 
 
 def test_a_claim_for_one_pod_is_refused_everywhere_while_another_pod_uses_it():
-    scene = VolumeScene(*nodes(), claim(modes=("ReadWriteOncePod",)))
+    scene = VolumeScene(*NODES, claim(modes=("ReadWriteOncePod",)))
     assert scene.refusal(scene.restrictions, pod_with("c"))[0] is Code.SKIP
     user = pod_with("c", name="q", node="n1")
     scene.add(user)
@@ -77,7 +82,7 @@ def test_a_claim_for_one_pod_is_refused_everywhere_while_another_pod_uses_it():
 
 
 def test_a_claim_that_may_be_shared_or_that_is_anothers_does_not_stop_the_pod():
-    scene = VolumeScene(*nodes(), claim(), pod_with("c", name="q", node="n1"))
+    scene = VolumeScene(*NODES, claim(), pod_with("c", name="q", node="n1"))
     assert scene.refusal(scene.restrictions, pod_with("c"))[0] is Code.SKIP
     elsewhere = pod_with("d", name="r", node="n1", namespace="other")
     scene.add(claim("d", modes=("ReadWriteOncePod",)), elsewhere)
@@ -85,7 +90,7 @@ def test_a_claim_that_may_be_shared_or_that_is_anothers_does_not_stop_the_pod():
 
 
 def test_a_missing_claim_keeps_the_pod_from_every_node():
-    scene = VolumeScene(*nodes())
+    scene = VolumeScene(*NODES)
     expected = (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, 'persistentvolumeclaim "c" not found')
     assert scene.refusal(scene.restrictions, pod_with("c")) == expected
 

@@ -1,7 +1,6 @@
 import pytest
-from tests.builders import make_node
 from tests.plugins.scenes import hint, sign
-from tests.plugins.volume_scenes import VolumeScene, claim, delayed_class, pod_with, volume
+from tests.plugins.volume_scenes import VolumeScene, claim, delayed_class, host, pod_with, volume
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ActionType, EventResource, cluster_event
@@ -11,10 +10,6 @@ UU = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 CONFLICT = "node(s) had no available volume zone"
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
-
-
-def node(name, **labels):
-    return make_node(name, uid=name, labels=labels)
 
 
 def scene(*nodes, labels):
@@ -29,19 +24,19 @@ def test_a_pod_without_claims_or_zoned_volumes_is_not_looked_at():
 
 
 def test_a_pod_runs_in_the_zones_and_regions_of_its_volumes():
-    nodes = [node("n1", **{ZONE: "a", REGION: "r"}), node("n2", **{ZONE: "b", REGION: "r"}), node("n3", **{ZONE: "c"})]
+    nodes = [host("n1", **{ZONE: "a", REGION: "r"}), host("n2", **{ZONE: "b", REGION: "r"}), host("n3", **{ZONE: "c"})]
     made = scene(*nodes, labels={ZONE: "a__ c", REGION: "r"})
     rejected = made.rejections(made.zone, pod_with("c"))
     assert rejected == {"n2": (UU, [CONFLICT]), "n3": (UU, [CONFLICT])}
 
 
 def test_a_node_without_any_zone_label_passes():
-    made = scene(node("n1"), node("n2", **{REGION: "r"}), labels={ZONE: "a"})
+    made = scene(host("n1"), host("n2", **{REGION: "r"}), labels={ZONE: "a"})
     assert made.texts(made.zone, pod_with("c")) == {"n2": [CONFLICT]}
 
 
 def test_a_beta_label_is_met_by_the_newer_one_only_where_the_node_has_no_beta_label():
-    nodes = [node("n1", **{ZONE: "a"}), node("n2", **{ZONE: "a", BETA_ZONE: "b"}), node("n3", **{BETA_ZONE: "a"})]
+    nodes = [host("n1", **{ZONE: "a"}), host("n2", **{ZONE: "a", BETA_ZONE: "b"}), host("n3", **{BETA_ZONE: "a"})]
     made = scene(*nodes, labels={BETA_ZONE: "a"})
     assert made.texts(made.zone, pod_with("c")) == {"n2": [CONFLICT]}
     newer = scene(*nodes, labels={ZONE: "a"})
@@ -49,7 +44,7 @@ def test_a_beta_label_is_met_by_the_newer_one_only_where_the_node_has_no_beta_la
 
 
 def test_a_label_with_an_empty_zone_is_void():
-    made = scene(node("n1", **{ZONE: "b"}), labels={ZONE: "a__"})
+    made = scene(host("n1", **{ZONE: "b"}), labels={ZONE: "a__"})
     assert made.refusal(made.zone, pod_with("c"))[0] is Code.SKIP
 
 
@@ -66,13 +61,13 @@ def test_a_label_with_an_empty_zone_is_void():
     ],
 )
 def test_a_claim_without_a_known_volume_keeps_the_pod_back(claimed, objects, text):
-    made = VolumeScene(node("n1", **{ZONE: "a"}), *objects)
+    made = VolumeScene(host("n1", **{ZONE: "a"}), *objects)
     assert made.refusal(made.zone, pod_with(claimed)) == (UU, text)
     assert made.rejections(made.zone, pod_with(claimed), with_pre_filter=False)["n1"][0] is UU
 
 
 def test_a_claim_that_waits_for_the_pod_has_no_zone_yet():
-    made = VolumeScene(node("n1", **{ZONE: "a"}), claim(), delayed_class())
+    made = VolumeScene(host("n1", **{ZONE: "a"}), claim(), delayed_class())
     assert made.refusal(made.zone, pod_with("c"))[0] is Code.SKIP
 
 

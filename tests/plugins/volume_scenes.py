@@ -2,42 +2,19 @@
 
 from typing import Any
 
+from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.builders import make_node, make_pod, make_term
 from tests.plugins.scenes import Scene
 
+from bayplan.api import storage_objects as storage
 from bayplan.api.meta_objects import OwnerReference
 from bayplan.api.objects import LabelSelector, Node, NodeSelector, ObjectMeta, Pod, Volume
 from bayplan.api.objects import PersistentVolumeClaimSource as ClaimSource
-from bayplan.api.storage_objects import (
-    CSIDriver,
-    CSIDriverSpec,
-    CSINode,
-    CSINodeDriver,
-    CSINodeSpec,
-    CSIStorageCapacity,
-    CSIVolumeSource,
-    ObjectReference,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    PersistentVolumeClaimSpec,
-    PersistentVolumeClaimStatus,
-    PersistentVolumeSpec,
-    PersistentVolumeStatus,
-    StorageAnnotations,
-    StorageClass,
-    StorageMeta,
-    TopologySelectorLabelRequirement,
-    TopologySelectorTerm,
-    VolumeAttachment,
-    VolumeAttachmentSource,
-    VolumeAttachmentSpec,
-    VolumeNodeAffinity,
-    VolumeNodeResources,
-    VolumeResources,
-)
 from bayplan.cache.listers import Listers
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import VolumeBindingArgs
+from bayplan.framework.effects import Write
 from bayplan.framework.status import Code
 from bayplan.plugins.node_volume_limits.node_volume_limits import NodeVolumeLimits
 from bayplan.plugins.volume_binding.volume_binding import VolumeBinding
@@ -46,6 +23,21 @@ from bayplan.plugins.volume_zone import VolumeZone
 
 HOSTNAME = "kubernetes.io/hostname"
 LOCAL = "local"
+# Node affinities of every kind that volumes are told apart by.
+TERMS: list[tuple[Any, ...]] = [
+    (),
+    (make_term("zone In a"),),
+    (make_term("zone In b"),),
+    (make_term(f"{HOSTNAME} In n1"),),
+    (make_term(f"{HOSTNAME} In n3"),),
+    (make_term("zone In a,b", f"{HOSTNAME} NotIn n2"),),
+    (make_term("zone In b"), make_term(f"{HOSTNAME} In n1,n4")),
+    (make_term("zone DoesNotExist"),),
+    (make_term("zone Wrong a"),),
+    (make_term(fields=["metadata.name In n1"]),),
+    (make_term(fields=["metadata.name NotIn n1"]),),
+    (make_term("zone In a", fields=["metadata.name NotIn n1"]),),
+]
 
 
 class VolumeScene(Scene):
@@ -68,6 +60,9 @@ class VolumeScene(Scene):
             else:
                 self.listers.of(type(each)).set(each)
 
+    def delete(self, kind: type, key: str) -> None:
+        self.listers.of(kind).delete(key)
+
     def refusal(self, plugin: Any, pod: Pod) -> tuple[Code, str]:
         """What PreFilter says of the pod."""
         status = plugin.pre_filter({}, PodInfo(pod), self.cache.nodes).status
@@ -77,8 +72,61 @@ class VolumeScene(Scene):
         """The reasons of the nodes that the plugin rejects."""
         return {name: texts for name, (_, texts) in self.rejections(plugin, pod).items()}
 
+    def writes(self, plugin: VolumeBinding, pod: Pod, node: str) -> list[Write]:
+        """The writes that would bind the pod's claims on a node."""
+        info = PodInfo(pod)
+        assert plugin.reserve({}, info, node).ok
+        effects = plugin.pre_bind({}, info, node)
+        plugin.unreserve({}, info, node)
+        return [each for each in effects if isinstance(each, Write)]
 
-def host(name: str, **labels: str) -> Node:
+    def bound(self, pod: Pod, node: str = "n1") -> list[str]:
+        """The volumes that the pod's claims would be bound to on a node, or the claims that would get new ones."""
+        return [each.path.rsplit("/", 1)[-1] for each in self.writes(self.binding, pod, node)]
+
+
+class ChangingScene(VolumeScene):
+    """A scene whose objects come, change and go; each that is added has a version, and each pod a UID, of its own."""
+
+    def __init__(self, *objects: Any) -> None:
+        self.added = 0
+        self.uids: dict[str, str] = {}
+        super().__init__(*objects)
+
+    def apply(self, changes: list[tuple[Any, ...]]) -> None:
+        """Make changes that are given as the name of a method and its arguments."""
+        for name, *arguments in changes:
+            getattr(self, name)(*arguments)
+
+    def add(self, *objects: Any) -> None:
+        for each in objects:
+            self.added += 1
+            marks = {"resource_version": str(self.added)}
+            if isinstance(each, Pod):
+                self.remove_pod(each.metadata.name)
+                marks["uid"] = self.uids[each.metadata.name] = f"{each.metadata.name}-{self.added}"
+            super().add(replace(each, metadata=replace(each.metadata, **marks)))
+
+    def remove_node(self, name: str) -> None:
+        if self.cache.has_node(name):
+            self.cache.remove_node(name)
+
+    def remove_pod(self, name: str) -> None:
+        if name in self.uids:
+            self.cache.remove_pod(self.uids.pop(name))
+
+
+def change(name: str, *arguments: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    """A change for `ChangingScene.apply`."""
+    return st.tuples(st.just(name), *arguments)
+
+
+def rounds(changes: st.SearchStrategy[tuple[Any, ...]], least: int = 1, most: int = 6) -> st.SearchStrategy[Any]:
+    """Changes in rounds, after each of which the plugins are asked."""
+    return st.lists(st.lists(changes, min_size=1, max_size=4), min_size=least, max_size=most)
+
+
+def host(name: str = "n1", **labels: str) -> Node:
     return make_node(name, uid=name, labels={HOSTNAME: name, **labels})
 
 
@@ -104,26 +152,26 @@ def claim(
     selector: LabelSelector | None = None,
     volume_mode: str | None = None,
     deleting: bool = False,
-) -> PersistentVolumeClaim:
-    return PersistentVolumeClaim(
-        metadata=StorageMeta(
+) -> storage.PersistentVolumeClaim:
+    return storage.PersistentVolumeClaim(
+        metadata=storage.StorageMeta(
             name=name,
             namespace="default",
             uid=f"uid-{name}",
             resource_version=version,
             deletion_timestamp="2026-01-01T00:00:00Z" if deleting else None,
-            annotations=StorageAnnotations(bind_completed="yes" if bound else None, selected_node=selected),
+            annotations=storage.StorageAnnotations(bind_completed="yes" if bound else None, selected_node=selected),
             owner_references=[OwnerReference(uid=owner, controller=True)] if owner else None,
         ),
-        spec=PersistentVolumeClaimSpec(
+        spec=storage.PersistentVolumeClaimSpec(
             access_modes=list(modes),
-            resources=VolumeResources(None if size is None else {"storage": size}),
+            resources=storage.VolumeResources(None if size is None else {"storage": size}),
             volume_name=volume,
             storage_class_name=storage_class,
             selector=selector,
             volume_mode=volume_mode,
         ),
-        status=PersistentVolumeClaimStatus("Bound" if bound and phase == "Pending" else phase),
+        status=storage.PersistentVolumeClaimStatus("Bound" if bound and phase == "Pending" else phase),
     )
 
 
@@ -135,63 +183,70 @@ def volume(
     storage_class: str = LOCAL,
     size: Any = "10Gi",
     modes: tuple[str, ...] = ("ReadWriteOnce",),
-    claim_ref: ObjectReference | None = None,
+    claim_ref: storage.ObjectReference | None = None,
     phase: str = "Available",
     version: str = "1",
     labels: dict[str, str] | None = None,
     csi: tuple[str, str] | None = None,
     **source: Any,
-) -> PersistentVolume:
+) -> storage.PersistentVolume:
     """A volume; `on` pins it to a node by hostname, `terms` to whatever they select."""
     required = [*terms, *([make_term(f"{HOSTNAME} In {on}")] if on else [])]
-    return PersistentVolume(
-        metadata=StorageMeta(name=name, uid=f"uid-{name}", resource_version=version, labels=labels),
-        spec=PersistentVolumeSpec(
+    return storage.PersistentVolume(
+        metadata=storage.StorageMeta(name=name, uid=f"uid-{name}", resource_version=version, labels=labels),
+        spec=storage.PersistentVolumeSpec(
             capacity={"storage": size},
             access_modes=list(modes),
             claim_ref=claim_ref,
             storage_class_name=storage_class,
-            node_affinity=VolumeNodeAffinity(NodeSelector(required)) if required else None,
-            csi=CSIVolumeSource(*csi) if csi else None,
+            node_affinity=storage.VolumeNodeAffinity(NodeSelector(required)) if required else None,
+            csi=storage.CSIVolumeSource(*csi) if csi else None,
             **source,
         ),
-        status=PersistentVolumeStatus(phase),
+        status=storage.PersistentVolumeStatus(phase),
     )
 
 
-def ref(name: str = "c", uid: str | None = None) -> ObjectReference:
+def ref(name: str = "c", uid: str | None = None) -> storage.ObjectReference:
     """A reference to a claim of the namespace default."""
-    return ObjectReference("PersistentVolumeClaim", "default", name, f"uid-{name}" if uid is None else uid)
+    return storage.ObjectReference("PersistentVolumeClaim", "default", name, f"uid-{name}" if uid is None else uid)
 
 
 def delayed_class(
-    name: str = LOCAL, provisioner: str = "kubernetes.io/no-provisioner", *, mode: str | None = "WaitForFirstConsumer"
-) -> StorageClass:
-    return StorageClass(metadata=ObjectMeta(name=name), provisioner=provisioner, volume_binding_mode=mode)
+    name: str = LOCAL,
+    provisioner: str = "kubernetes.io/no-provisioner",
+    *,
+    mode: str | None = "WaitForFirstConsumer",
+    zone: str | None = None,
+) -> storage.StorageClass:
+    """A storage class; `zone` is the only one where it allows volumes to be made."""
+    allowed = (
+        [storage.TopologySelectorTerm([storage.TopologySelectorLabelRequirement("zone", [zone])])] if zone else None
+    )
+    return storage.StorageClass(ObjectMeta(name=name), provisioner, mode, allowed)
 
 
-def topology(key: str, *values: str) -> TopologySelectorTerm:
-    return TopologySelectorTerm([TopologySelectorLabelRequirement(key, list(values))])
-
-
-def csi_node(name: str, migrated: str | None = None, **limits: int | None) -> CSINode:
+def csi_node(name: str, migrated: str | None = None, **limits: int | None) -> storage.CSINode:
     """A CSINode; drivers by name with `_` for dots, and how many volumes each can attach."""
-    drivers = [CSINodeDriver(each.replace("_", "."), VolumeNodeResources(count)) for each, count in limits.items()]
-    annotations = StorageAnnotations(migrated_plugins=migrated)
-    return CSINode(StorageMeta(name=name, annotations=annotations), CSINodeSpec(drivers))
+    drivers = [
+        storage.CSINodeDriver(each.replace("_", "."), storage.VolumeNodeResources(count))
+        for each, count in limits.items()
+    ]
+    annotations = storage.StorageAnnotations(migrated_plugins=migrated)
+    return storage.CSINode(storage.StorageMeta(name=name, annotations=annotations), storage.CSINodeSpec(drivers))
 
 
-def csi_driver(name: str, *, storage_capacity: bool | None = True) -> CSIDriver:
-    return CSIDriver(ObjectMeta(name=name), CSIDriverSpec(storage_capacity))
+def csi_driver(name: str, *, storage_capacity: bool | None = True) -> storage.CSIDriver:
+    return storage.CSIDriver(ObjectMeta(name=name), storage.CSIDriverSpec(storage_capacity))
 
 
 def capacity(
     name: str, storage_class: str, amount: Any, selector: LabelSelector | None, largest: Any = None
-) -> CSIStorageCapacity:
+) -> storage.CSIStorageCapacity:
     meta = ObjectMeta(name=name, namespace="kube-system")
-    return CSIStorageCapacity(meta, selector, storage_class, amount, largest)
+    return storage.CSIStorageCapacity(meta, selector, storage_class, amount, largest)
 
 
-def attachment(name: str, node: str, volume_name: str, attacher: str = "csi.example") -> VolumeAttachment:
-    source = VolumeAttachmentSource(volume_name)
-    return VolumeAttachment(ObjectMeta(name=name), VolumeAttachmentSpec(attacher, node, source))
+def attachment(name: str, node: str, volume_name: str, attacher: str = "csi.example") -> storage.VolumeAttachment:
+    source = storage.VolumeAttachmentSource(volume_name)
+    return storage.VolumeAttachment(ObjectMeta(name=name), storage.VolumeAttachmentSpec(attacher, node, source))

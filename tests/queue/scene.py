@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from tests.builders import make_pod
+from tests.builders import make_pod_info
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import (
@@ -12,11 +12,12 @@ from bayplan.framework.cluster_event import (
     NODE_TAINT,
     UNSCHEDULABLE_POD_GATES,
     UNSCHEDULABLE_POD_TOLERATION,
+    ClusterEvent,
     EventRegistration,
     QueueingHint,
 )
 from bayplan.queue.queue_profile import GateRejection, QueueProfile
-from bayplan.queue.queued_pod import Place, QueuedPodInfo
+from bayplan.queue.queued_pod import QueuedPodInfo, SubQueue
 from bayplan.queue.scheduling_queue import SchedulingQueue
 
 FIT = frozenset({"Fit"})
@@ -105,18 +106,47 @@ class Scene:
         self.queue.add_unschedulable(queued, rejector_plugins=rejectors, **how)
         self.queue.validate()
 
-    def reject(self, name: str, rejectors: frozenset[str] = FIT, **fields: Any) -> PodInfo:
-        """Adds a pod and lets it fail once; the queue must be empty of active pods."""
+    def popped(self, name: str, **fields: Any) -> QueuedPodInfo:
+        """Adds a pod and pops it; the queue must be empty of active pods."""
         pod = self.add(name, **fields)
         queued = self.pop()
         assert queued.pod_info is pod
-        self.fail(queued, rejectors)
-        return pod
+        return queued
 
-    def place(self, name: str) -> Place | None:
+    def reject(self, name: str, rejectors: frozenset[str] = FIT, **fields: Any) -> PodInfo:
+        """Adds a pod that plugins reject once."""
+        queued = self.popped(name, **fields)
+        self.fail(queued, rejectors)
+        return queued.pod_info
+
+    def break_off(self, name: str, **fields: Any) -> None:
+        """Adds a pod whose attempt ends with an error."""
+        self.fail(self.popped(name, **fields), frozenset(), error=True)
+
+    def move(self, event: ClusterEvent, new: Any = None) -> None:
+        self.queue.move_all(event, None, new)
+        self.queue.validate()
+
+    def update(self, pod: PodInfo) -> None:
+        self.queue.update(None, pod)
+        self.queue.validate()
+
+    def activate(self, *names: str) -> None:
+        self.queue.activate(names)
+        self.queue.validate()
+
+    def wait(self, seconds: float) -> None:
+        self.clock.step(seconds)
+        self.flush()
+
+    def flush(self) -> None:
+        self.queue.flush(self.clock())
+        self.queue.validate()
+
+    def sub_queue(self, name: str) -> SubQueue | None:
         """Where the pod of that name (and uid) is; None when it is in no queue."""
         queued = self.queue.get(name)
-        return queued.place if queued is not None else None
+        return queued.sub_queue if queued is not None else None
 
     def drain(self) -> list[str]:
         """Pops all there is, as names."""
@@ -132,4 +162,4 @@ def info(name: str, *, colour: str | None = None, version: str = "1", **fields: 
     """A pod whose uid is its name unless said otherwise."""
     fields.setdefault("uid", name)
     labels = {"colour": colour} if colour else None
-    return PodInfo(make_pod(name, labels=labels, resource_version=version, **fields))
+    return make_pod_info(name, labels=labels, resource_version=version, **fields)

@@ -1,14 +1,14 @@
 from tests.queue.scene import Scene
 
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
-from bayplan.queue.queued_pod import Place
+from bayplan.queue.queued_pod import SubQueue
 
 
 def test_an_idle_scheduler_takes_a_rejected_pod_before_its_backoff_ends():
     scene = Scene()
     pod = scene.reject("p")
-    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
-    assert scene.place("p") is Place.BACKOFF
+    scene.move(ASSIGNED_POD_DELETE)
+    assert scene.sub_queue("p") is SubQueue.BACKOFF
     assert scene.queue.has_ready()
     assert scene.pop().pod_info is pod
     assert ("active", "PopFromBackoffQ") in scene.tally.moves
@@ -17,7 +17,7 @@ def test_an_idle_scheduler_takes_a_rejected_pod_before_its_backoff_ends():
 def test_a_busy_scheduler_leaves_pods_in_backoff():
     scene = Scene()
     scene.reject("urgent", priority=10)
-    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
+    scene.move(ASSIGNED_POD_DELETE)
     scene.add("plain")
     assert scene.pop().pod_info.name == "plain"
 
@@ -31,7 +31,7 @@ def test_pods_whose_backoff_ends_in_the_same_second_come_back_by_priority():
     for queued in [scene.pop(), scene.pop(), scene.pop()]:
         scene.clock.step(0.1)
         scene.fail(queued)
-    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
+    scene.move(ASSIGNED_POD_DELETE)
     assert scene.queue.pending()["backoff"] == 3
     assert scene.drain() == ["high", "first", "low"]
 
@@ -40,8 +40,8 @@ def test_an_event_after_the_backoff_makes_the_pod_active_at_once():
     scene = Scene()
     scene.reject("p")
     scene.clock.step(2)
-    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
-    assert scene.place("p") is Place.ACTIVE
+    scene.move(ASSIGNED_POD_DELETE)
+    assert scene.sub_queue("p") is SubQueue.ACTIVE
 
 
 def test_the_next_deadline_is_the_earliest_of_all_waits():
@@ -59,13 +59,10 @@ def test_the_next_deadline_is_the_earliest_of_all_waits():
 def test_a_pod_that_waited_too_long_is_tried_without_an_event():
     scene = Scene(max_in_unschedulable_seconds=60.0)
     scene.reject("p")
-    scene.clock.step(59.9)
-    scene.queue.flush(scene.clock.now)
-    assert scene.place("p") is Place.UNSCHEDULABLE
-    scene.clock.step(0.1)
-    scene.queue.flush(scene.clock.now)
-    scene.queue.validate()
-    assert scene.place("p") is Place.ACTIVE
+    scene.wait(59.9)
+    assert scene.sub_queue("p") is SubQueue.UNSCHEDULABLE
+    scene.wait(0.1)
+    assert scene.sub_queue("p") is SubQueue.ACTIVE
     assert scene.tally.moves[-1] == ("active", "UnschedulableTimeout")
 
 
@@ -73,14 +70,12 @@ def test_a_gated_pod_never_times_out():
     scene = Scene()
     scene.add("p", gates=["g"])
     assert scene.queue.next_deadline() is None
-    scene.clock.step(10_000)
-    scene.queue.flush(scene.clock.now)
-    assert scene.place("p") is Place.GATED
+    scene.wait(10_000)
+    assert scene.sub_queue("p") is SubQueue.GATED
 
 
 def test_a_backoff_longer_than_the_time_limit_still_holds():
     scene = Scene(initial_backoff_seconds=100, max_backoff_seconds=100, max_in_unschedulable_seconds=10.0)
     scene.reject("p")
-    scene.clock.step(10)
-    scene.queue.flush(scene.clock.now)
-    assert scene.place("p") is Place.BACKOFF
+    scene.wait(10)
+    assert scene.sub_queue("p") is SubQueue.BACKOFF

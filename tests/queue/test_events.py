@@ -14,36 +14,34 @@ from bayplan.framework.cluster_event import (
     EventRegistration,
     QueueingHint,
 )
-from bayplan.queue.queued_pod import Place
+from bayplan.queue.queued_pod import SubQueue
 
 
 def test_only_pods_of_the_plugins_that_registered_move():
     scene = Scene()
     scene.reject("big", FIT)
     scene.reject("red", COLOUR, colour="red")
-    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
-    scene.queue.validate()
-    assert scene.place("big") is Place.BACKOFF
-    assert scene.place("red") is Place.UNSCHEDULABLE
+    scene.move(ASSIGNED_POD_DELETE)
+    assert scene.sub_queue("big") is SubQueue.BACKOFF
+    assert scene.sub_queue("red") is SubQueue.UNSCHEDULABLE
 
 
 def test_a_hint_decides_pod_by_pod():
     scene = Scene()
     scene.reject("red", COLOUR, colour="red")
     scene.reject("blue", COLOUR, colour="blue")
-    scene.queue.move_all(NODE_ADD, None, {"red"})
-    scene.queue.validate()
-    assert scene.place("red") is Place.BACKOFF
-    assert scene.place("blue") is Place.UNSCHEDULABLE
+    scene.move(NODE_ADD, {"red"})
+    assert scene.sub_queue("red") is SubQueue.BACKOFF
+    assert scene.sub_queue("blue") is SubQueue.UNSCHEDULABLE
 
 
 def test_one_rejector_that_says_queue_is_enough():
     scene = Scene()
     scene.reject("p", FIT | COLOUR, colour="red")
-    scene.queue.move_all(NODE_ADD, None, {"blue"})
-    assert scene.place("p") is Place.UNSCHEDULABLE
-    scene.queue.move_all(NODE_TAINT, None, None)
-    assert scene.place("p") is Place.BACKOFF
+    scene.move(NODE_ADD, {"blue"})
+    assert scene.sub_queue("p") is SubQueue.UNSCHEDULABLE
+    scene.move(NODE_TAINT)
+    assert scene.sub_queue("p") is SubQueue.BACKOFF
 
 
 def test_hints_of_plugins_that_did_not_reject_the_pod_are_not_asked():
@@ -57,7 +55,7 @@ def test_hints_of_plugins_that_did_not_reject_the_pod_are_not_asked():
     for name in ("a", "b", "c"):
         scene.reject(name, COLOUR)
     scene.reject("mine", frozenset({"Nosy"}))
-    scene.queue.move_all(NODE_ADD, None, set())
+    scene.move(NODE_ADD, set())
     assert asked == ["mine"]
 
 
@@ -77,27 +75,26 @@ def test_a_hint_sees_the_object_before_and_after():
 def test_an_event_nobody_registered_for_changes_nothing():
     scene = Scene()
     scene.reject("p")
-    scene.queue.move_all(NODE_CONDITION, None, None)
-    assert scene.place("p") is Place.UNSCHEDULABLE
+    scene.move(NODE_CONDITION)
+    assert scene.sub_queue("p") is SubQueue.UNSCHEDULABLE
 
 
 def test_each_profile_hears_of_its_own_registrations_only():
     scene = Scene(profile=make_profile(registrations={"Fit": []}))
     scene.reject("deaf", FIT)
     scene.reject("hearing", FIT, scheduler_name="other")
-    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
-    assert scene.place("deaf") is Place.UNSCHEDULABLE
-    assert scene.place("hearing") is Place.BACKOFF
+    scene.move(ASSIGNED_POD_DELETE)
+    assert scene.sub_queue("deaf") is SubQueue.UNSCHEDULABLE
+    assert scene.sub_queue("hearing") is SubQueue.BACKOFF
 
 
 def test_a_wildcard_moves_every_pod_but_the_gated():
     scene = Scene()
     scene.reject("p", frozenset({"Unregistered"}))
     scene.add("gated", gates=["g"])
-    scene.queue.move_all(WILDCARD, None, None)
-    scene.queue.validate()
-    assert scene.place("p") is Place.BACKOFF
-    assert scene.place("gated") is Place.GATED
+    scene.move(WILDCARD)
+    assert scene.sub_queue("p") is SubQueue.BACKOFF
+    assert scene.sub_queue("gated") is SubQueue.GATED
 
 
 def test_a_hint_that_raises_counts_as_queue_and_is_reported_once_per_event(caplog):
@@ -108,10 +105,9 @@ def test_a_hint_that_raises_counts_as_queue_and_is_reported_once_per_event(caplo
     scene.reject("a", frozenset({"Broken"}))
     scene.reject("b", frozenset({"Broken"}))
     with caplog.at_level(logging.ERROR):
-        scene.queue.move_all(NODE_ADD, None, set())
-    scene.queue.validate()
-    assert scene.place("a") is Place.BACKOFF
-    assert scene.place("b") is Place.BACKOFF
+        scene.move(NODE_ADD, set())
+    assert scene.sub_queue("a") is SubQueue.BACKOFF
+    assert scene.sub_queue("b") is SubQueue.BACKOFF
     assert [record.getMessage() for record in caplog.records] == [
         "queueing hint failed, pod is tried again plugin=Broken event=NodeAdd pod=default/a"
     ]
@@ -123,6 +119,6 @@ def test_events_nobody_registered_for_are_not_kept_for_pods_in_flight():
     scene.add("p")
     scene.pop()
     for version in range(2, 100):
-        scene.queue.move_all(ASSIGNED_POD_ADD, None, None)
-        scene.queue.update(None, info("p", version=str(version)))
-    assert scene.queue._in_flight.event_count == 0
+        scene.move(ASSIGNED_POD_ADD)
+        scene.update(info("p", version=str(version)))
+    assert scene.queue.in_flight_event_count == 0

@@ -9,63 +9,59 @@ from bayplan.framework.cluster_event import (
     WILDCARD,
     EventRegistration,
 )
-from bayplan.queue.queued_pod import Place
+from bayplan.queue.queued_pod import SubQueue
 
 
 def test_an_event_during_a_cycle_is_not_lost():
     scene = Scene()
-    scene.add("p")
-    queued = scene.pop()
-    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
+    queued = scene.popped("p")
+    scene.move(ASSIGNED_POD_DELETE)
     scene.fail(queued)
-    assert scene.place("p") is Place.BACKOFF
+    assert scene.sub_queue("p") is SubQueue.BACKOFF
     assert scene.tally.moves[-1] == ("backoff", "ScheduleAttemptFailure")
 
 
 def test_an_event_during_a_cycle_that_cannot_help_is_no_reason_to_retry():
     scene = Scene()
-    scene.add("red", colour="red")
-    queued = scene.pop()
-    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
-    scene.queue.move_all(NODE_ADD, None, {"blue"})
+    queued = scene.popped("red", colour="red")
+    scene.move(ASSIGNED_POD_DELETE)
+    scene.move(NODE_ADD, {"blue"})
     scene.fail(queued, COLOUR)
-    assert scene.place("red") is Place.UNSCHEDULABLE
+    assert scene.sub_queue("red") is SubQueue.UNSCHEDULABLE
 
 
 def test_an_event_before_the_pop_is_not_replayed():
     scene = Scene()
     scene.add("other")
     scene.pop()
-    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
+    scene.move(ASSIGNED_POD_DELETE)
     scene.add("p")
     scene.fail(scene.pop())
-    assert scene.place("p") is Place.UNSCHEDULABLE
+    assert scene.sub_queue("p") is SubQueue.UNSCHEDULABLE
 
 
 def test_a_wildcard_during_a_cycle_brings_the_pod_back():
     scene = Scene()
-    scene.add("p")
-    queued = scene.pop()
-    scene.queue.move_all(WILDCARD, None, None)
+    queued = scene.popped("p")
+    scene.move(WILDCARD)
     scene.fail(queued, frozenset({"Unregistered"}))
-    assert scene.place("p") is Place.BACKOFF
+    assert scene.sub_queue("p") is SubQueue.BACKOFF
 
 
 def test_a_pending_plugin_that_says_queue_skips_the_backoff():
     scene = Scene()
     scene.add("p", colour="red")
     scene.fail(scene.pop(), FIT, pending_plugins=COLOUR)
-    scene.queue.move_all(NODE_ADD, None, {"red"})
-    scene.queue.validate()
-    assert scene.place("p") is Place.ACTIVE
+    scene.move(NODE_ADD, {"red"})
+    assert scene.sub_queue("p") is SubQueue.ACTIVE
 
 
 def test_with_a_plugin_pending_another_ones_word_still_means_backoff():
     scene = Scene()
     scene.add("p", colour="red")
     scene.fail(scene.pop(), FIT, pending_plugins=COLOUR)
-    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
-    assert scene.place("p") is Place.BACKOFF
+    scene.move(ASSIGNED_POD_DELETE)
+    assert scene.sub_queue("p") is SubQueue.BACKOFF
 
 
 def test_a_pending_plugin_is_heard_even_when_another_answered_the_same_event_first():
@@ -73,16 +69,15 @@ def test_a_pending_plugin_is_heard_even_when_another_answered_the_same_event_fir
     scene = Scene(profile=make_profile(registrations=registrations))
     scene.add("p")
     scene.fail(scene.pop(), COLOUR, pending_plugins=frozenset({"Late"}))
-    scene.queue.move_all(NODE_ADD, None, None)
-    assert scene.place("p") is Place.ACTIVE
+    scene.move(NODE_ADD)
+    assert scene.sub_queue("p") is SubQueue.ACTIVE
 
 
 def test_the_best_of_the_events_during_a_cycle_counts():
     scene = Scene()
-    scene.add("p", colour="red")
-    queued = scene.pop()
-    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
-    scene.queue.move_all(NODE_ADD, None, {"red"})
-    scene.queue.move_all(NODE_TAINT, None, None)
+    queued = scene.popped("p", colour="red")
+    scene.move(ASSIGNED_POD_DELETE)
+    scene.move(NODE_ADD, {"red"})
+    scene.move(NODE_TAINT)
     scene.fail(queued, FIT, pending_plugins=COLOUR)
-    assert scene.place("p") is Place.ACTIVE
+    assert scene.sub_queue("p") is SubQueue.ACTIVE

@@ -1,12 +1,12 @@
 from tests.queue.scene import FIT, Scene
 
-from bayplan.queue.queued_pod import Place
+from bayplan.queue.queued_pod import SubQueue
 
 
 def test_a_rejected_pod_waits_for_an_event():
     scene = Scene()
     scene.reject("p")
-    assert scene.place("p") is Place.UNSCHEDULABLE
+    assert scene.sub_queue("p") is SubQueue.UNSCHEDULABLE
     assert not scene.queue.has_ready()
 
 
@@ -15,14 +15,14 @@ def test_an_error_is_retried_after_backoff_and_never_sooner():
     scene.add("p")
     scene.clock.now = 100.46
     scene.fail(scene.pop(), frozenset(), error=True)
-    assert scene.place("p") is Place.ERROR_BACKOFF
+    assert scene.sub_queue("p") is SubQueue.ERROR_BACKOFF
     assert not scene.queue.has_ready()
     assert scene.queue.pop() is None
     assert scene.queue.next_deadline() == 102.0
     scene.queue.flush(101.99)
-    assert scene.place("p") is Place.ERROR_BACKOFF
+    assert scene.sub_queue("p") is SubQueue.ERROR_BACKOFF
     scene.queue.flush(102.0)
-    assert scene.place("p") is Place.ACTIVE
+    assert scene.sub_queue("p") is SubQueue.ACTIVE
     assert scene.queue.next_deadline() is None
 
 
@@ -30,14 +30,14 @@ def test_a_failure_that_no_plugin_caused_counts_as_error():
     scene = Scene()
     scene.add("p")
     scene.fail(scene.pop(), frozenset(), error=False)
-    assert scene.place("p") is Place.ERROR_BACKOFF
+    assert scene.sub_queue("p") is SubQueue.ERROR_BACKOFF
 
 
 def test_the_plugins_of_an_error_are_not_asked():
     scene = Scene()
     scene.add("p")
     scene.fail(scene.pop(), FIT, error=True)
-    assert scene.place("p") is Place.ERROR_BACKOFF
+    assert scene.sub_queue("p") is SubQueue.ERROR_BACKOFF
     assert scene.tally.current() == {}
 
 
@@ -50,14 +50,13 @@ def test_backoff_grows_with_rejections_and_errors_are_counted_apart():
         scene.fail(queued, FIT, error=error)
         assert queued.backoff_expiration is not None
         waits.append(queued.backoff_expiration - scene.clock.now)
-        scene.queue.activate(["p"])
+        scene.activate("p")
     assert waits == [1, 2, 4, 1, 2, 8, 10]
 
 
 def test_a_retried_pod_goes_behind_newcomers_of_its_priority():
     scene = Scene()
-    scene.add("old")
-    queued = scene.pop()
+    queued = scene.popped("old")
     scene.clock.step(1)
     scene.add("newcomer")
     scene.clock.step(1)
@@ -68,8 +67,7 @@ def test_a_retried_pod_goes_behind_newcomers_of_its_priority():
 
 def test_a_retried_pod_goes_behind_newcomers_of_the_same_moment():
     scene = Scene()
-    scene.add("old")
-    queued = scene.pop()
+    queued = scene.popped("old")
     scene.add("newcomer")
     scene.fail(queued)
     scene.queue.activate(["old"])
@@ -78,18 +76,16 @@ def test_a_retried_pod_goes_behind_newcomers_of_the_same_moment():
 
 def test_without_maximum_backoff_a_failed_pod_is_active_at_once():
     scene = Scene(max_backoff_seconds=0)
-    scene.add("p")
-    scene.fail(scene.pop(), frozenset(), error=True)
-    assert scene.place("p") is Place.ACTIVE
+    scene.break_off("p")
+    assert scene.sub_queue("p") is SubQueue.ACTIVE
 
 
 def test_a_pod_handed_back_after_done_is_kept_and_tried_again():
     scene = Scene()
-    scene.add("p")
-    queued = scene.pop()
+    queued = scene.popped("p")
     scene.queue.done("p")
     scene.fail(queued)
-    assert scene.place("p") is Place.BACKOFF
+    assert scene.sub_queue("p") is SubQueue.BACKOFF
 
 
 def test_a_pod_that_is_queued_again_already_is_not_taken_twice():

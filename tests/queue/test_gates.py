@@ -9,22 +9,20 @@ from bayplan.framework.cluster_event import (
     QueueingHint,
 )
 from bayplan.queue.queue_profile import GateRejection
-from bayplan.queue.queued_pod import Place
+from bayplan.queue.queued_pod import SubQueue
 
 
 def test_a_gated_pod_waits_until_its_gates_are_gone():
     scene = Scene()
     scene.add("p", gates=["a", "b"])
     queued = scene.queue.get("p")
-    assert queued is not None
-    assert queued.place is Place.GATED
+    assert queued.sub_queue is SubQueue.GATED
     assert (queued.gating_plugin, queued.gating_message) == ("SchedulingGates", "waiting for 2 gates")
     assert scene.queue.pop() is None
-    scene.queue.update(None, info("p", version="2", gates=["b"]))
+    scene.update(info("p", version="2", gates=["b"]))
     assert queued.gating_message == "waiting for 1 gates"
     assert scene.queue.pending()["gated"] == 1
-    scene.queue.update(None, info("p", version="3"))
-    scene.queue.validate()
+    scene.update(info("p", version="3"))
     assert queued.gating_plugin is None
     assert scene.pop() is queued
     assert scene.tally.moves == [
@@ -37,15 +35,14 @@ def test_the_clock_of_the_first_attempt_starts_when_the_gate_opens():
     scene = Scene()
     scene.add("p", gates=["g"])
     queued = scene.queue.get("p")
-    assert queued is not None
     assert queued.initial_attempt_timestamp is None
     scene.clock.step(30)
-    scene.queue.update(None, info("p", version="2"))
+    scene.update(info("p", version="2"))
     assert queued.initial_attempt_timestamp == 130.0
     assert queued.timestamp == 100.0
     scene.clock.step(5)
     scene.fail(scene.pop())
-    scene.queue.activate(["p"])
+    scene.activate("p")
     assert queued.initial_attempt_timestamp == 130.0
 
 
@@ -68,13 +65,11 @@ def test_a_rejected_pod_may_be_gated_when_it_wants_to_come_back():
     scene = Scene(profile=room.profile)
     scene.reject("p")
     room.held.add("p")
-    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
-    scene.queue.validate()
-    assert scene.place("p") is Place.GATED
+    scene.move(ASSIGNED_POD_DELETE)
+    assert scene.sub_queue("p") is SubQueue.GATED
     room.held.clear()
-    scene.queue.activate(["p"])
-    scene.queue.validate()
-    assert scene.place("p") is Place.ACTIVE
+    scene.activate("p")
+    assert scene.sub_queue("p") is SubQueue.ACTIVE
 
 
 def test_a_gated_pod_moves_by_events_of_its_gating_plugin_when_its_rejectors_agree():
@@ -82,14 +77,13 @@ def test_a_gated_pod_moves_by_events_of_its_gating_plugin_when_its_rejectors_agr
     scene = Scene(profile=room.profile)
     scene.reject("p")
     room.held.add("p")
-    scene.queue.move_all(NODE_TAINT, None, None)
-    assert scene.place("p") is Place.GATED
+    scene.move(NODE_TAINT)
+    assert scene.sub_queue("p") is SubQueue.GATED
     room.held.clear()
-    scene.queue.move_all(NODE_TAINT, None, None)
-    assert scene.place("p") is Place.GATED
-    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
-    scene.queue.validate()
-    assert scene.place("p") is Place.BACKOFF
+    scene.move(NODE_TAINT)
+    assert scene.sub_queue("p") is SubQueue.GATED
+    scene.move(ASSIGNED_POD_DELETE)
+    assert scene.sub_queue("p") is SubQueue.BACKOFF
 
 
 def test_the_wait_of_a_gated_pod_for_its_gate_does_not_end_by_time():
@@ -97,10 +91,8 @@ def test_the_wait_of_a_gated_pod_for_its_gate_does_not_end_by_time():
     scene = Scene(profile=room.profile)
     scene.reject("p")
     room.held.add("p")
-    scene.clock.step(300)
-    scene.queue.flush(scene.clock.now)
-    scene.queue.validate()
-    assert scene.place("p") is Place.GATED
+    scene.wait(300)
+    assert scene.sub_queue("p") is SubQueue.GATED
     assert scene.queue.next_deadline() is None
 
 
@@ -114,7 +106,7 @@ def test_a_gate_that_raises_holds_the_pod_until_it_can_answer(caplog):
 
     scene = Scene(profile=make_profile(pre_enqueue=gate))
     scene.add("p")
-    assert scene.place("p") is Place.GATED
+    assert scene.sub_queue("p") is SubQueue.GATED
     assert "PreEnqueue failed, pod is held back pod=default/p" in caplog.text
-    scene.queue.update(None, info("p", version="2"))
-    assert scene.place("p") is Place.ACTIVE
+    scene.update(info("p", version="2"))
+    assert scene.sub_queue("p") is SubQueue.ACTIVE

@@ -3,15 +3,15 @@ from tests.queue.scene import info
 from bayplan.framework.cluster_event import NODE_ADD, WILDCARD
 from bayplan.queue.in_flight import InFlightPods
 from bayplan.queue.queued_pod import QueuedPodInfo
-from bayplan.queue.queueing_hints import Happening
+from bayplan.queue.queueing_hints import ObservedEvent
 
 
 def start(pods, name):
     pods.start(QueuedPodInfo(info(name), timestamp=0.0, sequence=0))
 
 
-def happen(pods, what, target=None):
-    pods.record(Happening(NODE_ADD, None, what, {"bayplan": {"Plugin": (None,)}}, target))
+def happen(pods, what, only_uid=None):
+    pods.record(ObservedEvent(NODE_ADD, None, what, {"bayplan": {"Plugin": (None,)}}, only_uid=only_uid))
     pods.validate()
 
 
@@ -29,11 +29,11 @@ def test_a_pod_misses_what_happened_since_its_pop():
     assert missed(pods, "b") == [2]
 
 
-def test_an_event_with_a_target_concerns_nobody_else():
+def test_an_event_about_one_pod_concerns_nobody_else():
     pods = InFlightPods()
     start(pods, "a")
     start(pods, "b")
-    happen(pods, 1, target="b")
+    happen(pods, 1, only_uid="b")
     assert missed(pods, "a") == []
     assert missed(pods, "b") == [1]
 
@@ -76,9 +76,9 @@ def test_counting_goes_on_after_everything_was_dropped():
         pods.done("a")
 
 
-def test_an_event_without_audience_is_not_kept_but_a_wildcard_is():
+def test_an_event_nobody_registered_for_is_not_kept_but_a_wildcard_is():
     pods = InFlightPods()
     start(pods, "a")
-    pods.record(Happening(NODE_ADD, None, "nobody cares", {}))
-    pods.record(Happening(WILDCARD, None, "everybody", {}))
+    pods.record(ObservedEvent(NODE_ADD, None, "nobody cares", {}))
+    pods.record(ObservedEvent(WILDCARD, None, "everybody", {}))
     assert missed(pods, "a") == ["everybody"]

@@ -10,9 +10,9 @@ def test_a_pod_that_comes_with_a_nomination_has_it():
 def test_a_nomination_follows_the_status_of_a_waiting_pod_and_dies_with_it():
     scene = Scene()
     scene.queue.add(info("p"))
-    scene.queue.update(None, info("p", version="2", nominated="n1"))
+    scene.update(info("p", version="2", nominated="n1"))
     assert scene.queue.nominator.nominated_node("p") == "n1"
-    scene.queue.update(None, info("p", version="3", nominated="n2"))
+    scene.update(info("p", version="3", nominated="n2"))
     assert scene.queue.nominator.nominated_node("p") == "n2"
     scene.queue.delete("p")
     assert scene.queue.nominator.nominated_node("p") is None
@@ -23,7 +23,7 @@ def test_a_status_that_comes_late_does_not_nominate_a_pod_in_flight():
     scene.queue.add(info("p", nominated="n1"))
     scene.queue.pop()
     scene.queue.placed("p", "n1")
-    scene.queue.update(None, info("p", version="2", nominated="n1"))
+    scene.update(info("p", version="2", nominated="n1"))
     assert scene.queue.nominator.nominated_node("p") is None
     scene.queue.done("p")
     assert scene.queue.nominator.nominated_node("p") is None
@@ -34,6 +34,6 @@ def test_a_pod_handed_back_has_the_nomination_its_newest_status_names():
     scene.queue.add(info("p"))
     queued = scene.queue.pop()
     newest = info("p", version="2", nominated="n1")
-    scene.queue.update(None, newest)
+    scene.update(newest)
     scene.queue.add_unschedulable(queued, rejector_plugins=FIT, error=False)
     assert scene.queue.nominator.nominated_pods_for_node("n1") == [newest]

@@ -1,8 +1,7 @@
 import pytest
-from tests.builders import make_pod
+from tests.builders import make_pod_info
 from tests.queue.scene import info
 
-from bayplan.cache.pod_info import PodInfo
 from bayplan.queue.nominator import Nominator
 
 
@@ -83,11 +82,11 @@ def test_a_nomination_names_a_node():
 def test_pods_see_nominations_of_their_own_priority_and_above():
     nominator = Nominator()
     assert nominator.lowest_priority_from(0) is None
-    low, high = (PodInfo(make_pod(uid=name, priority=priority)) for name, priority in (("low", 5), ("high", 9)))
+    low, high = (make_pod_info(uid=name, priority=priority) for name, priority in (("low", 5), ("high", 9)))
     nominator.add(low, "n1")
     nominator.add(high, "n2")
     assert [nominator.lowest_priority_from(priority) for priority in (4, 5, 6, 9, 10)] == [5, 5, 9, 9, None]
-    nominator.update(low, PodInfo(make_pod(uid="low", priority=7)))
+    nominator.update(low, make_pod_info(uid="low", priority=7))
     assert nominator.lowest_priority_from(0) == 7
     nominator.delete("low")
     assert nominator.lowest_priority_from(0) == 9
@@ -96,7 +95,7 @@ def test_pods_see_nominations_of_their_own_priority_and_above():
 
 def test_readers_are_told_which_nodes_changed():
     nominator = Nominator()
-    pod = PodInfo(make_pod(uid="a"))
+    pod = make_pod_info(uid="a")
     nominator.add(pod, "n1")
     position = nominator.position
     assert nominator.changed_since(position) == set()

@@ -18,7 +18,7 @@ from bayplan.framework.cluster_event import (
     WILDCARD,
     ClusterEvent,
 )
-from bayplan.queue.queued_pod import Place, QueuedPodInfo
+from bayplan.queue.queued_pod import QueuedPodInfo, SubQueue
 
 COLOURS = ("red", "blue")
 REJECTORS = st.sampled_from([FIT, COLOUR, FIT | COLOUR, frozenset({"Deaf"})])
@@ -58,14 +58,14 @@ class QueueMachine(RuleBasedStateMachine):
         self.scene = Scene(max_in_unschedulable_seconds=30.0)
         self.queue = self.scene.queue
         self.alive: dict[str, Expected] = {}
-        self.flying: dict[str, Expected] = {}
+        self.in_flight: dict[str, Expected] = {}
         self.gone: set[str] = set()
         self.nominated: dict[str, str] = {}
         self.names = 0
 
-    def places(self, *places: Place) -> dict[str, QueuedPodInfo]:
+    def standing_in(self, *sub_queues: SubQueue) -> dict[str, QueuedPodInfo]:
         found = {uid: self.queue.get(uid) for uid in self.alive}
-        return {uid: queued for uid, queued in found.items() if queued is not None and queued.place in places}
+        return {uid: queued for uid, queued in found.items() if queued is not None and queued.sub_queue in sub_queues}
 
     # Pods.
 
@@ -92,17 +92,17 @@ class QueueMachine(RuleBasedStateMachine):
         if uid not in self.alive:
             return
         expected = self.alive[uid]
-        place = self.scene.place(uid)
+        before = self.scene.sub_queue(uid)
         expected.version += 1
         gates = [] if open_gates else [gate.name for gate in expected.pod.pod.spec.scheduling_gates or ()]
         expected.pod = info(
             uid, colour=colour, gates=gates, priority=expected.pod.priority, version=str(expected.version)
         )
         self.queue.update(None, expected.pod)
-        if place is Place.GATED:
-            assert self.scene.place(uid) is (Place.GATED if gates else Place.ACTIVE)
+        if before is SubQueue.GATED:
+            assert self.scene.sub_queue(uid) is (SubQueue.GATED if gates else SubQueue.ACTIVE)
         else:
-            assert self.scene.place(uid) is place
+            assert self.scene.sub_queue(uid) is before
 
     @rule(uid=consumes(known))
     def delete(self, uid):
@@ -115,8 +115,8 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(target=popped)
     def pop(self):
-        active = self.places(Place.ACTIVE)
-        backoff = self.places(Place.BACKOFF)
+        active = self.standing_in(SubQueue.ACTIVE)
+        backoff = self.standing_in(SubQueue.BACKOFF)
         candidates = active or backoff
         queued = self.queue.pop()
         if queued is None:
@@ -131,7 +131,7 @@ class QueueMachine(RuleBasedStateMachine):
             return (*expiry, -pod.pod_info.priority, pod.timestamp, pod.sequence)
 
         assert queued is min(candidates.values(), key=turn)
-        expected = self.flying[queued.uid] = self.alive[queued.uid]
+        expected = self.in_flight[queued.uid] = self.alive[queued.uid]
         expected.missed = []
         return queued
 
@@ -141,22 +141,22 @@ class QueueMachine(RuleBasedStateMachine):
             return
         retry_at = None if retry_after is None else self.scene.clock.now + retry_after
         self.queue.add_unschedulable(queued, rejector_plugins=rejectors, error=False, retry_at=retry_at)
-        expected = self.flying.pop(queued.uid)
+        expected = self.in_flight.pop(queued.uid)
         if queued.uid in self.gone:
             assert self.queue.get(queued.uid) is None
             return
         expected.rejectors = rejectors
         expected.retry_at = retry_at
         helped = any(expected.helped_by(event, colours) for event, colours in expected.missed)
-        assert self.scene.place(queued.uid) is (Place.BACKOFF if helped else Place.UNSCHEDULABLE)
+        assert self.scene.sub_queue(queued.uid) is (SubQueue.BACKOFF if helped else SubQueue.UNSCHEDULABLE)
 
     @rule(queued=consumes(popped))
     def break_off(self, queued):
         if queued is None:
             return
         self.queue.add_unschedulable(queued, rejector_plugins=frozenset(), error=True)
-        del self.flying[queued.uid]
-        assert self.scene.place(queued.uid) is (None if queued.uid in self.gone else Place.ERROR_BACKOFF)
+        del self.in_flight[queued.uid]
+        assert self.scene.sub_queue(queued.uid) is (None if queued.uid in self.gone else SubQueue.ERROR_BACKOFF)
 
     @rule(queued=consumes(popped))
     def bind(self, queued):
@@ -164,7 +164,7 @@ class QueueMachine(RuleBasedStateMachine):
             return
         with self.room_left_by(queued.uid, to=None):
             self.queue.done(queued.uid)
-            del self.flying[queued.uid]
+            del self.in_flight[queued.uid]
             self.alive.pop(queued.uid, None)
             self.gone.add(queued.uid)
 
@@ -175,7 +175,7 @@ class QueueMachine(RuleBasedStateMachine):
         """A nomination that ends or moves wakes pods of its priority or lower, itself only if asked, and no others."""
         left = self.nominated.get(uid) not in (None, to)
         ceiling = self.alive[uid].pod.priority if uid in self.alive else None
-        waiting = self.places(Place.UNSCHEDULABLE)
+        waiting = self.standing_in(SubQueue.UNSCHEDULABLE)
         yield
         if to is None:
             self.nominated.pop(uid, None)
@@ -188,8 +188,8 @@ class QueueMachine(RuleBasedStateMachine):
         for other, queued in waiting.items():
             if other in self.alive:
                 helped = hears(other) and self.alive[other].helped_by(ASSIGNED_POD_DELETE, frozenset())
-                assert (queued.place is not Place.UNSCHEDULABLE) == helped
-        for other, expected in self.flying.items():
+                assert (queued.sub_queue is not SubQueue.UNSCHEDULABLE) == helped
+        for other, expected in self.in_flight.items():
             if other in self.alive and hears(other):
                 expected.missed.append((ASSIGNED_POD_DELETE, frozenset()))
 
@@ -205,7 +205,7 @@ class QueueMachine(RuleBasedStateMachine):
             self.queue.withdraw(uid, wake=wake)
 
     @rule(uid=known, node=st.sampled_from(["n1", "n2"]))
-    def place(self, uid, node):
+    def placed(self, uid, node):
         with self.room_left_by(uid, to=None) if self.nominated.get(uid) != node else nullcontext():
             self.queue.placed(uid, node)
             if self.nominated.get(uid) == node:
@@ -218,24 +218,24 @@ class QueueMachine(RuleBasedStateMachine):
         colours=st.frozensets(st.sampled_from(COLOURS)),
     )
     def event(self, event, colours):
-        waiting = self.places(Place.UNSCHEDULABLE)
-        gated = self.places(Place.GATED)
+        waiting = self.standing_in(SubQueue.UNSCHEDULABLE)
+        gated = self.standing_in(SubQueue.GATED)
         self.queue.move_all(event, None, colours)
         for uid, queued in waiting.items():
             helped = self.alive[uid].helped_by(event, colours)
-            assert (queued.place is not Place.UNSCHEDULABLE) == helped
-        assert self.places(Place.GATED).keys() == gated.keys()
-        for expected in self.flying.values():
+            assert (queued.sub_queue is not SubQueue.UNSCHEDULABLE) == helped
+        assert self.standing_in(SubQueue.GATED).keys() == gated.keys()
+        for expected in self.in_flight.values():
             expected.missed.append((event, colours))
 
     @rule(uid=known)
     def activate(self, uid):
-        place = self.scene.place(uid)
+        before = self.scene.sub_queue(uid)
         self.queue.activate([uid])
-        if uid in self.flying:
-            self.flying[uid].missed.append((WILDCARD, frozenset()))
-        elif place is not None and place is not Place.GATED:
-            assert self.scene.place(uid) is Place.ACTIVE
+        if uid in self.in_flight:
+            self.in_flight[uid].missed.append((WILDCARD, frozenset()))
+        elif before is not None and before is not SubQueue.GATED:
+            assert self.scene.sub_queue(uid) is SubQueue.ACTIVE
 
     @rule(seconds=st.sampled_from([0.25, 0.5, 1.0, 3.7, 40.0]))
     def time_passes(self, seconds):
@@ -246,17 +246,17 @@ class QueueMachine(RuleBasedStateMachine):
     @rule()
     def wait_for_the_deadline(self):
         deadline = self.queue.next_deadline()
-        before = {uid: self.scene.place(uid) for uid in self.alive}
+        before = {uid: self.scene.sub_queue(uid) for uid in self.alive}
         self.scene.clock.now = max(self.scene.clock.now, deadline)
         self.flush()
-        assert before != {uid: self.scene.place(uid) for uid in self.alive}, "the deadline passed and nothing happened"
+        assert before != {uid: self.scene.sub_queue(uid) for uid in self.alive}, "a deadline for nothing"
 
     def flush(self):
         now = self.scene.clock.now
         self.queue.flush(now)
-        for queued in self.places(Place.BACKOFF, Place.ERROR_BACKOFF).values():
+        for queued in self.standing_in(SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF).values():
             assert queued.backoff_expiration >= floor(now)
-        for uid, queued in self.places(Place.UNSCHEDULABLE).items():
+        for uid, queued in self.standing_in(SubQueue.UNSCHEDULABLE).items():
             assert now < queued.timestamp + 30.0
             retry_at = self.alive[uid].retry_at
             assert retry_at is None or now < ceil(retry_at), "a pod whose time has come still waits"
@@ -272,13 +272,13 @@ class QueueMachine(RuleBasedStateMachine):
     @invariant()
     def no_pod_is_lost_and_none_is_there_twice(self):
         assert self.queue.uids() == self.alive.keys()
-        in_flight = sum(uid in self.alive for uid in self.flying)
-        assert sum(self.queue.pending().values()) + in_flight == len(self.alive)
+        tried = sum(uid in self.alive for uid in self.in_flight)
+        assert sum(self.queue.pending().values()) + tried == len(self.alive)
 
     @invariant()
     def the_observer_counts_what_is_there(self):
         expected: dict[tuple[str, str], int] = {}
-        for queued in self.places(*Place).values():
+        for queued in self.standing_in(*SubQueue).values():
             for plugin in queued.rejector_plugins:
                 expected[plugin, "bayplan"] = expected.get((plugin, "bayplan"), 0) + 1
         assert self.scene.tally.current() == expected
@@ -292,8 +292,8 @@ class QueueMachine(RuleBasedStateMachine):
 
     @invariant()
     def events_are_kept_only_for_pods_in_flight(self):
-        if not self.flying:
-            assert self.queue._in_flight.event_count == 0
+        if not self.in_flight:
+            assert self.queue.in_flight_event_count == 0
 
 
 QueueMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=60, deadline=None)

@@ -2,7 +2,7 @@ import pytest
 from tests.queue.scene import FIT, Clock, Scene, info, make_profile
 
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
-from bayplan.queue.queued_pod import Place
+from bayplan.queue.queued_pod import SubQueue
 from bayplan.queue.scheduling_queue import SchedulingQueue
 
 
@@ -41,14 +41,13 @@ def test_an_empty_queue_pops_nothing():
 
 def test_a_popped_pod_counts_its_attempts_and_is_in_no_queue():
     scene = Scene()
-    scene.add("p")
-    queued = scene.pop()
+    queued = scene.popped("p")
     assert queued.attempts == 1
-    assert queued.place is None
+    assert queued.sub_queue is None
     assert sum(scene.queue.pending().values()) == 0
     assert scene.queue.uids() == {"p"}
     scene.fail(queued)
-    scene.queue.activate(["p"])
+    scene.activate("p")
     assert scene.pop().attempts == 2
 
 
@@ -91,20 +90,19 @@ def test_the_queue_needs_no_observer():
 
 def test_activation_ignores_backoff():
     scene = Scene()
-    scene.add("error")
-    scene.fail(scene.pop(), frozenset(), error=True)
+    scene.break_off("error")
     scene.reject("rejected")
     scene.queue.activate(["error", "rejected", "unknown"])
     scene.queue.validate()
-    assert scene.place("error") is Place.ACTIVE
-    assert scene.place("rejected") is Place.ACTIVE
+    assert scene.sub_queue("error") is SubQueue.ACTIVE
+    assert scene.sub_queue("rejected") is SubQueue.ACTIVE
 
 
 def test_activation_does_not_open_a_gate():
     scene = Scene()
     scene.add("p", gates=["g"])
-    scene.queue.activate(["p"])
-    assert scene.place("p") is Place.GATED
+    scene.activate("p")
+    assert scene.sub_queue("p") is SubQueue.GATED
 
 
 def test_a_pod_activated_in_flight_does_not_wait_for_another_event():
@@ -112,11 +110,11 @@ def test_a_pod_activated_in_flight_does_not_wait_for_another_event():
     scene.add("p")
     scene.add("bystander")
     first, second = scene.pop(), scene.pop()
-    scene.queue.activate(["p"])
+    scene.activate("p")
     scene.fail(first)
     scene.fail(second)
-    assert scene.place("p") is Place.BACKOFF
-    assert scene.place("bystander") is Place.UNSCHEDULABLE
+    assert scene.sub_queue("p") is SubQueue.BACKOFF
+    assert scene.sub_queue("bystander") is SubQueue.UNSCHEDULABLE
 
 
 # Deletion.
@@ -126,10 +124,9 @@ def test_a_deleted_pod_never_pops_wherever_it_was():
     scene = Scene()
     scene.add("gated", gates=["g"])
     scene.reject("unschedulable")
-    scene.add("error")
-    scene.fail(scene.pop(), frozenset(), error=True)
+    scene.break_off("error")
     scene.reject("backoff")
-    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
+    scene.move(ASSIGNED_POD_DELETE)
     scene.add("active")
     for uid in ("gated", "unschedulable", "error", "backoff", "active", "unknown"):
         scene.queue.delete(uid)
@@ -142,8 +139,7 @@ def test_a_deleted_pod_never_pops_wherever_it_was():
 
 def test_a_pod_deleted_in_flight_does_not_come_back():
     scene = Scene()
-    scene.add("p")
-    queued = scene.pop()
+    queued = scene.popped("p")
     scene.queue.delete("p")
     assert scene.queue.uids() == set()
     assert scene.queue.get("p") is None
@@ -158,7 +154,7 @@ def test_a_pod_seen_again_after_its_deletion_in_flight_comes_back():
     scene.queue.delete("p")
     scene.queue.add(pod)
     scene.fail(queued)
-    assert scene.place("p") is Place.UNSCHEDULABLE
+    assert scene.sub_queue("p") is SubQueue.UNSCHEDULABLE
 
 
 # The observer.
@@ -167,10 +163,10 @@ def test_a_pod_seen_again_after_its_deletion_in_flight_comes_back():
 def test_every_move_is_reported_with_its_event():
     scene = Scene()
     scene.reject("p")
-    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
+    scene.move(ASSIGNED_POD_DELETE)
     scene.queue.flush(102.0)
     scene.fail(scene.pop(), frozenset(), error=True)
-    scene.queue.activate(["p"])
+    scene.activate("p")
     assert scene.tally.moves == [
         ("active", "UnschedulablePodAdd"),
         ("unschedulable", "ScheduleAttemptFailure"),

@@ -8,7 +8,7 @@ from bayplan.framework.cluster_event import (
     EventRegistration,
     QueueingHint,
 )
-from bayplan.queue.queued_pod import Place
+from bayplan.queue.queued_pod import SubQueue
 
 
 def test_an_update_of_an_active_pod_replaces_the_object_and_keeps_its_turn():
@@ -16,7 +16,7 @@ def test_an_update_of_an_active_pod_replaces_the_object_and_keeps_its_turn():
     scene.add("first")
     scene.add("second")
     new = info("first", version="2", colour="red")
-    scene.queue.update(None, new)
+    scene.update(new)
     assert scene.pop().pod_info is new
 
 
@@ -24,18 +24,17 @@ def test_an_update_that_changes_the_order_is_obeyed():
     scene = Scene()
     scene.add("first")
     scene.add("second")
-    scene.queue.update(None, info("second", version="2", priority=7))
-    scene.queue.validate()
+    scene.update(info("second", version="2", priority=7))
     assert scene.drain() == ["second", "first"]
 
 
 def test_an_update_in_backoff_replaces_the_object_in_place():
     scene = Scene()
     scene.reject("p")
-    scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
+    scene.move(ASSIGNED_POD_DELETE)
     new = info("p", version="2")
-    scene.queue.update(None, new)
-    assert scene.place("p") is Place.BACKOFF
+    scene.update(new)
+    assert scene.sub_queue("p") is SubQueue.BACKOFF
     assert scene.pop().pod_info is new
 
 
@@ -48,7 +47,7 @@ def test_an_update_of_the_same_version_is_ignored():
 
 def test_an_update_of_an_unknown_pod_adds_it():
     scene = Scene()
-    scene.queue.update(None, info("p"))
+    scene.update(info("p"))
     assert scene.drain() == ["p"]
 
 
@@ -63,9 +62,8 @@ def test_a_change_its_rejector_wants_brings_the_pod_back():
     scene = Scene()
     scene.reject("p", COLOUR)
     scene.clock.step(5)
-    scene.queue.update(None, info("p", version="2", tolerations=["gpu"]))
-    scene.queue.validate()
-    assert scene.place("p") is Place.ACTIVE
+    scene.update(info("p", version="2", tolerations=["gpu"]))
+    assert scene.sub_queue("p") is SubQueue.ACTIVE
     assert scene.tally.moves[-1] == ("active", "UnschedulablePodUpdatePodToleration")
 
 
@@ -73,10 +71,9 @@ def test_any_other_change_leaves_the_pod_waiting_with_its_new_object():
     scene = Scene()
     scene.reject("p", COLOUR)
     new = info("p", version="2", colour="red")
-    scene.queue.update(None, new)
+    scene.update(new)
     queued = scene.queue.get("p")
-    assert queued is not None
-    assert queued.place is Place.UNSCHEDULABLE
+    assert queued.sub_queue is SubQueue.UNSCHEDULABLE
     assert queued.pod_info is new
 
 
@@ -84,7 +81,7 @@ def test_the_version_the_caller_names_is_the_one_compared_with():
     scene = Scene()
     scene.reject("p", COLOUR, tolerations=["gpu"])
     scene.queue.update(info("p"), info("p", version="2", tolerations=["gpu"]))
-    assert scene.place("p") is Place.BACKOFF
+    assert scene.sub_queue("p") is SubQueue.BACKOFF
 
 
 def test_an_update_during_a_cycle_is_replayed_for_its_pod_and_for_no_other():
@@ -94,13 +91,13 @@ def test_an_update_during_a_cycle_is_replayed_for_its_pod_and_for_no_other():
     first, second = scene.pop(), scene.pop()
     old = first.pod_info
     new = info("p", version="2", tolerations=["gpu"])
-    scene.queue.update(None, new)
+    scene.update(new)
     assert first.pod_info is old
     scene.fail(first, COLOUR)
     scene.fail(second, COLOUR)
-    assert scene.place("p") is Place.BACKOFF
+    assert scene.sub_queue("p") is SubQueue.BACKOFF
     assert first.pod_info is new
-    assert scene.place("bystander") is Place.UNSCHEDULABLE
+    assert scene.sub_queue("bystander") is SubQueue.UNSCHEDULABLE
 
 
 def test_a_hint_about_an_update_sees_both_versions():
@@ -114,5 +111,5 @@ def test_a_hint_about_an_update_sees_both_versions():
     scene = Scene(profile=profile)
     old = scene.reject("p", frozenset({"Nosy"}))
     new = info("p", version="2", colour="red")
-    scene.queue.update(None, new)
+    scene.update(new)
     assert seen == [(new, old, new)]

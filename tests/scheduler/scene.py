@@ -169,10 +169,10 @@ class Scene:
         self.queue.validate()
         self.cache.validate()
 
-    def place_of(self, uid="p"):
+    def sub_queue_of(self, uid="p"):
         """Where in the queue the pod is; None when it is in no queue."""
         queued = self.queue.get(uid)
-        return None if queued is None else queued.place
+        return None if queued is None else queued.sub_queue
 
     def said(self):
         """What was said of pods since the last time."""

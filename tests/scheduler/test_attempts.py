@@ -4,7 +4,7 @@ import pytest
 
 from bayplan.api.objects import PodCondition
 from bayplan.cache.pod_info import PodInfo
-from bayplan.queue.queued_pod import Place
+from bayplan.queue.queued_pod import SubQueue
 
 
 async def test_a_pod_that_fits_is_assumed_at_once_and_bound(scene):
@@ -42,7 +42,7 @@ def test_the_next_pod_sees_what_the_last_one_took(scene):
         scene.step()
     assert {scene.cache.node_of("p"), scene.cache.node_of("q")} == {"n1", "n2"}
     assert scene.cache.node_of("r") is None
-    assert scene.place_of("r") is Place.UNSCHEDULABLE
+    assert scene.sub_queue_of("r") is SubQueue.UNSCHEDULABLE
 
 
 async def test_a_pod_that_fits_nowhere_waits_for_what_its_rejectors_want(scene):
@@ -55,7 +55,7 @@ async def test_a_pod_that_fits_nowhere_waits_for_what_its_rejectors_want(scene):
         "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
     )
     assert queued.rejector_plugins == {"NodeResourcesFit", "TaintToleration"}
-    assert scene.place_of() is Place.UNSCHEDULABLE
+    assert scene.sub_queue_of() is SubQueue.UNSCHEDULABLE
     assert scene.said() == [("p", "FailedScheduling", message)]
     assert scene.dispatcher.patches == [("p", "Unschedulable", message)]
     assert scene.observer.results() == ["unschedulable"]
@@ -65,7 +65,7 @@ async def test_a_pod_that_fits_nowhere_waits_for_what_its_rejectors_want(scene):
 async def test_without_nodes_a_pod_is_unschedulable_but_backs_off_as_after_an_error(scene):
     scene.pod()
     await scene.attempt()
-    assert scene.place_of() is Place.ERROR_BACKOFF
+    assert scene.sub_queue_of() is SubQueue.ERROR_BACKOFF
     assert scene.said() == [("p", "FailedScheduling", "no nodes available to schedule pods")]
     assert scene.dispatcher.patches == [("p", "Unschedulable", "no nodes available to schedule pods")]
     assert scene.observer.results() == ["unschedulable"]
@@ -102,7 +102,7 @@ async def test_an_exception_in_a_plugin_fails_its_pod_alone(scene, monkeypatch, 
     scene.pod("q")
     await scene.attempt()
     await scene.attempt()
-    assert scene.place_of("p") is Place.ERROR_BACKOFF
+    assert scene.sub_queue_of("p") is SubQueue.ERROR_BACKOFF
     assert scene.said() == [("p", "FailedScheduling", message), ("q", "Scheduled", "n1")]
     assert scene.dispatcher.patches == [("p", "SchedulerError", message)]
     assert scene.observer.results() == ["error", "scheduled"]

@@ -2,7 +2,7 @@
 
 from tests.builders import make_pod
 
-from bayplan.queue.queued_pod import Place
+from bayplan.queue.queued_pod import SubQueue
 from bayplan.scheduler.binder import BindError, BindResult
 
 
@@ -12,14 +12,14 @@ async def test_a_failed_bind_gives_the_room_back_wakes_others_and_backs_off(scen
     scene.pod("q")
     scene.step()
     scene.step()
-    assert scene.place_of("q") is Place.UNSCHEDULABLE
+    assert scene.sub_queue_of("q") is SubQueue.UNSCHEDULABLE
     scene.said()
     scene.binder.result = BindError("status 403: no")
     await scene.dispatcher.run()
     scene.check()
     assert scene.cache.node_of("p") is None
-    assert scene.place_of("p") is Place.ERROR_BACKOFF
-    assert scene.place_of("q") is Place.BACKOFF
+    assert scene.sub_queue_of("p") is SubQueue.ERROR_BACKOFF
+    assert scene.sub_queue_of("q") is SubQueue.BACKOFF
     message = 'running Bind plugin "DefaultBinder": status 403: no'
     assert scene.said() == [("p", "FailedScheduling", message)]
     assert scene.dispatcher.patches[-1] == ("p", "SchedulerError", message)
@@ -33,7 +33,7 @@ async def test_a_binder_that_breaks_is_a_failed_bind(scene, caplog):
     scene.binder.result = RuntimeError("bug")
     await scene.attempt()
     assert scene.cache.node_of("p") is None
-    assert scene.place_of() is Place.ERROR_BACKOFF
+    assert scene.sub_queue_of() is SubQueue.ERROR_BACKOFF
     assert "bind failed unexpectedly" in caplog.text
 
 
@@ -57,7 +57,7 @@ async def test_a_pod_that_is_no_longer_ours_gives_the_room_back_without_a_word(s
     scene.binder.result = BindResult.GONE
     await scene.dispatcher.run()
     assert (scene.cache.node_of("p"), scene.queue.get("p"), scene.said()) == (None, None, [])
-    assert scene.place_of("q") is Place.BACKOFF
+    assert scene.sub_queue_of("q") is SubQueue.BACKOFF
     assert scene.observer.results() == ["unschedulable"]
 
 

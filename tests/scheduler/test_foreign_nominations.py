@@ -2,7 +2,7 @@ import pytest
 from tests.builders import make_pod
 from tests.queue.scene import Scene, info
 
-from bayplan.queue.queued_pod import Place
+from bayplan.queue.queued_pod import SubQueue
 from bayplan.scheduler.foreign_nominations import ForeignNominationEvents, foreign_nominations_selector
 
 
@@ -48,8 +48,8 @@ def test_room_that_is_spoken_for_no_more_wakes_pods_of_its_priority_or_lower(for
         queue.add(info(name, priority=priority))
         queue.add_unschedulable(queue.pop(), rejector_plugins=frozenset({"Fit"}), error=False)
     foreign.handler.on_delete(theirs("n1", priority=5))
-    assert foreign.scene.place("lower") is Place.BACKOFF
-    assert foreign.scene.place("higher") is Place.UNSCHEDULABLE
+    assert foreign.scene.sub_queue("lower") is SubQueue.BACKOFF
+    assert foreign.scene.sub_queue("higher") is SubQueue.UNSCHEDULABLE
 
 
 def test_a_nominated_pod_nobody_can_read_is_not_counted(foreign, caplog):

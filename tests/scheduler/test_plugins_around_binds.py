@@ -3,7 +3,7 @@
 import pytest
 
 from bayplan.framework.status import Code, Status
-from bayplan.queue.queued_pod import Place
+from bayplan.queue.queued_pod import SubQueue
 from bayplan.scheduler.binder import BindError, BindResult
 
 
@@ -63,7 +63,7 @@ async def test_an_error_after_the_choice_backs_off(scene):
     scene.node()
     scene.pod()
     await scene.attempt()
-    assert scene.place_of() is Place.ERROR_BACKOFF
+    assert scene.sub_queue_of() is SubQueue.ERROR_BACKOFF
     assert scene.dispatcher.patches == [("p", "SchedulerError", "Last: not here")]
 
 
@@ -79,7 +79,7 @@ async def test_an_exception_after_the_choice_undoes_everything(scene):
     scene.pod()
     await scene.attempt()
     assert log == ["reserve First", "unreserve First"]
-    assert (scene.cache.node_of("p"), scene.place_of()) == (None, Place.ERROR_BACKOFF)
+    assert (scene.cache.node_of("p"), scene.sub_queue_of()) == (None, SubQueue.ERROR_BACKOFF)
 
 
 @pytest.mark.parametrize("result", [BindResult.GONE, BindError("x"), BindResult.BOUND], ids=repr)

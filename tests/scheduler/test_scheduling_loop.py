@@ -6,7 +6,7 @@ from itertools import pairwise
 from tests.builders import make_node
 from tests.waiting import until
 
-from bayplan.queue.queued_pod import Place
+from bayplan.queue.queued_pod import SubQueue
 
 
 class Running:
@@ -52,7 +52,7 @@ async def test_a_loop_that_was_stopped_before_it_began_does_nothing(scene):
     scene.scheduler.stop()
     await scene.scheduler.run()
     assert scene.queue.uids() == {"p"}
-    assert scene.place_of() is Place.ACTIVE
+    assert scene.sub_queue_of() is SubQueue.ACTIVE
 
 
 async def test_a_stop_is_heeded_between_two_decisions(scene, monkeypatch):
@@ -101,7 +101,7 @@ async def test_no_pod_is_popped_while_too_many_binds_are_under_way(scene):
     async with Running(scene):
         for _ in range(20):
             await asyncio.sleep(0)
-        assert scene.place_of() is Place.ACTIVE
+        assert scene.sub_queue_of() is SubQueue.ACTIVE
         scene.dispatcher.jobs_in_flight = 255
         scene.scheduler.wake()
         await until(lambda: scene.binder.bindings)
@@ -110,7 +110,7 @@ async def test_no_pod_is_popped_while_too_many_binds_are_under_way(scene):
 async def test_the_loop_wakes_by_itself_when_a_back_off_ends(scene):
     async with Running(scene):
         scene.pod()
-        await until(lambda: scene.place_of() is Place.ERROR_BACKOFF)
+        await until(lambda: scene.sub_queue_of() is SubQueue.ERROR_BACKOFF)
         # The node comes without a wake: only the clock can bring the pod back.
         scene.cache.set_node(make_node("n1"))
         deadline = scene.queue.next_deadline()

@@ -8,7 +8,7 @@ from tests.simulate.test_simulator import simulator
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
-from bayplan.queue.queued_pod import Place
+from bayplan.queue.queued_pod import SubQueue
 from bayplan.scheduler.cycle import FitError
 
 
@@ -38,7 +38,7 @@ def test_a_non_preempting_pod_stays_in_the_queue_and_is_tried_first_when_room_co
     scene = Scene()
     scene.reject("never", priority=HIGH, **NEVER)
     scene.clock.step(200)
-    assert scene.place("never") is Place.UNSCHEDULABLE
+    assert scene.sub_queue("never") is SubQueue.UNSCHEDULABLE
     scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
     scene.add("low", priority=LOW)
     assert scene.drain() == ["never", "low"]
@@ -48,7 +48,7 @@ def test_a_non_preempting_pod_that_backs_off_lets_pods_of_lower_priority_go_firs
     scene = Scene()
     scene.reject("never", priority=HIGH, **NEVER)
     scene.queue.move_all(ASSIGNED_POD_DELETE, None, None)
-    assert scene.place("never") is Place.BACKOFF
+    assert scene.sub_queue("never") is SubQueue.BACKOFF
     scene.add("low", priority=LOW)
     assert scene.drain() == ["low", "never"]
 
@@ -64,7 +64,7 @@ def test_a_non_preempting_pod_is_retried_less_and_less_often():
         waits.append(retried - scene.clock.now)
         scene.clock.now = retried
         scene.queue.flush(retried)
-        assert scene.place("never") is Place.ACTIVE
+        assert scene.sub_queue("never") is SubQueue.ACTIVE
     assert waits == sorted(waits)
     assert waits[0] < waits[1] < waits[2] < waits[3] < waits[4] == waits[5]
 

@@ -26,9 +26,9 @@ from bayplan.controller.watches import Watches
 from bayplan.framework.runtime import Framework
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
-from bayplan.queue.observer import QueueObserver
 from bayplan.queue.queue_profile import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.queue.sub_queues import QueueObserver
 from bayplan.scheduler.allocation import allocation_summary
 from bayplan.scheduler.binder import Binder
 from bayplan.scheduler.cycle import SchedulingCycle

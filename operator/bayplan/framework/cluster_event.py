@@ -76,6 +76,16 @@ class QueueingHint(Enum):
     QUEUE = "Queue"
     SKIP = "QueueSkip"
 
+    @classmethod
+    def queue_if(cls, may_help: bool) -> "QueueingHint":
+        """Return QUEUE for an event that may help, otherwise SKIP."""
+        return cls.QUEUE if may_help else cls.SKIP
+
+
+def queue_if(helps: bool) -> QueueingHint:
+    """Turn a condition into a hint."""
+    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+
 
 QueueingHintFn = Callable[[Any, Any, Any], QueueingHint]
 """`(pod: PodInfo, old: object | None, new: object | None)`: the rejected pod; the object before and after."""

@@ -45,7 +45,7 @@ class ImageLocality:
 
 
 def normalized_image_name(name: str) -> str:
-    """The name as nodes list it: with `:latest` when it has no tag; a digest counts as one."""
+    """Return the name as nodes list it: with `:latest` when it has no tag; a digest counts as one."""
     return f"{name}:latest" if name.rfind(":") <= name.rfind("/") else name
 
 
@@ -55,7 +55,7 @@ def _container_count(pod: PodInfo) -> int:
 
 
 def _images(pod: PodInfo) -> tuple[str, ...]:
-    """The images of all containers and image volumes, repeated as often as they are used."""
+    """Return the images of all containers and image volumes, repeated as often as they are used."""
     spec = pod.pod.spec
     if not spec.init_containers and not spec.volumes:
         return tuple([container.image for container in spec.containers])

@@ -5,7 +5,6 @@ from typing import ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bayplan.api import objects
 from bayplan.api.objects import Node, NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
@@ -19,7 +18,7 @@ from bayplan.framework.cluster_event import NODE_ADD, NODE_LABEL, NODE_TAINT, Ev
 from bayplan.framework.interface import CycleState, PreFilterResult, Scores
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
 from bayplan.framework.traits import Normalize, Reads, Traits
-from bayplan.plugins.node_selection import NodeSelection, matches_labels
+from bayplan.plugins.node_selection import NodeSelection, RequiredNodeAffinity
 
 _ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
 _OF_POD = "node(s) didn't match Pod's node affinity/selector"
@@ -27,7 +26,8 @@ _CONFLICT = "pod affinity terms conflict"
 
 _MAX_WEIGHT = 2**31 - 1
 
-_Wishes = list[tuple[int, NodeSelection]]
+_Preferred = list[tuple[int, NodeSelection]]
+"""Weights, and what a node has to match to get them."""
 
 
 class NodeAffinity:
@@ -45,8 +45,8 @@ class NodeAffinity:
         required = added.required_during_scheduling_ignored_during_execution
         self._enforced = None if required is None else NodeSelection(required.node_selector_terms or ())
         self._enforced_on_node = None if required is None else compile_node_selector(required)
-        self._added_wishes = _wishes(added.preferred_during_scheduling_ignored_during_execution)
-        # Hints are asked for every node that changes, and a pod may have thousands of terms.
+        self._added_preferred = _preferred(added.preferred_during_scheduling_ignored_during_execution)
+        # Hints run for every node that changes, and a pod may have thousands of terms.
         self._compiled: WeakKeyDictionary[PodInfo, NodeSelectorMatcher] = WeakKeyDictionary()
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
@@ -61,14 +61,14 @@ class NodeAffinity:
         terms = _required_terms(pod)
         if terms is None and self._enforced is None and not pod.pod.spec.node_selector:
             return PreFilterResult(SKIP)
-        state[self.name] = _Required(pod)
-        names = _pinned_names(terms or ())
+        state[self.name] = RequiredNodeAffinity(pod)
+        names = _node_names(terms or ())
         if names is not None and not names:
             return PreFilterResult(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (_CONFLICT,)))
         return PreFilterResult(SUCCESS, names)
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
-        matching = (state.get(self.name) or _Required(pod)).matches(self._index, nodes, rows)
+        matching = (state.get(self.name) or RequiredNodeAffinity(pod)).matches(self._index, nodes, rows)
         if self._enforced is not None:
             matching &= self._enforced.matches(self._index, nodes, rows)
         return ~matching * np.int8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
@@ -81,15 +81,15 @@ class NodeAffinity:
         return [Reason(_ENFORCED, ~enforced), Reason(_OF_POD, enforced)]
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
-        return SUCCESS if _preferred_terms(pod) or self._added_wishes else SKIP
+        return SUCCESS if _preferred_terms(pod) or self._added_preferred else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
-        key = f"{self.name}/wishes"
-        wishes: _Wishes | None = state.get(key)
-        if wishes is None:
-            wishes = state[key] = self._added_wishes + _wishes(_preferred_terms(pod))
+        key = "NodeAffinity/preferred"
+        preferred: _Preferred | None = state.get(key)
+        if preferred is None:
+            preferred = state[key] = self._added_preferred + _preferred(_preferred_terms(pod))
         total = np.zeros(len(rows), dtype=np.int64)
-        for weight, selection in wishes:
+        for weight, selection in preferred:
             total += selection.matches(self._index, nodes, rows) * np.int64(weight)
         return total
 
@@ -101,7 +101,7 @@ class NodeAffinity:
         )
 
     def _matches_now(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
-        """Whether the node matches, and its former version did not match the pod's own affinity."""
+        """Return whether the node matches, and its former version did not match the pod's own affinity."""
         if not isinstance(new, Node):
             return QueueingHint.QUEUE
         enforced = self._enforced_on_node
@@ -124,23 +124,6 @@ class NodeAffinity:
         return matcher.matches(labels, node.metadata.name)
 
 
-class _Required:
-    """What the pod itself requires of its node, compiled."""
-
-    __slots__ = ("_labels", "_selection")
-
-    def __init__(self, pod: PodInfo) -> None:
-        self._labels = pod.pod.spec.node_selector or {}
-        terms = _required_terms(pod)
-        self._selection = None if terms is None else NodeSelection(terms)
-
-    def matches(self, index: NodeIndex, nodes: NodeTable, rows: Rows) -> NDArray[np.bool_]:
-        matching = matches_labels(self._labels, index, rows)
-        if self._selection is not None:
-            matching &= self._selection.matches(index, nodes, rows)
-        return matching
-
-
 def _affinity(pod: PodInfo) -> objects.NodeAffinity | None:
     affinity = pod.pod.spec.affinity
     return None if affinity is None else affinity.node_affinity
@@ -152,7 +135,7 @@ def _required(pod: PodInfo) -> NodeSelector | None:
 
 
 def _required_terms(pod: PodInfo) -> Sequence[NodeSelectorTerm] | None:
-    """The required terms; None when nothing is required, while no terms at all select nothing."""
+    """Return the required terms; None when nothing is required, while an empty list selects no node."""
     required = _required(pod)
     return None if required is None else required.node_selector_terms or ()
 
@@ -162,22 +145,22 @@ def _preferred_terms(pod: PodInfo) -> Sequence[PreferredSchedulingTerm]:
     return (affinity and affinity.preferred_during_scheduling_ignored_during_execution) or ()
 
 
-def _wishes(terms: Sequence[PreferredSchedulingTerm] | None) -> _Wishes:
+def _preferred(terms: Sequence[PreferredSchedulingTerm] | None) -> _Preferred:
     return [
         (min(term.weight, _MAX_WEIGHT), NodeSelection([term.preference])) for term in terms or () if term.weight > 0
     ]
 
 
-def _pinned_names(terms: Sequence[NodeSelectorTerm]) -> frozenset[str] | None:
-    """The nodes that terms name by `metadata.name`; None if some term names none, or there are no terms."""
+def _node_names(terms: Sequence[NodeSelectorTerm]) -> frozenset[str] | None:
+    """Return the nodes that terms name by `metadata.name`; None if some term names none, or there are no terms."""
     names: set[str] = set()
     for term in terms:
-        pinned: set[str] | None = None
+        named: set[str] | None = None
         for field in term.match_fields or ():
             if field.key == "metadata.name" and field.operator == "In":
                 values = set(field.values or ())
-                pinned = values if pinned is None else pinned & values
-        if pinned is None:
+                named = values if named is None else named & values
+        if named is None:
             return None
-        names |= pinned
+        names |= named
     return frozenset(names) if terms else None

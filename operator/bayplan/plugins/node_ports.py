@@ -53,7 +53,7 @@ class NodePorts:
 
 
 def _frees_a_wanted_port(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    """Whether the deleted pod took a host port that `pod` wants."""
+    """Return whether the deleted pod took a host port that `pod` wants."""
     if isinstance(old, PodInfo) and not is_conflict(pod.host_ports, old.host_ports):
         return QueueingHint.SKIP
     return QueueingHint.QUEUE

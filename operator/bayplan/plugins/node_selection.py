@@ -11,6 +11,7 @@ from bayplan.api.selectors import compile_node_selector_terms
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_index import LabelColumn, NodeIndex
 from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
 
 _Mask = NDArray[np.bool_]
 _Numbers = dict[str, tuple[NDArray[np.int64], _Mask]]
@@ -20,7 +21,7 @@ _Numbers = dict[str, tuple[NDArray[np.int64], _Mask]]
 class NodeSelection:
     """Terms of which one must hold, compiled once per pod; invalid and empty terms never do.
 
-    Says of rows what `compile_node_selector_terms` says of one node. A term costs a few operations on columns, however
+    Matches rows as `compile_node_selector_terms` matches one node. A term costs a few operations on columns, however
     many values its label has, so thousands of terms take milliseconds.
     """
 
@@ -30,7 +31,7 @@ class NodeSelection:
         self._terms = [_Term(term) for term in terms if _is_valid(term)]
 
     def matches(self, index: NodeIndex, nodes: NodeTable, rows: Rows) -> _Mask:
-        """Which of `rows` some term selects, `(rows,) bool`."""
+        """Return which of `rows` some term selects, `(rows,) bool`."""
         selected = np.zeros(len(rows), dtype=np.bool_)
         numbers: _Numbers = {}
         for term in self._terms:
@@ -39,15 +40,38 @@ class NodeSelection:
 
 
 def matches_labels(wanted: Mapping[str, str], index: NodeIndex, rows: Rows) -> _Mask:
-    """Which of `rows` have all the `wanted` labels, `(rows,) bool`."""
+    """Return which of `rows` have all the `wanted` labels, `(rows,) bool`."""
     selected = np.ones(len(rows), dtype=np.bool_)
     for key, value in wanted.items():
         column = index.labels.column(key)
-        place = column.id_of(value)
-        if place is None:
+        id_ = column.id_of(value)
+        if id_ is None:
             return np.zeros(len(rows), dtype=np.bool_)
-        selected &= column.ids[rows] == place
+        selected &= column.ids[rows] == id_
     return selected
+
+
+class RequiredNodeAffinity:
+    """What a pod's `nodeSelector` and required node affinity ask of its node, compiled.
+
+    Upstream: component-helpers/scheduling/corev1/nodeaffinity GetRequiredNodeAffinity.
+    """
+
+    __slots__ = ("_labels", "_selection")
+
+    def __init__(self, pod: PodInfo) -> None:
+        spec = pod.pod.spec
+        affinity = spec.affinity and spec.affinity.node_affinity
+        required = affinity and affinity.required_during_scheduling_ignored_during_execution
+        self._labels = spec.node_selector or {}
+        self._selection = None if not required else NodeSelection(required.node_selector_terms or ())
+
+    def matches(self, index: NodeIndex, nodes: NodeTable, rows: Rows) -> _Mask:
+        """Return which of `rows` the pod may run on by it, `(rows,) bool`."""
+        matching = matches_labels(self._labels, index, rows)
+        if self._selection is not None:
+            matching &= self._selection.matches(index, nodes, rows)
+        return matching
 
 
 class _Term:
@@ -100,13 +124,13 @@ def _is_valid(term: NodeSelectorTerm) -> bool:
 
 
 def _is_any(column: LabelColumn, values: Sequence[str], rows: Rows) -> _Mask:
-    places = [place for value in values if (place := column.id_of(value)) is not None]
-    if not places:
+    wanted = [id_ for value in values if (id_ := column.id_of(value)) is not None]
+    if not wanted:
         return np.zeros(len(rows), dtype=np.bool_)
     ids = column.ids[rows]
-    if len(places) == 1:
-        return np.equal(ids, places[0])
-    return np.isin(ids, places)
+    if len(wanted) == 1:
+        return np.equal(ids, wanted[0])
+    return np.isin(ids, wanted)
 
 
 def _numbers(column: LabelColumn, rows: Rows) -> tuple[NDArray[np.int64], _Mask]:

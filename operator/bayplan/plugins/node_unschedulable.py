@@ -58,7 +58,7 @@ class NodeUnschedulable:
 
 
 def _tolerates_cordon(pod: PodInfo) -> bool:
-    # Nearly all tolerations are of other keys, and every pod is asked for its shape.
+    # Nearly all tolerations have other keys, and this runs for the shape of every pod.
     for toleration in pod.pod.spec.tolerations or ():
         if toleration.key in ("", _CORDONED.key) and tolerates((toleration,), _CORDONED):
             return True
@@ -66,11 +66,11 @@ def _tolerates_cordon(pod: PodInfo) -> bool:
 
 
 def _becomes_schedulable(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    """Whether the node was cordoned, or is new, and is not cordoned now."""
+    """Return whether the node was cordoned, or is new, and is not cordoned now."""
     if not isinstance(new, Node):
         return QueueingHint.QUEUE
     was_closed = not isinstance(old, Node) or old.spec.unschedulable
-    return QueueingHint.QUEUE if was_closed and not new.spec.unschedulable else QueueingHint.SKIP
+    return QueueingHint.queue_if(was_closed and not new.spec.unschedulable)
 
 
 def _tolerates_now(pod: PodInfo, old: object, new: object) -> QueueingHint:

@@ -73,13 +73,13 @@ def _is_kept_away(tolerance: Tolerance, taints: Sequence[Taint]) -> bool:
 
 
 def _becomes_tolerable(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    """Whether the node's taints kept the pod away before, or the node is new, and do not any more."""
+    """Return whether the node is new or its taints kept the pod away before, and they do not any more."""
     if not isinstance(new, Node):
         return QueueingHint.QUEUE
     tolerance = Tolerance(pod.pod.spec.tolerations)
     was_kept_away = not isinstance(old, Node) or _is_kept_away(tolerance, old.spec.taints or ())
     is_kept_away = _is_kept_away(tolerance, new.spec.taints or ())
-    return QueueingHint.QUEUE if was_kept_away and not is_kept_away else QueueingHint.SKIP
+    return QueueingHint.queue_if(was_kept_away and not is_kept_away)
 
 
 def _is_itself(pod: PodInfo, old: object, new: object) -> QueueingHint:

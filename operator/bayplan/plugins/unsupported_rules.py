@@ -17,7 +17,7 @@ _Rule = tuple[str, str]
 class UnsupportedRules:
     """Refuses pods whose hard rules belong to plugins of kube-scheduler that do not exist here.
 
-    Runs first in every profile, whatever is enabled. The rejection is filed under the names of those plugins. Wishes
+    Runs first in every profile, whatever is enabled. The rejection carries the names of those plugins. Preferences
     (preferred affinity, ScheduleAnyway) are not rules: they are left out of the score.
     """
 

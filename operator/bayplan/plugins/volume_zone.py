@@ -1,4 +1,4 @@
-"""VolumeZone: a pod runs in the zones and regions that the labels of its volumes name."""
+"""VolumeZone: run pods in the zones and regions that the labels of their volumes name."""
 
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
@@ -21,6 +21,7 @@ from bayplan.framework.cluster_event import (
     EventResource,
     QueueingHint,
     cluster_event,
+    queue_if,
 )
 from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
@@ -28,19 +29,16 @@ from bayplan.framework.traits import Reads, Traits
 from bayplan.plugins.volumes.claims import (
     WAIT_FOR_FIRST_CONSUMER,
     claim_class,
+    claim_hint,
     claim_not_found,
     named_claims,
-    names_claim,
 )
+from bayplan.plugins.volumes.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONE_SEPARATOR
 
 _CONFLICT = "node(s) had no available volume zone"
 
-_BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
-_BETA_REGION = "failure-domain.beta.kubernetes.io/region"
-_ZONE = "topology.kubernetes.io/zone"
-_REGION = "topology.kubernetes.io/region"
-_TOPOLOGY_LABELS = (_BETA_ZONE, _BETA_REGION, _ZONE, _REGION)
-_GA_LABELS = {_BETA_ZONE: _ZONE, _BETA_REGION: _REGION}
+_TOPOLOGY_LABELS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
+_GA_LABELS = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 
 _Topology = tuple[str, frozenset[str]]
 """A topology label of a volume, and the values of which a node must have one."""
@@ -49,8 +47,8 @@ _Topology = tuple[str, frozenset[str]]
 class VolumeZone:
     """Rejects nodes outside the zones and regions that the pod's bound volumes are labelled with.
 
-    Nodes without any such label pass: a cluster may have a single zone and say so nowhere. Upstream:
-    plugins/volumezone/volume_zone.go.
+    Nodes without any such label pass: a cluster with a single zone may not label its nodes. Upstream:
+    pkg/scheduler/framework/plugins/volumezone/volume_zone.go.
     """
 
     name: ClassVar[str] = "VolumeZone"
@@ -91,20 +89,20 @@ class VolumeZone:
         return [Reason(_CONFLICT, np.ones(len(rows), dtype=np.bool_))]
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        added_or_updated = ActionType.ADD | ActionType.UPDATE
+        class_event = cluster_event(EventResource.STORAGE_CLASS, ActionType.ADD)
+        claim_event = cluster_event(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD | ActionType.UPDATE)
+        volume_event = cluster_event(EventResource.PERSISTENT_VOLUME, ActionType.ADD | ActionType.UPDATE)
         return (
-            EventRegistration(cluster_event(EventResource.STORAGE_CLASS, ActionType.ADD), _waits_for_consumer),
+            EventRegistration(class_event, _is_schedulable_after_storage_class_added),
             EventRegistration(NODE_ADD),
             EventRegistration(NODE_LABEL),
             EventRegistration(NODE_TAINT),
-            EventRegistration(
-                cluster_event(EventResource.PERSISTENT_VOLUME_CLAIM, added_or_updated), _is_named_by_claim_volume
-            ),
-            EventRegistration(cluster_event(EventResource.PERSISTENT_VOLUME, added_or_updated), _topology_changed),
+            EventRegistration(claim_event, claim_hint(ephemeral_too=False)),
+            EventRegistration(volume_event, _is_schedulable_after_volume_change),
         )
 
     def _topologies(self, pod: PodInfo) -> list[_Topology] | str:
-        """The topologies of the pod's bound volumes, or why it cannot run anywhere now."""
+        """Return the topologies of the pod's bound volumes, or say why it cannot run anywhere now."""
         topologies: list[_Topology] = []
         for claim_name in named_claims(pod.pod):
             if not claim_name:
@@ -125,7 +123,7 @@ class VolumeZone:
         return topologies
 
     def _unbound_problem(self, claim: PersistentVolumeClaim) -> str:
-        """Why a claim without a volume keeps the pod back; "" if it is the scheduler's to bind."""
+        """Say why a claim without a volume keeps the pod back, or return "" if the scheduler is to bind it."""
         class_name = claim_class(claim)
         if not class_name:
             return "PersistentVolumeClaim had no pv name and storageClass name"
@@ -155,35 +153,23 @@ class VolumeZone:
 
 
 def _volume_topologies(volume: PersistentVolume) -> list[_Topology]:
-    """The volume's zone and region labels; several zones are joined by "__", and a label with an empty one is void."""
+    """Return the volume's zone and region labels; a label that lists an empty zone is ignored."""
     topologies: list[_Topology] = []
     for key in _TOPOLOGY_LABELS:
         text = (volume.metadata.labels or {}).get(key)
         if text is None:
             continue
-        values = frozenset(part.strip() for part in text.split("__"))
+        values = frozenset(part.strip() for part in text.split(ZONE_SEPARATOR))
         if "" not in values:
             topologies.append((key, values))
     return topologies
 
 
-def _waits_for_consumer(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    if isinstance(new, StorageClass) and new.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER:
-        return QueueingHint.SKIP
-    return QueueingHint.QUEUE
+def _is_schedulable_after_storage_class_added(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    return queue_if(not isinstance(new, StorageClass) or new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER)
 
 
-def _is_named_by_claim_volume(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    if isinstance(new, PersistentVolumeClaim) and not names_claim(pod, new, ephemeral_too=False):
-        return QueueingHint.SKIP
-    return QueueingHint.QUEUE
-
-
-def _topology_changed(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    if (
-        isinstance(old, PersistentVolume)
-        and isinstance(new, PersistentVolume)
-        and _volume_topologies(old) == _volume_topologies(new)
-    ):
-        return QueueingHint.SKIP
-    return QueueingHint.QUEUE
+def _is_schedulable_after_volume_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    if not isinstance(old, PersistentVolume) or not isinstance(new, PersistentVolume):
+        return QueueingHint.QUEUE
+    return queue_if(_volume_topologies(old) != _volume_topologies(new))

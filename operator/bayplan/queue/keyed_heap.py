@@ -16,8 +16,8 @@ _COMPACT_ABOVE = 64
 class KeyedHeap:
     """Pods by sort key, then by `sequence`, so that pods of equal keys keep the order in which they came.
 
-    A pod that leaves from the middle only loses its claim on its entry; the entry itself goes when it
-    surfaces, or when dead entries outnumber live ones. Push, pop and discard are O(log n) amortised.
+    A pod that leaves from the middle is only marked: its entry goes when it comes to the top, or when dead entries
+    outnumber live ones. Push, pop and discard are O(log n) amortised.
     """
 
     __slots__ = ("_heap", "_live", "_versions")
@@ -31,11 +31,11 @@ class KeyedHeap:
         return len(self._live)
 
     def __iter__(self) -> Iterator[QueuedPodInfo]:
-        """The pods, in no particular order."""
+        """Give the pods, in no particular order."""
         return (entry[3] for entry in self._live.values())
 
     def push(self, queued: QueuedPodInfo, key: SortKey) -> None:
-        """Puts the pod in, or moves it to its new place when its key changed."""
+        """Put the pod in, or move it when its key changed."""
         uid = queued.uid
         known = self._live.get(uid)
         if known is not None and known[0] == key and known[1] == queued.sequence:
@@ -47,12 +47,12 @@ class KeyedHeap:
         self._compact()
 
     def discard(self, uid: str) -> None:
-        """Takes the pod out, wherever it stands."""
+        """Take the pod out, wherever it stands."""
         if self._live.pop(uid, None) is not None:
             self._compact()
 
     def peek(self) -> QueuedPodInfo | None:
-        """The first pod, which stays."""
+        """Return the first pod, which stays."""
         heap = self._heap
         while heap:
             entry = heap[0]
@@ -62,7 +62,7 @@ class KeyedHeap:
         return None
 
     def pop(self) -> QueuedPodInfo | None:
-        """The first pod, which leaves."""
+        """Take out the first pod."""
         first = self.peek()
         if first is not None:
             heappop(self._heap)
@@ -75,7 +75,7 @@ class KeyedHeap:
             heapify(self._heap)
 
     def validate(self) -> None:
-        """Asserts that the heap is a heap and that every pod in it has exactly one live entry."""
+        """Assert that the heap is a heap and that every pod in it has exactly one live entry."""
         heap = self._heap
         assert all(heap[(i - 1) // 2][:3] < heap[i][:3] for i in range(1, len(heap))), "heap order broken"
         live = [entry for entry in heap if self._live.get(entry[3].uid) is entry]

@@ -3,39 +3,37 @@
 from collections import Counter
 from collections.abc import Collection
 
+from bayplan.cache.change_log import KeyLog
 from bayplan.cache.pod_info import PodInfo
-
-_KEPT_CHANGES = 4096
 
 
 class Nominator:
-    """Which pods are nominated to which node; filters rely on it to keep freed room for its pod.
+    """Knows which pods are nominated to which node; filters rely on it to keep freed room for its pod.
 
     It runs ahead of the API: preemption nominates here first and patches the status after. Each pod has at
     most one node.
     """
 
-    __slots__ = ("_changed", "_dropped", "_node_of", "_pods_on", "_priorities")
+    __slots__ = ("_changed", "_node_of", "_pods_on", "_priorities")
 
     def __init__(self) -> None:
         self._node_of: dict[str, str] = {}
         self._pods_on: dict[str, dict[str, PodInfo]] = {}
         self._priorities: Counter[int] = Counter()
-        self._changed: list[str] = []
-        self._dropped = 0
+        self._changed = KeyLog()
 
     def add(self, pod: PodInfo, node: str) -> None:
-        """Nominates the pod to `node` in place of any earlier nomination."""
+        """Nominate the pod to `node` in place of any earlier nomination."""
         if not node:
             raise ValueError(f"pod {pod.key}: a nomination needs a node name")
         self.delete(pod.uid)
         self._node_of[pod.uid] = node
         self._pods_on.setdefault(node, {})[pod.uid] = pod
         self._priorities[pod.priority] += 1
-        self._log(node)
+        self._changed.append(node)
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
-        """Follows an update of the pod object.
+        """Follow an update of the pod object.
 
         The status decides, except when neither version has a nomination: then the update was under way before
         our patch arrived, and the nomination made here stays.
@@ -51,45 +49,45 @@ class Nominator:
             self.add(new, node)
 
     def delete(self, uid: str) -> None:
-        """Ends the pod's nomination, if it has one."""
+        """End the pod's nomination, if it has one."""
         node = self._node_of.pop(uid, None)
         if node is None:
             return
         pods = self._pods_on[node]
         self._forget_priority(pods.pop(uid).priority)
-        self._log(node)
+        self._changed.append(node)
         if not pods:
             del self._pods_on[node]
 
     def refresh(self, pod: PodInfo) -> None:
-        """Replaces the object of a nominated pod; any other pod is left alone."""
+        """Replace the object of a nominated pod; any other pod is left alone."""
         node = self._node_of.get(pod.uid)
         if node is not None:
             pods = self._pods_on[node]
             self._forget_priority(pods[pod.uid].priority)
             pods[pod.uid] = pod
             self._priorities[pod.priority] += 1
-            self._log(node)
+            self._changed.append(node)
 
     def nodes(self) -> Collection[str]:
-        """The names of the nodes that any pod is nominated to; they need not exist."""
+        """Return the names of the nodes that any pod is nominated to; they need not exist."""
         return self._pods_on.keys()
 
     def get(self, uid: str) -> PodInfo | None:
-        """The pod, if it is nominated."""
+        """Return the pod, if it is nominated."""
         node = self._node_of.get(uid)
         return None if node is None else self._pods_on[node][uid]
 
     def nominated_pods_for_node(self, node: str) -> list[PodInfo]:
-        """The pods nominated to `node`, in order of nomination."""
+        """Return the pods nominated to `node`, in order of nomination."""
         return list(self._pods_on.get(node, {}).values())
 
     def nominated_node(self, uid: str) -> str | None:
-        """The node the pod is nominated to."""
+        """Return the node the pod is nominated to, if any."""
         return self._node_of.get(uid)
 
     def lowest_priority_from(self, priority: int) -> int | None:
-        """The lowest priority of a nominated pod that is at least `priority`; None if no such pod is nominated.
+        """Return the lowest priority of a nominated pod that is at least `priority`; None if no such pod is nominated.
 
         Pods with the same answer see the same nominations.
         """
@@ -98,18 +96,12 @@ class Nominator:
     @property
     def position(self) -> int:
         """Where the list of changes ends now, for `changed_since`."""
-        return self._dropped + len(self._changed)
+        return self._changed.position
 
     def changed_since(self, position: int) -> set[str] | None:
-        """The nodes whose nominations changed after `position`; None if that is not known any more."""
-        start = position - self._dropped
-        return None if start < 0 else set(self._changed[start:])
-
-    def _log(self, node: str) -> None:
-        self._changed.append(node)
-        if len(self._changed) > 2 * _KEPT_CHANGES:
-            del self._changed[:_KEPT_CHANGES]
-            self._dropped += _KEPT_CHANGES
+        """Return the nodes whose nominations changed after `position`; None if that is not known any more."""
+        nodes = self._changed.since(position)
+        return None if nodes is None else set(nodes)
 
     def _forget_priority(self, priority: int) -> None:
         self._priorities[priority] -= 1

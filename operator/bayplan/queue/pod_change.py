@@ -12,7 +12,7 @@ from bayplan.framework.cluster_event import (
 
 
 def unschedulable_pod_changes(old: PodInfo, new: PodInfo) -> list[ClusterEvent]:
-    """The specific changes of a pod without a node, in upstream's order, or else the plain update."""
+    """Return the specific changes of a pod without a node, in upstream's order, or else the plain update."""
     before, after = old.pod, new.pod
     events = []
     if (before.metadata.labels or {}) != (after.metadata.labels or {}):
@@ -21,14 +21,14 @@ def unschedulable_pod_changes(old: PodInfo, new: PodInfo) -> list[ClusterEvent]:
         events.append(UNSCHEDULABLE_POD_SCALE_DOWN)
     if before.spec.scheduling_gates and not after.spec.scheduling_gates:
         events.append(UNSCHEDULABLE_POD_GATES)
-    # The API lets tolerations be added, never changed or removed, so their number tells.
+    # The API lets tolerations be added, never changed or removed, so comparing their number is enough.
     if len(before.spec.tolerations or ()) != len(after.spec.tolerations or ()):
         events.append(UNSCHEDULABLE_POD_TOLERATION)
     return events or [UNSCHEDULABLE_POD_UPDATE]
 
 
 def scaled_down(old: PodInfo, new: PodInfo) -> bool:
-    """Whether the pod takes less of some resource than before; also when its quantities cannot be read."""
+    """Return whether the pod takes less of some resource than before; also when its quantities cannot be read."""
     try:
         before, after = old.placed.amounts, new.placed.amounts
     except ValueError:

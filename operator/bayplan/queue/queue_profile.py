@@ -23,9 +23,9 @@ class GateRejection:
 class QueueProfile:
     """What the queue needs of a scheduling profile.
 
-    `pre_enqueue` says what holds a pod back, None if nothing does. `registrations` are the events each plugin
-    wants to hear of for the pods it rejected; a gating plugin must register the event that ends its gate. Pods with
-    the same `shape` get the same answers of all hints about nodes; a pod whose shape is None is like no other.
+    `pre_enqueue` returns what holds a pod back, None if nothing does. `registrations` are the events that may help the
+    pods each plugin rejected; a gating plugin must register the event that ends its gate. Pods with the same `shape`
+    get the same answers of all hints about nodes; a pod whose shape is None is like no other.
     """
 
     pre_enqueue: Callable[[PodInfo], GateRejection | None]
@@ -33,17 +33,17 @@ class QueueProfile:
     shape: Callable[[PodInfo], Hashable] = lambda pod: None
 
     def gate(self, pod: PodInfo) -> GateRejection | None:
-        """What holds the pod back, None if nothing does; a gate that cannot answer holds it."""
+        """Return what holds the pod back, None if nothing does; a gate that cannot answer holds it."""
         try:
             return self.pre_enqueue(pod)
         except Exception:
-            # An update or an activation asks again.
+            # It runs again on an update or an activation.
             logger.exception("PreEnqueue failed, pod is held back pod=%s", pod.key)
             return GateRejection("PreEnqueue", "the check failed")
 
 
 def queue_profile(framework: Framework) -> QueueProfile:
-    """What holds a pod of this profile back, and which events wake it."""
+    """Return what the queue needs of this profile."""
 
     def pre_enqueue(pod: PodInfo) -> GateRejection | None:
         status = framework.run_pre_enqueue(pod)

@@ -7,8 +7,8 @@ from bayplan.cache.pod_info import PodInfo
 NO_PLUGINS: frozenset[str] = frozenset()
 
 
-class Place(StrEnum):
-    """Where a queued pod is: always in exactly one place."""
+class SubQueue(StrEnum):
+    """The part of the queue that a queued pod stands in: always exactly one."""
 
     ACTIVE = "active"
     BACKOFF = "backoff"
@@ -20,11 +20,13 @@ class Place(StrEnum):
 class QueuedPodInfo:
     """A pending pod and the history of its attempts; `SchedulingQueue` alone changes it, a cycle reads it.
 
-    Times are seconds of the queue's clock. `timestamp` is when the pod last entered the queue as new or as
-    failed, `sequence` orders pods of equal timestamp. `rejector_plugins` are the plugins whose word may wake
-    the pod: those that rejected it, those still pending (`pending_plugins`) and the one gating it
-    (`gating_plugin`). A pod in flight has none, and no `place`. `backoff_expiration` is the whole second up
-    to which the pod backs off. `flushed` says that only the time limit, no event, woke the pod for this attempt.
+    Times are seconds of the queue's clock. `timestamp` is when the pod last entered the queue as new or as failed.
+    `sequence` orders pods of equal timestamp. `backoff_expiration` is the whole second up to which the pod backs off.
+    `retry_at` is the one at which it is tried without an event, if it waits for a time.
+
+    `rejector_plugins` are the plugins that may wake the pod: those that rejected it, those still pending
+    (`pending_plugins`) and the one gating it (`gating_plugin`). A pod in flight has none, and no `sub_queue`.
+    `flushed` is set while the pod is tried because of the time limit alone, without an event.
     """
 
     __slots__ = (
@@ -36,11 +38,12 @@ class QueuedPodInfo:
         "gating_plugin",
         "initial_attempt_timestamp",
         "pending_plugins",
-        "place",
         "pod_info",
         "profile",
         "rejector_plugins",
+        "retry_at",
         "sequence",
+        "sub_queue",
         "timestamp",
         "unschedulable_count",
     )
@@ -56,11 +59,12 @@ class QueuedPodInfo:
         self.consecutive_errors = 0
         self.flushed = False
         self.backoff_expiration: int | None = None
+        self.retry_at = 0
         self.rejector_plugins = NO_PLUGINS
         self.pending_plugins = NO_PLUGINS
         self.gating_plugin: str | None = None
         self.gating_message: str | None = None
-        self.place: Place | None = None
+        self.sub_queue: SubQueue | None = None
 
     @property
     def uid(self) -> str:
@@ -68,4 +72,4 @@ class QueuedPodInfo:
         return self.pod_info.uid
 
     def __repr__(self) -> str:
-        return f"QueuedPodInfo({self.pod_info.key!r}, {self.place.value if self.place else 'in no queue'})"
+        return f"QueuedPodInfo({self.pod_info.key!r}, {self.sub_queue or 'in no queue'})"

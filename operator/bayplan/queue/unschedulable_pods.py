@@ -1,9 +1,11 @@
-"""Pods that wait for an event: rejected by plugins, or held back by a gate."""
+"""Pods that wait for an event: rejected by plugins, or held back by a gate (upstream: unschedulablePods)."""
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
-from bayplan.queue.queued_pod import Place, QueuedPodInfo
+from bayplan.queue.queue_profile import QueueProfile
+from bayplan.queue.queued_pod import QueuedPodInfo, SubQueue
+from bayplan.queue.queueing_hints import ObservedEvent, QueueingStrategies, QueueingStrategy
 
 
 class UnschedulablePods:
@@ -25,25 +27,25 @@ class UnschedulablePods:
 
     @property
     def rejected_count(self) -> int:
-        """Pods that no gate holds."""
+        """How many pods wait that no gate holds."""
         return len(self._rejected)
 
     @property
     def gated_count(self) -> int:
-        """Pods that a gate holds."""
+        """How many pods a gate holds."""
         return len(self._gated)
 
     def add(self, queued: QueuedPodInfo) -> None:
-        """Takes in a pod whose `place` is GATED or UNSCHEDULABLE."""
+        """Take in a pod whose `sub_queue` is GATED or UNSCHEDULABLE."""
         uid = queued.uid
-        (self._gated if queued.place is Place.GATED else self._rejected)[uid] = queued
+        (self._gated if queued.sub_queue is SubQueue.GATED else self._rejected)[uid] = queued
         for plugin in queued.rejector_plugins:
             self._by_plugin.setdefault((queued.profile, plugin), {})[uid] = queued
 
     def remove(self, queued: QueuedPodInfo) -> None:
-        """Lets the pod go."""
+        """Let the pod go."""
         uid = queued.uid
-        (self._gated if queued.place is Place.GATED else self._rejected).pop(uid)
+        (self._gated if queued.sub_queue is SubQueue.GATED else self._rejected).pop(uid)
         for plugin in queued.rejector_plugins:
             bucket = self._by_plugin[queued.profile, plugin]
             del bucket[uid]
@@ -51,29 +53,45 @@ class UnschedulablePods:
                 del self._by_plugin[queued.profile, plugin]
 
     def oldest(self) -> QueuedPodInfo | None:
-        """The ungated pod that waits longest."""
+        """Return the ungated pod that waits longest."""
         return next(iter(self._rejected.values()), None)
 
-    def rejected(self) -> list[QueuedPodInfo]:
-        """All ungated pods."""
-        return list(self._rejected.values())
+    def helped_by(
+        self, observed: ObservedEvent, profiles: Mapping[str, QueueProfile]
+    ) -> Iterator[tuple[QueuedPodInfo, QueueingStrategy]]:
+        """Give the pods that the event may help, and how they are to come back; they may be removed meanwhile."""
+        if not self:
+            return
+        if observed.is_wildcard:
+            yield from [(queued, QueueingStrategy.AFTER_BACKOFF) for queued in self._rejected.values()]
+            return
+        strategies = QueueingStrategies(observed, profiles)
+        for profile, plugins in observed.hint_map.items():
+            for queued in self._waiting_for(profile, plugins):
+                if queued.gating_plugin is not None and queued.gating_plugin not in plugins:
+                    continue
+                if not observed.concerns(queued.pod_info):
+                    continue
+                strategy = strategies.of(queued)
+                if strategy is not QueueingStrategy.SKIP:
+                    yield queued, strategy
 
-    def waiting_for(self, profile: str, plugins: Iterable[str]) -> list[QueuedPodInfo]:
-        """The profile's pods, gated ones too, that any of these plugins may wake; each once."""
+    def _waiting_for(self, profile: str, plugins: Iterable[str]) -> list[QueuedPodInfo]:
+        """Return the profile's pods, gated ones too, that any of these plugins may wake; each once."""
         buckets = [bucket for plugin in plugins if (bucket := self._by_plugin.get((profile, plugin)))]
         if len(buckets) == 1:
             return list(buckets[0].values())
         return list({uid: queued for bucket in buckets for uid, queued in bucket.items()}.values())
 
     def validate(self) -> None:
-        """Asserts that the index says what the pods say, and that the order is one of time."""
+        """Assert that the index agrees with the pods, and that the order is one of time."""
         indexed = {(key, uid) for key, bucket in self._by_plugin.items() for uid in bucket}
         pods = [*self._rejected.values(), *self._gated.values()]
         expected = {((pod.profile, plugin), pod.uid) for pod in pods for plugin in pod.rejector_plugins}
         assert indexed == expected, "the plugin index and the pods disagree"
         assert all(self._by_plugin.values()), "an empty index bucket is kept"
         assert all(pod.rejector_plugins for pod in pods), "a pod waits that no plugin can wake"
-        assert all(pod.place is Place.UNSCHEDULABLE for pod in self._rejected.values())
-        assert all(pod.place is Place.GATED and pod.gating_plugin for pod in self._gated.values())
+        assert all(pod.sub_queue is SubQueue.UNSCHEDULABLE for pod in self._rejected.values())
+        assert all(pod.sub_queue is SubQueue.GATED and pod.gating_plugin for pod in self._gated.values())
         stamps = [pod.timestamp for pod in self._rejected.values()]
         assert stamps == sorted(stamps), "unschedulable pods out of order"

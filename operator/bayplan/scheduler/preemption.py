@@ -104,7 +104,7 @@ class PreemptionExecutor:
         for node_name in [name for name in nominator.nodes() if not self._cache.has_node(name)]:
             for pod in nominator.nominated_pods_for_node(node_name):
                 queued = self._queue.get(pod.uid)
-                if queued is not None and queued.place is not None:
+                if queued is not None and queued.sub_queue is not None:
                     logger.info("nomination to a node that is gone pod=%r node=%r", pod.key, node_name)
                     self._queue.withdraw(pod.uid, wake=True)
                     self._failures.nomination_ended(pod)

@@ -56,10 +56,8 @@ def _trace_rejections(nodes: NodeTable, evaluation: Evaluation, pod: PodInfo, tr
     out = verdicts.narrowed_out(rows)
     for row in rows[out].tolist():
         verdict = trace[nodes.names[row]]
-        verdict.rejected_by, verdict.reasons = (
-            verdicts.pre_filters.narrowed_plugins,
-            [verdicts.pre_filters.narrowed_reason],
-        )
+        pre_filters = verdicts.pre_filters
+        verdict.rejected_by, verdict.reasons = pre_filters.narrowed_plugins, [pre_filters.narrowed_reason]
     rows = rows[~out]
     first = verdicts.rejected_by(rows)
     for index in np.unique(first[first >= 0]).tolist():

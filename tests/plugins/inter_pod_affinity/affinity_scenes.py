@@ -1,4 +1,4 @@
-"""Short ways to say pod affinity, and a cluster that the plugin and its oracle are asked about."""
+"""Short ways to make pod affinity, and a cluster on which the plugin and its oracle are compared."""
 
 from typing import Any
 
@@ -36,10 +36,10 @@ def required(*terms: PodAffinityTerm) -> PodAffinity:
     return PodAffinity(required_during_scheduling_ignored_during_execution=list(terms))
 
 
-def preferred(*wishes: tuple[int, PodAffinityTerm]) -> PodAffinity:
+def preferred(*weighted: tuple[int, PodAffinityTerm]) -> PodAffinity:
     return PodAffinity(
         preferred_during_scheduling_ignored_during_execution=[
-            WeightedPodAffinityTerm(weight=weight, pod_affinity_term=each) for weight, each in wishes
+            WeightedPodAffinityTerm(weight=weight, pod_affinity_term=each) for weight, each in weighted
         ]
     )
 

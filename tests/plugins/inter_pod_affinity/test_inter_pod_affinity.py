@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from tests.builders import make_node, make_pod, make_selector
+from tests.builders import make_node, make_pod, make_pod_info, make_selector
 from tests.plugins.inter_pod_affinity.affinity_scenes import AffinityScene, preferred, required, term
 from tests.plugins.scenes import hint
 
@@ -160,7 +160,7 @@ def test_wishes_of_others_can_be_ignored_for_pods_without_any():
 
 
 def test_nothing_to_count_skips_the_plugin():
-    scene, state, pod = cluster(make_pod("w", node="a1", labels=WEB)), CycleState(), PodInfo(make_pod(labels=WEB))
+    scene, state, pod = cluster(make_pod("w", node="a1", labels=WEB)), CycleState(), make_pod_info(labels=WEB)
     table = scene.cache.nodes
     assert scene.plugin.pre_filter(state, pod, table).status.code is Code.SKIP
     assert scene.plugin.pre_score(state, pod, table, table.rows()).code is Code.SKIP
@@ -189,7 +189,7 @@ def test_weights_that_cancel_out_are_scored_as_none(mine, theirs):
 def test_a_pod_with_terms_is_seen_when_it_comes_and_forgotten_when_it_goes():
     scene, pod = cluster(), make_pod(labels=DB)
     assert scene.rejections(pod) == {}
-    scene.cache.set_pod(PodInfo(make_pod("h", uid="h", node="a1", pod_anti_affinity=required(FOR_DB))))
+    scene.cache.set_pod(make_pod_info("h", uid="h", node="a1", pod_anti_affinity=required(FOR_DB)))
     assert scene.rejections(pod).keys() == {"a1", "a2"}
     scene.cache.remove_pod("h")
     assert scene.rejections(pod) == {}
@@ -207,31 +207,31 @@ def test_an_invalid_selector_rejects_the_pod_and_drops_the_terms_of_a_pod_on_a_n
     wrong = required(term(selector=make_selector("app Near web")), FOR_DB)
     scene = cluster(make_pod("h", node="a1", pod_anti_affinity=wrong))
     assert scene.rejections(make_pod(labels=DB)) == {}
-    result = scene.plugin.pre_filter({}, PodInfo(make_pod(pod_anti_affinity=wrong)), scene.cache.nodes)
+    result = scene.plugin.pre_filter({}, make_pod_info(pod_anti_affinity=wrong), scene.cache.nodes)
     assert result.status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert result.status.message.startswith("parsing pod: requiredAntiAffinityTerms: ")
 
 
 def test_pods_share_a_shape_until_a_term_asks_about_what_tells_them_apart():
     scene = cluster()
-    first, second = (PodInfo(make_pod(labels=WEB | {"pod": name})) for name in "12")
+    first, second = (make_pod_info(labels=WEB | {"pod": name}) for name in "12")
     sign = scene.plugin.sign_pod
-    assert sign(first) == sign(second) == sign(PodInfo(make_pod(namespace="other"))) == ()
+    assert sign(first) == sign(second) == sign(make_pod_info(namespace="other")) == ()
     version = scene.plugin.sign_version
-    scene.cache.set_pod(PodInfo(make_pod("h", node="a1", pod_anti_affinity=required(term()))))
+    scene.cache.set_pod(make_pod_info("h", node="a1", pod_anti_affinity=required(term())))
     assert scene.plugin.sign_version > version
-    assert sign(first) == sign(second) != sign(PodInfo(make_pod(labels=DB)))
-    assert sign(first) != sign(PodInfo(make_pod(labels=WEB, namespace="other")))
+    assert sign(first) == sign(second) != sign(make_pod_info(labels=DB))
+    assert sign(first) != sign(make_pod_info(labels=WEB, namespace="other"))
     version = scene.plugin.sign_version
     by_pod = required(term(selector=make_selector("pod In 1")))
-    scene.cache.set_pod(PodInfo(make_pod("i", node="a1", pod_anti_affinity=by_pod)))
+    scene.cache.set_pod(make_pod_info("i", node="a1", pod_anti_affinity=by_pod))
     assert scene.plugin.sign_version > version
     assert sign(first) != sign(second)
 
 
 def test_terms_of_the_pod_tell_shapes_apart():
     def sign(**pod):
-        return cluster().plugin.sign_pod(PodInfo(make_pod(**pod)))
+        return cluster().plugin.sign_pod(make_pod_info(**pod))
 
     assert sign(pod_affinity=NEAR_WEB) == sign(pod_affinity=required(term()))
     assert sign(pod_affinity=NEAR_WEB) != sign(pod_anti_affinity=NEAR_WEB)
@@ -242,7 +242,7 @@ def test_terms_of_the_pod_tell_shapes_apart():
 
 def test_it_answers_for_a_table_on_which_pods_are_tried_out():
     scene = cluster(make_pod("h", uid="h", node="a1", pod_anti_affinity=required(FOR_DB)))
-    shadow, state, pod = ShadowTable(scene.cache.nodes), CycleState(), PodInfo(make_pod(labels=DB))
+    shadow, state, pod = ShadowTable(scene.cache.nodes), CycleState(), make_pod_info(labels=DB)
     shadow.follow()
     row = shadow.row("a1")
     rows = np.array([row])

@@ -2,12 +2,11 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.builders import make_node, make_pod, make_selector
+from tests.builders import make_node, make_pod, make_pod_info, make_selector
 from tests.plugins.inter_pod_affinity.affinity_scenes import AffinityScene, preferred, required, term
 
 from bayplan.api.objects import LabelSelector
 from bayplan.cache.change_log import EntryLog
-from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import InterPodAffinityArgs
 
 NAMESPACES = ["a", "b", "c"]
@@ -100,7 +99,7 @@ class Changing:
 
     def place(self, shape: int, number: int, node: str, form: dict[str, Any]) -> None:
         uid = f"{shape}-{number}"
-        self.scene.cache.set_pod(PodInfo(make_pod(uid, uid=uid, node=node, **form)))
+        self.scene.cache.set_pod(make_pod_info(uid, uid=uid, node=node, **form))
 
     def check(self) -> None:
         for form in self.pods:

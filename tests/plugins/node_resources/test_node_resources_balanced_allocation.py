@@ -1,8 +1,7 @@
 import pytest
-from tests.builders import make_node, make_pod
+from tests.builders import make_node, make_pod, make_pod_info
 from tests.plugins.scenes import Scene, sign
 
-from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import NodeResourcesBalancedAllocationArgs, ResourceSpec
 from bayplan.framework.status import SKIP, SUCCESS
 from bayplan.plugins.node_resources.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
@@ -31,9 +30,9 @@ def test_a_pod_that_evens_out_the_node_scores_above_75():
 
 def test_a_pod_that_requests_none_of_the_resources_is_left_out():
     nodes = Scene(make_node()).cache.nodes
-    assert balanced().pre_score({}, PodInfo(make_pod()), nodes, nodes.rows()) is SKIP
-    assert balanced().pre_score({}, PodInfo(make_pod(requests={GPU: 1})), nodes, nodes.rows()) is SKIP
-    assert balanced().pre_score({}, PodInfo(make_pod(cpu="1")), nodes, nodes.rows()) is SUCCESS
+    assert balanced().pre_score({}, make_pod_info(), nodes, nodes.rows()) is SKIP
+    assert balanced().pre_score({}, make_pod_info(requests={GPU: 1}), nodes, nodes.rows()) is SKIP
+    assert balanced().pre_score({}, make_pod_info(cpu="1"), nodes, nodes.rows()) is SUCCESS
     assert Scene(make_node()).score(balanced(), make_pod()) == 0
 
 

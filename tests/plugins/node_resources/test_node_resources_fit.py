@@ -1,10 +1,9 @@
 from typing import Any
 
 import pytest
-from tests.builders import make_container, make_node, make_pod
+from tests.builders import make_container, make_node, make_pod, make_pod_info
 from tests.plugins.scenes import Scene, hint, sign
 
-from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import (
     NodeResourcesFitArgs,
     ResourceSpec,
@@ -238,4 +237,4 @@ def test_the_pre_filter_is_not_needed_by_the_filter():
 
 def test_pre_score_can_be_listed_as_upstream_lists_it():
     scene = Scene(make_node())
-    assert fit().pre_score({}, PodInfo(make_pod()), scene.cache.nodes, scene.cache.nodes.rows()).ok
+    assert fit().pre_score({}, make_pod_info(), scene.cache.nodes, scene.cache.nodes.rows()).ok

@@ -1,16 +1,20 @@
 import pytest
-from tests.builders import make_node
 from tests.plugins.scenes import hint, sign
-from tests.plugins.volume_scenes import VolumeScene, attachment, claim, csi_node, delayed_class, pod_with, volume
+from tests.plugins.volume_scenes import VolumeScene, attachment, claim, csi_node, delayed_class, host, pod_with, volume
 
 from bayplan.api.objects import Volume
-from bayplan.api.storage_objects import AWSElasticBlockStoreSource, AzureDiskSource
+from bayplan.api.storage_objects import AWSElasticBlockStoreSource, AzureDiskSource, VolumeAttachment
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, ActionType, EventResource, cluster_event
 from bayplan.framework.status import Code
 from bayplan.plugins.volumes.claims import VolumeError
 
 EXCEEDED = "node(s) exceed max volume count"
+FULL = {"n1": [EXCEEDED]}
+
+
+def aws(volume_id):
+    return Volume(aws_elastic_block_store={"volumeID": volume_id})
 
 
 def bound(name, handle=None):
@@ -20,8 +24,7 @@ def bound(name, handle=None):
 
 
 def scene(limit, *objects):
-    nodes = [make_node("n1", uid="n1"), make_node("n2", uid="n2")]
-    return VolumeScene(*nodes, csi_node("n1", csi_example=limit), *objects)
+    return VolumeScene(host("n1"), host("n2"), csi_node("n1", csi_example=limit), *objects)
 
 
 def test_a_pod_without_volumes_to_count_is_not_looked_at():
@@ -50,31 +53,31 @@ def test_a_volume_already_on_the_node_counts_once():
 def test_an_attachment_counts_though_no_pod_uses_it_any_more():
     made = scene(2, *bound("a"), *bound("b"), *bound("c"), attachment("x", "n1", "v-b"), attachment("y", "n2", "v-c"))
     made.add(pod_with("a", name="q", node="n1"), attachment("z", "n1", "v-a"))
-    assert made.texts(made.limits, pod_with("c")) == {"n1": [EXCEEDED]}
-    made.listers.of(type(attachment("x", "n", "v"))).delete("x")
+    assert made.texts(made.limits, pod_with("c")) == FULL
+    made.delete(VolumeAttachment, "x")
     assert made.texts(made.limits, pod_with("c")) == {}
 
 
 def test_claims_without_a_volume_count_for_their_classes_driver():
     made = scene(1, claim("a"), claim("b"), delayed_class(provisioner="csi.example"))
-    assert made.texts(made.limits, pod_with("a", "b")) == {"n1": [EXCEEDED]}
+    assert made.texts(made.limits, pod_with("a", "b")) == FULL
     assert made.texts(made.limits, pod_with("a")) == {}
     made.add(pod_with("b", name="q", node="n1"))
-    assert made.texts(made.limits, pod_with("a")) == {"n1": [EXCEEDED]}
+    assert made.texts(made.limits, pod_with("a")) == FULL
 
 
 def test_in_tree_disks_count_for_the_driver_they_moved_to():
     disk = volume("v", aws_elastic_block_store=AWSElasticBlockStoreSource("aws://zone/vol-1"))
     made = scene(0, claim(volume="v", bound=True), disk, csi_node("n1", ebs_csi_aws_com=0))
-    inline = pod_with(volumes=[Volume(aws_elastic_block_store={"volumeID": "vol-2"})])
-    assert made.texts(made.limits, pod_with("c")) == {"n1": [EXCEEDED]}
-    assert made.texts(made.limits, inline) == {"n1": [EXCEEDED]}
+    inline = pod_with(volumes=[aws("vol-2")])
+    assert made.texts(made.limits, pod_with("c")) == FULL
+    assert made.texts(made.limits, inline) == FULL
     made.add(csi_node("n1", ebs_csi_aws_com=1), pod_with("c", name="q", node="n1"))
-    assert made.texts(made.limits, inline) == {"n1": [EXCEEDED]}
-    same = pod_with(volumes=[Volume(aws_elastic_block_store={"volumeID": "vol-1"})])
+    assert made.texts(made.limits, inline) == FULL
+    same = pod_with(volumes=[aws("vol-1")])
     assert made.texts(made.limits, same) == {}
     with pytest.raises(VolumeError):
-        made.texts(made.limits, pod_with(volumes=[Volume(aws_elastic_block_store={"volumeID": "aws://x/y"})]))
+        made.texts(made.limits, pod_with(volumes=[aws("aws://x/y")]))
 
 
 def test_a_missing_claim_keeps_the_pod_away_and_a_claim_of_a_running_pod_that_is_gone_counts_nothing():
@@ -103,7 +106,7 @@ def test_only_changes_that_may_help_wake_the_pod():
     assert hint(plugin, added, pod, None, claim("x")) == "QueueSkip"
     detached = cluster_event(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE)
     assert hint(plugin, detached, pod, attachment("a", "n", "v")) == "Queue"
-    inline = pod_with(volumes=[Volume(aws_elastic_block_store={"volumeID": "vol-2"})])
+    inline = pod_with(volumes=[aws("vol-2")])
     assert hint(plugin, detached, inline, attachment("a", "n", "v")) == "QueueSkip"
     assert hint(plugin, detached, inline, attachment("a", "n", "v", "ebs.csi.aws.com")) == "Queue"
 
@@ -120,7 +123,7 @@ def test_only_changes_that_may_help_wake_the_pod():
 def test_disks_written_into_pods_count_for_the_driver_they_moved_to(inline, driver):
     pod = pod_with(volumes=[Volume(**inline)])
     made = scene(0, csi_node("n1", **{driver.replace(".", "_"): 0}))
-    assert made.texts(made.limits, pod) == {"n1": [EXCEEDED]}
+    assert made.texts(made.limits, pod) == FULL
     made.add(csi_node("n1", **{driver.replace(".", "_"): 1}), pod_with(name="q", node="n1", volumes=[Volume(**inline)]))
     assert made.texts(made.limits, pod) == {}
     detached = cluster_event(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE)
@@ -165,12 +168,12 @@ def test_an_attached_volume_that_a_pod_comes_to_use_counts_once():
     made.add(pod_with("a", name="q", node="n1"))
     assert made.texts(made.limits, pod_with("c")) == {}
     made.add(pod_with("b", name="r", node="n1"))
-    assert made.texts(made.limits, pod_with("c")) == {"n1": [EXCEEDED]}
+    assert made.texts(made.limits, pod_with("c")) == FULL
 
 
 def test_a_node_in_the_place_of_another_has_none_of_its_volumes():
     made = scene(1, *bound("a"), *bound("b"), attachment("x", "n1", "v-a"))
-    assert made.texts(made.limits, pod_with("b")) == {"n1": [EXCEEDED]}
+    assert made.texts(made.limits, pod_with("b")) == FULL
     made.cache.remove_node("n1")
-    made.add(make_node("n9", uid="n9"), csi_node("n9", csi_example=1))
+    made.add(host("n9"), csi_node("n9", csi_example=1))
     assert made.texts(made.limits, pod_with("b")) == {}

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 from tests.builders import make_node, make_pod, make_selector
-from tests.plugins.scenes import Scene, hint
+from tests.plugins.scenes import WEB, Scene, hint, spread
 
 from bayplan.api.objects import LabelSelector, Node, ObjectMeta, Pod, TopologySpreadConstraint
 from bayplan.api.workload_objects import (
@@ -36,14 +36,8 @@ from bayplan.plugins.pod_topology_spread.pod_topology_spread import PodTopologyS
 
 NOT_MATCHED = "node(s) didn't match pod topology spread constraints"
 NO_LABEL = "node(s) didn't match pod topology spread constraints (missing required label)"
-WEB = make_selector(app="web")
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
-
-
-def spread(key: str = "zone", selector: LabelSelector | None = WEB, **rest) -> TopologySpreadConstraint:
-    values = {"max_skew": 1, "when_unsatisfiable": "DoNotSchedule"} | rest
-    return TopologySpreadConstraint(topology_key=key, label_selector=selector, **values)
 
 
 def soft(key: str = "zone", selector: LabelSelector | None = WEB, **rest) -> TopologySpreadConstraint:

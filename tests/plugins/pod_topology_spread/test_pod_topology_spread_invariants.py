@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.builders import make_node, make_pod, make_selector, make_term
+from tests.builders import make_node, make_pod_info, make_selector, make_term
 from tests.reference import topology_spread
 from tests.reference.filters import Host
 
@@ -91,7 +91,7 @@ class World:
         self.cache = Cache()
         index = NodeIndex(self.cache.nodes)
         self.plugin = PodTopologySpread(PodTopologySpreadArgs(), index, Listers())
-        self.incoming = [PodInfo(make_pod("incoming", **shape)) for shape in shapes]
+        self.incoming = [make_pod_info("incoming", **shape) for shape in shapes]
         self.states: list[CycleState] = [{} for _ in shapes]
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, tuple[PodInfo, str]] = {}
@@ -104,7 +104,7 @@ class World:
             del self.nodes[args[0]]
         elif kind == "pod":
             uid, node, form = args
-            pod = PodInfo(make_pod(uid, uid=uid, node=node, **form))
+            pod = make_pod_info(uid, uid=uid, node=node, **form)
             self.cache.set_pod(pod)
             self.pods[uid] = (pod, node)
         elif kind == "no pod":

@@ -1,6 +1,6 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.builders import make_node, make_pod
+from tests.builders import make_node, make_pod_info
 from tests.plugins.preemption.worlds import World, make_budget
 from tests.reference.filters import Host
 from tests.reference.preemption import choices, fits
@@ -15,18 +15,16 @@ STARTS = [None, *(f"2026-01-01T00:00:0{second}Z" for second in range(4))]
 @st.composite
 def placed_pods(draw):
     return [
-        PodInfo(
-            make_pod(
-                f"p{index}",
-                uid=f"p{index}",
-                node=draw(st.sampled_from(NODES)),
-                cpu=draw(st.sampled_from([None, "0", "1", "2", "3", "9e18"])),
-                priority=draw(st.sampled_from([None, -5, 1, 2, 10])),
-                start_time=draw(st.sampled_from(STARTS)),
-                labels=draw(st.sampled_from([None, {"a": "1"}, {"a": "1", "b": "1"}])),
-                host_ports=draw(st.sampled_from([(), (), (80,)])),
-                namespace=draw(st.sampled_from(["default", "default", "other"])),
-            )
+        make_pod_info(
+            f"p{index}",
+            uid=f"p{index}",
+            node=draw(st.sampled_from(NODES)),
+            cpu=draw(st.sampled_from([None, "0", "1", "2", "3", "9e18"])),
+            priority=draw(st.sampled_from([None, -5, 1, 2, 10])),
+            start_time=draw(st.sampled_from(STARTS)),
+            labels=draw(st.sampled_from([None, {"a": "1"}, {"a": "1", "b": "1"}])),
+            host_ports=draw(st.sampled_from([(), (), (80,)])),
+            namespace=draw(st.sampled_from(["default", "default", "other"])),
         )
         for index in range(draw(st.integers(0, 12)))
     ]
@@ -47,7 +45,7 @@ def budgets(draw):
 
 def incoming(name="new"):
     return st.builds(
-        lambda cpu, priority, ports: PodInfo(make_pod(name, uid=name, cpu=cpu, priority=priority, host_ports=ports)),
+        lambda cpu, priority, ports: make_pod_info(name, uid=name, cpu=cpu, priority=priority, host_ports=ports),
         st.sampled_from(["1", "2", "3", "4", "5"]),
         st.sampled_from([0, 2, 3, 100]),
         st.sampled_from([(), (), (80,)]),
@@ -65,7 +63,7 @@ def test_node_and_victims_are_those_of_the_plain_reference(pods, pdbs, sizes, po
     beside: dict[str, list[PodInfo]] = {}
     for index, (node, each) in enumerate(nominated):
         cpu = each.pod.spec.containers[0].resources.requests["cpu"]
-        info = PodInfo(make_pod(uid=f"first{index}", cpu=cpu, priority=each.priority))
+        info = make_pod_info(uid=f"first{index}", cpu=cpu, priority=each.priority)
         world.nominator.add(info, node)
         beside.setdefault(node, []).append(info)
     hosts = [

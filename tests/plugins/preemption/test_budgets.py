@@ -1,6 +1,5 @@
 from tests.builders import make_node
-from tests.plugins.preemption.pods import high, low, minute
-from tests.plugins.preemption.worlds import World, make_budget
+from tests.plugins.preemption.worlds import World, high, low, make_budget, minute
 
 
 def test_a_node_whose_budgets_hold_is_preferred_and_violations_are_counted():

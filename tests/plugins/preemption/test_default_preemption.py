@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 from tests.builders import make_node, make_selector
-from tests.plugins.preemption.pods import high, low, minute
-from tests.plugins.preemption.worlds import World
+from tests.plugins.inter_pod_affinity.affinity_scenes import required, term
+from tests.plugins.preemption.worlds import World, high, low, minute
+from tests.plugins.scenes import spread
 
-from bayplan.api.objects import PodAffinity, PodAffinityTerm, PodCondition, TopologySpreadConstraint
+from bayplan.api.objects import PodCondition
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import Rejections
 from bayplan.framework.status import Code, Status
@@ -97,8 +98,7 @@ def test_host_ports_are_freed_with_their_pods():
 
 
 def test_a_pod_that_keeps_another_away_is_evicted():
-    term = PodAffinityTerm(label_selector=make_selector(app="a"), topology_key="zone")
-    apart = PodAffinity(required_during_scheduling_ignored_during_execution=[term])
+    apart = required(term("zone", make_selector(app="a")))
     world = World(
         make_node("n1", cpu="40", labels={"zone": "z"}), low("a", labels={"app": "a"}), low("b", labels={"app": "b"})
     )
@@ -144,17 +144,9 @@ def test_nodes_that_take_the_pod_with_nobody_evicted_fail_the_preemption():
 
 
 def test_a_terminating_pod_that_is_taken_off_counts_less_than_nothing_for_spreads():
-    apart = TopologySpreadConstraint(
-        max_skew=1,
-        topology_key="kubernetes.io/hostname",
-        when_unsatisfiable="DoNotSchedule",
-        label_selector=make_selector(app="c"),
-    )
+    apart = spread("host", make_selector(app="c"))
     world = World(
-        *(
-            make_node(name, cpu=cpu, labels={"kubernetes.io/hostname": name})
-            for name, cpu in (("n1", "4"), ("n2", "1"))
-        ),
+        *(make_node(name, cpu=cpu, labels={"host": name}) for name, cpu in (("n1", "4"), ("n2", "1"))),
         low("kept", cpu="1", priority=5, labels={"app": "c"}),
         low("ending", cpu="1", labels={"app": "c"}, deleting=True),
         low("large", cpu="2", priority=0),
@@ -164,17 +156,9 @@ def test_a_terminating_pod_that_is_taken_off_counts_less_than_nothing_for_spread
 
 
 def test_a_pod_that_begins_to_terminate_is_known_to_do_so_when_evictions_are_tried():
-    apart = TopologySpreadConstraint(
-        max_skew=1,
-        topology_key="kubernetes.io/hostname",
-        when_unsatisfiable="DoNotSchedule",
-        label_selector=make_selector(app="c"),
-    )
+    apart = spread("host", make_selector(app="c"))
     world = World(
-        *(
-            make_node(name, cpu=cpu, labels={"kubernetes.io/hostname": name})
-            for name, cpu in (("n1", "4"), ("n2", "1"))
-        ),
+        *(make_node(name, cpu=cpu, labels={"host": name}) for name, cpu in (("n1", "4"), ("n2", "1"))),
         low("counted", cpu="1", labels={"app": "c"}),
         low("large", cpu="3", priority=0),
         low("other", "n2", cpu="1", priority=99, labels={"app": "c"}),

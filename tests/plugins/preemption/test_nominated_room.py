@@ -1,8 +1,7 @@
 from tests.builders import make_node, make_selector
-from tests.plugins.preemption.pods import high, low
-from tests.plugins.preemption.worlds import World
+from tests.plugins.inter_pod_affinity.affinity_scenes import required, term
+from tests.plugins.preemption.worlds import World, high, low
 
-from bayplan.api.objects import PodAffinity, PodAffinityTerm
 from bayplan.cache.pod_info import PodInfo
 from bayplan.scheduler.cycle import FitError, Placement
 
@@ -61,8 +60,7 @@ def test_pods_nominated_by_others_with_requests_that_cannot_be_read_are_left_out
 
 
 def test_a_nomination_counts_for_pod_anti_affinity():
-    term = PodAffinityTerm(label_selector=make_selector(app="a"), topology_key="zone")
-    apart = PodAffinity(required_during_scheduling_ignored_during_execution=[term])
+    apart = required(term("zone", make_selector(app="a")))
     world = World(make_node("n1", cpu="40", labels={"zone": "z"}), make_node("n2", cpu="40", labels={"zone": "y"}))
     world.nominator.add(PodInfo(high("first", labels={"app": "a"})), "n1")
     assert world.schedule(high("other", pod_anti_affinity=apart)).node_name == "n2"

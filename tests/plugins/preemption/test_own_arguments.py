@@ -2,8 +2,7 @@ import json
 
 import pytest
 from tests.builders import make_node
-from tests.plugins.preemption.pods import high, low, minute
-from tests.plugins.preemption.worlds import NOW, World, make_budget
+from tests.plugins.preemption.worlds import NOW, World, high, low, make_budget, minute
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.errors import ConfigurationError
@@ -70,6 +69,15 @@ def test_pods_are_spared_until_they_have_run_long_enough(tmp_path):
     assert world.schedule(pod).retry_after == 1
     world.now += 1
     assert world.preempt(pod) == ("n1", ["a"])
+
+
+def test_a_young_pod_is_no_reason_to_try_again_where_evictions_do_not_help(tmp_path):
+    configuration = preempting_with(tmp_path, minimumRuntimeSeconds=60)
+    world = World(make_node("n1", cpu="4"), low("a", start_time=minute(1)), configuration=configuration)
+    world.now = NOW - 86_400 + 119
+    assert world.schedule(high()).retry_after == 1
+    world.add(make_node("n1", cpu="2"))
+    assert world.schedule(high()).retry_after is None
 
 
 def test_preemption_waits_for_an_autoscaler_if_told_to(tmp_path):

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 from tests.builders import make_node, make_pod, make_selector
+from tests.plugins.inter_pod_affinity.affinity_scenes import required, term
 from tests.plugins.preemption.worlds import NOW, World, make_budget
+from tests.plugins.scenes import spread
 
-from bayplan.api.objects import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
 from bayplan.config.types import DefaultPreemptionArgs, PDBPolicy
@@ -29,14 +30,8 @@ def configured(**args):
     return replace(configuration, profiles=(replace(profile, plugin_config=config),))
 
 
-APART = PodAffinity(
-    required_during_scheduling_ignored_during_execution=[
-        PodAffinityTerm(topology_key=HOST, label_selector=make_selector(a="1"))
-    ]
-)
-EVEN = TopologySpreadConstraint(
-    max_skew=1, topology_key=HOST, when_unsatisfiable="DoNotSchedule", label_selector=make_selector(a="1")
-)
+APART = required(term(HOST, make_selector(a="1")))
+EVEN = spread(HOST, make_selector(a="1"))
 LABELS = st.sampled_from([None, {"a": "1"}, {"a": "1", "b": "1"}, {"b": "1"}])
 ANTI = st.sampled_from([None, None, APART])
 

@@ -1,5 +1,9 @@
 """A small full cluster in which to preempt."""
 
+from copy import copy
+
+from tests.builders import make_pod
+
 from bayplan.api.objects import LabelSelector, Node, ObjectMeta, Pod
 from bayplan.api.workload_objects import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from bayplan.cache.cache import Cache
@@ -13,6 +17,20 @@ NOW = 1_767_225_600.0 + 86_400.0
 """A day after 2026-01-01T00:00:00Z."""
 
 
+def low(name, node="n1", **fields):
+    """A pod that may be a victim."""
+    return make_pod(name, uid=name, node=node, **{"cpu": "2", "priority": 1, **fields})
+
+
+def high(name="high", **fields):
+    """A pod that preempts."""
+    return make_pod(name, uid=name, **{"cpu": "3", "priority": 10, **fields})
+
+
+def minute(number):
+    return f"2026-01-01T00:{number:02}:00Z"
+
+
 class World:
     """Nodes, pods on them, budgets and nominations, and the cycle that decides among them."""
 
@@ -20,15 +38,21 @@ class World:
         self.cache = Cache()
         self.nominator = Nominator()
         self.now = NOW
-        (self.framework,) = build_frameworks(
-            configuration or default_configuration(),
-            self.cache.nodes,
-            self.cache.listers,
-            self.nominator,
-            lambda: self.now,
-        ).values()
-        self.cycle = SchedulingCycle(self.cache.nodes, self.nominator)
+        self._configuration = configuration or default_configuration()
+        self._start()
         self.add(*objects)
+
+    def afresh(self) -> "World":
+        """The same cluster with new plugins and a new cycle, which have kept nothing of what was decided before."""
+        other = copy(self)
+        other._start()
+        return other
+
+    def _start(self) -> None:
+        nodes, listers = self.cache.nodes, self.cache.listers
+        clock = lambda: self.now  # noqa: E731
+        (self.framework,) = build_frameworks(self._configuration, nodes, listers, self.nominator, clock).values()
+        self.cycle = SchedulingCycle(nodes, self.nominator)
 
     def add(self, *objects: Node | Pod | PodDisruptionBudget) -> None:
         for each in objects:

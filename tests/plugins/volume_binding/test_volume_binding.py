@@ -1,6 +1,6 @@
 import pytest
 from tests.builders import make_selector, make_term
-from tests.plugins.scenes import hint, sign
+from tests.plugins.scenes import sign
 from tests.plugins.volume_scenes import (
     HOSTNAME,
     VolumeScene,
@@ -12,18 +12,17 @@ from tests.plugins.volume_scenes import (
     host,
     pod_with,
     ref,
-    topology,
     volume,
 )
 
-from bayplan.api.objects import Volume
 from bayplan.api.storage_objects import CSIStorageCapacity, GCEPersistentDiskSource, PersistentVolume
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.cluster_event import ActionType, EventResource, cluster_event
-from bayplan.framework.effects import WaitFor, Write
+from bayplan.framework.effects import WaitFor
 from bayplan.framework.status import Code
 from bayplan.plugins.volumes.claims import VolumeError
 
+ZONE = "topology.kubernetes.io/zone"
+GCE_DISK = GCEPersistentDiskSource("d")
 UU = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
 NO_MATCH = "node(s) didn't find available persistent volumes to bind"
@@ -31,23 +30,20 @@ NO_SPACE = "node(s) did not have enough free storage"
 MISSING = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 
 
-def reserve(scene, pod, node):
+def reserve(scene, pod, node="n1"):
     return scene.binding.reserve({}, PodInfo(pod), node)
 
 
-def taken(scene, pod, node="n1"):
-    """The volumes that Reserve would bind for the pod on a node."""
-    info = PodInfo(pod)
-    assert scene.binding.reserve({}, info, node).ok
-    effects = scene.binding.pre_bind({}, info, node)
-    scene.binding.unreserve({}, info, node)
-    return [effect.about.split()[-1] for effect in effects if isinstance(effect, Write)]
+def pre_bind(scene, pod):
+    """The effects of binding the pod's one claim on n1: the write, and the wait."""
+    assert reserve(scene, pod).ok
+    return scene.binding.pre_bind({}, PodInfo(pod), "n1")
 
 
 def test_a_pod_without_claims_is_not_looked_at():
-    scene = VolumeScene(host("n1"))
+    scene = VolumeScene(host())
     assert scene.refusal(scene.binding, pod_with())[0] is Code.SKIP
-    assert reserve(scene, pod_with(), "n1").ok
+    assert reserve(scene, pod_with()).ok
     assert scene.binding.pre_bind({}, PodInfo(pod_with()), "n1") == ()
 
 
@@ -60,10 +56,7 @@ def test_pods_with_and_without_claims_share_no_evaluation():
     ("objects", "text"),
     [
         ([], 'persistentvolumeclaim "c" not found'),
-        (
-            [claim(phase="Lost", volume="v")],
-            'persistentvolumeclaim "c" bound to non-existent persistentvolume "v"',
-        ),
+        ([claim(phase="Lost", volume="v")], 'persistentvolumeclaim "c" bound to non-existent persistentvolume "v"'),
         ([claim(deleting=True)], 'persistentvolumeclaim "c" is being deleted'),
         ([claim(storage_class="")], "pod has unbound immediate PersistentVolumeClaims"),
         ([claim(storage_class=None)], "pod has unbound immediate PersistentVolumeClaims"),
@@ -73,12 +66,12 @@ def test_pods_with_and_without_claims_share_no_evaluation():
     ],
 )
 def test_a_claim_that_cannot_be_used_keeps_the_pod_from_every_node(objects, text):
-    scene = VolumeScene(host("n1"), *objects)
+    scene = VolumeScene(host(), *objects)
     assert scene.refusal(scene.binding, pod_with("c")) == (UU, text)
 
 
 def test_an_ephemeral_claim_must_exist_and_be_the_pods_own():
-    scene = VolumeScene(host("n1"), delayed_class())
+    scene = VolumeScene(host(), delayed_class())
     pod = pod_with(ephemeral=("scratch",))
     waiting = 'waiting for ephemeral volume controller to create the persistentvolumeclaim "p-scratch"'
     assert scene.refusal(scene.binding, pod) == (UU, waiting)
@@ -90,18 +83,18 @@ def test_an_ephemeral_claim_must_exist_and_be_the_pods_own():
 
 
 def test_a_class_that_does_not_say_when_to_bind_is_an_error():
-    scene = VolumeScene(host("n1"), claim(), delayed_class(mode=None))
+    scene = VolumeScene(host(), claim(), delayed_class(mode=None))
     with pytest.raises(VolumeError, match='VolumeBindingMode not set for StorageClass "local"'):
         scene.refusal(scene.binding, pod_with("c"))
 
 
 def test_a_bound_claim_runs_only_where_its_volume_can_be_reached():
-    scene = VolumeScene(host("n1"), host("n2"), claim(volume="v", bound=True), volume("v", on="n2"))
+    scene = VolumeScene(host(), host("n2"), claim(volume="v", bound=True), volume("v", on="n2"))
     assert scene.rejections(scene.binding, pod_with("c")) == {"n1": (UU, [CONFLICT])}
 
 
 def test_a_volume_sees_the_labels_of_a_node_and_not_its_name():
-    scene = VolumeScene(host("n1"), claim(volume="v", bound=True))
+    scene = VolumeScene(host(), claim(volume="v", bound=True))
     scene.add(volume("v", terms=(make_term(fields=["metadata.name In n1"]),)))
     assert scene.texts(scene.binding, pod_with("c")) == {"n1": [CONFLICT]}
     scene.add(volume("v", terms=(make_term(f"{HOSTNAME} Exists", fields=["metadata.name NotIn n1"]),)))
@@ -109,19 +102,16 @@ def test_a_volume_sees_the_labels_of_a_node_and_not_its_name():
 
 
 def test_a_bound_claim_without_its_volume_runs_nowhere():
-    scene = VolumeScene(host("n1"), claim("a", volume="va", bound=True), claim("b", volume="vb", bound=True))
+    scene = VolumeScene(host(), claim("a", volume="va", bound=True), claim("b", volume="vb", bound=True))
     scene.add(host("n2"), volume("va", on="n1"))
     # The first claim with trouble speaks.
     assert scene.texts(scene.binding, pod_with("a", "b")) == {"n1": [MISSING], "n2": [CONFLICT]}
 
 
 def test_a_migrated_volume_is_reached_by_the_drivers_topology():
-    disk = {
-        "gce_persistent_disk": GCEPersistentDiskSource("d"),
-        "terms": (make_term("topology.kubernetes.io/zone In a"),),
-    }
-    scene = VolumeScene(claim(volume="v", bound=True), volume("v", **disk))
-    scene.add(host("old", **{"topology.kubernetes.io/zone": "a"}), host("new", **{"topology.gke.io/zone": "a"}))
+    terms = (make_term(f"{ZONE} In a"),)
+    scene = VolumeScene(claim(volume="v", bound=True), volume("v", gce_persistent_disk=GCE_DISK, terms=terms))
+    scene.add(host("old", **{ZONE: "a"}), host("new", **{"topology.gke.io/zone": "a"}))
     assert scene.texts(scene.binding, pod_with("c")) == {"new": [CONFLICT]}
     scene.add(csi_node("new", migrated="kubernetes.io/aws-ebs,kubernetes.io/gce-pd"))
     assert scene.texts(scene.binding, pod_with("c")) == {}
@@ -135,8 +125,8 @@ def test_a_migrated_volume_is_reached_by_the_drivers_topology():
     ],
 )
 def test_a_regional_disk_in_no_region_is_an_error_on_nodes_that_leave_it_to_the_driver(zones, text):
-    disk = {"gce_persistent_disk": GCEPersistentDiskSource("d"), "labels": {"topology.kubernetes.io/zone": zones}}
-    scene = VolumeScene(claim(volume="v", bound=True), volume("v", **disk), host("n1"))
+    disk = volume("v", gce_persistent_disk=GCE_DISK, labels={ZONE: zones})
+    scene = VolumeScene(host(), claim(volume="v", bound=True), disk)
     assert scene.texts(scene.binding, pod_with("c")) == {}
     scene.add(csi_node("n1", migrated="kubernetes.io/gce-pd"))
     start = "could not translate pv: failed to get region from zones: "
@@ -144,8 +134,7 @@ def test_a_regional_disk_in_no_region_is_an_error_on_nodes_that_leave_it_to_the_
 
 
 def test_a_regional_disk_is_reached_in_all_its_zones():
-    zones = {"topology.kubernetes.io/zone": "eu-1-a__eu-1-b"}
-    disk = volume("v", gce_persistent_disk=GCEPersistentDiskSource("d"), labels=zones)
+    disk = volume("v", gce_persistent_disk=GCE_DISK, labels={ZONE: "eu-1-a__eu-1-b"})
     scene = VolumeScene(claim(volume="v", bound=True), disk)
     for name, zone in (("n1", "eu-1-a"), ("n2", "eu-1-b"), ("n3", "eu-1-c")):
         scene.add(host(name, **{"topology.gke.io/zone": zone}), csi_node(name, migrated="kubernetes.io/gce-pd"))
@@ -153,10 +142,10 @@ def test_a_regional_disk_is_reached_in_all_its_zones():
 
 
 def test_the_smallest_volume_that_fits_is_taken():
-    scene = VolumeScene(host("n1"), host("n2"), claim(size="5Gi"), delayed_class())
+    scene = VolumeScene(host(), host("n2"), claim(size="5Gi"), delayed_class())
     scene.add(volume("huge", on="n1", size="50Gi"), volume("fit", on="n1", size="5Gi"), volume("tiny", size="4Gi"))
     assert scene.texts(scene.binding, pod_with("c")) == {"n2": [NO_MATCH]}
-    assert taken(scene, pod_with("c")) == ["fit"]
+    assert scene.bound(pod_with("c")) == ["fit"]
 
 
 @pytest.mark.parametrize(
@@ -176,7 +165,7 @@ def test_the_smallest_volume_that_fits_is_taken():
     ],
 )
 def test_a_volume_that_differs_in_what_matters_is_not_taken(unfit):
-    scene = VolumeScene(host("n1"), claim(selector=make_selector(tier="fast")), delayed_class())
+    scene = VolumeScene(host(), claim(selector=make_selector(tier="fast")), delayed_class())
     scene.add(volume("v", **({"labels": {"tier": "fast"}} | unfit)))
     assert scene.texts(scene.binding, pod_with("c")) == {"n1": [NO_MATCH]}
     scene.add(volume("v", labels={"tier": "fast"}))
@@ -184,33 +173,33 @@ def test_a_volume_that_differs_in_what_matters_is_not_taken(unfit):
 
 
 def test_a_volume_meant_for_the_claim_wins_and_allows_no_other():
-    scene = VolumeScene(host("n1"), host("n2"), claim(), delayed_class())
+    scene = VolumeScene(host(), host("n2"), claim(), delayed_class())
     scene.add(volume("small", size="1Gi"), volume("mine", on="n1", size="90Gi", claim_ref=ref(uid="")))
     assert scene.texts(scene.binding, pod_with("c")) == {"n2": [NO_MATCH]}
-    assert taken(scene, pod_with("c")) == ["mine"]
+    assert scene.bound(pod_with("c")) == ["mine"]
 
 
 def test_two_claims_of_a_pod_get_two_volumes():
-    scene = VolumeScene(host("n1"), host("n2"), claim("big", size="8Gi"), claim("small"), delayed_class())
+    scene = VolumeScene(host(), host("n2"), claim("big", size="8Gi"), claim("small"), delayed_class())
     scene.add(volume("v1", on="n1", size="8Gi"), volume("v2", on="n1", size="9Gi"), volume("v3", on="n2"))
     assert scene.texts(scene.binding, pod_with("big", "small")) == {"n2": [NO_MATCH]}
     # The smaller claim chooses first.
-    assert taken(scene, pod_with("big", "small")) == ["v1", "v2"]
+    assert scene.bound(pod_with("big", "small")) == ["v1", "v2"]
 
 
 def test_an_assumed_volume_is_taken_by_nobody_else_until_it_is_given_back():
-    scene = VolumeScene(host("n1"), claim("a"), claim("b"), delayed_class(), volume("v"))
+    scene = VolumeScene(host(), claim("a"), claim("b"), delayed_class(), volume("v"))
     first, second = pod_with("a", name="p1"), pod_with("b", name="p2")
-    assert reserve(scene, first, "n1").ok
+    assert reserve(scene, first).ok
     assert scene.texts(scene.binding, second) == {"n1": [NO_MATCH]}
-    assert reserve(scene, second, "n1").code is Code.ERROR
+    assert reserve(scene, second).code is Code.ERROR
     assert scene.texts(scene.binding, first) == {}
     scene.binding.unreserve({}, PodInfo(first), "n1")
     assert scene.texts(scene.binding, second) == {}
 
 
 def test_a_claim_that_waits_for_a_node_binds_later_pods_to_it():
-    scene = VolumeScene(host("n1"), host("n2"), claim(), delayed_class(provisioner="csi.example"))
+    scene = VolumeScene(host(), host("n2"), claim(), delayed_class(provisioner="csi.example"))
     assert scene.texts(scene.binding, pod_with("c")) == {}
     assert reserve(scene, pod_with("c", name="p1"), "n2").ok
     assert scene.texts(scene.binding, pod_with("c", name="p2")) == {"n1": [NO_MATCH]}
@@ -219,11 +208,8 @@ def test_a_claim_that_waits_for_a_node_binds_later_pods_to_it():
 
 
 def test_volumes_are_made_only_where_the_class_allows():
-    allowed = delayed_class(provisioner="csi.example")
     scene = VolumeScene(host("n1", zone="a"), host("n2", zone="b"), claim())
-    scene.add(
-        type(allowed)(allowed.metadata, allowed.provisioner, allowed.volume_binding_mode, [topology("zone", "b")])
-    )
+    scene.add(delayed_class(provisioner="csi.example", zone="b"))
     assert scene.texts(scene.binding, pod_with("c")) == {"n1": [NO_MATCH]}
 
 
@@ -239,48 +225,41 @@ def test_a_driver_that_counts_its_space_must_have_enough_of_it():
 
 
 def test_volumes_that_go_or_change_their_class_are_not_taken():
-    scene = VolumeScene(host("n1"), claim(), delayed_class(), volume("v"), volume("w"))
+    scene = VolumeScene(host(), claim(), delayed_class(), volume("v"), volume("w"))
     pod = pod_with("c")
-    assert taken(scene, pod) == ["v"]
-    scene.listers.of(PersistentVolume).delete("v")
-    assert taken(scene, pod) == ["w"]
+    assert scene.bound(pod) == ["v"]
+    scene.delete(PersistentVolume, "v")
+    assert scene.bound(pod) == ["w"]
     scene.add(volume("w", storage_class="other"))
     assert scene.texts(scene.binding, pod) == {"n1": [NO_MATCH]}
     # One that comes back is another, and stands behind those that stayed.
     scene.add(volume("w"), volume("v"))
-    assert taken(scene, pod) == ["w"]
+    assert scene.bound(pod) == ["w"]
 
 
 def test_space_that_grows_shrinks_or_moves_is_seen():
     scene = VolumeScene(host("n1", zone="a"), host("n2", zone="b"), claim(size="10Gi"))
     scene.add(delayed_class(provisioner="csi.example"), csi_driver("csi.example"))
-    pod, both = pod_with("c"), {"n1": [NO_SPACE], "n2": [NO_SPACE]}
-    scene.add(capacity("k", "local", "100Gi", make_selector(zone="a")))
-    assert scene.texts(scene.binding, pod) == {"n2": [NO_SPACE]}
-    scene.add(capacity("k", "local", "1Gi", make_selector(zone="a")))
-    assert scene.texts(scene.binding, pod) == both
-    scene.add(capacity("k", "local", "10Gi", make_selector(zone="b")))
-    assert scene.texts(scene.binding, pod) == {"n1": [NO_SPACE]}
-    scene.add(host("n2", zone="a"))
-    assert scene.texts(scene.binding, pod) == both
-    scene.add(host("n1", zone="b"))
-    assert scene.texts(scene.binding, pod) == {"n2": [NO_SPACE]}
-    scene.listers.of(CSIStorageCapacity).delete("kube-system/k")
-    assert scene.texts(scene.binding, pod) == both
+    for added, rejected in (
+        (capacity("k", "local", "100Gi", make_selector(zone="a")), ["n2"]),
+        (capacity("k", "local", "1Gi", make_selector(zone="a")), ["n1", "n2"]),
+        (capacity("k", "local", "10Gi", make_selector(zone="b")), ["n1"]),
+        (host("n2", zone="a"), ["n1", "n2"]),
+        (host("n1", zone="b"), ["n2"]),
+    ):
+        scene.add(added)
+        assert scene.texts(scene.binding, pod_with("c")) == {name: [NO_SPACE] for name in rejected}
+    scene.delete(CSIStorageCapacity, "kube-system/k")
+    assert scene.texts(scene.binding, pod_with("c")) == {"n1": [NO_SPACE], "n2": [NO_SPACE]}
 
 
 def test_prebinding_names_the_volume_the_claim_and_the_version_it_was_decided_on():
-    scene = VolumeScene(host("n1"), claim(version="7"), delayed_class(), volume("v", version="5"))
-    info = PodInfo(pod_with("c"))
-    assert scene.binding.reserve({}, info, "n1").ok
-    write, wait = scene.binding.pre_bind({}, info, "n1")
+    scene = VolumeScene(host(), claim(version="7"), delayed_class(), volume("v", version="5"))
+    write, wait = pre_bind(scene, pod_with("c"))
     assert write.path == "/api/v1/persistentvolumes/v"
+    by_controller = {"pv.kubernetes.io/bound-by-controller": "yes"}
     assert write.body == {
-        "metadata": {
-            "uid": "uid-v",
-            "resourceVersion": "5",
-            "annotations": {"pv.kubernetes.io/bound-by-controller": "yes"},
-        },
+        "metadata": {"uid": "uid-v", "resourceVersion": "5", "annotations": by_controller},
         "spec": {
             "claimRef": {
                 "apiVersion": "v1",
@@ -303,10 +282,8 @@ def test_prebinding_names_the_volume_the_claim_and_the_version_it_was_decided_on
 
 
 def test_provisioning_is_asked_for_by_the_node_and_ends_when_the_annotation_is_taken_away():
-    scene = VolumeScene(host("n1"), claim(version="7"), delayed_class(provisioner="csi.example"))
-    info = PodInfo(pod_with("c"))
-    assert scene.binding.reserve({}, info, "n1").ok
-    write, wait = scene.binding.pre_bind({}, info, "n1")
+    scene = VolumeScene(host(), claim(version="7"), delayed_class(provisioner="csi.example"))
+    write, wait = pre_bind(scene, pod_with("c"))
     assert write.path == "/api/v1/namespaces/default/persistentvolumeclaims/c"
     assert write.body["metadata"]["annotations"] == {"volume.kubernetes.io/selected-node": "n1"}
     assert wait.condition() is None
@@ -323,48 +300,7 @@ def test_provisioning_is_asked_for_by_the_node_and_ends_when_the_annotation_is_t
 
 
 def test_a_volume_that_changes_under_the_decision_fails_it():
-    scene = VolumeScene(host("n1"), claim(), delayed_class(), volume("v"))
-    info = PodInfo(pod_with("c"))
-    assert scene.binding.reserve({}, info, "n1").ok
-    _, wait = scene.binding.pre_bind({}, info, "n1")
+    scene = VolumeScene(host(), claim(), delayed_class(), volume("v"))
+    _, wait = pre_bind(scene, pod_with("c"))
     scene.add(volume("v", version="2"))
     assert wait.condition().message == 'ClaimRef got reset for pv "v"'
-
-
-PVC, PV = EventResource.PERSISTENT_VOLUME_CLAIM, EventResource.PERSISTENT_VOLUME
-
-
-def event(resource, action=ActionType.UPDATE):
-    return cluster_event(resource, action)
-
-
-def test_only_the_pods_own_claims_wake_it():
-    plugin, pod = VolumeScene().binding, pod_with("c", ephemeral=("e",))
-    assert hint(plugin, event(PVC), pod, claim(), claim()) == "Queue"
-    assert hint(plugin, event(PVC, ActionType.ADD), pod, None, claim("p-e")) == "Queue"
-    assert hint(plugin, event(PVC), pod, claim("x"), claim("x")) == "QueueSkip"
-    assert hint(plugin, event(PV), pod, volume("v"), volume("v")) == "Queue"
-
-
-def test_more_space_or_other_topologies_wake_the_pod():
-    plugin, pod = VolumeScene().binding, pod_with("c")
-    space = EventResource.CSI_STORAGE_CAPACITY
-    assert hint(plugin, event(space), pod, capacity("a", "x", "1Gi", None), capacity("a", "x", "2Gi", None)) == "Queue"
-    less = hint(plugin, event(space), pod, capacity("a", "x", "2Gi", None), capacity("a", "x", "2Gi", None, "1Gi"))
-    assert less == "QueueSkip"
-    classes = EventResource.STORAGE_CLASS
-    assert hint(plugin, event(classes), pod, delayed_class(), delayed_class()) == "QueueSkip"
-    assert hint(plugin, event(classes, ActionType.ADD), pod, None, delayed_class()) == "Queue"
-    nodes = EventResource.CSI_NODE
-    assert hint(plugin, event(nodes), pod, csi_node("n"), csi_node("n", migrated="x")) == "Queue"
-    assert hint(plugin, event(nodes), pod, csi_node("n"), csi_node("n", d=1)) == "QueueSkip"
-
-
-def test_a_driver_that_stops_counting_space_wakes_pods_that_use_it_inline():
-    plugin = VolumeScene().binding
-    drivers = event(EventResource.CSI_DRIVER)
-    inline = pod_with(volumes=[Volume(csi={"driver": "d"})])
-    off = csi_driver("d", storage_capacity=False)
-    assert hint(plugin, drivers, inline, csi_driver("d"), off) == "Queue"
-    assert hint(plugin, drivers, pod_with("c"), csi_driver("d"), off) == "QueueSkip"
-    assert hint(plugin, drivers, inline, off, csi_driver("d")) == "QueueSkip"

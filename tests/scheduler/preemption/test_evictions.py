@@ -2,7 +2,7 @@
 
 from tests.scheduler.preemption.scene import preempt
 
-from bayplan.queue.queued_pod import Place
+from bayplan.queue.queued_pod import SubQueue
 
 
 async def test_under_strict_budgets_victims_are_evicted_one_by_one_and_told_why_afterwards(scene):
@@ -34,4 +34,4 @@ async def test_an_eviction_a_budget_refuses_withdraws_the_nomination_and_spares_
     await preempt(scene, "low-n1", "v")
     assert scene.api.order() == [("PATCH", "p"), ("EVICT", "low-n1"), ("PATCH", "p")]
     assert scene.nominated() is None
-    assert scene.place_of() is Place.ERROR_BACKOFF
+    assert scene.sub_queue_of() is SubQueue.ERROR_BACKOFF

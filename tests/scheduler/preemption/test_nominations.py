@@ -6,7 +6,7 @@ from tests.scheduler.preemption.scene import preempt
 
 from bayplan.api.errors import AmbiguousError
 from bayplan.cache.pod_info import PodInfo
-from bayplan.queue.queued_pod import Place
+from bayplan.queue.queued_pod import SubQueue
 
 
 @pytest.mark.parametrize("answer", [403, 404, AmbiguousError("lost")], ids=repr)
@@ -15,7 +15,7 @@ async def test_no_victim_ends_if_the_nomination_cannot_be_written(scene, answer)
     await preempt(scene)
     assert {name for _, name in scene.api.order()} == {"p"}
     assert scene.nominated() is None
-    assert scene.place_of() is Place.ERROR_BACKOFF
+    assert scene.sub_queue_of() is SubQueue.ERROR_BACKOFF
 
 
 async def test_lower_nominations_on_the_node_are_cleared_and_their_pods_woken(scene):
@@ -26,7 +26,7 @@ async def test_lower_nominations_on_the_node_are_cleared_and_their_pods_woken(sc
         "metadata": {"uid": "low"},
         "status": {"nominatedNodeName": None},
     }
-    assert scene.place_of("low") is Place.BACKOFF
+    assert scene.sub_queue_of("low") is SubQueue.BACKOFF
     await preempt(scene, uid="peer", priority=10, node="n1")
     assert (scene.nominated("same"), scene.nominated("peer")) == ("n1", "n1")
 
@@ -48,7 +48,7 @@ async def test_a_pod_whose_node_is_taken_by_a_higher_one_spares_the_victims_not_
     await scene.work()
     assert not scene.api.bodies("DELETE", "low-n1")
     assert [body["status"]["nominatedNodeName"] for body in scene.api.bodies("PATCH", "low")] == ["n1", None]
-    assert scene.place_of("low") is Place.BACKOFF
+    assert scene.sub_queue_of("low") is SubQueue.BACKOFF
 
 
 async def test_without_a_candidate_an_earlier_nomination_is_cleared_with_the_condition(scene):
@@ -60,7 +60,7 @@ async def test_without_a_candidate_an_earlier_nomination_is_cleared_with_the_con
     (patch,) = scene.api.bodies("PATCH", "p")
     assert patch["status"]["nominatedNodeName"] is None
     assert patch["status"]["conditions"][0]["reason"] == "Unschedulable"
-    assert scene.place_of() is Place.UNSCHEDULABLE
+    assert scene.sub_queue_of() is SubQueue.UNSCHEDULABLE
 
 
 async def test_a_nomination_preemption_leaves_alone_stays(scene):
@@ -77,7 +77,7 @@ async def test_a_pod_that_time_alone_may_help_is_tried_again_at_its_time(scene):
     scene.chooser.otherwise, scene.chooser.retry_after = None, 30.0
     scene.pod()
     scene.step()
-    assert scene.place_of() is Place.UNSCHEDULABLE
+    assert scene.sub_queue_of() is SubQueue.UNSCHEDULABLE
     assert scene.queue.next_deadline() == 30
     scene.now = 30.0
     scene.queue.flush(scene.now)
@@ -108,7 +108,7 @@ async def test_a_nomination_to_a_node_that_goes_away_is_cleared_and_the_pod_trie
     await scene.work()
     assert scene.nominated() is None
     assert scene.api.bodies("PATCH", "p")[-1]["status"] == {"nominatedNodeName": None}
-    assert scene.place_of() is Place.BACKOFF
+    assert scene.sub_queue_of() is SubQueue.BACKOFF
 
 
 async def test_a_restart_reads_nominations_from_the_pods_and_drops_those_to_nodes_that_are_gone(scene):
@@ -126,11 +126,11 @@ async def test_a_pod_that_gets_another_node_leaves_its_room_to_others(scene):
     scene.pod("waiting", priority=5)
     scene.step()
     await scene.work()
-    assert scene.place_of("waiting") is Place.UNSCHEDULABLE
+    assert scene.sub_queue_of("waiting") is SubQueue.UNSCHEDULABLE
     scene.nodes.on_add(make_node("n3", cpu="1"))
     scene.queue.activate(["p"])
     scene.step()
     await scene.work()
     assert scene.binder.bindings == [("p", "n3")]
     assert scene.nominated() is None
-    assert scene.place_of("waiting") is Place.BACKOFF
+    assert scene.sub_queue_of("waiting") is SubQueue.BACKOFF

@@ -9,7 +9,7 @@ from tests.scheduler.preemption.scene import preempt
 
 from bayplan.api.errors import AmbiguousError
 from bayplan.api.objects import PodCondition
-from bayplan.queue.queued_pod import Place
+from bayplan.queue.queued_pod import SubQueue
 
 
 def terminating(pod):
@@ -52,19 +52,19 @@ async def test_the_nomination_counts_at_once_and_the_pod_is_not_tried_while_call
     assert scene.nominated() == "n1"
     scene.assigned.on_delete(scene.placed["low-n2"])
     scene.queue.flush(scene.now)
-    assert scene.place_of() is None
+    assert scene.sub_queue_of() is None
     assert scene.queue.pop() is None
     scene.api.open("DELETE", "low-n1")
     await scene.work()
     # The event that came meanwhile is not lost.
-    assert scene.place_of() is Place.BACKOFF
+    assert scene.sub_queue_of() is SubQueue.BACKOFF
 
 
 async def test_the_pod_waits_for_its_victim_and_is_woken_by_its_end(scene):
     await preempt(scene)
-    assert scene.place_of() is Place.UNSCHEDULABLE
+    assert scene.sub_queue_of() is SubQueue.UNSCHEDULABLE
     scene.assigned.on_update(scene.placed["low-n1"], terminating(scene.placed["low-n1"]))
-    assert scene.place_of() is Place.UNSCHEDULABLE
+    assert scene.sub_queue_of() is SubQueue.UNSCHEDULABLE
     scene.assigned.on_delete(scene.placed["low-n1"])
     scene.step()
     await scene.work()
@@ -95,7 +95,7 @@ async def test_a_nomination_without_victims_left_to_end_is_only_written(scene):
     await preempt(scene)
     assert scene.api.order() == [("PATCH", "p")]
     assert scene.observer.victims == []
-    assert scene.place_of() is Place.UNSCHEDULABLE
+    assert scene.sub_queue_of() is SubQueue.UNSCHEDULABLE
 
 
 @pytest.mark.parametrize("call", ["PATCH", "DELETE"])
@@ -105,7 +105,7 @@ async def test_a_victim_that_is_gone_or_was_recreated_counts_as_ended(scene, cal
     await preempt(scene)
     assert scene.nominated() == "n1"
     assert scene.recorder.preemptions == []
-    assert scene.place_of() is Place.UNSCHEDULABLE
+    assert scene.sub_queue_of() is SubQueue.UNSCHEDULABLE
 
 
 @pytest.mark.parametrize("call", ["PATCH", "DELETE"])
@@ -114,7 +114,7 @@ async def test_a_victim_that_cannot_be_ended_costs_the_nomination_and_the_pod_ba
     scene.api.answers[call, "low-n1"] = [answer] * 9
     await preempt(scene)
     assert scene.nominated() is None
-    assert scene.place_of() is Place.ERROR_BACKOFF
+    assert scene.sub_queue_of() is SubQueue.ERROR_BACKOFF
     last = scene.api.bodies("PATCH", "p")[-1]["status"]
     assert last["nominatedNodeName"] is None
     assert last["conditions"][0]["reason"] == "Unschedulable"
@@ -154,12 +154,12 @@ async def test_a_victim_of_two_preemptors_ends_once(scene):
     scene.api.close("DELETE", "low-n1")
     await preempt(scene, "low-n1")
     await preempt(scene, "low-n1", uid="q")
-    assert scene.place_of("q") is None
+    assert scene.sub_queue_of("q") is None
     scene.api.open("DELETE", "low-n1")
     await scene.work()
     assert scene.api.order().count(("DELETE", "low-n1")) == 1
     assert (scene.nominated("p"), scene.nominated("q")) == ("n1", "n1")
-    assert scene.place_of("q") is Place.UNSCHEDULABLE
+    assert scene.sub_queue_of("q") is SubQueue.UNSCHEDULABLE
 
 
 async def test_the_answer_to_the_delete_makes_the_victim_terminating_before_the_watch_does(scene):
@@ -186,7 +186,7 @@ async def test_a_victim_that_is_gone_with_the_answer_makes_room_before_the_watch
     scene.api.answers["DELETE", "low-n1"] = [(200, ended())]
     await preempt(scene)
     assert scene.cache.node_of("low-n1") is None
-    assert scene.place_of("p") in (Place.BACKOFF, Place.ACTIVE)
+    assert scene.sub_queue_of("p") in (SubQueue.BACKOFF, SubQueue.ACTIVE)
     scene.assigned.on_update(old, terminating(old))
     assert scene.cache.node_of("low-n1") is None, "what the watch still tells is old"
     scene.now += 2.0
@@ -228,7 +228,7 @@ async def test_a_victim_not_bound_yet_gives_its_room_back_without_being_deleted(
     await scene.work()
     assert scene.binder.bindings == []
     assert scene.cache.node_of("young") is None
-    assert scene.place_of("young") is Place.ERROR_BACKOFF
+    assert scene.sub_queue_of("young") is SubQueue.ERROR_BACKOFF
     assert scene.recorder.preemptions == [("young", "p", "n3", True)]
     assert not scene.api.bodies("DELETE", "young")
     scene.step()

@@ -22,25 +22,27 @@ from bayplan.framework.cluster_event import (
 
 
 def after_assigned_pod_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    """Whether a pod that came, went or was relabelled on a node meets all terms it did not, or breaks fewer."""
+    """Return whether a pod that came, went or was relabelled on a node meets all terms it did not, or breaks fewer."""
     before, after = (each if isinstance(each, PodInfo) else None for each in (old, new))
     terms = pod.affinity_terms
     if after is not None:
         gained = _match_all(terms.required_affinity, after)
         if before is None:
-            return _queue_if(gained)
+            return QueueingHint.queue_if(gained)
         anti = terms.required_anti_affinity
         if gained and not _match_all(terms.required_affinity, before):
             return QueueingHint.QUEUE
-        return _queue_if(_match_all(anti, before) and not _match_all(anti, after))
+        return QueueingHint.queue_if(_match_all(anti, before) and not _match_all(anti, after))
     if before is None:
         return QueueingHint.QUEUE
     anti = terms.required_anti_affinity
-    return _queue_if(_match_all(anti, before) or _match_all(before.affinity_terms.required_anti_affinity, pod))
+    return QueueingHint.queue_if(
+        _match_all(anti, before) or _match_all(before.affinity_terms.required_anti_affinity, pod)
+    )
 
 
 def after_label_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    """Whether a pod without a node was relabelled: the rejected one itself, or one nominated to a node."""
+    """Return whether a pod without a node was relabelled: the rejected one itself, or one nominated to a node."""
     if isinstance(new, PodInfo) and new.uid == pod.uid:
         return QueueingHint.QUEUE
     if any(isinstance(each, PodInfo) and not each.pod.status.nominated_node_name for each in (old, new)):
@@ -49,14 +51,14 @@ def after_label_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
 
 
 def after_node_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    """Whether a node joined a topology of the pod's affinity, changed it, or left one of its anti-affinity."""
+    """Return whether a node joined a topology of the pod's affinity, changed it, or left one of its anti-affinity."""
     if not isinstance(new, Node):
         return QueueingHint.QUEUE
     terms = pod.affinity_terms
     labels = new.metadata.labels or {}
     if not isinstance(old, Node):
         joins = any(term.topology_key in labels for term in terms.required_affinity)
-        return _queue_if(joins or bool(terms.required_anti_affinity))
+        return QueueingHint.queue_if(joins or bool(terms.required_anti_affinity))
     before = old.metadata.labels or {}
     for term in terms.required_affinity:
         key = term.topology_key
@@ -83,7 +85,3 @@ EVENTS = (
 def _match_all(terms: Sequence[AffinityTerm], pod: PodInfo) -> bool:
     labels = pod.pod.metadata.labels
     return bool(terms) and all(term.matches(pod.namespace, labels, None) for term in terms)
-
-
-def _queue_if(helps: bool) -> QueueingHint:
-    return QueueingHint.QUEUE if helps else QueueingHint.SKIP

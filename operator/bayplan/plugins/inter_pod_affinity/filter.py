@@ -1,4 +1,4 @@
-"""The filter half of InterPodAffinity for one pod shape."""
+"""The filter of InterPodAffinity for one pod shape (upstream: plugins/interpodaffinity/filtering.go)."""
 
 from collections.abc import Iterator, Mapping
 
@@ -10,24 +10,27 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.nominated_table import NominatedPods
 from bayplan.plugins.inter_pod_affinity.placed_terms import TermKind
-from bayplan.plugins.inter_pod_affinity.terms import Amounts, OthersTerms, OwnTerms, Surroundings, domain_sums
+from bayplan.plugins.inter_pod_affinity.terms import (
+    Amounts,
+    ClusterView,
+    ExistingPodsTerms,
+    IncomingPodTerms,
+    domain_sums,
+)
 
 _Mask = NDArray[np.bool_]
 
 
 class RequiredTerms:
-    """Says which rows the required terms, of the pod and of pods on nodes, rule out.
+    """Finds the rows that required terms, of the pod and of pods on nodes, rule out."""
 
-    Upstream: plugins/interpodaffinity/filtering.go.
-    """
-
-    def __init__(self, around: Surroundings, pod: PodInfo) -> None:
+    def __init__(self, cluster: ClusterView, pod: PodInfo) -> None:
         terms = pod.affinity_terms
-        self.nodes = around.nodes
-        self._around = around
-        self._affinity = OwnTerms(around, [(term, 1) for term in terms.required_affinity], together=True)
-        self._anti = OwnTerms(around, [(term, 1) for term in terms.required_anti_affinity])
-        self._others = OthersTerms(around, {TermKind.REQUIRED_ANTI_AFFINITY: 1})
+        self.nodes = cluster.nodes
+        self._cluster = cluster
+        self._affinity = IncomingPodTerms(cluster, [(term, 1) for term in terms.required_affinity], together=True)
+        self._anti = IncomingPodTerms(cluster, [(term, 1) for term in terms.required_anti_affinity])
+        self._existing = ExistingPodsTerms(cluster, {TermKind.REQUIRED_ANTI_AFFINITY: 1})
         self._near_at: object = None
         self._added_near: _Mask = np.zeros(0, dtype=np.bool_)
         self._matches_at: object = None
@@ -37,16 +40,16 @@ class RequiredTerms:
     @property
     def nbytes(self) -> int:
         """What the arrays take."""
-        return self._affinity.nbytes + self._anti.nbytes + self._others.nbytes
+        return self._affinity.nbytes + self._anti.nbytes + self._existing.nbytes
 
-    def concern(self, pod: PodInfo) -> bool:
-        """Whether any term may rule out a row now."""
-        return self._has_own or bool(self._others.amounts(pod))
+    def may_reject(self, pod: PodInfo) -> bool:
+        """Return whether any term may rule out a row now."""
+        return self._has_own or bool(self._existing.amounts(pod))
 
     def affinity_fails(self, pod: PodInfo, rows: Rows, more: Amounts | None = None) -> _Mask | None:
-        """The rows without the pods that the pod must be near; None when it need not be near any.
+        """Return the rows without the pods that the pod must be near; None when it need not be near any.
 
-        With `more`, `(rows,) int64`, each row is asked about as if it had so many matching pods more.
+        With `more`, `(rows,) int64`, each row counts as if it had so many matching pods more.
 
         The first pod of a group that must be near each other may go wherever the topology is known.
         """
@@ -61,7 +64,7 @@ class RequiredTerms:
         alone = np.zeros(len(rows), dtype=np.bool_)
         nobody_matches = True
         for key, matching in amounts.items():
-            column = self._around.labels.column(key)
+            column = self._cluster.labels.column(key)
             sums = domain_sums(column, matching)
             nobody_matches = nobody_matches and not sums.any()
             ids = column.ids[rows]
@@ -73,38 +76,38 @@ class RequiredTerms:
         return lacking | alone
 
     def anti_affinity_fails(self, rows: Rows) -> _Mask | None:
-        """The rows near pods that the pod must not be near; None when there are none."""
+        """Return the rows near pods that the pod must not be near; None when there are none."""
         return self._near(rows, self._anti_amounts())
 
-    def others_fail(self, pod: PodInfo, rows: Rows) -> _Mask | None:
-        """The rows near pods that must not be near the pod; None when there are none."""
-        return self._near(rows, self._others.amounts(pod))
+    def existing_anti_affinity_fails(self, pod: PodInfo, rows: Rows) -> _Mask | None:
+        """Return the rows near pods that must not be near the pod; None when there are none."""
+        return self._near(rows, self._existing.amounts(pod))
 
     def too_near(self, pod: PodInfo, rows: Rows) -> _Mask | None:
-        """The rows that anti-affinity of either side fails; None when there are none."""
-        return self._near(rows, self._anti_amounts(), self._others.amounts(pod))
+        """Return the rows that anti-affinity of either side fails; None when there are none."""
+        return self._near(rows, self._anti_amounts(), self._existing.amounts(pod))
 
     def added_near(self, pod: PodInfo, nominated: NominatedPods) -> _Mask:
         """The rows that anti-affinity of either side fails because of the pods added there, `(rows,) bool`."""
-        around, own = self._around, pod.pod.metadata.labels
-        # Pods of one shape may differ in labels that no term on a node asks about, but terms of added pods may.
-        version = (nominated, own, around.namespaces.version, around.nodes.objects_changed.position)
+        cluster, own = self._cluster, pod.pod.metadata.labels
+        # Pods of one shape may differ in labels that no term on a node reads, but terms of added pods may read them.
+        version = (nominated, own, cluster.namespaces.version, cluster.nodes.objects_changed.position)
         if self._near_at != version:
             self._near_at = version
-            labels = self._around.namespace_labels(pod.namespace)
+            labels = self._cluster.namespace_labels(pod.namespace)
             keys: dict[str, list[int]] = {}
             for at, pods in enumerate(nominated.added):
                 for key in {key for other in pods for key in self._kept_apart_by(pod, labels, other)}:
                     keys.setdefault(key, []).append(at)
             self._added_near = np.zeros(len(nominated.rows), dtype=np.bool_)
             for key, places in keys.items():
-                ids = self._around.labels.column(key).ids[nominated.rows[places]]
+                ids = self._cluster.labels.column(key).ids[nominated.rows[places]]
                 self._added_near[np.array(places, dtype=np.intp)[ids != 0]] = True
         return self._added_near
 
     def added_matches(self, nominated: NominatedPods) -> Amounts:
         """How many of the pods added to each row are such as the pod must be near, `(rows,) int64`."""
-        version = (nominated, self._around.namespaces.version)
+        version = (nominated, self._cluster.namespaces.version)
         if self._matches_at != version:
             self._matches_at = version
             match = self._affinity.match if self._affinity.topology_keys else lambda pod: False
@@ -125,7 +128,7 @@ class RequiredTerms:
         """The rows in a domain where any of the amounts, none of which is below 0, is more than 0."""
         near: _Mask | None = None
         for key in dict.fromkeys(key for amounts in counted for key in amounts):
-            column = self._around.labels.column(key)
+            column = self._cluster.labels.column(key)
             held = np.zeros(len(column.values), dtype=np.bool_)
             for amounts in counted:
                 matching = amounts.get(key)

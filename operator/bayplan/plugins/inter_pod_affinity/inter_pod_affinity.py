@@ -24,7 +24,7 @@ from bayplan.plugins.inter_pod_affinity.events import EVENTS
 from bayplan.plugins.inter_pod_affinity.filter import RequiredTerms
 from bayplan.plugins.inter_pod_affinity.placed_terms import TermKind
 from bayplan.plugins.inter_pod_affinity.score import PreferredTerms, normalize
-from bayplan.plugins.inter_pod_affinity.terms import Amounts, Surroundings
+from bayplan.plugins.inter_pod_affinity.terms import Amounts, ClusterView
 
 _AFFINITY = "node(s) didn't match pod affinity rules"
 _ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
@@ -55,34 +55,34 @@ class InterPodAffinity:
         self._ignores_others = args.ignore_preferred_terms_of_existing_pods
         self._namespaces = namespaces
         self._index = index
-        self._around = Surroundings(nodes, index, namespaces)
-        self._around_others: RecentlyUsed[int, Surroundings] = RecentlyUsed(_KEPT_TABLES)
+        self._cluster = ClusterView(nodes, index, namespaces)
+        self._views_of_other_tables: RecentlyUsed[int, ClusterView] = RecentlyUsed(_KEPT_TABLES)
 
     @property
     def sign_version(self) -> int:
-        """Grows when terms on nodes ask about other labels of pods than before."""
-        placed = self._around.placed
+        """Grows when terms on nodes read other labels of pods than before."""
+        placed = self._cluster.placed
         placed.catch_up()
         return placed.label_keys_version
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
-        terms, placed = pod.affinity_terms, self._around.placed
+        terms, placed = pod.affinity_terms, self._cluster.placed
         if terms is NO_TERMS and not placed:
             return ()
-        # Labels that no selector asks about, such as a StatefulSet's pod name, would make every pod another shape.
+        # Labels that no selector reads, such as a StatefulSet's pod name, would make every pod another shape.
         keys = placed.label_keys.union(*(term.label_keys for term in terms.every()))
         labels = pod.pod.metadata.labels or {}
         return (terms.text, pod.namespace, tuple(sorted(item for item in labels.items() if item[0] in keys)))
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
-        terms, placed = pod.affinity_terms, self._surroundings(nodes).placed
+        terms, placed = pod.affinity_terms, self._view_of(nodes).placed
         placed.catch_up()
         if terms is NO_TERMS and not placed.kinds[TermKind.REQUIRED_ANTI_AFFINITY]:
             return _SKIPPED
         if terms.error:
             text = f"parsing pod: {terms.error}"
             return PreFilterResult(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (text,)))
-        return _PASSED if self._required(state, pod, nodes).concern(pod) else _SKIPPED
+        return _PASSED if self._required(state, pod, nodes).may_reject(pod) else _SKIPPED
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
         required = self._required(state, pod, nodes)
@@ -105,17 +105,17 @@ class InterPodAffinity:
         for text, fails in (
             (_AFFINITY, required.affinity_fails(pod, rows)),
             (_ANTI_AFFINITY, required.anti_affinity_fails(rows)),
-            (_OTHERS, required.others_fail(pod, rows)),
+            (_OTHERS, required.existing_anti_affinity_fails(pod, rows)),
         ):
             if fails is not None:
-                # Only the first of a node's reasons is told.
+                # Only the first of a node's reasons is given.
                 reasons.append(Reason(text, fails & left))
                 left &= ~fails
         return reasons
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
-        wishes, placed = pod.affinity_terms.preferred, self._surroundings(nodes).placed
-        if not wishes:
+        preferred, placed = pod.affinity_terms.preferred, self._view_of(nodes).placed
+        if not preferred:
             placed.catch_up()
             if self._ignores_others or not placed:
                 return SKIP
@@ -135,27 +135,27 @@ class InterPodAffinity:
     def events_to_register(self) -> Sequence[EventRegistration]:
         return EVENTS
 
-    def _surroundings(self, nodes: NodeTable) -> Surroundings:
-        """What is counted of a table: the real one, or one that preemption or nominations try pods out on."""
-        if nodes is self._around.nodes:
-            return self._around
-        others = self._around_others
+    def _view_of(self, nodes: NodeTable) -> ClusterView:
+        """Return what is counted of a table: the real one, or one that preemption or nominations try pods out on."""
+        if nodes is self._cluster.nodes:
+            return self._cluster
+        others = self._views_of_other_tables
         known = others.get(id(nodes))
         if known is None:
             # It holds the table, so that no other can get its id.
-            known = others.put(id(nodes), Surroundings(nodes, self._index, self._namespaces))
+            known = others.put(id(nodes), ClusterView(nodes, self._index, self._namespaces))
         return known
 
     def _required(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> RequiredTerms:
         required: RequiredTerms | None = state.get(self.name)
         if required is None or required.nodes is not nodes:
-            required = state[self.name] = RequiredTerms(self._surroundings(nodes), pod)
+            required = state[self.name] = RequiredTerms(self._view_of(nodes), pod)
         return required
 
     def _scored(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> dict[str, Amounts]:
         scored: PreferredTerms | None = state.get(_SCORED)
         if scored is None or scored.nodes is not nodes:
-            scored = state[_SCORED] = PreferredTerms(self._surroundings(nodes), pod, self._hard_weight)
+            scored = state[_SCORED] = PreferredTerms(self._view_of(nodes), pod, self._hard_weight)
         return scored.amounts(pod)
 
 

@@ -1,8 +1,12 @@
-"""The affinity terms of pods that are on nodes, counted by term and row, so that a pod can be asked about each once."""
+"""The affinity terms of pods that are on nodes, counted by term and row: a pod is compared with each term once."""
 
 from collections import Counter
 from collections.abc import Iterator
 from enum import IntEnum
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bayplan.api.selectors import Labels
 from bayplan.cache.affinity_terms import NO_TERMS, AffinityTerm, PodAffinityTerms
@@ -10,13 +14,16 @@ from bayplan.cache.change_log import EntryLog
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import PodFollower
-from bayplan.plugins.inter_pod_affinity.tally import tally
 
 _SLACK = 64
 
+_WEIGHT_BITS: Final = 40
+_COUNT_BITS: Final = 64 - _WEIGHT_BITS
+_ONE: Final = 1 << _WEIGHT_BITS
+
 
 class TermKind(IntEnum):
-    """What a term of a placed pod asks of other pods."""
+    """What a term of a placed pod requires or prefers."""
 
     REQUIRED_AFFINITY = 0
     REQUIRED_ANTI_AFFINITY = 1
@@ -43,8 +50,8 @@ _Key = tuple[TermKind, AffinityTerm]
 class PlacedTerms:
     """Every term of every pod in a node table; always equal to what a count from scratch would give.
 
-    Pod affinity asks it about the terms of others. Rows without a node object count too: readers go by node labels,
-    which those do not have. Call `catch_up` before anything else.
+    Rows without a node object count too: readers go by node labels, which those do not have.
+    Call `catch_up` before anything else.
     """
 
     def __init__(self, nodes: NodeTable) -> None:
@@ -66,14 +73,14 @@ class PlacedTerms:
         return len(self._terms)
 
     def that_may_match(self, labels: Labels | None) -> Iterator[PlacedTerm]:
-        """The terms that a pod with these labels has to be compared with: no other can match it."""
+        """Give the terms that a pod with these labels has to be compared with: no other can match it."""
         yield from self._free
         for label in (labels or {}).items():
             yield from self._by_label.get(label, ())
 
     @property
     def label_keys(self) -> frozenset[str]:
-        """All label keys that selectors of terms ask about, and some that none does any more."""
+        """All label keys that selectors of terms read, and some that none reads any more."""
         return self._label_keys
 
     @property
@@ -82,7 +89,7 @@ class PlacedTerms:
         return self._changes.position
 
     def since(self, position: int) -> list[TermChange] | None:
-        """The changes after `position`; None if they are not known any more and all terms must be read."""
+        """Return the changes after `position`; None if they are not known any more and all terms must be read."""
         return self._changes.since(position)
 
     def catch_up(self) -> None:
@@ -105,7 +112,7 @@ class PlacedTerms:
             self.label_keys_version += 1
 
     def _read_all(self) -> None:
-        """Start over; readers hear of the difference like of any other change."""
+        """Start over; readers get the difference like any other change."""
         counted: dict[tuple[int, _Key], tuple[int, int]] = {}
         for placed in self._terms.values():
             for row, (uses, amount) in placed.rows.items():
@@ -173,3 +180,16 @@ def _keys(terms: PodAffinityTerms) -> Iterator[tuple[_Key, int]]:
         yield (TermKind.REQUIRED_ANTI_AFFINITY, term), 1
     for term, weight in terms.preferred:
         yield (TermKind.PREFERRED, term), tally(weight)
+
+
+def tally(weight: int) -> int:
+    """Return one weight as a summand: a sum of tallies holds how many there were above the sum of their weights.
+
+    So weights that cancel out are not the same as none.
+    """
+    return _ONE + weight
+
+
+def weight_sums(tallies: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the weights that sums of tallies hold, of the same shape; sums below 2^39 in size are exact."""
+    return (tallies << _COUNT_BITS) >> _COUNT_BITS

@@ -5,9 +5,14 @@ import numpy as np
 from bayplan.cache.change_log import Rows
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import MAX_NODE_SCORE, Scores
-from bayplan.plugins.inter_pod_affinity.placed_terms import TermKind
-from bayplan.plugins.inter_pod_affinity.tally import tally, weight_sums
-from bayplan.plugins.inter_pod_affinity.terms import Amounts, OthersTerms, OwnTerms, Surroundings, domain_sums
+from bayplan.plugins.inter_pod_affinity.placed_terms import TermKind, tally, weight_sums
+from bayplan.plugins.inter_pod_affinity.terms import (
+    Amounts,
+    ClusterView,
+    ExistingPodsTerms,
+    IncomingPodTerms,
+    domain_sums,
+)
 
 
 class PreferredTerms:
@@ -17,41 +22,41 @@ class PreferredTerms:
     affinity. Upstream: plugins/interpodaffinity/scoring.go.
     """
 
-    def __init__(self, around: Surroundings, pod: PodInfo, hard_weight: int) -> None:
-        self.nodes = around.nodes
-        self._around = around
+    def __init__(self, cluster: ClusterView, pod: PodInfo, hard_weight: int) -> None:
+        self.nodes = cluster.nodes
+        self._cluster = cluster
         # Weights that cancel out are scored all the same; with a weight of 0 required terms do not count at all.
-        self._own = OwnTerms(around, [(term, tally(weight)) for term, weight in pod.affinity_terms.preferred])
+        self._own = IncomingPodTerms(cluster, [(term, tally(weight)) for term, weight in pod.affinity_terms.preferred])
         hard = tally(hard_weight) if hard_weight else 0
-        self._others = OthersTerms(around, {TermKind.PREFERRED: 1, TermKind.REQUIRED_AFFINITY: hard})
+        self._existing = ExistingPodsTerms(cluster, {TermKind.PREFERRED: 1, TermKind.REQUIRED_AFFINITY: hard})
 
     @property
     def nbytes(self) -> int:
         """What the arrays take."""
-        return self._own.nbytes + self._others.nbytes
+        return self._own.nbytes + self._existing.nbytes
 
     def amounts(self, pod: PodInfo) -> dict[str, Amounts]:
-        """What each topology key's domains are to be scored by, as tallies; empty when nothing is to be scored."""
+        """Return what each topology key's domains are scored by, as tallies; empty when nothing is to be scored."""
         amounts: dict[str, Amounts] = {}
         if self._own.topology_keys:
             amounts.update(self._own.amounts())
-        for key, others in self._others.amounts(pod).items():
+        for key, others in self._existing.amounts(pod).items():
             own = amounts.get(key)
             amounts[key] = others if own is None else own + others
-        column = self._around.labels.column
+        column = self._cluster.labels.column
         return {key: each for key, each in amounts.items() if column(key).ids[np.flatnonzero(each)].any()}
 
     def score(self, amounts: dict[str, Amounts], rows: Rows) -> Scores:
-        """The raw score of each row: the sums of all domains it is in."""
+        """Return the raw score of each row: the sums of all domains it is in."""
         total = np.zeros(len(rows), dtype=np.int64)
         for key, each in amounts.items():
-            column = self._around.labels.column(key)
+            column = self._cluster.labels.column(key)
             total += weight_sums(domain_sums(column, each))[column.ids[rows]]
         return total
 
 
 def normalize(scores: Scores) -> Scores:
-    """0..100 between the lowest and the highest score, in kube-scheduler's order of float64 operations."""
+    """Return 0..100 between the lowest and the highest score, in kube-scheduler's order of float64 operations."""
     if not len(scores):
         return scores
     low = int(scores.min())

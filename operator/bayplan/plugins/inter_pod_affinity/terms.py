@@ -1,4 +1,4 @@
-"""What both halves of InterPodAffinity count: pods near which the pod's terms, or the terms of pods, hold."""
+"""What the filter and the score count: pods that the incoming pod's terms match, and terms of existing pods."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -23,8 +23,8 @@ _KEPT_ANSWERS = 4096
 _FEW_TERMS = 4
 
 
-class Surroundings:
-    """What the plugin knows of the cluster around a pod; one for all pods of a profile."""
+class ClusterView:
+    """What the plugin sees of the cluster; one for each node table, shared by all pods of a profile."""
 
     def __init__(self, nodes: NodeTable, index: NodeIndex, namespaces: Lister[Namespace]) -> None:
         self.nodes = nodes
@@ -34,13 +34,16 @@ class Surroundings:
         self.node_keys = NodeLabelKeys(nodes)
 
     def namespace_labels(self, name: str) -> Labels | None:
-        """The labels of a namespace; None if it has none or is not known."""
+        """Return the labels of a namespace; None if it has none or is not known."""
         namespace = self.namespaces.get(name)
         return None if namespace is None else namespace.metadata.labels
 
 
 def domain_sums(column: LabelColumn, amounts: Amounts) -> NDArray[np.int64]:
-    """The sum of `amounts` per place of a label column, `(values,) int64`; 0 at place 0, where the label is missing."""
+    """Return the sum of `amounts` for each value of a label, `(values,) int64`; 0 at id 0, where the label is missing.
+
+    A key and a value are what upstream calls a topologyPair.
+    """
     held = np.flatnonzero(amounts)
     sums = np.zeros(len(column.values), dtype=np.int64)
     # Unlike a weighted bincount this never goes through floats.
@@ -49,7 +52,7 @@ def domain_sums(column: LabelColumn, amounts: Amounts) -> NDArray[np.int64]:
     return sums
 
 
-class OwnTerms:
+class IncomingPodTerms:
     """Counts the pods on nodes that the terms of an incoming pod match; one for each pod shape.
 
     With `together` a pod counts once and only if all terms match it, otherwise with the sum of the weights of those
@@ -57,9 +60,9 @@ class OwnTerms:
     """
 
     def __init__(
-        self, around: Surroundings, terms: Sequence[tuple[AffinityTerm, int]], *, together: bool = False
+        self, cluster: ClusterView, terms: Sequence[tuple[AffinityTerm, int]], *, together: bool = False
     ) -> None:
-        self._around = around
+        self._cluster = cluster
         self._terms = terms
         self._together = together
         self._selects_namespaces = any(term.selects_namespaces for term, _ in terms)
@@ -74,16 +77,16 @@ class OwnTerms:
     def nbytes(self) -> int:
         """What the counts take."""
         counts = 1 if self._together and self._counters else len(self._counters)
-        return counts * self._around.nodes.capacity * 8
+        return counts * self._cluster.nodes.capacity * 8
 
     def amounts(self) -> dict[str, Amounts]:
-        """What matches now, per topology key that some node has."""
-        around = self._around
-        around.node_keys.catch_up()
+        """Return what matches now, per topology key that some node has."""
+        cluster = self._cluster
+        cluster.node_keys.catch_up()
         self._resolve()
-        if self._node_keys_version != around.node_keys.version:
-            self._node_keys_version = around.node_keys.version
-            known = [key for key in self.topology_keys if key in around.node_keys.known]
+        if self._node_keys_version != cluster.node_keys.version:
+            self._node_keys_version = cluster.node_keys.version
+            known = [key for key in self.topology_keys if key in cluster.node_keys.known]
             self._counters = self._counters_of(known)
         if self._together:
             shared = next(iter(self._counters.values())).counts() if self._counters else None
@@ -91,12 +94,12 @@ class OwnTerms:
         return {key: counter.counts() for key, counter in self._counters.items()}
 
     def match(self, pod: PodInfo) -> bool:
-        """Whether all terms match `pod`; only for terms that count together."""
+        """Return whether all terms match `pod`; only for terms that count together."""
         self._resolve()
         return bool(self._matches_all(pod))
 
     def keys_matching(self, pod: PodInfo) -> Iterator[str]:
-        """The topology keys of the terms that match `pod`."""
+        """Give the topology keys of the terms that match `pod`."""
         self._resolve()
         for (term, _), names in zip(self._terms, self._namespaces, strict=True):
             if _matches(term, names, pod):
@@ -104,11 +107,11 @@ class OwnTerms:
 
     def _resolve(self) -> None:
         """Look up the namespaces that terms select by label."""
-        version = self._around.namespaces.version if self._selects_namespaces else 0
+        version = self._cluster.namespaces.version if self._selects_namespaces else 0
         if version == self._namespaces_version:
             return
         self._namespaces_version = version
-        namespaces = [_namespaces(term, self._around.namespaces) for term, _ in self._terms]
+        namespaces = [_namespaces(term, self._cluster.namespaces) for term, _ in self._terms]
         if namespaces != self._namespaces:
             self._namespaces = namespaces
             self._node_keys_version = -1
@@ -120,7 +123,7 @@ class OwnTerms:
                 )
 
     def _counters_of(self, keys: Sequence[str]) -> dict[str, MatchingPods]:
-        nodes = self._around.nodes
+        nodes = self._cluster.nodes
         if self._together:
             counter = next(iter(self._counters.values()), None) or MatchingPods(nodes, self._matches_all)
             return dict.fromkeys(keys, counter)
@@ -137,14 +140,14 @@ class OwnTerms:
         }
 
 
-class OthersTerms:
+class ExistingPodsTerms:
     """Counts the terms of pods on nodes that match an incoming pod, times a factor by kind; one for each pod shape.
 
     Upstream: plugins/interpodaffinity, getExistingAntiAffinityCounts and processExistingPod.
     """
 
-    def __init__(self, around: Surroundings, factors: Mapping[TermKind, int]) -> None:
-        self._around = around
+    def __init__(self, cluster: ClusterView, factors: Mapping[TermKind, int]) -> None:
+        self._cluster = cluster
         self._factors = {kind: factor for kind, factor in factors.items() if factor}
         self._at = -1
         self._made_for: tuple[int, int, Labels | None] | None = None
@@ -157,14 +160,14 @@ class OthersTerms:
         return sum([each.nbytes for each in self._amounts.values()])
 
     def amounts(self, pod: PodInfo) -> Mapping[str, Amounts]:
-        """What matches now, per topology key; keys without any are left out. Pods must be of one shape."""
-        around, placed = self._around, self._around.placed
+        """Return what matches now, per topology key; keys without any are left out. Pods must be of one shape."""
+        cluster, placed = self._cluster, self._cluster.placed
         placed.catch_up()
         if not any(placed.kinds[kind] for kind in self._factors):
             self._made_for = None
             return {}
-        around.node_keys.catch_up()
-        made_for = (around.nodes.layout, around.node_keys.version, around.namespace_labels(pod.namespace))
+        cluster.node_keys.catch_up()
+        made_for = (cluster.nodes.layout, cluster.node_keys.version, cluster.namespace_labels(pod.namespace))
         changes = placed.since(self._at) if made_for == self._made_for else None
         self._at = placed.position
         if changes is None or len(self._matches) > 2 * len(placed) + _KEPT_ANSWERS:
@@ -178,7 +181,7 @@ class OthersTerms:
         return self._amounts
 
     def _apply(self, pod: PodInfo, namespace_labels: Labels | None, changes: list[tuple[PlacedTerm, int, int]]) -> None:
-        known, capacity = self._around.node_keys.known, self._around.nodes.capacity
+        known, capacity = self._cluster.node_keys.known, self._cluster.nodes.capacity
         labels, matches, touched = pod.pod.metadata.labels, self._matches, set()
         for placed, row, amount in changes:
             factor = self._factors.get(placed.kind)
@@ -234,7 +237,7 @@ class _WeightSum:
 
 
 def _matches(term: AffinityTerm, namespaces: frozenset[str], pod: PodInfo) -> bool:
-    """Whether an incoming pod's term matches a pod on a node.
+    """Return whether an incoming pod's term matches a pod on a node.
 
     kube-scheduler looks up only the namespaces that exist when the cycle starts, and matches the namespace selector
     once more against no labels: a selector that holds without any label selects all namespaces.
@@ -253,7 +256,7 @@ def _namespaces(term: AffinityTerm, namespaces: Lister[Namespace]) -> frozenset[
 
 
 def _remembered(answer: Callable[[PodInfo], int], terms: int) -> Callable[[PodInfo], int]:
-    """`answer`, asked once for pods with equal namespace and labels where asking takes long."""
+    """Return `answer`, called once for pods with equal namespace and labels where that takes long."""
     if terms <= _FEW_TERMS:
         return answer
     known: dict[tuple[object, ...], int] = {}

@@ -88,7 +88,7 @@ class NodeResourcesBalancedAllocation:
 
 
 def _balance_of_row(fractions: Sequence[float]) -> int:
-    """As `_balance`, of one node and the resources it has."""
+    """Return what `_balance` does for one node, from the resources it has."""
     return int((1 - _std_of_row(fractions)) * float(MAX_NODE_SCORE))
 
 
@@ -108,7 +108,7 @@ def _std_of_row(fractions: Sequence[float]) -> float:
 
 
 def _balance(fractions: Sequence[_Fractions], present: Sequence[NDArray[np.bool_] | None], rows: int) -> Scores:
-    """`int((1 - std) * 100)` over the resources each node has, `(2, rows) int64` from fractions `(2, rows)`."""
+    """Return `int((1 - std) * 100)` over the resources each node has, `(2, rows) int64` from fractions `(2, rows)`."""
     if not fractions:
         return np.full((2, rows), MAX_NODE_SCORE, dtype=np.int64)
     if len(fractions) == 2 and all(has is None for has in present):

@@ -1,4 +1,4 @@
-"""NodeResourcesFit: does the pod fit what the node has left, and how well does it pack."""
+"""NodeResourcesFit: whether a pod fits what a node has left, and how well it packs."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from typing import ClassVar
@@ -101,7 +101,7 @@ class NodeResourcesFit:
         return self._score_row([None if each is None else each.row_usage(row) for each in self._columns(pod, nodes)])
 
     def _columns(self, pod: PodInfo, nodes: NodeTable) -> Iterator[ResourceColumns | None]:
-        """What to score each configured resource by; None for one that does not count for this pod."""
+        """Give what to score each configured resource by; None for one that does not count for this pod."""
         requests = pod.requests
         for resource in self._resources:
             name = resource.name
@@ -131,7 +131,7 @@ class NodeResourcesFit:
         )
 
     def _needed(self, pod: PodInfo) -> list[tuple[str, int]]:
-        """The requests to check, in the order their reasons are listed."""
+        """Return the requests to check, in the order their reasons are listed."""
         return [
             (name, amount)
             for name, amount in sorted(pod.requests.amounts.items(), key=lambda item: (_FIRST.get(item[0], 3), item[0]))
@@ -139,7 +139,7 @@ class NodeResourcesFit:
         ]
 
     def _node_may_fit(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
-        """Whether the node, were it empty, would hold the pod and, on an update, has more of something it asks for."""
+        """Return whether the node, if it were empty, fits the pod and, on an update, has more of what it requests."""
         if not isinstance(new, Node):
             return QueueingHint.QUEUE
         has = node_allocatable(new)
@@ -150,4 +150,4 @@ class NodeResourcesFit:
             return QueueingHint.QUEUE
         had = node_allocatable(old)
         grew = any(has.get(name, 0) > had.get(name, 0) for name, _ in needed) or has.get(PODS, 0) > had.get(PODS, 0)
-        return QueueingHint.QUEUE if grew else QueueingHint.SKIP
+        return QueueingHint.queue_if(grew)

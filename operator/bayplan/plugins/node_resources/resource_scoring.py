@@ -43,12 +43,12 @@ class ResourceColumns(msgspec.Struct, frozen=True):
     everywhere: bool
 
     def usage(self, rows: Rows) -> Usage:
-        """The resource on many nodes."""
+        """Return the resource on many nodes."""
         used = np.full(len(rows), self.wanted) if self.taken is None else self.taken[rows] + self.wanted
         return Usage(used, self.allocatable[rows], self.everywhere)
 
     def row_usage(self, row: int) -> RowUsage:
-        """The resource on one node."""
+        """Return the resource on one node."""
         used = self.wanted if self.taken is None else self.taken.item(row) + self.wanted
         return used, self.allocatable.item(row)
 
@@ -64,7 +64,7 @@ _SHAPE_SCALE = 10
 
 
 def scorers(strategy: ScoringStrategy) -> tuple[Scorer, RowScorer]:
-    """The functions that score many nodes and one by `strategy`, with its weights and shape bound in."""
+    """Return the functions that score many nodes and one node by `strategy`, with its weights and shape."""
     weights = tuple(resource.weight for resource in strategy.resources)
     if strategy.type is ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO:
         table = shape_table(strategy.shape)
@@ -81,7 +81,7 @@ def scorers(strategy: ScoringStrategy) -> tuple[Scorer, RowScorer]:
 
 
 def shape_table(shape: Sequence[UtilizationShapePoint]) -> NDArray[np.int64]:
-    """The score of every utilization 0..100 percent, `(101,) int64`, linear between points.
+    """Return the score of every utilization 0..100 percent, `(101,) int64`, linear between points.
 
     Integer slopes truncate toward zero as Go's do, so a falling shape is not off by one (upstream:
     plugins/helper/shape_score.go).
@@ -103,7 +103,7 @@ def _broken_linear(points: Sequence[tuple[int, int]], percent: int) -> int:
 
 
 def _allocated(usages: Sequence[Usage | None], weights: Sequence[int], least: bool, rows: int) -> Scores:
-    """LeastAllocated and MostAllocated (upstream: least_allocated.go, most_allocated.go)."""
+    """Score by LeastAllocated or MostAllocated (upstream: least_allocated.go, most_allocated.go)."""
     total = np.zeros(rows, dtype=np.int64)
     weight_sum: _Amounts | int = 0
     for usage, weight in zip(usages, weights, strict=True):
@@ -136,7 +136,7 @@ def _allocated_of_row(usages: Sequence[RowUsage | None], weights: Sequence[int],
 def _requested_to_capacity_ratio(
     usages: Sequence[Usage | None], weights: Sequence[int], table: NDArray[np.int64], rows: int
 ) -> Scores:
-    """RequestedToCapacityRatio: a resource that scores 0 does not count, and the mean rounds half up.
+    """Score by RequestedToCapacityRatio: a resource that scores 0 does not count, and the mean rounds half up.
 
     Upstream: requested_to_capacity_ratio.go.
     """

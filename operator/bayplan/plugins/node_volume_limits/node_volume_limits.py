@@ -1,16 +1,11 @@
-"""NodeVolumeLimits: no more volumes of a CSI driver on a node than the driver can attach there."""
+"""NodeVolumeLimits: place no more volumes of a CSI driver on a node than the driver can attach there."""
 
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from bayplan.api.objects import Pod
-from bayplan.api.storage_objects import (
-    CSINode,
-    PersistentVolumeClaim,
-    VolumeAttachment,
-)
+from bayplan.api.storage_objects import CSINode, VolumeAttachment
 from bayplan.cache.change_log import Rows
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import NodeTable
@@ -22,23 +17,25 @@ from bayplan.framework.cluster_event import (
     EventResource,
     QueueingHint,
     cluster_event,
+    queue_if,
 )
 from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult
 from bayplan.framework.status import SUCCESS, Code, Codes, Reason
 from bayplan.framework.traits import Reads, Traits
-from bayplan.plugins.node_volume_limits.volume_counts import AttachedVolumes
-from bayplan.plugins.volumes.claims import has_claims, names_claim
-from bayplan.plugins.volumes.csi_migration import inline_driver, inline_problem, is_migratable_inline
+from bayplan.plugins.node_volume_limits.attachable_volumes import AttachableVolumes, MissingClaimError
+from bayplan.plugins.node_volume_limits.volume_counts import VolumeCounts
+from bayplan.plugins.volumes.claims import claim_hint, has_claims
+from bayplan.plugins.volumes.csi_migration import translate_inline_volume
 from bayplan.plugins.volumes.csi_nodes import NO_LIMIT, CSINodeColumns, limits_of
-from bayplan.plugins.volumes.resolver import MissingClaimError, VolumeResolver
 
 _EXCEEDED = "node(s) exceed max volume count"
 
 
 class NodeVolumeLimits:
-    """Rejects nodes on which a CSI driver of the pod's volumes has no attachment left.
+    """Rejects nodes on which a CSI driver of the pod's volumes can attach no further volume.
 
-    Nodes without a CSINode, or whose CSINode gives no count, have no limit. Upstream: plugins/nodevolumelimits/csi.go.
+    Nodes without a CSINode, or whose CSINode gives no count, have no limit. Upstream:
+    pkg/scheduler/framework/plugins/nodevolumelimits/csi.go.
     """
 
     name: ClassVar[str] = "NodeVolumeLimits"
@@ -47,18 +44,18 @@ class NodeVolumeLimits:
 
     def __init__(self, nodes: NodeTable, listers: Listers) -> None:
         self._csi_nodes = CSINodeColumns(nodes, listers)
-        self._resolver = VolumeResolver(listers)
-        self._attached = AttachedVolumes(nodes, listers, self._resolver)
+        self._attachable = AttachableVolumes(listers)
+        self._counts = VolumeCounts(nodes, listers, self._attachable)
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
-        return _has_counted_volumes(pod)
+        return _has_attachable_volumes(pod)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
-        return PreFilterResult(SUCCESS) if _has_counted_volumes(pod) else NOT_CONCERNED
+        return PreFilterResult(SUCCESS) if _has_attachable_volumes(pod) else NOT_CONCERNED
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
         try:
-            wanted = self._resolver.of_new_pod(pod)
+            wanted = self._attachable.of_new_pod(pod)
         except MissingClaimError:
             return np.full(len(rows), Code.UNSCHEDULABLE_AND_UNRESOLVABLE, dtype=np.int8)
         exceeded = np.zeros(len(rows), dtype=np.bool_)
@@ -67,64 +64,54 @@ class NodeVolumeLimits:
             limited = np.flatnonzero(limits != NO_LIMIT)
             if len(limited):
                 volumes = {volume for volume in wanted if volume.driver == driver}
-                count, new = self._attached.with_new(volumes, driver, nodes, rows[limited])
+                count, new = self._counts.with_new(volumes, driver, nodes, rows[limited])
                 exceeded[limited] |= (new > 0) & (count > limits[limited])
         return exceeded * np.int8(Code.UNSCHEDULABLE)
 
     def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
         text = _EXCEEDED
         try:
-            self._resolver.of_new_pod(pod)
+            self._attachable.of_new_pod(pod)
         except MissingClaimError as missing:
             text = str(missing)
         return [Reason(text, np.ones(len(rows), dtype=np.bool_))]
 
     def events_to_register(self) -> Sequence[EventRegistration]:
+        csi_node_updated = cluster_event(EventResource.CSI_NODE, ActionType.UPDATE)
+        claim_added = cluster_event(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD)
+        attachment_deleted = cluster_event(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE)
         return (
             EventRegistration(cluster_event(EventResource.CSI_NODE, ActionType.ADD)),
-            EventRegistration(cluster_event(EventResource.CSI_NODE, ActionType.UPDATE), _limit_was_raised),
-            EventRegistration(ASSIGNED_POD_DELETE, _freed_volumes),
-            EventRegistration(cluster_event(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD), _is_its_claim),
-            EventRegistration(
-                cluster_event(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE), _may_need_the_attachment
-            ),
+            EventRegistration(csi_node_updated, _is_schedulable_after_csi_node_updated),
+            EventRegistration(ASSIGNED_POD_DELETE, _is_schedulable_after_pod_deleted),
+            EventRegistration(claim_added, claim_hint(ephemeral_too=True)),
+            EventRegistration(attachment_deleted, _is_schedulable_after_attachment_deleted),
         )
 
 
-def _has_counted_volumes(pod: PodInfo) -> bool:
-    return pod.pod.spec.volumes is not None and (has_claims(pod) or _has_migratable_inline(pod.pod))
+def _has_attachable_volumes(pod: PodInfo) -> bool:
+    volumes = pod.pod.spec.volumes
+    return volumes is not None and (has_claims(pod) or any(map(translate_inline_volume, volumes)))
 
 
-def _has_migratable_inline(pod: Pod) -> bool:
-    return any(is_migratable_inline(volume) for volume in pod.spec.volumes or ())
-
-
-def _limit_was_raised(pod: PodInfo, old: object, new: object) -> QueueingHint:
+def _is_schedulable_after_csi_node_updated(pod: PodInfo, old: object, new: object) -> QueueingHint:
     if not isinstance(old, CSINode) or not isinstance(new, CSINode):
         return QueueingHint.QUEUE
     before = limits_of(old)
-    raised = any(count > before.get(driver, 0) for driver, count in limits_of(new).items())
-    return QueueingHint.QUEUE if raised else QueueingHint.SKIP
+    return queue_if(any(count > before.get(driver, 0) for driver, count in limits_of(new).items()))
 
 
-def _freed_volumes(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    if not isinstance(old, PodInfo):
-        return QueueingHint.QUEUE
-    return QueueingHint.QUEUE if _has_counted_volumes(old) else QueueingHint.SKIP
+def _is_schedulable_after_pod_deleted(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    return queue_if(not isinstance(old, PodInfo) or _has_attachable_volumes(old))
 
 
-def _is_its_claim(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    if isinstance(new, PersistentVolumeClaim) and not names_claim(pod, new, ephemeral_too=True):
-        return QueueingHint.SKIP
-    return QueueingHint.QUEUE
-
-
-def _may_need_the_attachment(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    """Whether the pod has a claim, or a disk of the driver that let one go; ephemeral volumes do not count here."""
+def _is_schedulable_after_attachment_deleted(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    """Queue the pod if it names a claim or has a disk of the detached volume's driver; ephemeral ones do not count."""
     attacher = old.spec.attacher if isinstance(old, VolumeAttachment) else None
     for volume in pod.pod.spec.volumes or ():
         if volume.persistent_volume_claim is not None:
             return QueueingHint.QUEUE
-        if inline_problem(volume) or (is_migratable_inline(volume) and attacher in (None, inline_driver(volume))):
+        translation = translate_inline_volume(volume)
+        if translation is not None and (translation.problem or attacher in (None, translation.driver)):
             return QueueingHint.QUEUE
     return QueueingHint.SKIP

@@ -1,6 +1,5 @@
-"""The CSI volumes that pods and attachments take up on each node, counted again only where something changed."""
+"""The CSI volumes that are used or attached on each node, counted again only where something changed."""
 
-from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,42 +10,45 @@ from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import RowFollower
+from bayplan.plugins.node_volume_limits.attachable_volumes import AttachableVolumes
 from bayplan.plugins.volumes.claims import claim_references, ownership_problem
-from bayplan.plugins.volumes.csi_migration import CSIVolume, csi_volume_of_inline
-from bayplan.plugins.volumes.resolver import VolumeResolver
-from bayplan.plugins.volumes.volumes_in_use import forget_row, note_row
+from bayplan.plugins.volumes.csi_migration import CSIVolume, translate_inline_volume
+from bayplan.plugins.volumes.inverted_index import InvertedIndex
 
 _KEPT_COLUMNS = 64
-_NOWHERE: frozenset[int] = frozenset()
-_UNCOUNTED = CSIVolume("", "")
 
 
 @dataclass(slots=True)
 class _RowVolumes:
-    """The volumes on one node, the UIDs of its pods, and the keys of claims and volumes that were looked up."""
+    """The volumes on one node.
+
+    `claims` and `volumes` are the keys of the objects that were looked up for them: the row is counted again when one
+    of them changes.
+    """
 
     node_name: str = ""
     pods: set[str] = field(default_factory=set)
+    """The UIDs of the pods."""
     used: set[CSIVolume] = field(default_factory=set)
-    held: set[CSIVolume] = field(default_factory=set)
-    """Attached, though no pod uses them."""
+    attached: set[CSIVolume] = field(default_factory=set)
+    """Those that are attached but that no pod uses."""
     claims: set[str] = field(default_factory=set)
     volumes: set[str] = field(default_factory=set)
 
     def count(self, driver: str) -> int:
-        """How many of them are the driver's."""
-        return sum(volume.driver == driver for volumes in (self.used, self.held) for volume in volumes)
+        """Return how many of them are the driver's."""
+        return sum(volume.driver == driver for volumes in (self.used, self.attached) for volume in volumes)
 
 
-class AttachedVolumes:
-    """The volumes on each row of a table; answers are never older than the table and the listers.
+class VolumeCounts:
+    """Counts the volumes on each row of a table; answers are never older than the table and the listers.
 
-    Other tables of the same rows, on which pods are tried out, can be asked about too: they are counted on the spot.
+    Preemption asks about other tables of the same rows, without some of the pods; these are counted on the spot.
     """
 
-    def __init__(self, nodes: NodeTable, listers: Listers, resolver: VolumeResolver) -> None:
+    def __init__(self, nodes: NodeTable, listers: Listers, attachable: AttachableVolumes) -> None:
         self._nodes = nodes
-        self._resolver = resolver
+        self._attachable = attachable
         self._claims = listers.of(PersistentVolumeClaim)
         self._volumes = listers.of(PersistentVolume)
         self._classes = listers.of(StorageClass)
@@ -55,21 +57,22 @@ class AttachedVolumes:
         self._claims_at = self._volumes_at = 0
         self._classes_at = -1
         self._by_row: dict[int, _RowVolumes] = {}
-        self._users: dict[CSIVolume, set[int]] = {}
-        self._rows_of_claim: dict[str, set[int]] = {}
-        self._rows_of_volume: dict[str, set[int]] = {}
+        self._rows_using: InvertedIndex[CSIVolume, int] = InvertedIndex()
+        self._rows_of_claim: InvertedIndex[str, int] = InvertedIndex()
+        self._rows_of_volume: InvertedIndex[str, int] = InvertedIndex()
         self._columns: dict[str, Column] = {}
 
     def with_new(self, volumes: set[CSIVolume], driver: str, nodes: NodeTable, rows: Rows) -> tuple[Column, Column]:
-        """How many volumes of a driver each row would have with `volumes`, all the driver's, and how many are new.
+        """Return how many volumes of a driver each row would have with `volumes`, and how many of these are new there.
 
-        A volume that is attached but that no pod of the row uses counts as there and as new.
+        All `volumes` are the driver's. One that is attached but that no pod of the row uses counts as present and as
+        new. Both columns are `(rows,) int64`.
         """
         self._catch_up()
         if nodes is self._nodes:
             new = np.full(nodes.capacity, len(volumes), dtype=np.int64)
             for volume in volumes:
-                users = self._users.get(volume)
+                users = self._rows_using.get(volume)
                 if users:
                     new[list(users)] -= 1
             new = new[rows]
@@ -98,7 +101,7 @@ class AttachedVolumes:
             self._count(row)
 
     def _stale_rows(self) -> set[int] | None:
-        """The rows to count again; None for all. Those that only got pods are brought up to date here."""
+        """Return the rows to count again, None for all; rows that only got pods are brought up to date here."""
         change = self._row_follower.follow()
         claims_at, self._claims_at = self._claims_at, self._claims.version
         volumes_at, self._volumes_at = self._volumes_at, self._volumes.version
@@ -112,14 +115,14 @@ class AttachedVolumes:
             return None
         stale = {row for row in change.usage.tolist() if not self._add_new_pods(row)}
         for claim in claims:
-            stale |= self._rows_of_claim.get(claim, _NOWHERE)
+            stale |= self._rows_of_claim.get(claim)
         for volume in volumes:
-            stale |= self._rows_of_volume.get(volume, _NOWHERE)
+            stale |= self._rows_of_volume.get(volume)
         stale.update(row for name in node_names if (row := self._nodes.row(name)) is not None)
         return stale
 
     def _count_all(self) -> None:
-        for kept in (self._by_row, self._users, self._rows_of_claim, self._rows_of_volume, self._columns):
+        for kept in (self._by_row, self._rows_using, self._rows_of_claim, self._rows_of_volume, self._columns):
             kept.clear()
         for row, pods in enumerate(self._nodes.pods):
             if pods or self._attachments.of_node(self._nodes.names[row]):
@@ -129,22 +132,20 @@ class AttachedVolumes:
         known = self._by_row.pop(row, None)
         if known is None:
             return
-        forget_row(self._users, known.used, row)
-        forget_row(self._rows_of_claim, known.claims, row)
-        forget_row(self._rows_of_volume, known.volumes, row)
+        self._rows_using.remove(known.used, row)
+        self._rows_of_claim.remove(known.claims, row)
+        self._rows_of_volume.remove(known.volumes, row)
         for column in self._columns.values():
             column[row] = 0
 
     def _count(self, row: int) -> None:
         found = self._on(self._nodes, row)
-        if not (found.claims or found.volumes or found.used):
-            return
-        self._by_row[row] = found
-        self._note(row, found)
-        self._fill_columns(row, found)
+        if found.claims or found.volumes or found.used:
+            self._by_row[row] = found
+            self._take_in(row, found)
 
     def _add_new_pods(self, row: int) -> bool:
-        """Count the pods that came to a row; False if more than that happened to it."""
+        """Count the pods that came to a row; return False if more than that happened to it."""
         known, pods = self._by_row.get(row), self._nodes.pods[row]
         if known is None or known.node_name != self._nodes.names[row] or not known.pods <= pods.keys():
             return False
@@ -153,26 +154,22 @@ class AttachedVolumes:
             self._take_pod(pods[uid], found)
         known.pods |= found.pods
         known.used |= found.used
-        known.held -= found.used
+        known.attached -= found.used
         known.claims |= found.claims
         known.volumes |= found.volumes
-        self._note(row, found)
-        self._fill_columns(row, known)
+        self._take_in(row, found)
         return True
 
-    def _note(self, row: int, found: _RowVolumes) -> None:
-        note_row(self._users, found.used, row)
-        note_row(self._rows_of_claim, found.claims, row)
-        note_row(self._rows_of_volume, found.volumes, row)
-
-    def _fill_columns(self, row: int, found: _RowVolumes) -> None:
-        if self._columns:
-            counts = Counter(volume.driver for volumes in (found.used, found.held) for volume in volumes)
-            for driver, column in self._columns.items():
-                column[row] = counts[driver]
+    def _take_in(self, row: int, new: _RowVolumes) -> None:
+        """Bring the indexes up to date with what is new on a row, and the columns with all that is there."""
+        self._rows_using.add(new.used, row)
+        self._rows_of_claim.add(new.claims, row)
+        self._rows_of_volume.add(new.volumes, row)
+        for driver, column in self._columns.items():
+            column[row] = self._by_row[row].count(driver)
 
     def _on(self, nodes: NodeTable, row: int) -> _RowVolumes:
-        """The volumes on a row of any table."""
+        """Return the volumes on a row of any table."""
         found = _RowVolumes(nodes.names[row])
         for pod in nodes.pods[row].values():
             self._take_pod(pod, found)
@@ -182,15 +179,15 @@ class AttachedVolumes:
             found.volumes.add(name)
             volume = self._volumes.get(name)
             if spec.attacher and volume is not None and volume.spec.csi is not None:
-                found.held.add(CSIVolume(spec.attacher, volume.spec.csi.volume_handle))
-        found.held -= found.used
+                found.attached.add(CSIVolume(spec.attacher, volume.spec.csi.volume_handle))
+        found.attached -= found.used
         return found
 
     def _take_pod(self, pod: PodInfo, found: _RowVolumes) -> None:
         """Add the volumes of a pod on a node.
 
-        A claim that is missing, or that belongs to another pod, counts nothing: its pod cannot run. (kube-scheduler
-        fails the attempt of every other pod over a foreign ephemeral claim, so that one broken pod stops them all.)
+        A claim that is missing or that belongs to another pod counts nothing, as its pod cannot run. This differs from
+        kube-scheduler, where an ephemeral claim of another pod fails the attempts of all pods on that node.
         """
         found.pods.add(pod.uid)
         if not pod.pod.spec.volumes:
@@ -203,50 +200,43 @@ class AttachedVolumes:
                 continue
             if claim.spec.volume_name:
                 found.volumes.add(claim.spec.volume_name)
-            found.used.add(self._resolver.of_claim(claim) or _UNCOUNTED)
-        found.used.update(csi_volume_of_inline(volume) or _UNCOUNTED for volume in pod.pod.spec.volumes)
-        found.used.discard(_UNCOUNTED)
+            if (volume := self._attachable.of_claim(claim)) is not None:
+                found.used.add(volume)
+        for translation in map(translate_inline_volume, pod.pod.spec.volumes):
+            if translation is not None and translation.csi is not None:
+                found.used.add(translation.csi)
 
 
 class _Attachments:
-    """VolumeAttachments by the node they are on."""
+    """Keeps VolumeAttachments by the node they are on."""
 
     def __init__(self, listers: Listers) -> None:
         self._lister = listers.of(VolumeAttachment)
         self._at = 0
-        self._known: dict[str, VolumeAttachment] = {}
-        self._of_node: dict[str, dict[str, VolumeAttachment]] = {}
+        self._node_of: dict[str, str] = {}
+        self._keys_of_node: InvertedIndex[str, str] = InvertedIndex()
 
     def of_node(self, name: str) -> list[VolumeAttachment]:
-        """The attachments on a node as of the last `changed_nodes`."""
-        return list(self._of_node.get(name, {}).values())
+        """Return the attachments on a node; `changed_nodes` must have been asked since the last change."""
+        return [self._lister.objects[key] for key in self._keys_of_node.get(name)]
 
     def changed_nodes(self) -> set[str] | None:
-        """The nodes whose attachments changed since the last call; None if all may have."""
+        """Return the nodes whose attachments changed since the last call; None if all may have."""
         at, self._at = self._at, self._lister.version
         if at == self._at:
             return set()
         keys = self._lister.changes.since(at)
         if keys is None:
-            self._known.clear()
-            self._of_node.clear()
-            for key, attachment in self._lister.objects.items():
-                self._add(key, attachment)
-            return None
+            self._node_of.clear()
+            self._keys_of_node.clear()
         changed: set[str] = set()
-        for key in keys:
-            old, new = self._known.pop(key, None), self._lister.get(key)
+        for key in self._lister.objects if keys is None else keys:
+            old, new = self._node_of.pop(key, None), self._lister.get(key)
             if old is not None:
-                changed.add(old.spec.node_name)
-                on_node = self._of_node[old.spec.node_name]
-                del on_node[key]
-                if not on_node:
-                    del self._of_node[old.spec.node_name]
+                changed.add(old)
+                self._keys_of_node.remove([old], key)
             if new is not None:
                 changed.add(new.spec.node_name)
-                self._add(key, new)
-        return changed
-
-    def _add(self, key: str, attachment: VolumeAttachment) -> None:
-        self._known[key] = attachment
-        self._of_node.setdefault(attachment.spec.node_name, {})[key] = attachment
+                self._node_of[key] = new.spec.node_name
+                self._keys_of_node.add([new.spec.node_name], key)
+        return None if keys is None else changed

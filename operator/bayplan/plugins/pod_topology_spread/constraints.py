@@ -34,7 +34,7 @@ class PodSelector:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is there and asks for nothing, so that it matches all labels."""
+        """Whether it is there and requires nothing, so that it matches all labels."""
         return self.requirements == ()
 
     @property
@@ -43,7 +43,7 @@ class PodSelector:
         return self._matcher.is_nothing
 
     def matches(self, labels: Labels | None) -> bool:
-        """Whether all requirements hold."""
+        """Return whether all requirements hold."""
         return self._matcher.matches(labels)
 
     def __eq__(self, other: object) -> bool:
@@ -70,7 +70,7 @@ class SpreadConstraint:
 
     @property
     def signature(self) -> Hashable:
-        """Equal for constraints that say the same of pods in the same namespace."""
+        """Equal for constraints that mean the same for pods in the same namespace."""
         policies = (self.honors_affinity, self.honors_taints)
         return (
             self.topology_key,
@@ -86,7 +86,7 @@ class SpreadConstraint:
 class SpreadConstraints:
     """A pod's hard and soft constraints; they count pods of its namespace.
 
-    `requires_all_keys` says that nodes without one of the soft constraints' topology keys are left out of the score.
+    With `requires_all_keys` nodes without one of the soft constraints' topology keys are left out of the score.
     """
 
     namespace: str
@@ -96,7 +96,7 @@ class SpreadConstraints:
 
 
 def resolve_own(pod: PodInfo) -> SpreadConstraints:
-    """The constraints in the pod's spec, with the values of its `matchLabelKeys` in the selectors."""
+    """Return the constraints in the pod's spec, with the values of its `matchLabelKeys` in the selectors."""
     own = pod.pod.spec.topology_spread_constraints or ()
     labels = pod.pod.metadata.labels or {}
 
@@ -109,7 +109,7 @@ def resolve_own(pod: PodInfo) -> SpreadConstraints:
 def resolve_defaults(
     constraints: Sequence[TopologySpreadConstraint], selector: PodSelector, pod: PodInfo, *, requires_all_keys: bool
 ) -> SpreadConstraints:
-    """Default constraints, counting what the pod's services and owner select; without such there are none."""
+    """Return default constraints, which count what the pod's services and owner select; without such there are none."""
     labels = pod.pod.metadata.labels or {}
 
     def resolve(action: str) -> tuple[SpreadConstraint, ...]:
@@ -121,17 +121,17 @@ def resolve_defaults(
 
 
 def of_action(constraints: Iterable[TopologySpreadConstraint], action: str) -> list[TopologySpreadConstraint]:
-    """The constraints of one `whenUnsatisfiable`; an empty one is the API's default, DoNotSchedule."""
+    """Return the constraints of one `whenUnsatisfiable`; an empty one is the API's default, DoNotSchedule."""
     return [each for each in constraints if (each.when_unsatisfiable or DO_NOT_SCHEDULE) == action]
 
 
 def requirements_of_labels(labels: Mapping[str, str]) -> list[Requirement]:
-    """Requirements that hold for pods with all these labels."""
+    """Return requirements that hold for pods with all these labels."""
     return [(key, "In", (value,)) for key, value in labels.items()]
 
 
 def requirements_of(selector: LabelSelector) -> list[Requirement]:
-    """The requirements a label selector is made of."""
+    """Return the requirements a label selector is made of."""
     expressions = selector.match_expressions or ()
     return requirements_of_labels(selector.match_labels or {}) + [
         (each.key, each.operator, tuple(sorted(set(each.values or ())))) for each in expressions
@@ -149,7 +149,7 @@ def _with_label_keys(constraint: TopologySpreadConstraint, labels: Labels) -> Po
 def _resolved(constraint: TopologySpreadConstraint, selector: PodSelector, labels: Labels) -> SpreadConstraint:
     return SpreadConstraint(
         topology_key=constraint.topology_key,
-        # Both are int32 on the wire; a file may say anything.
+        # Both are int32 on the wire; a file may hold anything.
         max_skew=max(-_INT32, min(constraint.max_skew, _INT32)),
         min_domains=1 if constraint.min_domains is None else constraint.min_domains,
         selector=selector,

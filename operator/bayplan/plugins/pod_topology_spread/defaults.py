@@ -35,7 +35,7 @@ class DefaultSelectors:
         )
 
     def selector(self, pod: PodInfo) -> PodSelector:
-        """What the pod's services and its controller select together; empty if there is neither."""
+        """Return what the pod's services and its controller select together; empty if there is neither."""
         labels: dict[str, str] = {}
         own = pod.pod.metadata.labels or {}
         for service in self._services.in_namespace(pod.namespace):

@@ -14,7 +14,7 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import ObjectFollower
 from bayplan.framework.nominated_table import NominatedPods
-from bayplan.plugins.node_selection import NodeSelection, matches_labels
+from bayplan.plugins.node_selection import RequiredNodeAffinity
 from bayplan.plugins.pod_topology_spread.constraints import PodSelector, SpreadConstraint
 
 _HARD_EFFECTS = ("NoSchedule", "NoExecute")
@@ -29,9 +29,9 @@ CountPods = Callable[[PodSelector], MatchingPods | None]
 class Domains:
     """One constraint's domains: a node's domain is the value of its topology key, and no value is as good as "".
 
-    `labelled` are the rows that have the key, `ids` each row's domain, `places` likewise but `limit` without the key,
-    `(capacity,)` all. `counted` says of each row whether its pods count; `counted_rows` are the rows
-    whose pods count, `counted_ids` their domains, `(counted,)` both; `known` are the domains that occur among them.
+    By row, `(capacity,)`: `labelled` is True if the node has the key, `ids` is its domain, `ids_or_limit` its domain or
+    `limit` without the key, and `counted` is True if its pods count. `counted_rows` are the rows whose pods count and
+    `counted_ids` their domains, `(counted,)` both; `known` are the domains that occur among them.
     """
 
     __slots__ = (
@@ -45,10 +45,10 @@ class Domains:
         "counted_ids",
         "counted_rows",
         "ids",
+        "ids_or_limit",
         "known",
         "labelled",
         "limit",
-        "places",
     )
 
     def __init__(self, column: LabelColumn, counted: NDArray[np.bool_], counting: MatchingPods | None) -> None:
@@ -57,7 +57,7 @@ class Domains:
         self.labelled = self.ids != 0
         self.ids[~self.labelled] = column.id_of("") or 0
         self.limit = len(column.values)
-        self.places = np.where(self.labelled, self.ids, self.limit)
+        self.ids_or_limit = np.where(self.labelled, self.ids, self.limit)
         self.counted = counted
         self.counted_rows: Rows = np.flatnonzero(counted)
         self.counted_ids = self.ids[self.counted_rows]
@@ -68,8 +68,8 @@ class Domains:
         self._nominated: NominatedPods | None = None
         self._added: NDArray[np.int64] = self._totals
 
-    def moved(self) -> bool:
-        """Whether pods came or went since the last call."""
+    def have_changed(self) -> bool:
+        """Return whether pods came or went since the last call."""
         if self._counting is None:
             return False
         self._counting.counts()
@@ -77,7 +77,7 @@ class Domains:
         return before != self._seen_at
 
     def totals(self) -> NDArray[np.int64]:
-        """Matching pods per domain, `(limit,) int64`."""
+        """Return the matching pods per domain, `(limit,) int64` (upstream: TpValueToMatchNum)."""
         if self._counting is None:
             return self._totals
         counts = self._counting.counts()
@@ -91,13 +91,13 @@ class Domains:
     @property
     def nbytes(self) -> int:
         """What the arrays take, those of counted pods included."""
-        of_nodes = (self.ids, self.places, self.labelled, self.counted, self.counted_rows, self.counted_ids)
+        of_nodes = (self.ids, self.ids_or_limit, self.labelled, self.counted, self.counted_rows, self.counted_ids)
         of_domains = (self.known, self._totals)
         counts = 0 if self._counting is None else 8 * len(self.counted)
         return sum([array.nbytes for array in (*of_nodes, *of_domains)]) + counts
 
     def totals_with_nominated(self, nominated: NominatedPods) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each row of `nominated`, were its pods on it: the pods in its domain and in the emptiest domain of all.
+        """Return for each row of `nominated`, were its pods on it, the pods in its domain and in the emptiest of all.
 
         Both are `(rows,) int64`; without domains the second is not to be used.
         """
@@ -122,7 +122,7 @@ class Domains:
         return here, least
 
     def pods_on(self, rows: Rows) -> NDArray[np.int64]:
-        """Matching pods on each row itself, `(rows,) int64`."""
+        """Return the matching pods on each row itself, `(rows,) int64`."""
         if self._counting is None:
             return np.zeros(len(rows), dtype=np.int64)
         return self._counting.counts()[rows]
@@ -169,12 +169,12 @@ class SpreadDomains:
         self._rebuild()
         return True
 
-    def moved(self) -> bool:
+    def have_changed(self) -> bool:
         """Catch up; True if nodes or matching pods are others than at the last call."""
         rebuilt = self.catch_up()
-        # Each is asked, so that none tells of the same pods later.
-        moved = [each.moved() for each in self.domains]
-        return rebuilt or any(moved)
+        # All of them, so that none reports the same pods later.
+        changed = [each.have_changed() for each in self.domains]
+        return rebuilt or any(changed)
 
     def _rebuild(self) -> None:
         exists = self._nodes.exists
@@ -201,24 +201,18 @@ class SpreadDomains:
 class _Inclusion:
     """Which nodes count by the constraints' inclusion policies (upstream: common.go matchNodeInclusionPolicies)."""
 
-    __slots__ = ("_labels", "_selection", "_tolerance")
+    __slots__ = ("_affinity", "_tolerance")
 
     def __init__(self, pod: PodInfo) -> None:
-        spec = pod.pod.spec
-        affinity = spec.affinity and spec.affinity.node_affinity
-        required = affinity and affinity.required_during_scheduling_ignored_during_execution
-        self._labels = spec.node_selector or {}
-        self._selection = None if not required else NodeSelection(required.node_selector_terms or ())
-        self._tolerance = Tolerance(spec.tolerations)
+        self._affinity = RequiredNodeAffinity(pod)
+        self._tolerance = Tolerance(pod.pod.spec.tolerations)
 
     def includes(self, constraint: SpreadConstraint, index: NodeIndex, nodes: NodeTable) -> NDArray[np.bool_]:
-        """Which rows the constraint's policies let count, `(capacity,) bool`."""
+        """Return which rows the constraint's policies let count, `(capacity,) bool`."""
         rows = np.arange(nodes.capacity, dtype=np.intp)
         included = np.ones(nodes.capacity, dtype=np.bool_)
         if constraint.honors_affinity:
-            included &= matches_labels(self._labels, index, rows)
-            if self._selection is not None:
-                included &= self._selection.matches(index, nodes, rows)
+            included &= self._affinity.matches(index, nodes, rows)
         if constraint.honors_taints:
             included &= index.taints().each(rows, self._is_tolerated, np.bool_)
         return included

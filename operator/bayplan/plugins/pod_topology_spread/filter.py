@@ -16,11 +16,11 @@ _NOT_MATCHED = "node(s) didn't match pod topology spread constraints"
 _NO_LABEL = f"{_NOT_MATCHED} (missing required label)"
 
 _NO_DOMAINS = 2**31 - 1
-"""The fewest pods of any domain when there is no domain."""
+"""The minMatchNum when there is no domain."""
 
 
 class HardSpread:
-    """The verdict of a pod's DoNotSchedule constraints on every node (upstream: podtopologyspread/filtering.go)."""
+    """Filters every node by a pod's DoNotSchedule constraints (upstream: podtopologyspread/filtering.go)."""
 
     def __init__(self, constraints: Sequence[SpreadConstraint], nodes: NodeTable, domains: SpreadDomains) -> None:
         self.nodes = nodes
@@ -34,25 +34,25 @@ class HardSpread:
         return self._codes.nbytes + self._domains.nbytes
 
     def codes(self, rows: Rows) -> Codes:
-        """A code per row as the table is now, `(rows,) int8`."""
-        if self._domains.moved():
+        """Return a code per row as the table is now, `(rows,) int8`."""
+        if self._domains.have_changed():
             self._codes = self._decide()
         return self._codes[rows]
 
     def codes_with_nominated(self, nominated: NominatedPods) -> Codes:
-        """A code per row of `nominated`, if its pods were on it; `(rows,) int8`."""
+        """Return a code per row of `nominated`, if its pods were on it; `(rows,) int8`."""
         self._domains.catch_up()
         codes: Codes = np.zeros(len(nominated.rows), dtype=np.int8)
         for constraint, domains in reversed(list(zip(self._constraints, self._domains.domains, strict=False))):
             here, least = domains.totals_with_nominated(nominated)
-            fewest = _fewest_anyway(constraint, domains)
-            skew = here + constraint.self_match - (least if fewest is None else fewest)
+            min_match_num = _fixed_min_match_num(constraint, domains)
+            skew = here + constraint.self_match - (least if min_match_num is None else min_match_num)
             codes[skew > constraint.max_skew] = Code.UNSCHEDULABLE
             codes[~domains.labelled[nominated.rows]] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
         return codes
 
     def reasons(self, rows: Rows) -> Sequence[Reason]:
-        """Why rows are rejected."""
+        """Return why rows are rejected."""
         codes = self.codes(rows)
         return [
             Reason(_NO_LABEL, codes == Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
@@ -62,25 +62,25 @@ class HardSpread:
     def _decide(self) -> Codes:
         decided: Codes | None = None
         for constraint, domains in zip(self._constraints, self._domains.domains, strict=False):
-            by_place = np.full(domains.limit + 1, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, dtype=np.int8)
-            by_place[:-1] = _too_full(constraint, domains) * np.int8(Code.UNSCHEDULABLE)
-            codes = by_place[domains.places]
+            by_id = np.full(domains.limit + 1, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, dtype=np.int8)
+            by_id[:-1] = _too_full(constraint, domains) * np.int8(Code.UNSCHEDULABLE)
+            codes = by_id[domains.ids_or_limit]
             # The first constraint a node fails decides.
             decided = codes if decided is None else np.where(decided != 0, decided, codes)
         return np.zeros(len(self._domains.has_all_keys), dtype=np.int8) if decided is None else decided
 
 
 def _too_full(constraint: SpreadConstraint, domains: Domains) -> NDArray[np.bool_]:
-    """Which domains may not take the pod, `(domains,) bool`."""
+    """Return which domains may not take the pod, `(domains,) bool`."""
     totals = domains.totals()
-    fewest = _fewest_anyway(constraint, domains)
-    if fewest is None:
-        fewest = int(totals[domains.known].min())
-    return totals + (constraint.self_match - fewest) > constraint.max_skew
+    min_match_num = _fixed_min_match_num(constraint, domains)
+    if min_match_num is None:
+        min_match_num = int(totals[domains.known].min())
+    return totals + (constraint.self_match - min_match_num) > constraint.max_skew
 
 
-def _fewest_anyway(constraint: SpreadConstraint, domains: Domains) -> int | None:
-    """What the emptiest domain is taken to hold whatever it holds; None where it is what it holds."""
+def _fixed_min_match_num(constraint: SpreadConstraint, domains: Domains) -> int | None:
+    """Return the minMatchNum where it does not depend on pods; None where it is what the emptiest domain holds."""
     if len(domains.known) < constraint.min_domains:
         return 0
     return None if len(domains.known) else _NO_DOMAINS

@@ -31,7 +31,7 @@ class SpreadHints:
         self._hard_constraints = hard_constraints
 
     def registrations(self) -> Sequence[EventRegistration]:
-        """The events, each with its hint."""
+        """Return the events, each with its hint."""
         of_assigned = (ASSIGNED_POD_ADD, ASSIGNED_POD_UPDATE, ASSIGNED_POD_DELETE)
         of_waiting = (UNSCHEDULABLE_POD_ADD, UNSCHEDULABLE_POD_LABEL, UNSCHEDULABLE_POD_TOLERATION)
         of_nodes = (NODE_ADD, NODE_DELETE, NODE_LABEL, NODE_TAINT)
@@ -48,7 +48,7 @@ class SpreadHints:
 
     def _after_waiting_pod(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
         involved = [
-            each.uid == pod.uid or (_has_place(each) and each.namespace == pod.namespace) for each in _pods(old, new)
+            each.uid == pod.uid or (_has_node(each) and each.namespace == pod.namespace) for each in _pods(old, new)
         ]
         return self._after_pod(pod, old, new) if all(involved) else QueueingHint.SKIP
 
@@ -59,7 +59,7 @@ class SpreadHints:
         constraints = self._hard_constraints(pod)
         if len(changed) == 1:
             labels = changed[0].pod.metadata.labels
-            return _queue_if(any(each.selector.matches(labels) for each in constraints))
+            return QueueingHint.queue_if(any(each.selector.matches(labels) for each in constraints))
         before, after = (each.pod for each in changed)
         tolerates_more = pod.uid == after.metadata.uid and (before.spec.tolerations or []) != (
             after.spec.tolerations or []
@@ -67,7 +67,7 @@ class SpreadHints:
         if tolerates_more and any(each.honors_taints for each in constraints):
             return QueueingHint.QUEUE
         was, now = before.metadata.labels, after.metadata.labels
-        return _queue_if(
+        return QueueingHint.queue_if(
             (was or {}) != (now or {})
             and any(each.selector.matches(was) != each.selector.matches(now) for each in constraints)
         )
@@ -79,27 +79,23 @@ class SpreadHints:
         keys = [each.topology_key for each in self._hard_constraints(pod)]
         was, now = _values(before, keys), _values(after, keys)
         if before is None or after is None:
-            return _queue_if(was is not None or now is not None)
+            return QueueingHint.queue_if(was is not None or now is not None)
         if now is None:
-            return _queue_if(was is not None)
-        return _queue_if(was != now or (before.spec.taints or []) != (after.spec.taints or []))
+            return QueueingHint.queue_if(was is not None)
+        return QueueingHint.queue_if(was != now or (before.spec.taints or []) != (after.spec.taints or []))
 
 
 def _pods(old: object, new: object) -> list[PodInfo]:
     return [each for each in (old, new) if isinstance(each, PodInfo)]
 
 
-def _has_place(pod: PodInfo) -> bool:
+def _has_node(pod: PodInfo) -> bool:
     return bool(pod.pod.spec.node_name or pod.pod.status.nominated_node_name)
 
 
 def _values(node: Node | None, keys: Sequence[str]) -> list[str] | None:
-    """The node's domains; None if it is not there or lacks a key."""
+    """Return the node's domains; None if it is not there or lacks a key."""
     labels = {} if node is None else node.metadata.labels or {}
     if node is None or any(key not in labels for key in keys):
         return None
     return [labels[key] for key in keys]
-
-
-def _queue_if(may_help: bool) -> QueueingHint:
-    return QueueingHint.QUEUE if may_help else QueueingHint.SKIP

@@ -109,7 +109,7 @@ class PodTopologySpread:
         return SUCCESS if self._constraints_of(state, pod).soft else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
-        """Nothing yet: every score depends on which nodes are feasible, and only `normalize_score` is told them all."""
+        """Return nothing yet: scores depend on which nodes are feasible, and only `normalize_score` gets them all."""
         return np.zeros(len(rows), dtype=np.int64)
 
     def normalize_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows, scores: Scores) -> Scores:
@@ -139,7 +139,7 @@ class PodTopologySpread:
         return known
 
     def _hard_spread(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> HardSpread:
-        key = f"{self.name}/hard"
+        key = "PodTopologySpread/hard"
         known: HardSpread | None = state.get(key)
         if known is None or known.nodes is not nodes:
             hard = self._constraints_of(state, pod).hard
@@ -148,7 +148,7 @@ class PodTopologySpread:
         return known
 
     def _soft_spread(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> SoftSpread:
-        key = f"{self.name}/soft"
+        key = "PodTopologySpread/soft"
         known: SoftSpread | None = state.get(key)
         if known is None or known.nodes is not nodes:
             constraints = self._constraints_of(state, pod)

@@ -1,5 +1,6 @@
 """The soft half of topology spreading: feasible nodes rank by how few matching pods their domains hold."""
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -11,17 +12,22 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.framework.interface import MAX_NODE_SCORE, Scores
 from bayplan.plugins.pod_topology_spread.constraints import SpreadConstraint
 from bayplan.plugins.pod_topology_spread.domains import SpreadDomains
-from bayplan.plugins.pod_topology_spread.natural_logarithm import natural_logarithm
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
 _INT64_MAX: Final = 2**63 - 1
+
+# The minimax polynomial of the FreeBSD msun library (e_log.c), which Go's math package follows.
+_ODD: Final = (6.666666666666735130e-01, 2.857142874366239149e-01, 1.818357216161805012e-01, 1.479819860511658591e-01)
+_EVEN: Final = (3.999999999940941908e-01, 2.222219843214978396e-01, 1.531383769920937332e-01)
+_LN2_HIGH: Final = 6.93147180369123816490e-01
+_LN2_LOW: Final = 1.90821492927058770002e-10
 
 
 class SoftSpread:
     """The scores of a pod's ScheduleAnyway constraints (upstream: podtopologyspread/scoring.go).
 
-    A constraint's counts weigh with the logarithm of how many domains the feasible nodes have, so no score can be told
-    without knowing all feasible nodes.
+    A constraint's counts weigh with the logarithm of how many domains the feasible nodes have, so no node can be scored
+    without knowing all feasible ones.
     """
 
     def __init__(
@@ -43,7 +49,7 @@ class SoftSpread:
         return self._domains.nbytes
 
     def scores(self, feasible: Rows) -> Scores:
-        """The final 0..100 scores if exactly the rows `feasible` are feasible, `(feasible,) int64`."""
+        """Return the final 0..100 scores if exactly the rows `feasible` are feasible, `(feasible,) int64`."""
         self._domains.catch_up()
         if not self._requires_all_keys:
             return normalized(self._raw(feasible))
@@ -56,7 +62,7 @@ class SoftSpread:
         return result
 
     def _ranked(self, rows: Rows) -> Scores:
-        """The final scores of `rows`, which have all topology keys, `(rows,) int64`."""
+        """Return the final scores of `rows`, which have all topology keys, `(rows,) int64`."""
         if len(self._constraints) == 1 and len(rows):
             counts, size = self._counted(0, rows)
             highest = int(counts.max())
@@ -69,7 +75,7 @@ class SoftSpread:
         return normalized(self._raw(rows))
 
     def _counted(self, index: int, rows: Rows) -> tuple[NDArray[np.int64], int]:
-        """The matching pods that a constraint counts for each row, and how many domains the rows have."""
+        """Return the matching pods that a constraint counts for each row, and how many domains the rows have."""
         domains = self._domains.domains[index]
         if self._constraints[index].topology_key == _HOSTNAME:
             return domains.pods_on(rows), len(rows)
@@ -82,7 +88,7 @@ class SoftSpread:
         return share
 
     def _raw(self, rows: Rows) -> Scores:
-        """The raw score of `rows`, none of which is ignored, `(rows,) int64`; float64 in upstream's order."""
+        """Return the raw score of `rows`, none of which is ignored, `(rows,) int64`; float64 in upstream's order."""
         total = np.zeros(len(rows), dtype=np.float64)
         for index, domains in enumerate(self._domains.domains):
             share = self._share(index, *self._counted(index, rows))
@@ -91,7 +97,7 @@ class SoftSpread:
 
 
 def normalized(raw: Scores) -> Scores:
-    """100 for the smallest raw score, less the larger they are; integers as upstream divides them."""
+    """Return 100 for the smallest raw score, less the larger they are; integers as upstream divides them."""
     highest = max(0, int(raw.max(initial=0)))
     if highest == 0:
         return np.full(len(raw), MAX_NODE_SCORE, dtype=np.int64)
@@ -100,6 +106,24 @@ def normalized(raw: Scores) -> Scores:
 
 
 def rounded(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Rounded to whole numbers, halves away from zero, as Go's math.Round."""
+    """Round to whole numbers, halves away from zero, as Go's math.Round."""
     whole = np.trunc(values)
     return (whole + np.where(np.abs(values - whole) >= 0.5, np.copysign(1.0, values), 0.0)).astype(np.int64)
+
+
+def natural_logarithm(number: int) -> float:
+    """Return the logarithm of a whole `number` of at least 1, to the last bit as Go computes it.
+
+    C libraries round differently at times, and in spread scores a last bit can tip a rounding.
+    """
+    fraction, exponent = math.frexp(number)
+    if fraction < math.sqrt(0.5):
+        fraction, exponent = fraction * 2, exponent - 1
+    f = fraction - 1
+    s = f / (2 + f)
+    square = s * s
+    fourth = square * square
+    odd = square * (_ODD[0] + fourth * (_ODD[1] + fourth * (_ODD[2] + fourth * _ODD[3])))
+    even = fourth * (_EVEN[0] + fourth * (_EVEN[1] + fourth * _EVEN[2]))
+    half = 0.5 * f * f
+    return exponent * _LN2_HIGH - ((half - (s * (half + (odd + even)) + exponent * _LN2_LOW)) - f)

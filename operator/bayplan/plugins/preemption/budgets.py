@@ -10,7 +10,7 @@ from bayplan.cache.pod_info import PodInfo
 
 
 class Budgets:
-    """The disruption budgets of a lister, with selectors compiled once and matches kept until a budget changes."""
+    """The disruption budgets of a lister; selectors are compiled once, and matches kept until a budget changes."""
 
     def __init__(self, lister: Lister[PodDisruptionBudget]) -> None:
         self._lister = lister
@@ -23,11 +23,11 @@ class Budgets:
         """Grows whenever a budget changes."""
         return self._lister.version
 
-    def split(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
-        """The pods, most important first, whose eviction would violate a budget, and the others; orders are kept.
+    def split_by_violation(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
+        """Split `pods`, most important first, into those whose eviction would violate a budget and the others.
 
-        As upstream a pod takes from every budget it matches, also when that makes it a violation; so of pods under
-        one budget the least important are the violating ones.
+        Both keep their order. A pod takes from every budget it matches, also when that makes it a violation; so of
+        pods under one budget the least important are the violating ones.
         """
         self._catch_up()
         if not self._by_namespace:

@@ -15,9 +15,9 @@ from bayplan.framework.interface import CycleState, PostFilterResult, Rejections
 from bayplan.framework.status import SUCCESS, Code, Diagnosis, Status
 from bayplan.framework.traits import Traits
 from bayplan.plugins.preemption.budgets import Budgets
-from bayplan.plugins.preemption.dry_run import STRICT, DryRun, Findings, potential_rows
-from bayplan.plugins.preemption.eligibility import ineligible, seconds_until_allowed, too_early
-from bayplan.plugins.preemption.importance import VictimRule
+from bayplan.plugins.preemption.dry_run import STRICT, DryRun, Findings, rows_where_preemption_might_help
+from bayplan.plugins.preemption.eligibility import seconds_until_allowed, too_early, why_not_eligible
+from bayplan.plugins.preemption.victims import VictimRule
 from bayplan.queue.nominator import Nominator
 
 _BUDGETS_SECONDS: Final = 10.0
@@ -27,9 +27,10 @@ _BUDGETS_SECONDS: Final = 10.0
 class DefaultPreemption:
     """Decides whom to evict where; whoever runs the cycle evicts them and keeps the nomination.
 
-    Upstream: plugins/defaultpreemption/default_preemption.go and framework/preemption/preemption.go. The search
-    starts at a node that depends on the pod alone, where kube-scheduler rolls dice, so that the same cluster always
-    gives the same answer. `clock` is in seconds since the epoch.
+    The search starts at a node that depends on the pod alone, where kube-scheduler draws a random one. So the same
+    cluster always gives the same answer. `clock` is in seconds since the epoch.
+
+    Upstream: plugins/defaultpreemption/default_preemption.go and framework/preemption/preemption.go.
     """
 
     name: ClassVar[str] = "DefaultPreemption"
@@ -46,43 +47,43 @@ class DefaultPreemption:
         self._args = args
         self._nominator = nominator
         self._clock = clock
-        self._rule = VictimRule(args.minimum_runtime_seconds, clock)
         self._strict = args.pdb_policy is PDBPolicy.STRICT
-        self._dry_run = DryRun(nodes, Budgets(budgets), self._rule, strict=self._strict)
+        rule = VictimRule(args.minimum_runtime_seconds, clock)
+        self._dry_run = DryRun(nodes, Budgets(budgets), rule, strict=self._strict)
 
     def post_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable, rejections: Rejections
     ) -> PostFilterResult:
         nominated = self._nominator.nominated_node(pod.uid) or pod.pod.status.nominated_node_name
-        reason = ineligible(pod, nominated, nodes, rejections)
+        reason = why_not_eligible(pod, nominated, nodes, rejections)
         if reason is not None:
             return _no(reason, None)
         delay = self._args.preemption_delay_seconds
         if wait := seconds_until_allowed(pod, delay, self._clock()):
             return _no(too_early(delay), None, wait)
-        count = len(potential_rows(rejections))
+        count = len(rows_where_preemption_might_help(rejections))
         start = crc32(pod.uid.encode(errors="replace")) % count if count else 0
-        findings = self._dry_run.run(pod, rejections, start=start, wanted=self._wanted(count))
+        findings = self._dry_run.run(pod, rejections, start=start, wanted=self._calculate_num_candidates(count))
         if not findings.candidates and findings.errors:
-            return PostFilterResult(Status(Code.ERROR, (f"preemption: {_together(findings.errors)}",)))
+            return PostFilterResult(Status(Code.ERROR, (f"preemption: {_aggregate(findings.errors)}",)))
         if not findings.candidates:
             reasons = {text: held for text, held in findings.reasons.items() if held}
-            return _no(Diagnosis(len(rejections.rows), reasons).message, "", self._retry_after(pod, findings))
+            return _no(Diagnosis(len(rejections.rows), reasons).message, "", self._retry_after(findings))
         best = choose(findings.candidates)
         candidates = tuple(findings.candidates)
         return PostFilterResult(SUCCESS, best.node_name, best.victims, candidates, evicts=self._strict)
 
-    def _retry_after(self, pod: PodInfo, findings: Findings) -> float | None:
-        """In how many seconds there may be a candidate although nothing happens that wakes the pod."""
+    def _retry_after(self, findings: Findings) -> float | None:
+        """Return in how many seconds there may be a candidate although no event wakes the pod."""
         waits = []
         if findings.reasons[STRICT]:
             waits.append(_BUDGETS_SECONDS)
-        if (ripe_at := self._dry_run.ripe_at(pod.priority)) < inf:
-            waits.append(max(ripe_at - self._clock(), 0.0))
+        if findings.evictable_from < inf:
+            waits.append(max(findings.evictable_from - self._clock(), 0.0))
         return min(waits, default=None)
 
-    def _wanted(self, count: int) -> int:
-        """How many candidates are enough (upstream: calculateNumCandidates)."""
+    def _calculate_num_candidates(self, count: int) -> int:
+        """Return how many candidates are enough (upstream: calculateNumCandidates)."""
         args = self._args
         share = count * args.min_candidate_nodes_percentage // 100
         return min(max(share, args.min_candidate_nodes_absolute), count)
@@ -93,7 +94,7 @@ def _no(reason: str, nominated_node_name: str | None, retry_after: float | None 
     return PostFilterResult(status, nominated_node_name, retry_after=retry_after)
 
 
-def _together(errors: Sequence[str]) -> str:
-    """Several errors as one text (upstream: apimachinery util/errors Aggregate)."""
+def _aggregate(errors: Sequence[str]) -> str:
+    """Join errors into one text (upstream: apimachinery util/errors Aggregate)."""
     distinct = list(dict.fromkeys(errors))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"

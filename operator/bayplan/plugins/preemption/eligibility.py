@@ -12,8 +12,8 @@ NEVER: Final = "not eligible due to preemptionPolicy=Never."
 TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
 
 
-def ineligible(pod: PodInfo, nominated_node: str, nodes: NodeTable, rejections: Rejections) -> str | None:
-    """Why `pod` may not preempt now, in kube-scheduler's words; None if it may."""
+def why_not_eligible(pod: PodInfo, nominated_node: str, nodes: NodeTable, rejections: Rejections) -> str | None:
+    """Return why `pod` may not preempt now, in kube-scheduler's words; None if it may."""
     if pod.pod.spec.preemption_policy == "Never":
         return NEVER
     row = nodes.row(nominated_node) if nominated_node else None
@@ -21,13 +21,13 @@ def ineligible(pod: PodInfo, nominated_node: str, nodes: NodeTable, rejections: 
         return None
     if Code.UNSCHEDULABLE_AND_UNRESOLVABLE in rejections.codes[rejections.rows == row]:
         return None
-    if any(is_preempted(each) and each.priority < pod.priority for each in nodes.pods[row].values()):
+    if any(is_terminating_by_preemption(each) and each.priority < pod.priority for each in nodes.pods[row].values()):
         return TERMINATING
     return None
 
 
-def is_preempted(pod: PodInfo) -> bool:
-    """Whether the pod terminates because a scheduler evicted it for another (upstream: podTerminatingByPreemption)."""
+def is_terminating_by_preemption(pod: PodInfo) -> bool:
+    """Return whether a scheduler is evicting the pod for another one (upstream: podTerminatingByPreemption)."""
     if pod.pod.metadata.deletion_timestamp is None:
         return False
     for condition in pod.pod.status.conditions or ():
@@ -37,7 +37,7 @@ def is_preempted(pod: PodInfo) -> bool:
 
 
 def seconds_until_allowed(pod: PodInfo, delay: int, now: float) -> float:
-    """For how many seconds a pod that may preempt only `delay` seconds after its creation may not; 0 if it may."""
+    """Return for how long a pod may not preempt yet that may do so `delay` seconds after its creation; 0 if it may."""
     if not delay:
         return 0.0
     try:
@@ -45,10 +45,10 @@ def seconds_until_allowed(pod: PodInfo, delay: int, now: float) -> float:
         created = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return 0.0
-    # A clock behind that of the API server's must not make it wait for longer than it is told to.
+    # With a clock behind the API server's it must not wait for longer than the delay.
     return min(max(created + delay - now, 0.0), delay)
 
 
 def too_early(delay: int) -> str:
-    """What is said of a pod that may not preempt yet."""
+    """Return the message for a pod that may not preempt yet."""
     return f"not eligible before preemptionDelaySeconds={delay} have passed since the pod was created."

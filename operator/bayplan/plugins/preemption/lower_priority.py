@@ -1,4 +1,4 @@
-"""What pods of lower priority take on each node: the room preemption could make, kept as columns."""
+"""The possible victims on each node and what they take: the room that preemption could make."""
 
 from math import inf
 
@@ -8,15 +8,15 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import RowFollower
-from bayplan.plugins.preemption.importance import VictimRule, importance
+from bayplan.plugins.preemption.victims import VictimRule, importance
 
 
 class LowerPriorityPods:
     """The possible victims of a pod of `priority` on every row, most important first, and the sums of their requests.
 
-    `counts` is how many, `requested` what they take by resource; both `(capacity,) int64`. Rows are looked at again
-    only when their pods changed, or when a pod that had not run long enough has: `ripe_at` is when the first one
-    will have, in seconds since the epoch, or inf.
+    `counts` is how many, `requested` what they take by resource; both `(capacity,) int64`. Rows are read again
+    only when their pods changed, or when a pod that had not run long enough has by now: `evictable_from` is when the
+    first one will have, in seconds since the epoch, or inf.
     """
 
     def __init__(self, nodes: NodeTable, priority: int, rule: VictimRule) -> None:
@@ -24,13 +24,13 @@ class LowerPriorityPods:
         self._priority = priority
         self._rule = rule
         self._follower = RowFollower(nodes)
-        self.ripe_at = inf
+        self.evictable_from = inf
         self._start_over()
 
     def follow(self) -> None:
         """Bring everything up to date with the node table."""
         change = self._follower.follow()
-        if change.everything or (self._rule.minimum_runtime and self._rule.now() >= self.ripe_at):
+        if change.everything or (self._rule.minimum_runtime and self._rule.now() >= self.evictable_from):
             self._start_over()
             rows = np.arange(self._nodes.capacity, dtype=np.intp)
         else:
@@ -45,7 +45,7 @@ class LowerPriorityPods:
 
     def _start_over(self) -> None:
         capacity = self._nodes.capacity
-        self.ripe_at = inf
+        self.evictable_from = inf
         self.victims: list[tuple[PodInfo, ...]] = [()] * capacity
         self.counts: Column = np.zeros(capacity, dtype=np.int64)
         self.requested: dict[str, Column] = {}
@@ -55,8 +55,9 @@ class LowerPriorityPods:
         lower = [pod for pod in self._nodes.pods[row].values() if pod.priority < priority]
         if rule.minimum_runtime:
             now = rule.now()
-            self.ripe_at = min([self.ripe_at, *(at for at in map(rule.ripe_at, lower) if at > now)])
-            lower = [pod for pod in lower if rule.ripe_at(pod) <= now]
+            later = [at for at in map(rule.evictable_from, lower) if at > now]
+            self.evictable_from = min([self.evictable_from, *later])
+            lower = [pod for pod in lower if rule.evictable_from(pod) <= now]
         lower.sort(key=importance)
         self.victims[row] = tuple(lower)
         self.counts[row] = len(lower)

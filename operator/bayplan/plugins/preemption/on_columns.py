@@ -13,19 +13,17 @@ from bayplan.cache.shadow_table import ShadowTable
 from bayplan.framework.interface import CycleState, Rejections
 from bayplan.framework.traits import Reads
 from bayplan.plugins.preemption.budgets import Budgets
-from bayplan.plugins.preemption.importance import importance
-from bayplan.plugins.preemption.kept_plans import KeptPlans
+from bayplan.plugins.preemption.kept_selections import KeptSelections
 from bayplan.plugins.preemption.lower_priority import LowerPriorityPods
-from bayplan.plugins.preemption.plan import Plan, no_victim_needed
+from bayplan.plugins.preemption.victims import VictimSelection, importance, no_victim_needed
 
 Fits = NDArray[np.bool_]
 
 
-class ColumnTrial:
-    """As OneNodeTrial with the same results, but in step: all rows lose their pods, then each gets one back at a time.
+class ColumnVictimSelector:
+    """Selects what NodeVictimSelector would, on many rows in step: all lose their pods, then get one back at a time.
 
-    Nominated pods stay counted all along: filters that read amounts reject a node no less for having more pods, so
-    the round without them would pass as well.
+    Nominated pods stay counted all along: a filter that reads amounts and passes with them passes without them too.
     """
 
     def __init__(
@@ -36,7 +34,7 @@ class ColumnTrial:
         budgets: Budgets,
         scratch: ShadowTable,
         *,
-        kept: KeptPlans,
+        kept: KeptSelections,
     ) -> None:
         self._pod = pod
         self._filters = rejections.filters
@@ -46,17 +44,19 @@ class ColumnTrial:
         self._scratch = scratch
         self._with_nominated: NodeTable = scratch.source if rejections.nominated is None else rejections.nominated.table
         self._state: CycleState = {}
+        self._screened: set[int] = set()
         self._reads_usage = [plugin for plugin in rejections.filters if plugin.traits.reads is Reads.USAGE]
         # Only these filters can speak against a pod that is given back.
-        self._plans = kept.of(
+        self._kept = kept.of(
             pod, self._reads_usage, table=self._with_nominated, lower=lower, budgets_version=budgets.version
         )
 
-    def screen(self, rows: Rows, reasons: Counter[str]) -> Fits:
-        """Take all possible victims off `rows` of the scratch table; which rows then fit, `(rows,) bool`.
+    def fit_without_victims(self, rows: Rows, reasons: Counter[str]) -> Fits:
+        """Take all possible victims off `rows` of the scratch table and return which rows then fit, `(rows,) bool`.
 
-        What others fail of is counted in `reasons`. The caller restores the columns when it is done with the plans.
+        Why others do not is counted in `reasons`. The caller restores the columns when it is done with `select`.
         """
+        self._screened.update(rows.tolist())
         fits = np.ones(len(rows), dtype=np.bool_)
         if not len(rows):
             return fits
@@ -75,16 +75,17 @@ class ColumnTrial:
                     reasons[reason.text] += held
         return fits
 
-    def plans(self, rows: Sequence[int]) -> dict[int, Plan]:
-        """The victims on rows that passed `screen`, which each may be asked about once."""
-        plans = {row: plan for row in rows if (plan := self._plans.get(row)) is not None}
-        new = [Plan(row) for row in rows if row not in plans]
+    def select(self, rows: Sequence[int]) -> dict[int, VictimSelection]:
+        """Return the victims on those of `rows` that fit without them, each of which may be asked about once."""
+        rows = [row for row in rows if row in self._screened]
+        selections = {row: kept for row in rows if (kept := self._kept.get(row)) is not None}
+        new = [VictimSelection(row) for row in rows if row not in selections]
         if new:
-            self._reprieve(new, np.array([plan.row for plan in new], dtype=np.intp))
-        for plan in new:
-            plans[plan.row] = plan
-            self._plans.put(plan)
-        return plans
+            self._reprieve(new, np.array([each.row for each in new], dtype=np.intp))
+        for each in new:
+            selections[each.row] = each
+            self._kept.put(each)
+        return selections
 
     def _remove_all(self, rows: Rows) -> None:
         scratch, nominated, lower = self._scratch, self._with_nominated, self._lower
@@ -92,9 +93,9 @@ class ColumnTrial:
             scratch.amounts_of(name)[rows] = column[rows] - lower.freed(name, rows)
         scratch.pod_count[rows] = nominated.pod_count[rows] - lower.counts[rows]
 
-    def _reprieve(self, plans: Sequence[Plan], rows: Rows) -> None:
+    def _reprieve(self, selections: Sequence[VictimSelection], rows: Rows) -> None:
         """Give every row its pods back, those that would violate budgets first, each unless the pod then fails."""
-        split = [self._budgets.split(self._lower.victims[plan.row]) for plan in plans]
+        split = [self._budgets.split_by_violation(self._lower.victims[each.row]) for each in selections]
         orders = [[*violating, *others] if violating else others for violating, others in split]
         lengths = np.array([len(order) for order in orders])
         for step in range(int(lengths.max())):
@@ -107,13 +108,13 @@ class ColumnTrial:
                 continue
             self._shift(rows[at[refused]], amounts, refused, -1)
             for index, pod in zip(at[refused].tolist(), (pods[each] for each in refused.tolist()), strict=True):
-                plans[index].victims.append(pod)
-                plans[index].violations += step < len(split[index][0])
-        for plan, (violating, _) in zip(plans, split, strict=True):
+                selections[index].victims.append(pod)
+                selections[index].violations += step < len(split[index][0])
+        for selection, (violating, _) in zip(selections, split, strict=True):
             if violating:
-                plan.victims.sort(key=importance)
-            if not plan.victims:
-                plan.error = no_victim_needed(self._scratch.names[plan.row])
+                selection.victims.sort(key=importance)
+            if not selection.victims:
+                selection.error = no_victim_needed(self._scratch.names[selection.row])
 
     def _fit(self, rows: Rows) -> Fits:
         fits = np.ones(len(rows), dtype=np.bool_)

@@ -1,16 +1,23 @@
-"""The room that storage drivers say they have for new volumes, by node."""
+"""The space that CSI drivers publish for new volumes, by node (upstream: binder.go hasEnoughCapacity)."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
+from bayplan.api.meta_objects import LabelSelector
 from bayplan.api.quantity import QuantityError, value
 from bayplan.api.storage_objects import CSIStorageCapacity
 from bayplan.cache.listers import Listers
-from bayplan.cache.node_index import LabelColumn
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.row_follower import ObjectFollower
-from bayplan.plugins.volume_binding.node_topology import Pin, VolumeReach, label_terms, pin_of
+from bayplan.plugins.volume_binding.node_topology import (
+    NodeTopology,
+    NumberByLabelValue,
+    SingleLabelTerm,
+    label_terms,
+    single_label_term,
+)
 
 NO_SPACE = -(2**63)
 _MOST = 2**63 - 1
@@ -18,132 +25,110 @@ _MOST = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class _Capacity:
-    """A capacity read once."""
+    """A CSIStorageCapacity as it was read; `term` is all that `topology` selects by, if it is that simple."""
 
     class_name: str
     limit: int
-    pin: Pin | None
-    published: CSIStorageCapacity
+    topology: LabelSelector | None
+    term: SingleLabelTerm | None
 
 
-class StorageSpace:
-    """The largest volume of a class that can be made on each node; columns live until a capacity or a node changes."""
+class StorageCapacities:
+    """Keeps the largest volume of a class that each node has space for, until a capacity or a node changes."""
 
-    def __init__(self, nodes: NodeTable, listers: Listers, reach: VolumeReach) -> None:
+    def __init__(self, nodes: NodeTable, listers: Listers, topology: NodeTopology) -> None:
         self._nodes = nodes
-        self._reach = reach
+        self._topology = topology
         self._rows = ObjectFollower(nodes)
         self._lister = listers.of(CSIStorageCapacity)
         self._at = 0
         self._known: dict[str, _Capacity] = {}
-        self._classes: dict[str, _ClassSpace] = {}
+        self._classes: dict[str, _ClassCapacities] = {}
 
-    def largest(self, class_name: str) -> Column:
-        """In bytes, NO_SPACE where nothing can be made, `(capacity,) int64`."""
+    def largest_volume(self, class_name: str) -> Column:
+        """Return the largest volume in bytes, NO_SPACE where none can be made, `(capacity,) int64`."""
         self._catch_up()
-        space = self._classes.get(class_name)
-        if space is None:
+        capacities = self._classes.get(class_name)
+        if capacities is None:
             return np.full(self._nodes.capacity, NO_SPACE, dtype=np.int64)
-        if space.column is None:
-            space.column = np.full(self._nodes.capacity, NO_SPACE, dtype=np.int64)
-            for capacity in space.others.values():
-                there = self._reach.of_labels(capacity.published.node_topology)
-                space.column[there] = np.maximum(space.column[there], capacity.limit)
-            for key, limits in space.pinned.items():
-                labels = self._reach.index.labels.column(key)
-                np.maximum(space.column, limits.by_value(labels)[labels.ids], out=space.column)
-        return space.column
+        if capacities.column is None:
+            capacities.column = capacities.largest_on(self._nodes, self._topology)
+        return capacities.column
 
     def _catch_up(self) -> None:
         rows = self._rows.follow()
         if rows is None or len(rows):
-            for space in self._classes.values():
-                space.column = None
+            for capacities in self._classes.values():
+                capacities.column = None
         at, self._at = self._at, self._lister.version
         if at == self._at:
             return
-        keys = self._lister.changes.since(at)
+        keys: Iterable[str] | None = self._lister.changes.since(at)
         if keys is None:
             self._known.clear()
             self._classes.clear()
-            keys = list(self._lister.objects)
+            keys = self._lister.objects
         for key in keys:
-            old = self._known.pop(key, None)
+            old, new = self._known.pop(key, None), _read(self._lister.get(key))
             if old is not None:
-                self._classes[old.class_name].drop(key, old)
-            published = self._lister.get(key)
-            limit = None if published is None else volume_limit(published)
-            if published is not None and limit is not None:
-                limit = max(-_MOST, min(limit, _MOST))
-                capacity = _Capacity(published.storage_class_name, limit, _pin(published), published)
-                self._known[key] = capacity
-                self._classes.setdefault(capacity.class_name, _ClassSpace()).put(key, capacity)
+                self._classes[old.class_name].delete(key, old)
+            if new is not None:
+                self._known[key] = new
+                self._classes.setdefault(new.class_name, _ClassCapacities()).set(key, new)
 
 
-@dataclass(slots=True)
-class _ClassSpace:
-    """The capacities of a class by key, those for one label value apart, and what they come to on each row."""
+class _ClassCapacities:
+    """Keeps the capacities of one storage class; those of nodes with one label value are told apart.
 
-    pinned: dict[str, "_PinnedLimits"] = field(default_factory=dict)
-    others: dict[str, _Capacity] = field(default_factory=dict)
-    column: Column | None = None
-
-    def put(self, key: str, capacity: _Capacity) -> None:
-        self.column = None
-        if capacity.pin is None:
-            self.others[key] = capacity
-        else:
-            self.pinned.setdefault(capacity.pin.key, _PinnedLimits()).put(key, capacity.pin.value, capacity.limit)
-
-    def drop(self, key: str, capacity: _Capacity) -> None:
-        self.column = None
-        if capacity.pin is None:
-            del self.others[key]
-        else:
-            self.pinned[capacity.pin.key].drop(key, capacity.pin.value)
-
-
-class _PinnedLimits:
-    """The limits of nodes with a value of one label."""
+    Drivers of local storage publish a capacity for each node, so there may be as many as nodes.
+    """
 
     def __init__(self) -> None:
-        self._limits: dict[str, dict[str, int]] = {}
-        self._labels: LabelColumn | None = None
-        self._by_value: Column = np.empty(0, dtype=np.int64)
+        self.column: Column | None = None
+        """What `largest_on` returned, until something changes."""
+        self._limits: dict[SingleLabelTerm, dict[str, int]] = {}
+        self._largest: dict[str, NumberByLabelValue] = {}
+        self._others: dict[str, _Capacity] = {}
 
-    def put(self, key: str, label: str, limit: int) -> None:
+    def largest_on(self, nodes: NodeTable, topology: NodeTopology) -> Column:
+        """Return the largest limit on each row, `(capacity,) int64`."""
+        column = np.full(nodes.capacity, NO_SPACE, dtype=np.int64)
+        for capacity in self._others.values():
+            there = topology.matching_labels(capacity.topology)
+            column[there] = np.maximum(column[there], capacity.limit)
+        for key, limits in self._largest.items():
+            labels = topology.index.labels.column(key)
+            np.maximum(column, limits.by_id(labels)[labels.ids], out=column)
+        return column
+
+    def set(self, key: str, capacity: _Capacity) -> None:
         """Take in a capacity that was not there."""
-        self._limits.setdefault(label, {})[key] = limit
-        self._renew(label)
+        self.column = None
+        if capacity.term is None:
+            self._others[key] = capacity
+        else:
+            self._limits.setdefault(capacity.term, {})[key] = capacity.limit
+            self._renew(capacity.term)
 
-    def drop(self, key: str, label: str) -> None:
+    def delete(self, key: str, capacity: _Capacity) -> None:
         """Forget a capacity."""
-        limits = self._limits[label]
-        del limits[key]
+        self.column = None
+        if capacity.term is None:
+            del self._others[key]
+        else:
+            del self._limits[capacity.term][key]
+            self._renew(capacity.term)
+
+    def _renew(self, term: SingleLabelTerm) -> None:
+        limits = self._limits[term]
         if not limits:
-            del self._limits[label]
-        self._renew(label)
-
-    def by_value(self, labels: LabelColumn) -> Column:
-        """The largest limit for each value of the label column, `(values,) int64`."""
-        if labels is not self._labels or len(self._by_value) != len(labels.values):
-            self._labels = labels
-            # The first value stands for nodes without the label.
-            found = [NO_SPACE, *(self._largest(label or "") for label in labels.values[1:])]
-            self._by_value = np.array(found, dtype=np.int64)
-        return self._by_value
-
-    def _renew(self, label: str) -> None:
-        place = None if self._labels is None else self._labels.id_of(label)
-        if place is not None and place < len(self._by_value):
-            self._by_value[place] = self._largest(label)
-
-    def _largest(self, label: str) -> int:
-        return max(self._limits.get(label, {}).values(), default=NO_SPACE)
+            del self._limits[term]
+        largest = self._largest.setdefault(term.key, NumberByLabelValue(NO_SPACE))
+        largest.set(term.value, max(limits.values(), default=NO_SPACE))
 
 
 def volume_limit(capacity: CSIStorageCapacity) -> int | None:
-    """The largest volume that can be made, in bytes; None if nothing, or nothing legible, is said."""
+    """Return the largest volume that can be made, in bytes; None if none, or no readable one, is published."""
     quantity = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
     try:
         return None if quantity is None else value(quantity)
@@ -151,5 +136,10 @@ def volume_limit(capacity: CSIStorageCapacity) -> int | None:
         return None
 
 
-def _pin(capacity: CSIStorageCapacity) -> Pin | None:
-    return None if capacity.node_topology is None else pin_of(label_terms(capacity.node_topology))
+def _read(capacity: CSIStorageCapacity | None) -> _Capacity | None:
+    limit = None if capacity is None else volume_limit(capacity)
+    if capacity is None or limit is None:
+        return None
+    topology = capacity.node_topology
+    term = None if topology is None else single_label_term(label_terms(topology))
+    return _Capacity(capacity.storage_class_name, min(limit, _MOST), topology, term)

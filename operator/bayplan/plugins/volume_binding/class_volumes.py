@@ -1,85 +1,67 @@
-"""The volumes of one storage class as columns, so that a claim is held against all of them at once."""
+"""The volumes of each storage class as columns, so that a claim is compared with all of them at once."""
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.api.quantity import QuantityError, nano
-from bayplan.api.selectors import LabelMatcher
-from bayplan.api.storage_objects import PersistentVolume, VolumeNodeAffinity
+from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim, VolumeNodeAffinity
 from bayplan.cache.change_log import Rows
-from bayplan.cache.node_index import LabelColumn
-from bayplan.plugins.volume_binding.node_topology import Pin, VolumeReach, pin_of, terms_key
+from bayplan.cache.interned_column import InternedColumn
+from bayplan.cache.recently_used import RecentlyUsed
+from bayplan.plugins.volume_binding.assume_cache import AssumeCache
+from bayplan.plugins.volume_binding.node_topology import (
+    NodeTopology,
+    NumberByLabelValue,
+    SingleLabelTerm,
+    single_label_term,
+    terms_key,
+)
+from bayplan.plugins.volume_binding.requirements import ClaimRequirements, VolumeForm, volume_size
+from bayplan.plugins.volumes.claims import is_volume_bound_to_claim, volume_class
+from bayplan.plugins.volumes.inverted_index import InvertedIndex
 
 Slots = NDArray[np.intp]
-"""Places of volumes on a shelf; a volume keeps its slot while it exists."""
+"""Numbers of volumes within a class; a volume keeps its slot while it exists."""
 
 NO_VOLUME: Final = -1
-"""Instead of a slot: no volume."""
+"""Stands in place of a slot for "no volume"."""
 
 _AVAILABLE = "Available"
-_FILESYSTEM = "Filesystem"
 _FIRST_SLOTS = 64
-
-V = TypeVar("V", bound=Hashable)
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What a claim asks of a volume; `size` is exact, in units of 10**-9 bytes."""
-
-    size: int
-    mode: str
-    attributes: str
-    access: frozenset[str]
-    selector: LabelMatcher | None
+_KEPT_FITTINGS = 64
+"""For how many different requirements the fitting volumes are kept; each takes up to 16 bytes a volume."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
-    """What of a volume is the same for many."""
+class FittingVolumes:
+    """The free volumes that meet a claim's requirements, wherever they can be used.
 
-    mode: str
-    attributes: str
-    access: frozenset[str]
-
-    def serves(self, wish: Wish) -> bool:
-        return (self.mode, self.attributes) == (wish.mode, wish.attributes) and wish.access <= self.access
-
-
-class _Interned(Generic[V]):
-    """Distinct values, each with a small number."""
-
-    def __init__(self) -> None:
-        self.values: list[V] = []
-        self._place_of: dict[V, int] = {}
-
-    def place(self, value: V) -> int:
-        place = self._place_of.get(value)
-        if place is None:
-            place = self._place_of[value] = len(self.values)
-            self.values.append(value)
-        return place
-
-
-@dataclass(frozen=True, slots=True)
-class Fitting:
-    """The free volumes that a wish could have: `slots`, smallest first, the first of equals first.
-
-    `grouped` are places in `slots` by the volumes' affinity, those of affinity `a` from `starts[a]` to `ends[a]`.
+    Attributes:
+        slots: The volumes, the smallest first, and of equally large ones the one that came first.
+        by_affinity: Places in `slots`, sorted by the volumes' node affinity and then ascending.
+        starts: For each number of an affinity where its part of `by_affinity` starts.
+        ends: Likewise where it ends.
     """
 
     slots: Slots
-    grouped: Slots
+    by_affinity: Slots
     starts: Slots
     ends: Slots
 
 
-class VolumeShelf:
-    """Volumes in the order they came; `put` and `drop` keep it current, one volume at a time."""
+@dataclass(frozen=True, slots=True)
+class VolumeRun:
+    """For each position a stretch of `FittingVolumes.by_affinity`, from `first` up to `end`, that can be used there."""
+
+    first: Slots
+    end: Slots
+
+
+class ClassVolumes:
+    """Keeps the volumes of one storage class in the order they came."""
 
     def __init__(self) -> None:
         self._clear()
@@ -89,198 +71,194 @@ class VolumeShelf:
         """By slot; None where a volume is gone."""
         self._slot_of: dict[str, int] = {}
         self._gone = 0
-        self._meant: dict[str, set[int]] = {}
-        self._sizes: _Interned[int] = _Interned()
-        self._ranks: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
-        self._kinds: _Interned[_Kind] = _Interned()
-        self._reach = _Reaches()
-        self._fitting: dict[Wish, Fitting] = {}
-        self._is_free = np.zeros(_FIRST_SLOTS, dtype=np.bool_)
-        self._size_at, self._kind_at, self._reach_at = (np.zeros(_FIRST_SLOTS, dtype=np.int32) for _ in range(3))
+        self._prebound: InvertedIndex[str, int] = InvertedIndex()
+        self._sizes = InternedColumn(_FIRST_SLOTS, 0)
+        self._size_ranks: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
+        # The form of a volume that is not free is None.
+        self._forms: InternedColumn[VolumeForm | None] = InternedColumn(_FIRST_SLOTS, None)
+        self._affinities = _Affinities()
+        self._columns = (self._sizes, self._forms, self._affinities.column)
+        self._fitting: RecentlyUsed[ClaimRequirements, FittingVolumes] = RecentlyUsed(_KEPT_FITTINGS)
 
     @property
     def is_empty(self) -> bool:
         """Whether no volume is left."""
         return not self._slot_of
 
-    def put(self, volume: PersistentVolume) -> None:
+    def set(self, volume: PersistentVolume) -> None:
         """Take in a new or changed volume."""
         self._fitting.clear()
-        slot = self._slot_of.get(volume.metadata.name)
-        if slot is None:
-            slot = self._slot_of[volume.metadata.name] = len(self.volumes)
+        slot = self._slot_of.setdefault(volume.metadata.name, len(self.volumes))
+        if slot == len(self.volumes):
             self.volumes.append(None)
-            if slot == len(self._is_free):
-                self._grow()
-        else:
-            self._forget_claim(slot)
+            if slot == len(self._sizes.ids):
+                for column in self._columns:
+                    column.ids = np.resize(column.ids, 2 * slot)
+        self._prebound.remove(_claim_key(self.volumes[slot]), slot)
+        self._prebound.add(_claim_key(volume), slot)
         self.volumes[slot] = volume
-        spec = volume.spec
-        if spec.claim_ref is not None:
-            self._meant.setdefault(f"{spec.claim_ref.namespace}/{spec.claim_ref.name}", set()).add(slot)
-        size = volume_size(volume)
-        self._is_free[slot] = (
-            spec.claim_ref is None
+        is_free = (
+            volume.spec.claim_ref is None
             and volume.status.phase == _AVAILABLE
             and volume.metadata.deletion_timestamp is None
-            and size is not None
         )
-        self._size_at[slot] = self._sizes.place(size or 0)
-        self._kind_at[slot] = self._kinds.place(_kind(volume))
-        self._reach_at[slot] = self._reach.place(spec.node_affinity)
+        self._sizes.set(slot, volume_size(volume))
+        self._forms.set(slot, VolumeForm.of(volume.spec) if is_free else None)
+        self._affinities.set(slot, volume.spec.node_affinity)
+        if any(column.crowded for column in self._columns):
+            self._renumber()
 
-    def drop(self, name: str) -> None:
+    def delete(self, name: str) -> None:
         """Forget a volume."""
         slot = self._slot_of.pop(name, None)
         if slot is None:
             return
         self._fitting.clear()
-        self._forget_claim(slot)
+        self._prebound.remove(_claim_key(self.volumes[slot]), slot)
         self.volumes[slot] = None
-        self._is_free[slot] = False
+        self._forms.set(slot, None)
         self._gone += 1
         if self._gone > _FIRST_SLOTS and 2 * self._gone > len(self.volumes):
-            left = [volume for volume in self.volumes if volume is not None]
-            self._clear()
-            for volume in left:
-                self.put(volume)
+            self._renumber()
 
-    def meant_for(self, claim_key: str) -> list[int]:
-        """The slots of volumes that name the claim "namespace/name", of whatever UID, in order."""
-        return sorted(self._meant.get(claim_key, ()))
+    def prebound(self, claim: PersistentVolumeClaim, wanted: ClaimRequirements) -> list[int]:
+        """Return the slots of volumes bound to the claim that have its mode and its size, in order."""
+        key = f"{claim.metadata.namespace}/{claim.metadata.name}"
+        return [
+            slot
+            for slot in sorted(self._prebound.get(key))
+            if (volume := self.volumes[slot]) is not None
+            and is_volume_bound_to_claim(volume, claim)
+            and VolumeForm.of(volume.spec).has_mode_of(wanted.form)
+            and volume.metadata.deletion_timestamp is None
+            and volume_size(volume) >= wanted.size
+        ]
 
-    def fitting(self, wish: Wish) -> Fitting:
-        """The free volumes that would do."""
-        known = self._fitting.get(wish) if wish.selector is None else None
+    def fitting(self, wanted: ClaimRequirements) -> FittingVolumes:
+        """Return the free volumes that would do for a claim; they are found once for all claims that ask the same."""
+        known = self._fitting.get(wanted) if wanted.selector is None else None
         if known is None:
-            slots = self._fitting_slots(wish)
-            affinities = self._reach_at[slots]
-            counts = np.bincount(affinities, minlength=self._reach.count)
+            slots = self._fitting_slots(wanted)
+            affinities = self._affinities.column.ids[slots]
+            counts = np.bincount(affinities, minlength=len(self._affinities.column.values))
             ends = np.cumsum(counts)
-            known = Fitting(slots, np.argsort(affinities, kind="stable"), ends - counts, ends)
-            if wish.selector is None:
-                self._fitting[wish] = known
+            known = FittingVolumes(slots, np.argsort(affinities, kind="stable"), ends - counts, ends)
+            if wanted.selector is None:
+                self._fitting.put(wanted, known)
         return known
 
-    def lines(self, fitting: Fitting, reach: VolumeReach, rows: Rows) -> Iterator["Line"]:
-        """The fitting volumes that reach each row, as lines of which every volume is in one at most on each row."""
-        wanted = fitting.starts < fitting.ends
-        for at in self._reach.on_rows(wanted, reach, rows):
-            reached = at != NO_VOLUME
-            first, end = np.where(reached, fitting.starts[at], 0), np.where(reached, fitting.ends[at], 0)
-            yield Line(fitting.grouped, first, end)
+    def runs(self, fitting: FittingVolumes, topology: NodeTopology, rows: Rows) -> Iterator[VolumeRun]:
+        """Yield the fitting volumes that can be used on each row; on one row a volume is in one run at most."""
+        for numbers in self._affinities.on_rows(fitting.starts < fitting.ends, topology, rows):
+            is_usable = numbers != NO_VOLUME
+            first, end = fitting.starts[numbers], fitting.ends[numbers]
+            yield VolumeRun(np.where(is_usable, first, 0), np.where(is_usable, end, 0))
 
-    def _fitting_slots(self, wish: Wish) -> Slots:
+    def _renumber(self) -> None:
+        """Drop empty slots, and what only volumes had that are gone or changed."""
+        left = [volume for volume in self.volumes if volume is not None]
+        self._clear()
+        for volume in left:
+            self.set(volume)
+
+    def _fitting_slots(self, wanted: ClaimRequirements) -> Slots:
         count = len(self.volumes)
-        kinds = np.array([kind.serves(wish) for kind in self._kinds.values], dtype=np.bool_)
-        sizes = np.array([size >= wish.size for size in self._sizes.values], dtype=np.bool_)
-        if not kinds.any() or not sizes.any():
+        forms = np.array([form is not None and form.satisfies(wanted.form) for form in self._forms.values])
+        sizes = np.array([size >= wanted.size for size in self._sizes.values])
+        if not forms.any() or not sizes.any():
             return np.empty(0, dtype=np.intp)
-        suits = self._is_free[:count] & kinds[self._kind_at[:count]] & sizes[self._size_at[:count]]
-        slots = np.flatnonzero(suits)
-        if wish.selector is not None:
-            slots = slots[[wish.selector.matches(self._labels(slot)) for slot in slots.tolist()]]
-        if len(self._ranks) != len(self._sizes.values):
+        slots = np.flatnonzero(forms[self._forms.ids[:count]] & sizes[self._sizes.ids[:count]])
+        if wanted.selector is not None:
+            slots = slots[[wanted.selector.matches(self._labels_of(slot)) for slot in slots.tolist()]]
+        if len(self._size_ranks) != len(self._sizes.values):
             order = sorted(range(len(self._sizes.values)), key=self._sizes.values.__getitem__)
-            self._ranks = np.empty(len(order), dtype=np.int32)
-            self._ranks[order] = np.arange(len(order), dtype=np.int32)
-        return slots[np.argsort(self._ranks[self._size_at[slots]], kind="stable")]
+            self._size_ranks = np.empty(len(order), dtype=np.int32)
+            self._size_ranks[order] = np.arange(len(order), dtype=np.int32)
+        return slots[np.argsort(self._size_ranks[self._sizes.ids[slots]], kind="stable")]
 
-    def _labels(self, slot: int) -> dict[str, str]:
+    def _labels_of(self, slot: int) -> dict[str, str] | None:
         volume = self.volumes[slot]
-        return {} if volume is None else volume.metadata.labels or {}
-
-    def _forget_claim(self, slot: int) -> None:
-        volume = self.volumes[slot]
-        reference = None if volume is None else volume.spec.claim_ref
-        if reference is not None:
-            key = f"{reference.namespace}/{reference.name}"
-            slots = self._meant[key]
-            slots.discard(slot)
-            if not slots:
-                del self._meant[key]
-
-    def _grow(self) -> None:
-        for name in ("_is_free", "_size_at", "_kind_at", "_reach_at"):
-            column = getattr(self, name)
-            setattr(self, name, np.concatenate([column, np.zeros_like(column)]))
+        return None if volume is None else volume.metadata.labels
 
 
-@dataclass(slots=True)
-class Line:
-    """For each row a stretch `first` to `end` of `places`, which are places among the fitting volumes, ascending."""
+class VolumesByClass:
+    """Keeps all volumes by storage class, as they are assumed to be; an answer is never older than the assume cache."""
 
-    places: Slots
-    first: Slots
-    end: Slots
+    def __init__(self, volumes: AssumeCache[PersistentVolume]) -> None:
+        self._volumes = volumes
+        self._listed_at = 0
+        self._assumed_at = 0
+        self._classes: dict[str, ClassVolumes] = {}
+        self._known: dict[str, tuple[str, str]] = {}
+        """The class and the UID of each volume, by name."""
+
+    def of_class(self, class_name: str) -> ClassVolumes:
+        """Return the volumes of a class."""
+        self._catch_up()
+        return self._classes.get(class_name) or ClassVolumes()
+
+    def _catch_up(self) -> None:
+        lister = self._volumes.lister
+        listed_at, self._listed_at = self._listed_at, lister.version
+        assumed_at, self._assumed_at = self._assumed_at, self._volumes.changes.position
+        listed = lister.changes.since(listed_at) if listed_at != self._listed_at else []
+        assumed = self._volumes.changes.since(assumed_at) if assumed_at != self._assumed_at else []
+        if listed is None or assumed is None:
+            self._classes.clear()
+            self._known.clear()
+            listed, assumed = list(lister.objects), []
+        for name in dict.fromkeys([*listed, *assumed]):
+            self._update(name)
+
+    def _update(self, name: str) -> None:
+        volume = self._volumes.get(name)
+        known = self._known.pop(name, None)
+        identity = None if volume is None else (volume_class(volume), volume.metadata.uid)
+        if known is not None and known != identity:
+            volumes = self._classes[known[0]]
+            volumes.delete(name)
+            if volumes.is_empty:
+                del self._classes[known[0]]
+        if volume is not None and identity is not None:
+            self._known[name] = identity
+            self._classes.setdefault(identity[0], ClassVolumes()).set(volume)
 
 
-class _Reaches:
-    """The distinct node affinities of a shelf's volumes, by number."""
+class _Affinities:
+    """Numbers the distinct node affinities of a class's volumes; `column` holds the number of each slot."""
 
     def __init__(self) -> None:
-        self._place_of: dict[Hashable, int] = {}
-        self._by_key: dict[str, _PinsOfKey] = {}
-        self._others: dict[int, VolumeNodeAffinity | None] = {}
+        # Number 0 stands for volumes that can be used everywhere.
+        self.column: InternedColumn[Hashable] = InternedColumn(_FIRST_SLOTS, None)
+        self._by_label: dict[str, NumberByLabelValue] = {}
+        self._others: dict[int, VolumeNodeAffinity | None] = {0: None}
 
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        return len(self._place_of)
-
-    def place(self, affinity: VolumeNodeAffinity | None) -> int:
-        """The number of an affinity."""
+    def set(self, slot: int, affinity: VolumeNodeAffinity | None) -> None:
+        """Note the affinity of the volume in a slot."""
         terms = None if affinity is None or affinity.required is None else affinity.required.node_selector_terms or ()
-        pin = None if terms is None else pin_of(terms)
-        key = pin or (None if terms is None else terms_key(terms))
-        place = self._place_of.get(key)
-        if place is None:
-            place = self._place_of[key] = len(self._place_of)
-            if isinstance(pin, Pin):
-                self._by_key.setdefault(pin.key, _PinsOfKey()).places[pin.value] = place
-            else:
-                self._others[place] = affinity
-        return place
+        term = None if terms is None else single_label_term(terms)
+        key = term or (None if terms is None else terms_key(terms))
+        is_new = self.column.id_of(key) is None
+        self.column.set(slot, key)
+        if not is_new:
+            return
+        number = int(self.column.ids[slot])
+        if isinstance(term, SingleLabelTerm):
+            self._by_label.setdefault(term.key, NumberByLabelValue(NO_VOLUME)).set(term.value, number)
+        else:
+            self._others[number] = affinity
 
-    def on_rows(self, wanted: NDArray[np.bool_], reach: VolumeReach, rows: Rows) -> Iterator[Slots]:
-        """Arrays of the numbers of `wanted` affinities that hold for each row, or NO_VOLUME."""
-        for key, pins in self._by_key.items():
-            labels = reach.index.labels.column(key)
-            yield pins.by_value(labels)[labels.ids[rows]]
-        for place, affinity in self._others.items():
-            if wanted[place]:
-                yield np.where(reach.of_affinity(affinity)[rows], place, NO_VOLUME)
-
-
-class _PinsOfKey:
-    """The affinities that ask for one value of a certain label."""
-
-    def __init__(self) -> None:
-        self.places: dict[str, int] = {}
-        self._known: tuple[LabelColumn, int, int] | None = None
-        self._by_value: Slots = np.empty(0, dtype=np.intp)
-
-    def by_value(self, labels: LabelColumn) -> Slots:
-        """The affinity's number for each value of the label column, or NO_VOLUME, `(values,) intp`."""
-        known = self._known
-        if known is None or known[0] is not labels or known[1:] != (len(labels.values), len(self.places)):
-            self._known = (labels, len(labels.values), len(self.places))
-            self._by_value = np.array(
-                [self.places.get(value or "", NO_VOLUME) for value in labels.values], dtype=np.intp
-            )
-            self._by_value[0] = NO_VOLUME
-        return self._by_value
+    def on_rows(self, wanted: NDArray[np.bool_], topology: NodeTopology, rows: Rows) -> Iterator[NDArray[np.int64]]:
+        """Yield arrays of the numbers of `wanted` affinities that hold on each row, or NO_VOLUME, `(rows,) int64`."""
+        for key, numbers in self._by_label.items():
+            labels = topology.index.labels.column(key)
+            yield numbers.by_id(labels)[labels.ids[rows]]
+        for number, affinity in self._others.items():
+            if wanted[number]:
+                yield np.where(topology.matching_affinity(affinity)[rows], number, NO_VOLUME)
 
 
-def volume_size(volume: PersistentVolume) -> int | None:
-    """The volume's size, exactly, in units of 10**-9 bytes; None if it is no quantity."""
-    try:
-        return nano((volume.spec.capacity or {}).get("storage"))
-    except QuantityError:
-        return None
-
-
-def _kind(volume: PersistentVolume) -> _Kind:
-    spec = volume.spec
-    mode = _FILESYSTEM if spec.volume_mode is None else spec.volume_mode
-    return _Kind(mode, spec.volume_attributes_class_name or "", frozenset(spec.access_modes or ()))
+def _claim_key(volume: PersistentVolume | None) -> list[str]:
+    """Return the key of the claim that a volume is bound to, if there is one."""
+    reference = None if volume is None else volume.spec.claim_ref
+    return [] if reference is None else [f"{reference.namespace}/{reference.name}"]

@@ -1,14 +1,8 @@
-"""Which cluster events may help a pod that VolumeBinding rejected (upstream: volume_binding.go EventsToRegister)."""
+"""The cluster events that may help a pod that VolumeBinding rejected (upstream: volume_binding.go)."""
 
 from collections.abc import Sequence
 
-from bayplan.api.storage_objects import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolumeClaim,
-    StorageClass,
-)
+from bayplan.api.storage_objects import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import (
     NODE_ADD,
@@ -19,63 +13,63 @@ from bayplan.framework.cluster_event import (
     EventResource,
     QueueingHint,
     cluster_event,
+    queue_if,
 )
 from bayplan.plugins.volume_binding.capacity import volume_limit
-from bayplan.plugins.volumes.claims import names_claim
+from bayplan.plugins.volumes.claims import claim_hint
 
 
 def volume_binding_events() -> Sequence[EventRegistration]:
-    """The registrations of VolumeBinding."""
+    """Return the events and hints of VolumeBinding (upstream: EventsToRegister)."""
     added_or_updated = ActionType.ADD | ActionType.UPDATE
+    class_event = cluster_event(EventResource.STORAGE_CLASS, added_or_updated)
+    claim_event = cluster_event(EventResource.PERSISTENT_VOLUME_CLAIM, added_or_updated)
+    csi_node_event = cluster_event(EventResource.CSI_NODE, added_or_updated)
+    driver_event = cluster_event(EventResource.CSI_DRIVER, ActionType.UPDATE)
+    capacity_event = cluster_event(EventResource.CSI_STORAGE_CAPACITY, added_or_updated)
     return (
-        EventRegistration(cluster_event(EventResource.STORAGE_CLASS, added_or_updated), _allows_other_topologies),
-        EventRegistration(cluster_event(EventResource.PERSISTENT_VOLUME_CLAIM, added_or_updated), _is_its_claim),
+        EventRegistration(class_event, _is_schedulable_after_storage_class_change),
+        EventRegistration(claim_event, claim_hint(ephemeral_too=True)),
         EventRegistration(cluster_event(EventResource.PERSISTENT_VOLUME, added_or_updated)),
         EventRegistration(NODE_ADD),
         EventRegistration(NODE_LABEL),
         EventRegistration(NODE_TAINT),
-        EventRegistration(cluster_event(EventResource.CSI_NODE, added_or_updated), _migrates_other_plugins),
-        EventRegistration(cluster_event(EventResource.CSI_DRIVER, ActionType.UPDATE), _stopped_counting_capacity),
-        EventRegistration(cluster_event(EventResource.CSI_STORAGE_CAPACITY, added_or_updated), _has_more_space),
+        EventRegistration(csi_node_event, _is_schedulable_after_csi_node_change),
+        EventRegistration(driver_event, _is_schedulable_after_csi_driver_change),
+        EventRegistration(capacity_event, _is_schedulable_after_csi_storage_capacity_change),
     )
 
 
-def _hint(helps: bool) -> QueueingHint:
-    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
-
-
-def _allows_other_topologies(pod: PodInfo, old: object, new: object) -> QueueingHint:
+def _is_schedulable_after_storage_class_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
     if not isinstance(old, StorageClass) or not isinstance(new, StorageClass):
         return QueueingHint.QUEUE
-    return _hint((old.allowed_topologies or []) != (new.allowed_topologies or []))
+    return queue_if((old.allowed_topologies or []) != (new.allowed_topologies or []))
 
 
-def _is_its_claim(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    return _hint(not isinstance(new, PersistentVolumeClaim) or names_claim(pod, new, ephemeral_too=True))
+def _is_schedulable_after_csi_node_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    if not isinstance(old, CSINode) or not isinstance(new, CSINode):
+        return QueueingHint.QUEUE
+    return queue_if(_migrated_plugins(old) != _migrated_plugins(new))
 
 
-def _migrates_other_plugins(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    return _hint(not isinstance(old, CSINode) or not isinstance(new, CSINode) or _migrated(old) != _migrated(new))
-
-
-def _migrated(csi_node: CSINode) -> str:
+def _migrated_plugins(csi_node: CSINode) -> str:
     annotations = csi_node.metadata.annotations
     return "" if annotations is None else annotations.migrated_plugins or ""
 
 
-def _stopped_counting_capacity(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    """Whether the driver of a volume written into the pod no longer wants its capacity looked at."""
+def _is_schedulable_after_csi_driver_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    """Queue the pod if its own volume's driver no longer wants the capacity to be checked."""
     if not isinstance(old, CSIDriver) or not isinstance(new, CSIDriver):
         return QueueingHint.QUEUE
-    inline = any(
+    is_inline = any(
         volume.csi is not None and volume.csi.get("driver") == new.metadata.name
         for volume in pod.pod.spec.volumes or ()
     )
-    return _hint(inline and bool(old.spec.storage_capacity) and not new.spec.storage_capacity)
+    return queue_if(is_inline and bool(old.spec.storage_capacity) and not new.spec.storage_capacity)
 
 
-def _has_more_space(pod: PodInfo, old: object, new: object) -> QueueingHint:
+def _is_schedulable_after_csi_storage_capacity_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
     if not isinstance(old, CSIStorageCapacity) or not isinstance(new, CSIStorageCapacity):
         return QueueingHint.QUEUE
     before, now = volume_limit(old), volume_limit(new)
-    return _hint(now is not None and (before is None or now > before))
+    return queue_if(now is not None and (before is None or now > before))

@@ -1,4 +1,4 @@
-"""Static binding: the volume at hand that a claim gets on each node."""
+"""Static binding: which of the free volumes a claim gets on each node."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -6,106 +6,91 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.api.quantity import QuantityError, nano
-from bayplan.api.selectors import compile_label_selector
 from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim
 from bayplan.cache.change_log import Rows
-from bayplan.plugins.volume_binding.class_volumes import NO_VOLUME, Line, Slots, VolumeShelf, Wish, volume_size
-from bayplan.plugins.volume_binding.node_topology import Mask, VolumeReach
-from bayplan.plugins.volume_binding.volumes_by_class import VolumeStock
-from bayplan.plugins.volumes.claims import VolumeError, claim_class
+from bayplan.plugins.volume_binding.class_volumes import (
+    NO_VOLUME,
+    ClassVolumes,
+    FittingVolumes,
+    Slots,
+    VolumeRun,
+    VolumesByClass,
+)
+from bayplan.plugins.volume_binding.node_topology import Mask, NodeTopology
+from bayplan.plugins.volume_binding.requirements import ClaimRequirements
+from bayplan.plugins.volumes.claims import claim_class
 
-_FILESYSTEM = "Filesystem"
-_FEW = 8
+_MOST_LISTS = 8
+"""For how many claims of a pod lists are compared one by one; bits take longer to set up, but not longer to compare."""
 
 
-@dataclass(slots=True)
-class Choice:
-    """Which volume a claim gets on each row asked about; `chosen` holds slots of the shelf, `(rows,) intp`."""
+@dataclass(frozen=True, slots=True)
+class MatchedClaim:
+    """The volumes that a claim gets: `slots` of its class by position, `(positions,) intp`."""
 
     claim: PersistentVolumeClaim
-    shelf: VolumeShelf
-    chosen: Slots
+    volumes: ClassVolumes
+    slots: Slots
 
-    def volume_at(self, place: int) -> PersistentVolume | None:
-        """The volume on the row at `place` of those asked about."""
-        slot = int(self.chosen[place])
-        return None if slot == NO_VOLUME else self.shelf.volumes[slot]
+    def volume_at(self, position: int) -> PersistentVolume | None:
+        """Return the claim's volume on the row at a position."""
+        slot = int(self.slots[position])
+        return None if slot == NO_VOLUME else self.volumes.volumes[slot]
 
 
-def choose_volumes(
-    claims: Sequence[PersistentVolumeClaim], stock: VolumeStock, reach: VolumeReach, rows: Rows
-) -> list[Choice]:
-    """The volume of each claim on each row, in the order of `claims`; no volume serves two claims on a row.
+def find_matching_volumes(
+    claims: Sequence[PersistentVolumeClaim], volumes: VolumesByClass, topology: NodeTopology, rows: Rows
+) -> list[MatchedClaim]:
+    """Pick the volume of each claim on each row, in the order of `claims`; on a row no volume serves two claims.
 
-    A volume meant for the claim wins, and where it cannot be used nothing else is taken. Otherwise it is the smallest
-    volume that fits, the first of equals. Upstream: component-helpers storage/volume FindMatchingVolume.
+    A volume that is bound to the claim wins, and where it cannot be used nothing else is taken. Otherwise the smallest
+    volume that fits is taken, the first of equals. Upstream: binder.go findMatchingVolumes, and component-helpers
+    storage/volume FindMatchingVolume.
 
     Raises:
         VolumeError: a claim's request is no quantity or its selector is invalid.
     """
-    taken: dict[str, _Taken] = {}
-    choices: list[Choice] = []
+    chosen_before: dict[str, _ChosenSlots] = {}
+    matched: list[MatchedClaim] = []
     for claim in claims:
         class_name = claim_class(claim)
-        shelf = stock.shelf(class_name)
-        chosen = _choose(claim, shelf, reach, rows, taken.get(class_name))
-        choices.append(Choice(claim, shelf, chosen))
-        if len(choices) < len(claims):
-            taken.setdefault(class_name, _Taken(len(rows), len(shelf.volumes))).add(chosen)
-    return choices
+        of_class = volumes.of_class(class_name)
+        slots = _match(claim, of_class, topology, rows, chosen_before.get(class_name))
+        matched.append(MatchedClaim(claim, of_class, slots))
+        if len(matched) < len(claims):
+            chosen_before.setdefault(class_name, _ChosenSlots(len(rows), len(of_class.volumes))).add(slots)
+    return matched
 
 
-def requested_storage(claim: PersistentVolumeClaim) -> int:
-    """What the claim asks for, exactly, in units of 10**-9 bytes.
+class _ChosenSlots:
+    """The slots that a pod's earlier claims got at each position: as lists while they are few, then as bits."""
 
-    Raises:
-        VolumeError: it is no quantity.
-    """
-    try:
-        return nano((claim.spec.resources.requests or {}).get("storage"))
-    except QuantityError as error:
-        name = f"{claim.metadata.namespace}/{claim.metadata.name}"
-        raise VolumeError(f"claim {name}: spec.resources.requests[storage]: {error}") from error
-
-
-def is_meant_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether the volume is bound to the claim, or was prebound to it by name (upstream: IsVolumeBoundToClaim)."""
-    reference, meta = volume.spec.claim_ref, claim.metadata
-    if reference is None or reference.name != meta.name or reference.namespace != meta.namespace:
-        return False
-    return not reference.uid or reference.uid == meta.uid
-
-
-class _Taken:
-    """The slots that a pod's earlier claims took on each row: as lists while they are few, then as bits."""
-
-    def __init__(self, row_count: int, slot_count: int) -> None:
-        self._shape = (row_count, slot_count // 8 + 1)
+    def __init__(self, position_count: int, slot_count: int) -> None:
+        self._shape = (position_count, slot_count // 8 + 1)
         self._lists: list[Slots] = []
         self._bits: NDArray[np.uint8] | None = None
 
     def add(self, chosen: Slots) -> None:
         if self._bits is None:
             self._lists.append(chosen)
-            if len(self._lists) <= _FEW:
+            if len(self._lists) <= _MOST_LISTS:
                 return
             self._bits = np.zeros(self._shape, dtype=np.uint8)
         else:
             self._lists = [chosen]
         for slots in self._lists:
-            places = np.flatnonzero(slots != NO_VOLUME)
-            self._bits[places, slots[places] >> 3] |= _bit(slots[places])
+            positions = np.flatnonzero(slots != NO_VOLUME)
+            self._bits[positions, slots[positions] >> 3] |= _bit(slots[positions])
 
-    def has(self, places: Slots, slots: Slots) -> Mask:
-        """Which of the slots are taken on the rows at `places`, pair by pair."""
+    def has(self, positions: Slots, slots: Slots) -> Mask:
+        """Tell which of the slots were chosen at the positions, pair by pair."""
         if self._bits is not None:
-            held: Mask = (self._bits[places, slots >> 3] & _bit(slots)) != 0
+            held: Mask = (self._bits[positions, slots >> 3] & _bit(slots)) != 0
             return held
-        taken = np.zeros(len(places), dtype=np.bool_)
-        for chosen in self._lists:
-            taken |= chosen[places] == slots
-        return taken
+        chosen = np.zeros(len(positions), dtype=np.bool_)
+        for earlier in self._lists:
+            chosen |= earlier[positions] == slots
+        return chosen
 
 
 def _bit(slots: Slots) -> NDArray[np.uint8]:
@@ -113,71 +98,54 @@ def _bit(slots: Slots) -> NDArray[np.uint8]:
     return bit
 
 
-def _choose(
-    claim: PersistentVolumeClaim, shelf: VolumeShelf, reach: VolumeReach, rows: Rows, taken: _Taken | None
+def _match(
+    claim: PersistentVolumeClaim,
+    volumes: ClassVolumes,
+    topology: NodeTopology,
+    rows: Rows,
+    chosen_before: _ChosenSlots | None,
 ) -> Slots:
-    wish = _wish(claim)
-    chosen: Slots = np.full(len(rows), NO_VOLUME, dtype=np.intp)
+    wanted = ClaimRequirements.of(claim)
+    matched: Slots = np.full(len(rows), NO_VOLUME, dtype=np.intp)
     left = np.arange(len(rows), dtype=np.intp)
-    for slot in shelf.meant_for(f"{claim.metadata.namespace}/{claim.metadata.name}"):
-        volume = shelf.volumes[slot]
-        if volume is None or not _can_be_meant(volume, claim, wish):
-            continue
-        # It decides wherever it is not taken, reached or not.
-        gone = np.zeros(len(left), dtype=np.bool_) if taken is None else taken.has(left, np.full(len(left), slot))
-        decided = left[~gone]
-        chosen[decided[reach.of_affinity(volume.spec.node_affinity)[rows[decided]]]] = slot
-        left = left[gone]
+    for slot in volumes.prebound(claim, wanted):
+        volume = volumes.volumes[slot]
+        affinity = None if volume is None else volume.spec.node_affinity
+        # Where no earlier claim has this volume the search ends: the claim gets it, or nothing if it cannot be used.
+        is_open = np.ones(len(left), dtype=np.bool_)
+        if chosen_before is not None:
+            is_open = ~chosen_before.has(left, np.full(len(left), slot))
+        decided = left[is_open]
+        matched[decided[topology.matching_affinity(affinity)[rows[decided]]]] = slot
+        left = left[~is_open]
         if not len(left):
-            return chosen
-    fitting = shelf.fitting(wish)
+            return matched
+    fitting = volumes.fitting(wanted)
     slots = fitting.slots
     if len(slots):
-        lines = shelf.lines(fitting, reach, rows[left])
-        is_taken = None if taken is None else lambda places, found: taken.has(left[places], slots[found])
-        best = _first_fitting(lines, len(slots), len(left), is_taken)
-        chosen[left] = np.append(slots, NO_VOLUME)[best]
-    return chosen
+        runs = volumes.runs(fitting, topology, rows[left])
+        has = None if chosen_before is None else lambda at, places: chosen_before.has(left[at], slots[places])
+        matched[left] = np.append(slots, NO_VOLUME)[_first_fitting(runs, fitting, len(left), has)]
+    return matched
 
 
 def _first_fitting(
-    lines: Iterable[Line], count: int, row_count: int, is_taken: Callable[[Slots, Slots], Mask] | None
+    runs: Iterable[VolumeRun],
+    fitting: FittingVolumes,
+    position_count: int,
+    is_chosen: Callable[[Slots, Slots], Mask] | None,
 ) -> Slots:
-    """For each row the first of `count` fitting volumes that is in a line and not taken, or `count`."""
-    best = np.full(row_count, count, dtype=np.intp)
-    for line in lines:
-        places = np.flatnonzero(line.first < line.end)
-        at = line.first[places]
-        while len(places):
-            found = line.places[at]
-            again = np.zeros(len(places), dtype=np.bool_) if is_taken is None else is_taken(places, found)
-            usable = places[~again]
-            best[usable] = np.minimum(best[usable], found[~again])
-            again[again] = at[again] + 1 < line.end[places[again]]
-            places, at = places[again], at[again] + 1
+    """Return for each position the first place in `fitting.slots` that is in a run and not chosen, or its length."""
+    best = np.full(position_count, len(fitting.slots), dtype=np.intp)
+    for run in runs:
+        positions = np.flatnonzero(run.first < run.end)
+        at = run.first[positions]
+        while len(positions):
+            places = fitting.by_affinity[at]
+            again = np.zeros(len(positions), dtype=np.bool_) if is_chosen is None else is_chosen(positions, places)
+            free = positions[~again]
+            best[free] = np.minimum(best[free], places[~again])
+            # Where an earlier claim has the volume, the next one of the run is looked at.
+            again[again] = at[again] + 1 < run.end[positions[again]]
+            positions, at = positions[again], at[again] + 1
     return best
-
-
-def _wish(claim: PersistentVolumeClaim) -> Wish:
-    spec = claim.spec
-    selector = None if spec.selector is None else compile_label_selector(spec.selector)
-    if selector is not None and selector.error:
-        name = f"{claim.metadata.namespace}/{claim.metadata.name}"
-        raise VolumeError(f"error creating internal label selector for claim: {name}: {selector.error}")
-    mode = _FILESYSTEM if spec.volume_mode is None else spec.volume_mode
-    access = frozenset(spec.access_modes or ())
-    return Wish(requested_storage(claim), mode, spec.volume_attributes_class_name or "", access, selector)
-
-
-def _can_be_meant(volume: PersistentVolume, claim: PersistentVolumeClaim, wish: Wish) -> bool:
-    """Whether a volume is bound to the claim, and is what it asks for in all but access modes and labels."""
-    spec = volume.spec
-    size = volume_size(volume)
-    return (
-        is_meant_for(volume, claim)
-        and (_FILESYSTEM if spec.volume_mode is None else spec.volume_mode) == wish.mode
-        and (spec.volume_attributes_class_name or "") == wish.attributes
-        and volume.metadata.deletion_timestamp is None
-        and size is not None
-        and size >= wish.size
-    )

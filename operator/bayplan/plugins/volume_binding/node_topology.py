@@ -1,66 +1,61 @@
-"""Which nodes a volume, a storage class or a capacity reaches."""
+"""Which nodes a volume, a storage class or a capacity can be used on."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.api.meta_objects import LabelSelector
-from bayplan.api.objects import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from bayplan.api.selectors import compile_label_selector, compile_node_selector, is_label_key, is_label_value
+from bayplan.api.objects import NodeSelectorRequirement, NodeSelectorTerm
+from bayplan.api.selectors import compile_label_selector, compile_node_selector_terms, is_label_key, is_label_value
 from bayplan.api.storage_objects import TopologySelectorTerm, VolumeNodeAffinity
-from bayplan.cache.change_log import Rows
-from bayplan.cache.node_index import NodeIndex
-from bayplan.cache.node_table import NodeTable
+from bayplan.cache.node_index import LabelColumn, NodeIndex
+from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.cache.row_follower import ObjectFollower
 from bayplan.plugins.node_selection import NodeSelection
 
 Mask = NDArray[np.bool_]
 
-_Test = Callable[[Rows], Mask]
-
 _KEPT_CELLS = 4_000_000
-"""How many (selector, row) answers are kept; one takes a byte."""
+"""How many answers about one selector and one row are kept; each takes a byte."""
 _LEAST_KEPT = 16
-"""So many selectors are kept however many nodes there are."""
+"""How many selectors are kept at least, however many nodes there are."""
 
 
-class Pin(NamedTuple):
-    """The one label that a node must have; most volumes that not all nodes reach need no more."""
+class SingleLabelTerm(NamedTuple):
+    """The one label that nodes must have; most volumes that are not for all nodes ask for no more than that."""
 
     key: str
     value: str
 
 
-class VolumeReach:
-    """Answers for all rows of a node table at once, and keeps those that are not about a single label.
+class NodeTopology:
+    """Tells for all rows of a node table at once where storage can be used.
 
-    Every answer is `(capacity,) bool`, holds for existing nodes, and is not to be written to.
+    Every answer is `(capacity,) bool`, holds for existing nodes, and is not to be written to. Answers about several
+    labels are kept and brought up to date where a node changed; those about a single label are cheap to find.
     """
 
     def __init__(self, index: NodeIndex, nodes: NodeTable) -> None:
         self.index = index
         self._nodes = nodes
         self._everywhere: Mask = np.ones(nodes.capacity, dtype=np.bool_)
-        self._kept: RecentlyUsed[Hashable, _KeptMask] = RecentlyUsed(_LEAST_KEPT)
+        self._kept: RecentlyUsed[Hashable, _SelectedNodes] = RecentlyUsed(_LEAST_KEPT)
 
-    def of_affinity(self, affinity: VolumeNodeAffinity | None) -> Mask:
-        """Where a volume can be used; the affinity sees labels only, never the node's name."""
+    def matching_affinity(self, affinity: VolumeNodeAffinity | None) -> Mask:
+        """Tell where a volume can be used (upstream: component-helpers storage/volume CheckNodeAffinity)."""
         if affinity is None or affinity.required is None:
             return self._all()
-        terms = affinity.required.node_selector_terms or []
-        if any(term.match_fields for term in terms):
-            selector = affinity.required
-            return self._keep(("fields", terms_key(terms)), lambda: self._test_of_fields(selector))
-        return self._of_terms(terms)
+        terms = _without_fields(affinity.required.node_selector_terms or [])
+        return self._all() if terms is None else self._matching(terms)
 
-    def of_topologies(self, terms: Sequence[TopologySelectorTerm] | None) -> Mask:
-        """Where a class allows volumes to be made (upstream: MatchTopologySelectorTerms)."""
+    def matching_topologies(self, terms: Sequence[TopologySelectorTerm] | None) -> Mask:
+        """Tell where a storage class allows volumes to be made (upstream: MatchTopologySelectorTerms)."""
         if not terms:
             return self._all()
-        return self._of_terms(
+        return self._matching(
             [
                 NodeSelectorTerm(
                     match_expressions=[_is_one_of(each.key, each.values) for each in term.match_label_expressions or ()]
@@ -69,68 +64,82 @@ class VolumeReach:
             ]
         )
 
-    def of_labels(self, selector: LabelSelector | None) -> Mask:
-        """The nodes whose labels a selector selects; None selects nothing, an empty one everything."""
+    def matching_labels(self, selector: LabelSelector | None) -> Mask:
+        """Tell which nodes a label selector selects; None selects nothing, an empty one everything."""
         if selector is None or compile_label_selector(selector).error:
             return np.zeros(self._nodes.capacity, dtype=np.bool_)
         terms = label_terms(selector)
-        return self._of_terms(terms) if terms else self._all()
+        return self._matching(terms) if terms else self._all()
 
     def _all(self) -> Mask:
         if len(self._everywhere) != self._nodes.capacity:
             self._everywhere = np.ones(self._nodes.capacity, dtype=np.bool_)
         return self._everywhere
 
-    def _of_terms(self, terms: Sequence[NodeSelectorTerm]) -> Mask:
-        pin = pin_of(terms)
-        if pin is not None:
-            column = self.index.labels.column(pin.key)
-            place = column.id_of(pin.value)
-            mask: Mask = column.ids == (-1 if place is None else place)
+    def _matching(self, terms: Sequence[NodeSelectorTerm]) -> Mask:
+        term = single_label_term(terms)
+        if term is not None:
+            column = self.index.labels.column(term.key)
+            number = column.id_of(term.value)
+            mask: Mask = column.ids == (-1 if number is None else number)
             return mask
-        return self._keep(terms_key(terms), lambda: self._test_of_terms(terms))
-
-    def _test_of_terms(self, terms: Sequence[NodeSelectorTerm]) -> _Test:
-        selection = NodeSelection(terms)
-        return lambda rows: selection.matches(self.index, self._nodes, rows)
-
-    def _test_of_fields(self, selector: NodeSelector) -> _Test:
-        matcher = compile_node_selector(selector)
-
-        def matches(rows: Rows) -> Mask:
-            nodes = [self._nodes.nodes[row] for row in rows.tolist()]
-            return np.array([node is not None and matcher.matches(node.metadata.labels, "") for node in nodes])
-
-        return matches
-
-    def _keep(self, key: Hashable, compiled: Callable[[], _Test]) -> Mask:
+        key = terms_key(terms)
         kept = self._kept.get(key)
         if kept is None:
             self._kept.keep = max(_LEAST_KEPT, _KEPT_CELLS // self._nodes.capacity)
-            kept = self._kept.put(key, _KeptMask(self._nodes, compiled()))
+            kept = self._kept.put(key, _SelectedNodes(self.index, self._nodes, terms))
         return kept.current()
 
 
-def pin_of(terms: Sequence[NodeSelectorTerm]) -> Pin | None:
-    """The label that terms ask for, if that is all they ask for."""
+class NumberByLabelValue:
+    """Keeps a number for each value of one node label, as an array that the ids of a label column look up."""
+
+    def __init__(self, absent: int) -> None:
+        self._absent = absent
+        self._numbers: dict[str, int] = {}
+        self._labels: LabelColumn | None = None
+        self._by_id: Column = np.empty(0, dtype=np.int64)
+
+    def set(self, value: str, number: int) -> None:
+        """Give a label value its number; `absent` takes it away again."""
+        self._numbers[value] = number
+        if number == self._absent:
+            del self._numbers[value]
+        known = None if self._labels is None else self._labels.id_of(value)
+        if known is not None and known < len(self._by_id):
+            self._by_id[known] = number
+
+    def by_id(self, labels: LabelColumn) -> Column:
+        """Return the number for each value of the label's column, `absent` for other values, `(values,) int64`."""
+        if labels is not self._labels or len(self._by_id) != len(labels.values):
+            self._labels = labels
+            # The first value of the column stands for nodes without the label.
+            numbers = [self._absent, *(self._numbers.get(value or "", self._absent) for value in labels.values[1:])]
+            self._by_id = np.array(numbers, dtype=np.int64)
+        return self._by_id
+
+
+def single_label_term(terms: Sequence[NodeSelectorTerm]) -> SingleLabelTerm | None:
+    """Return the label that terms ask for, if that is all they ask for."""
     if len(terms) != 1 or terms[0].match_fields:
         return None
     expressions = terms[0].match_expressions or []
     if len(expressions) != 1 or expressions[0].operator != "In":
         return None
     key, values = expressions[0].key, expressions[0].values or []
-    return Pin(key, values[0]) if len(values) == 1 and is_label_key(key) and is_label_value(values[0]) else None
+    is_single = len(values) == 1 and is_label_key(key) and is_label_value(values[0])
+    return SingleLabelTerm(key, values[0]) if is_single else None
 
 
 def terms_key(terms: Sequence[NodeSelectorTerm]) -> Hashable:
-    """Equal for terms that say the same in the same words."""
+    """Return a key that is equal for terms with the same requirements in the same order."""
     return tuple(
         (_requirements_key(term.match_expressions or ()), _requirements_key(term.match_fields or ())) for term in terms
     )
 
 
 def label_terms(selector: LabelSelector) -> list[NodeSelectorTerm]:
-    """A valid label selector as terms of a node selector; none if it selects everything."""
+    """Turn a valid label selector into terms of a node selector; there are none if it selects everything."""
     wanted = [_is_one_of(key, [value]) for key, value in (selector.match_labels or {}).items()]
     wanted += [
         NodeSelectorRequirement(key=each.key, operator=each.operator, values=each.values)
@@ -147,14 +156,32 @@ def _requirements_key(requirements: Sequence[NodeSelectorRequirement]) -> Hashab
     return tuple((each.key, each.operator, tuple(each.values or ())) for each in requirements)
 
 
-class _KeptMask:
-    """An answer for all nodes, found again for those that changed."""
+def _without_fields(terms: list[NodeSelectorTerm]) -> list[NodeSelectorTerm] | None:
+    """Decide what terms say about fields; None means that all nodes match.
 
-    __slots__ = ("_follower", "_mask", "_matches", "_nodes")
+    A volume's affinity is matched against the labels of a node but never its name, which counts as "". So a requirement
+    on metadata.name holds on every node or on none.
+    """
+    found: list[NodeSelectorTerm] = []
+    for term in terms:
+        if not term.match_fields:
+            found.append(term)
+        elif compile_node_selector_terms([NodeSelectorTerm(match_fields=term.match_fields)]).matches({}, ""):
+            if not term.match_expressions:
+                return None
+            found.append(NodeSelectorTerm(match_expressions=term.match_expressions))
+    return found
 
-    def __init__(self, nodes: NodeTable, matches: _Test) -> None:
+
+class _SelectedNodes:
+    """Keeps which nodes some terms select; those that changed are matched again."""
+
+    __slots__ = ("_follower", "_index", "_mask", "_nodes", "_selection")
+
+    def __init__(self, index: NodeIndex, nodes: NodeTable, terms: Sequence[NodeSelectorTerm]) -> None:
+        self._index = index
         self._nodes = nodes
-        self._matches = matches
+        self._selection = NodeSelection(terms)
         self._follower = ObjectFollower(nodes)
         self._mask: Mask = np.zeros(0, dtype=np.bool_)
 
@@ -164,5 +191,5 @@ class _KeptMask:
             self._mask = np.zeros(self._nodes.capacity, dtype=np.bool_)
             rows = self._nodes.rows()
         if len(rows):
-            self._mask[rows] = self._matches(rows)
+            self._mask[rows] = self._selection.matches(self._index, self._nodes, rows)
         return self._mask

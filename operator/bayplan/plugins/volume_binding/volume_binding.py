@@ -1,4 +1,4 @@
-"""VolumeBinding: a pod runs where its volumes can be used, and claims that wait for it are bound for the node."""
+"""VolumeBinding: run a pod where its volumes can be used, and bind the claims that wait for it on its node."""
 
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
@@ -13,14 +13,14 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import VolumeBindingArgs
 from bayplan.framework.cluster_event import EventRegistration
-from bayplan.framework.effects import Effect
+from bayplan.framework.effects import Effect, WaitFor
 from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult, Scores
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
 from bayplan.framework.traits import Reads, Traits
-from bayplan.plugins.volume_binding.assumptions import AssumedVolumes
+from bayplan.plugins.volume_binding.assume_cache import AssumeCaches
+from bayplan.plugins.volume_binding.binder import FoundVolumes, PodVolumeClaims, VolumeBinder
 from bayplan.plugins.volume_binding.events import volume_binding_events
-from bayplan.plugins.volume_binding.reservation import BindingWatch, Reservation
-from bayplan.plugins.volume_binding.search import NodeVolumes, PodClaims, VolumeSearch
+from bayplan.plugins.volume_binding.pod_volumes import BindingCheck, PodVolumes
 from bayplan.plugins.volumes.claims import (
     VolumeError,
     claim_not_found,
@@ -40,9 +40,9 @@ _LOST = "Lost"
 class VolumeBinding:
     """Rejects nodes where a claim of the pod has no volume and can get none, and binds what waits for the pod.
 
-    A decision is assumed at Reserve, so that no other pod gets the same volume, and written before the pod is bound.
-    The score belongs to a feature gate that is off by default (StorageCapacityScoring): it is skipped. Upstream:
-    plugins/volumebinding.
+    Reserve assumes the decision, so that no other pod gets the same volume. PreBind writes it before the pod is bound.
+    The score is skipped: it belongs to the feature gate StorageCapacityScoring, which is off by default. Upstream:
+    pkg/scheduler/framework/plugins/volumebinding/volume_binding.go.
     """
 
     name: ClassVar[str] = "VolumeBinding"
@@ -58,11 +58,12 @@ class VolumeBinding:
     ) -> None:
         self._timeout_seconds = float(args.bind_timeout_seconds)
         self._nodes = nodes
-        self._listers = listers
         self._claims = listers.of(PersistentVolumeClaim)
-        self._assumed = AssumedVolumes.over(listers)
-        self._search = VolumeSearch(nodes, index, listers, self._assumed)
-        self._reserved: dict[str, Reservation] = {}
+        self._assumed = AssumeCaches.shared(listers)
+        self._binder = VolumeBinder(nodes, index, listers, self._assumed)
+        self._bindings = BindingCheck(nodes, listers)
+        self._reserved: dict[str, PodVolumes] = {}
+        """What is assumed, by the UID of the pod."""
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
         return has_claims(pod)
@@ -74,7 +75,7 @@ class VolumeBinding:
         if not problem:
             claims = self._claims_of(pod)
             state[self.name] = claims
-            if not claims.immediate:
+            if not claims.unbound_immediate:
                 return PreFilterResult(SUCCESS)
             problem = _IMMEDIATE
         return PreFilterResult(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (problem,)))
@@ -104,64 +105,63 @@ class VolumeBinding:
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Assume what is to be bound for the pod on the node.
 
-        The search is repeated for the one node: nothing happens between a decision and its Reserve, so it finds what
-        the filter found.
+        The volumes are searched again for the one node. Nothing changes between a decision and its Reserve, so this
+        finds what the filter found.
         """
         if not has_claims(pod):
             return SUCCESS
         row = self._nodes.row(node_name)
         try:
-            claims = self._search.claims_of(pod)
-            if row is None or not self._nodes.exists[row] or not (claims.delayed or claims.immediate):
+            claims = self._binder.get_pod_volume_claims(pod)
+            if row is None or not self._nodes.exists[row] or not (claims.unbound_delayed or claims.unbound_immediate):
                 return SUCCESS
-            found = self._search.find(claims, self._nodes, np.array([row], dtype=np.intp))
-            reservation = Reservation.of(found, node_name)
-            reservation.assume(self._assumed)
+            found = self._binder.find_pod_volumes(claims, self._nodes, np.array([row], dtype=np.intp))
+            volumes = PodVolumes.of(found, node_name)
+            volumes.assume(self._assumed)
         except VolumeError as error:
             return Status(Code.ERROR, (str(error),))
-        self._reserved[pod.uid] = reservation
+        self._reserved[pod.uid] = volumes
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Give back what was assumed; what was written stays, and the next attempt finds it."""
-        reservation = self._reserved.pop(pod.uid, None)
-        if reservation is not None:
-            reservation.revert(self._assumed)
+        volumes = self._reserved.pop(pod.uid, None)
+        if volumes is not None:
+            volumes.revert(self._assumed)
 
     def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Sequence[Effect]:
-        """The writes that bind the pod's claims, and the wait until their volumes are there."""
-        reservation = self._reserved.get(pod.uid)
-        if reservation is None:
+        """Return the writes that bind the pod's claims, and the wait until their volumes are there."""
+        volumes = self._reserved.get(pod.uid)
+        if volumes is None:
             return ()
-        watch = BindingWatch(reservation, self._nodes, self._listers, node_name)
 
         def are_bound() -> Status | None:
-            status = watch.check()
-            if status is not None and status.ok and self._reserved.get(pod.uid) is reservation:
+            status = self._bindings.check(volumes, node_name)
+            if status is not None and status.ok and self._reserved.get(pod.uid) is volumes:
                 # The listers have what was assumed.
                 self.unreserve(state, pod, node_name)
             return status
 
-        return reservation.effects(are_bound, self._timeout_seconds)
+        return (*volumes.writes(), WaitFor(are_bound, self._timeout_seconds, "binding volumes"))
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         return volume_binding_events()
 
-    def _find(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> NodeVolumes:
-        claims: PodClaims = state.get(self.name) or self._claims_of(pod)
+    def _find(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> FoundVolumes:
+        claims: PodVolumeClaims = state.get(self.name) or self._claims_of(pod)
         try:
-            return self._search.find(claims, nodes, rows)
+            return self._binder.find_pod_volumes(claims, nodes, rows)
         except VolumeError as error:
             raise VolumeError(f'running "{self.name}" filter plugin: {error}') from error
 
-    def _claims_of(self, pod: PodInfo) -> PodClaims:
+    def _claims_of(self, pod: PodInfo) -> PodVolumeClaims:
         try:
-            return self._search.claims_of(pod)
+            return self._binder.get_pod_volume_claims(pod)
         except VolumeError as error:
             raise VolumeError(f'running PreFilter plugin "{self.name}": {error}') from error
 
     def _claim_problem(self, pod: PodInfo) -> str:
-        """Why a claim of the pod keeps it from running anywhere, or "" (upstream: podHasPVCs)."""
+        """Say why a claim of the pod keeps it from running anywhere, or return "" (upstream: podHasPVCs)."""
         for reference in claim_references(pod.pod):
             name = reference.name
             claim = self._claims.get(f"{pod.namespace}/{name}")

@@ -1,4 +1,4 @@
-"""The claims a pod names, and what of claims and volumes the volume plugins agree about."""
+"""The claims of a pod, and the rules and messages about claims and volumes that the volume plugins share."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,24 +6,25 @@ from dataclasses import dataclass
 from bayplan.api.objects import Pod
 from bayplan.api.storage_objects import NO_ANNOTATIONS, PersistentVolume, PersistentVolumeClaim, StorageAnnotations
 from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.cluster_event import QueueingHint, QueueingHintFn, queue_if
 
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 
 
 class VolumeError(Exception):
-    """A state of volumes that ends the scheduling attempt as an error; the text is the user's."""
+    """A state of volumes that ends the scheduling attempt as an error; the text is shown to the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimReference:
-    """A claim a pod names: its own choice, or what the ephemeral volume controller makes for it."""
+    """The name of a pod's claim; `ephemeral` if the ephemeral volume controller makes it for the pod."""
 
     name: str
     ephemeral: bool
 
 
 def claim_references(pod: Pod) -> Iterator[ClaimReference]:
-    """The claims of the pod's volumes in their order (upstream: component-helpers storage/ephemeral)."""
+    """Yield the claims of the pod's volumes in order (upstream: component-helpers storage/ephemeral)."""
     for volume in pod.spec.volumes or ():
         if volume.persistent_volume_claim is not None:
             yield ClaimReference(volume.persistent_volume_claim.claim_name, ephemeral=False)
@@ -32,7 +33,7 @@ def claim_references(pod: Pod) -> Iterator[ClaimReference]:
 
 
 def named_claims(pod: Pod) -> list[str]:
-    """The claims that persistentVolumeClaim volumes name; those of ephemeral volumes are not among them."""
+    """Return the claims that persistentVolumeClaim volumes name; those of ephemeral volumes are not among them."""
     return [
         volume.persistent_volume_claim.claim_name
         for volume in pod.spec.volumes or ()
@@ -41,21 +42,32 @@ def named_claims(pod: Pod) -> list[str]:
 
 
 def has_claims(pod: PodInfo) -> bool:
-    """Whether the pod has any claim; such pods share no evaluation, as claims are rarely shared and often change."""
+    """Tell whether the pod has any claim; pods with and without claims never share an evaluation."""
     return pod.pod.spec.volumes is not None and next(claim_references(pod.pod), None) is not None
 
 
-def names_claim(pod: PodInfo, claim: PersistentVolumeClaim, *, ephemeral_too: bool) -> bool:
-    """Whether the claim is one of the pod's."""
-    meta = claim.metadata
-    return meta.namespace == pod.namespace and any(
-        reference.name == meta.name and (ephemeral_too or not reference.ephemeral)
-        for reference in claim_references(pod.pod)
-    )
+def claim_hint(*, ephemeral_too: bool) -> QueueingHintFn:
+    """Make the hint for new or changed claims: a pod is queued again if the claim is one of its own.
+
+    Upstream: isSchedulableAfterPersistentVolumeClaimChange of each volume plugin.
+    """
+
+    def is_schedulable_after_claim_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
+        if not isinstance(new, PersistentVolumeClaim):
+            return QueueingHint.QUEUE
+        return queue_if(
+            new.metadata.namespace == pod.namespace
+            and any(
+                reference.name == new.metadata.name and (ephemeral_too or not reference.ephemeral)
+                for reference in claim_references(pod.pod)
+            )
+        )
+
+    return is_schedulable_after_claim_change
 
 
 def ownership_problem(pod: PodInfo, claim: PersistentVolumeClaim) -> str:
-    """Why the claim of an ephemeral volume is not the pod's, or ""."""
+    """Say why the claim of an ephemeral volume is not the pod's, or return "" (upstream: VolumeIsForPod)."""
     meta = claim.metadata
     owner = next((each for each in meta.owner_references or () if each.controller), None)
     if meta.namespace == pod.namespace and owner is not None and owner.uid == pod.uid:
@@ -64,27 +76,35 @@ def ownership_problem(pod: PodInfo, claim: PersistentVolumeClaim) -> str:
 
 
 def annotations(obj: PersistentVolume | PersistentVolumeClaim) -> StorageAnnotations:
-    """The storage annotations of a claim or a volume."""
+    """Return the storage annotations of a claim or a volume."""
     return obj.metadata.annotations or NO_ANNOTATIONS
 
 
 def claim_class(claim: PersistentVolumeClaim) -> str:
-    """The claim's storage class, "" for none (upstream: component-helpers storage/volume)."""
+    """Return the claim's storage class, "" for none (upstream: GetPersistentVolumeClaimClass)."""
     class_name = annotations(claim).storage_class
     return (claim.spec.storage_class_name or "") if class_name is None else class_name
 
 
 def volume_class(volume: PersistentVolume) -> str:
-    """The volume's storage class, "" for none."""
+    """Return the volume's storage class, "" for none (upstream: GetPersistentVolumeClass)."""
     class_name = annotations(volume).storage_class
     return volume.spec.storage_class_name if class_name is None else class_name
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """Whether claim and volume are bound to each other for good."""
+    """Tell whether the volume controller has finished binding the claim."""
     return bool(claim.spec.volume_name) and annotations(claim).bind_completed is not None
 
 
+def is_volume_bound_to_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Tell whether the volume is bound to the claim or was prebound to it by name (upstream: IsVolumeBoundToClaim)."""
+    reference, meta = volume.spec.claim_ref, claim.metadata
+    if reference is None or reference.name != meta.name or reference.namespace != meta.namespace:
+        return False
+    return not reference.uid or reference.uid == meta.uid
+
+
 def claim_not_found(name: str) -> str:
-    """What the API server's words for a missing claim are."""
+    """Say that a claim is missing in the words of the API server."""
     return f'persistentvolumeclaim "{name}" not found'

@@ -1,4 +1,4 @@
-"""In-tree volumes as the CSI volumes that stand for them (upstream: csi-translation-lib, `translate.go`)."""
+"""In-tree volumes in the words of the CSI drivers that succeeded them (upstream: csi-translation-lib translate.go)."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -15,6 +15,8 @@ _GCE = "kubernetes.io/gce-pd"
 _AZURE_DISK = "kubernetes.io/azure-disk"
 _CINDER = "kubernetes.io/cinder"
 _PORTWORX = "kubernetes.io/portworx-volume"
+_AZURE_FILE = "kubernetes.io/azure-file"
+_VSPHERE = "kubernetes.io/vsphere-volume"
 
 _DRIVERS = {
     _AWS: "ebs.csi.aws.com",
@@ -23,8 +25,8 @@ _DRIVERS = {
     _CINDER: "cinder.csi.openstack.org",
     _PORTWORX: "pxd.portworx.com",
 }
-_UNCOUNTED = frozenset({"kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"})
-"""Plugins that have a CSI successor too, but that kube-scheduler does not take as migrated."""
+_UNCOUNTED_DRIVERS = {_AZURE_FILE: "file.csi.azure.com", _VSPHERE: "csi.vsphere.vmware.com"}
+"""Successors of plugins that kube-scheduler does not take as migrated."""
 
 _TOPOLOGY_KEYS = {
     _AWS: "topology.ebs.csi.aws.com/zone",
@@ -32,159 +34,125 @@ _TOPOLOGY_KEYS = {
     _CINDER: "topology.cinder.csi.openstack.org/zone",
 }
 
-_ZONE = "topology.kubernetes.io/zone"
-_BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
-_REGION = "topology.kubernetes.io/region"
-_BETA_REGION = "failure-domain.beta.kubernetes.io/region"
-_ZONE_SEPARATOR = "__"
+ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
+BETA_REGION = "failure-domain.beta.kubernetes.io/region"
+ZONE_SEPARATOR = "__"
+"""Joins the zones of a regional volume in one label (upstream: volume helpers LabelZonesToSet)."""
 
 _UNSPECIFIED = "UNSPECIFIED"
 _AWS_VOLUME = re.compile(r"vol-[^/]*")
 
 
 class CSIVolume(NamedTuple):
-    """A volume as a CSI driver counts it; a tuple, as sets of many are made and compared."""
+    """A volume as a CSI driver counts it; a tuple, because sets of many are made and compared."""
 
     driver: str
     handle: str
 
 
+class Translation(NamedTuple):
+    """An in-tree volume in the words of its CSI driver; `csi` is None if nobody counts it or `problem` forbids it."""
+
+    plugin: str
+    driver: str
+    csi: CSIVolume | None
+    problem: str = ""
+
+
 def is_in_tree_provisioner(name: str) -> bool:
-    """Whether a provisioner is an in-tree plugin that has a CSI successor."""
-    return name in _DRIVERS or name in _UNCOUNTED
+    """Tell whether a provisioner is an in-tree plugin that has a CSI successor."""
+    return name in _DRIVERS or name in _UNCOUNTED_DRIVERS
 
 
 def driver_of(plugin: str) -> str | None:
-    """The CSI driver that an in-tree plugin's volumes count against; None for plugins that are not migrated."""
+    """Return the CSI driver that an in-tree plugin's volumes count against; None for plugins that are not migrated."""
     return _DRIVERS.get(plugin)
 
 
-def in_tree_plugin(volume: PersistentVolume) -> str | None:
-    """The in-tree plugin that the scheduler takes as migrated and that the volume belongs to."""
+def translate_volume(volume: PersistentVolume) -> Translation | None:
+    """Translate an in-tree volume for its CSI driver (upstream: TranslateInTreePVToCSI).
+
+    Return None for volumes of other kinds, and of plugins that kube-scheduler does not take as migrated.
+    """
     spec = volume.spec
     if spec.aws_elastic_block_store is not None:
-        return _AWS
+        return _translate_aws(spec.aws_elastic_block_store.volume_id)
     if spec.gce_persistent_disk is not None:
-        return _GCE
+        return _translate_gce(spec.gce_persistent_disk.pd_name, volume.metadata.labels or {})
     if spec.cinder is not None:
-        return _CINDER
+        return _translate(_CINDER, spec.cinder.volume_id)
     if spec.azure_disk is not None:
-        return _AZURE_DISK
-    return _PORTWORX if spec.portworx_volume is not None else None
-
-
-def is_migratable_inline(volume: Volume) -> bool:
-    """Whether a volume written into a pod is of an in-tree plugin that has a CSI successor (upstream: CanSupport)."""
-    return inline_driver(volume) is not None
-
-
-def inline_driver(volume: Volume) -> str | None:
-    """The CSI driver that succeeded the in-tree plugin of a volume written into a pod; None if there is none."""
-    sources = (
-        (volume.aws_elastic_block_store, _DRIVERS[_AWS]),
-        (volume.gce_persistent_disk, _DRIVERS[_GCE]),
-        (volume.cinder, _DRIVERS[_CINDER]),
-        (volume.azure_disk, _DRIVERS[_AZURE_DISK]),
-        (volume.azure_file, "file.csi.azure.com"),
-        (volume.vsphere_volume, "csi.vsphere.vmware.com"),
-        (volume.portworx_volume, _DRIVERS[_PORTWORX]),
-    )
-    return next((driver for source, driver in sources if source is not None), None)
-
-
-def inline_problem(volume: Volume) -> str:
-    """Why a volume written into a pod cannot be translated for its CSI driver, or ""."""
-    if volume.aws_elastic_block_store is not None:
-        return _aws_problem(_text(volume.aws_elastic_block_store, "volumeID"))
-    if volume.azure_disk is not None:
-        return _azure_problem(volume.azure_disk.get("kind"))
-    return ""
-
-
-def csi_volume(volume: PersistentVolume) -> CSIVolume | None:
-    """An in-tree volume as its driver counts it; None if it has no successor or cannot be translated."""
-    spec = volume.spec
-    handle: str | None = None
-    if spec.aws_elastic_block_store is not None:
-        handle = _aws_handle(spec.aws_elastic_block_store.volume_id)
-    elif spec.gce_persistent_disk is not None:
-        handle = _gce_handle(volume, spec.gce_persistent_disk.pd_name)
-    elif spec.cinder is not None:
-        handle = spec.cinder.volume_id
-    elif spec.azure_disk is not None:
-        handle = None if _azure_problem(spec.azure_disk.kind) else spec.azure_disk.disk_uri
-    elif spec.portworx_volume is not None:
-        handle = spec.portworx_volume.volume_id
-    plugin = in_tree_plugin(volume)
-    return None if plugin is None or handle is None else CSIVolume(_DRIVERS[plugin], handle)
-
-
-def csi_volume_of_inline(volume: Volume) -> CSIVolume | None:
-    """A volume written into a pod as its driver counts it; None if no driver does or it cannot be translated."""
-    if volume.aws_elastic_block_store is not None:
-        handle = _aws_handle(_text(volume.aws_elastic_block_store, "volumeID"))
-        return None if handle is None else CSIVolume(_DRIVERS[_AWS], handle)
-    if volume.gce_persistent_disk is not None:
-        disk = _text(volume.gce_persistent_disk, "pdName")
-        return CSIVolume(_DRIVERS[_GCE], f"projects/{_UNSPECIFIED}/zones/{_UNSPECIFIED}/disks/{disk}")
-    if volume.cinder is not None:
-        return CSIVolume(_DRIVERS[_CINDER], _text(volume.cinder, "volumeID"))
-    if volume.azure_disk is not None:
-        is_managed = not _azure_problem(volume.azure_disk.get("kind"))
-        return CSIVolume(_DRIVERS[_AZURE_DISK], _text(volume.azure_disk, "diskURI")) if is_managed else None
-    if volume.portworx_volume is not None:
-        return CSIVolume(_DRIVERS[_PORTWORX], _text(volume.portworx_volume, "volumeID"))
+        return _translate_azure(spec.azure_disk.disk_uri, spec.azure_disk.kind)
+    if spec.portworx_volume is not None:
+        return _translate(_PORTWORX, spec.portworx_volume.volume_id)
     return None
 
 
-def translation_problem(volume: PersistentVolume) -> str:
-    """Why the volume cannot be translated for its CSI driver, or ""; nodes that leave it to the driver need that."""
-    spec = volume.spec
-    if spec.aws_elastic_block_store is not None:
-        return _aws_problem(spec.aws_elastic_block_store.volume_id)
-    if spec.gce_persistent_disk is not None:
-        zones = _gce_zones(volume)
-        if len(zones) > 1 and (problem := _gce_problem(zones)):
-            return f"failed to get region from zones: {problem}"
-    elif spec.cinder is None and spec.azure_disk is not None:
-        return _azure_problem(spec.azure_disk.kind)
-    return ""
+def translate_inline_volume(volume: Volume) -> Translation | None:
+    """Translate a pod's own in-tree volume for its CSI driver (upstream: TranslateInTreeInlineVolumeToCSI).
+
+    Return None for volumes of other kinds. Volumes of Azure files and of vSphere have a driver that counts nothing.
+    """
+    translation = None
+    if volume.aws_elastic_block_store is not None:
+        translation = _translate_aws(text_of(volume.aws_elastic_block_store, "volumeID"))
+    elif volume.gce_persistent_disk is not None:
+        translation = _translate_gce(text_of(volume.gce_persistent_disk, "pdName"), {})
+    elif volume.cinder is not None:
+        translation = _translate(_CINDER, text_of(volume.cinder, "volumeID"))
+    elif volume.azure_disk is not None:
+        translation = _translate_azure(text_of(volume.azure_disk, "diskURI"), volume.azure_disk.get("kind"))
+    elif volume.azure_file is not None:
+        translation = Translation(_AZURE_FILE, _UNCOUNTED_DRIVERS[_AZURE_FILE], None)
+    elif volume.vsphere_volume is not None:
+        translation = Translation(_VSPHERE, _UNCOUNTED_DRIVERS[_VSPHERE], None)
+    elif volume.portworx_volume is not None:
+        translation = _translate(_PORTWORX, text_of(volume.portworx_volume, "volumeID"))
+    return translation
+
+
+def text_of(source: Mapping[str, object], key: str) -> str:
+    """Return a field of a pod's own volume as text, "" if it is missing."""
+    return str(source.get(key) or "")
 
 
 def is_migrated_on(plugin: str, csi_node: CSINode | None) -> bool:
-    """Whether the kubelet of the node leaves an in-tree plugin's volumes to the CSI driver."""
+    """Tell whether the kubelet of the node leaves an in-tree plugin's volumes to the CSI driver."""
     annotations = None if csi_node is None else csi_node.metadata.annotations
     migrated = None if annotations is None else annotations.migrated_plugins
     return migrated is not None and plugin in migrated.split(",")
 
 
 def migrated_node_affinity(volume: PersistentVolume, plugin: str) -> VolumeNodeAffinity | None:
-    """The node affinity of an in-tree volume in the words of its CSI driver's topology."""
+    """Return the node affinity of an in-tree volume in the topology labels of its CSI driver.
+
+    Upstream: translateTopologyFromInTreeToCSI.
+    """
     affinity, key = volume.spec.node_affinity, _TOPOLOGY_KEYS.get(plugin)
     if key is None:
         return affinity
     labels = volume.metadata.labels or {}
-    is_beta = not _names_key(affinity, _ZONE) and (
-        _names_key(affinity, _BETA_ZONE) or (_ZONE not in labels and _BETA_ZONE in labels)
+    is_beta = not _values_of(affinity, ZONE) and (
+        bool(_values_of(affinity, BETA_ZONE)) or (ZONE not in labels and BETA_ZONE in labels)
     )
-    zone = _BETA_ZONE if is_beta else _ZONE
-    if _has_values(affinity, zone):
+    zone = BETA_ZONE if is_beta else ZONE
+    if any(_values_of(affinity, zone)):
         affinity = _renamed(affinity, zone, key)
     elif zone in labels:
-        affinity = _with_zones(affinity, key, labels[zone].split(_ZONE_SEPARATOR))
-    return _renamed(affinity, _BETA_REGION, _REGION) if is_beta and _has_values(affinity, _BETA_REGION) else affinity
+        affinity = _with_zones(affinity, key, labels[zone].split(ZONE_SEPARATOR))
+    has_beta_region = is_beta and any(_values_of(affinity, BETA_REGION))
+    return _renamed(affinity, BETA_REGION, REGION) if has_beta_region else affinity
 
 
 def _terms(affinity: VolumeNodeAffinity | None) -> list[NodeSelectorTerm]:
     return [] if affinity is None or affinity.required is None else affinity.required.node_selector_terms or []
 
 
-def _names_key(affinity: VolumeNodeAffinity | None, key: str) -> bool:
-    return any(each.key == key for term in _terms(affinity) for each in term.match_expressions or ())
-
-
-def _has_values(affinity: VolumeNodeAffinity | None, key: str) -> bool:
-    return any(each.key == key and each.values for term in _terms(affinity) for each in term.match_expressions or ())
+def _values_of(affinity: VolumeNodeAffinity | None, key: str) -> list[list[str]]:
+    """Return the values of each requirement about a label."""
+    return [each.values or [] for term in _terms(affinity) for each in term.match_expressions or () if each.key == key]
 
 
 def _renamed(affinity: VolumeNodeAffinity | None, old: str, new: str) -> VolumeNodeAffinity:
@@ -214,50 +182,44 @@ def _affinity_of(terms: Iterable[NodeSelectorTerm]) -> VolumeNodeAffinity:
     return VolumeNodeAffinity(required=NodeSelector(node_selector_terms=list(terms)))
 
 
-def _aws_handle(volume_id: str) -> str | None:
-    """The disk's id, which may be given as aws://zone/vol-1; None if it makes no sense."""
-    if not volume_id.startswith("aws://"):
-        return volume_id
-    try:
-        name = urlsplit(volume_id).path.strip("/")
-    except ValueError:
-        return None
-    return name if _AWS_VOLUME.fullmatch(name) else None
+def _translate(plugin: str, handle: str, problem: str = "") -> Translation:
+    driver = _DRIVERS[plugin]
+    return Translation(plugin, driver, None if problem else CSIVolume(driver, handle), problem)
 
 
-def _aws_problem(volume_id: str) -> str:
-    if _aws_handle(volume_id) is not None:
-        return ""
-    return f"failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS volume ({volume_id})"
+def _translate_aws(volume_id: str) -> Translation:
+    """Take the disk's id, which may be given as aws://zone/vol-1 (upstream: KubernetesVolumeIDToEBSVolumeID)."""
+    name = volume_id
+    if volume_id.startswith("aws://"):
+        try:
+            name = urlsplit(volume_id).path.strip("/")
+        except ValueError:
+            name = ""
+        if not _AWS_VOLUME.fullmatch(name):
+            text = f"failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS volume ({volume_id})"
+            return _translate(_AWS, name, text)
+    return _translate(_AWS, name)
 
 
-def _azure_problem(kind: object) -> str:
-    """Only managed disks have a CSI driver; a kind is never missing where the API server filled in its default."""
+def _translate_azure(uri: str, kind: object) -> Translation:
+    """Refuse disks that are not managed; a kind is never missing where the API server filled in its default."""
     is_managed = kind is None or str(kind).lower() == "managed"
-    return "" if is_managed else f"kind({kind}) is not supported in csi migration"
+    return _translate(_AZURE_DISK, uri, "" if is_managed else f"kind({kind}) is not supported in csi migration")
 
 
-def _text(source: Mapping[str, object], key: str) -> str:
-    return str(source.get(key) or "")
-
-
-def _gce_handle(volume: PersistentVolume, disk: str) -> str | None:
-    zones = _gce_zones(volume)
+def _translate_gce(disk: str, labels: Mapping[str, str]) -> Translation:
+    """Name the disk within its zone, or within its region if its labels give several zones."""
+    zones = (labels.get(BETA_ZONE) or labels.get(ZONE) or "").split(ZONE_SEPARATOR)
     if len(zones) == 1:
-        return f"projects/{_UNSPECIFIED}/zones/{zones[0] or _UNSPECIFIED}/disks/{disk}"
-    if _gce_problem(zones):
-        return None
+        return _translate(_GCE, f"projects/{_UNSPECIFIED}/zones/{zones[0] or _UNSPECIFIED}/disks/{disk}")
+    if problem := _region_problem(zones):
+        return _translate(_GCE, disk, f"failed to get region from zones: {problem}")
     region = "-".join(zones[0].split("-")[:2])
-    return f"projects/{_UNSPECIFIED}/regions/{region}/disks/{disk}"
+    return _translate(_GCE, f"projects/{_UNSPECIFIED}/regions/{region}/disks/{disk}")
 
 
-def _gce_zones(volume: PersistentVolume) -> list[str]:
-    labels = volume.metadata.labels or {}
-    return (labels.get(_BETA_ZONE) or labels.get(_ZONE) or "").split(_ZONE_SEPARATOR)
-
-
-def _gce_problem(zones: list[str]) -> str:
-    """Why the zones of a regional disk are in no region (upstream: gceGetRegionFromZones)."""
+def _region_problem(zones: list[str]) -> str:
+    """Say why the zones of a regional disk are in no region, or return "" (upstream: gceGetRegionFromZones)."""
     regions = set()
     for zone in zones:
         parts = zone.split("-")

@@ -1,7 +1,7 @@
-"""What CSINodes say of nodes, as columns: how much a driver can attach, and which in-tree plugins it replaces."""
+"""CSINodes as columns over the nodes: how much a driver can attach, and which in-tree plugins it replaces."""
 
-from collections.abc import Iterator
-from typing import Final, TypeVar
+from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,71 +13,65 @@ from bayplan.cache.row_follower import ObjectFollower
 from bayplan.plugins.volumes.csi_migration import is_migrated_on
 
 NO_LIMIT: Final = 2**62
-"""In a column of limits: nothing limits the driver on that node; more than anything counts."""
+"""Stands for "no limit" in a column of limits; larger than any count."""
 
 _KEPT_COLUMNS = 64
 
-C = TypeVar("C")
+_Read = Callable[[str, CSINode | None], int]
+"""`(name, csi_node)`: what a CSINode, or its absence, says of the driver or in-tree plugin `name`."""
 
 
 class CSINodeColumns:
-    """Columns over the rows of a node table, made when first asked for and again only where a CSINode changed."""
+    """Keeps columns over the rows of a node table; each is made when first asked for.
+
+    A column is brought up to date only where a CSINode or a node changed. At most `_KEPT_COLUMNS` are kept.
+    """
 
     def __init__(self, nodes: NodeTable, listers: Listers) -> None:
         self._nodes = nodes
         self._rows = ObjectFollower(nodes)
         self._csi_nodes = listers.of(CSINode)
         self._csi_nodes_at = 0
-        self._limits: dict[str, Column] = {}
-        self._migrated: dict[str, NDArray[np.bool_]] = {}
+        self._columns: dict[tuple[_Read, str], NDArray[Any]] = {}
 
     def limits(self, driver: str) -> Column:
-        """How many volumes of a driver each node can attach, or NO_LIMIT, `(capacity,) int64`."""
-        self._catch_up()
-        column = self._limits.get(driver)
-        if column is None:
-            column = np.full(self._nodes.capacity, NO_LIMIT, dtype=np.int64)
-            for row, csi_node in self._by_row():
-                column[row] = _limit_of(csi_node, driver)
-            _keep(self._limits, driver, column)
-        return column
+        """Return how many volumes of a driver each node can attach, or NO_LIMIT, `(capacity,) int64`."""
+        return self._column(_limit_of, driver, np.int64)
 
     def migrated(self, plugin: str) -> NDArray[np.bool_]:
-        """On which nodes the kubelet leaves an in-tree plugin's volumes to the CSI driver, `(capacity,) bool`."""
-        self._catch_up()
-        column = self._migrated.get(plugin)
-        if column is None:
-            column = np.zeros(self._nodes.capacity, dtype=np.bool_)
-            for row, csi_node in self._by_row():
-                column[row] = is_migrated_on(plugin, csi_node)
-            _keep(self._migrated, plugin, column)
-        return column
+        """Tell on which nodes the kubelet leaves an in-tree plugin's volumes to the CSI driver, `(capacity,) bool`."""
+        return self._column(is_migrated_on, plugin, np.bool_)
 
-    def _by_row(self) -> Iterator[tuple[int, CSINode]]:
-        for name, csi_node in self._csi_nodes.objects.items():
-            row = self._nodes.row(name)
-            if row is not None:
-                yield row, csi_node
+    def _column(self, read: _Read, name: str, dtype: type[np.generic]) -> NDArray[Any]:
+        self._catch_up()
+        column = self._columns.get((read, name))
+        if column is None:
+            if len(self._columns) >= _KEPT_COLUMNS:
+                self._columns.clear()
+            column = np.full(self._nodes.capacity, read(name, None), dtype=dtype)
+            for node_name, csi_node in self._csi_nodes.objects.items():
+                row = self._nodes.row(node_name)
+                if row is not None:
+                    column[row] = read(name, csi_node)
+            self._columns[read, name] = column
+        return column
 
     def _catch_up(self) -> None:
         at, self._csi_nodes_at = self._csi_nodes_at, self._csi_nodes.version
         rows = self._rows.follow()
         names = self._csi_nodes.changes.since(at) if at != self._csi_nodes_at else []
         if rows is None or names is None:
-            self._limits.clear()
-            self._migrated.clear()
+            self._columns.clear()
             return
         named = (self._nodes.row(name) for name in names)
         for row in {*rows.tolist(), *(row for row in named if row is not None)}:
             csi_node = self._csi_nodes.get(self._nodes.names[row])
-            for driver, limits in self._limits.items():
-                limits[row] = NO_LIMIT if csi_node is None else _limit_of(csi_node, driver)
-            for plugin, migrated in self._migrated.items():
-                migrated[row] = is_migrated_on(plugin, csi_node)
+            for (read, name), column in self._columns.items():
+                column[row] = read(name, csi_node)
 
 
 def limits_of(csi_node: CSINode) -> dict[str, int]:
-    """How many volumes each driver can attach to a node; drivers that do not say are left out."""
+    """Return how many volumes each driver can attach to a node; drivers that do not say are left out."""
     return {
         driver.name: driver.allocatable.count
         for driver in csi_node.spec.drivers or ()
@@ -85,11 +79,6 @@ def limits_of(csi_node: CSINode) -> dict[str, int]:
     }
 
 
-def _limit_of(csi_node: CSINode, driver: str) -> int:
-    return max(-NO_LIMIT, min(limits_of(csi_node).get(driver, NO_LIMIT), NO_LIMIT))
-
-
-def _keep(columns: dict[str, C], key: str, column: C) -> None:
-    if len(columns) >= _KEPT_COLUMNS:
-        columns.clear()
-    columns[key] = column
+def _limit_of(driver: str, csi_node: CSINode | None) -> int:
+    limit = NO_LIMIT if csi_node is None else limits_of(csi_node).get(driver, NO_LIMIT)
+    return max(-NO_LIMIT, min(limit, NO_LIMIT))

@@ -1,82 +1,68 @@
-"""Which volumes the pods on each node use, recounted only where pods changed."""
+"""The in-tree disks and claims that the pods on each node use, kept current for VolumeRestrictions."""
 
-from collections.abc import Hashable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bayplan.api.objects import Volume
+from bayplan.api.objects import Pod, Volume
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.row_follower import RowFollower
 from bayplan.plugins.volumes.claims import named_claims
+from bayplan.plugins.volumes.csi_migration import text_of
+from bayplan.plugins.volumes.inverted_index import InvertedIndex
 
-K = TypeVar("K", bound=Hashable)
+Disk = tuple[str, ...]
+"""What tells an in-tree disk from others: its kind and its name there."""
 
-
-def is_disk(volume: Volume) -> bool:
-    """Whether the volume is an in-tree disk that pods cannot share as they like."""
-    return (
-        volume.gce_persistent_disk is not None
-        or volume.aws_elastic_block_store is not None
-        or volume.rbd is not None
-        or volume.iscsi is not None
-    )
+DiskUses = dict[Disk, bool]
+"""The disks that pods use, and whether all of them only read."""
 
 
-def disk_names(volume: Volume) -> list[Hashable]:
-    """What two volumes have in common if they are the same in-tree disk."""
-    names: list[Hashable] = []
-    if volume.gce_persistent_disk is not None:
-        names.append(("gce", text_of(volume.gce_persistent_disk, "pdName")))
-    if volume.aws_elastic_block_store is not None:
-        names.append(("aws", text_of(volume.aws_elastic_block_store, "volumeID")))
-    if volume.iscsi is not None:
-        names.append(("iscsi", text_of(volume.iscsi, "iqn")))
-    if volume.rbd is not None:
-        names.append(("rbd", text_of(volume.rbd, "pool"), text_of(volume.rbd, "image")))
-    return names
+def disk_uses(pods: Iterable[Pod]) -> DiskUses:
+    """Return the in-tree disks of pods that cannot be shared by all."""
+    uses: DiskUses = {}
+    for pod in pods:
+        for volume in pod.spec.volumes or ():
+            for disk, is_read_only in _disks_of(volume):
+                uses[disk] = is_read_only and uses.get(disk, True)
+    return uses
 
 
-def text_of(source: Mapping[str, object], key: str) -> str:
-    """A field of a volume as text, "" if it is missing."""
-    return str(source.get(key) or "")
+def are_in_conflict(wanted: DiskUses, held: DiskUses) -> bool:
+    """Tell whether a disk is in both and somebody writes to it (upstream: volume_restrictions.go isVolumeConflict)."""
+    return any(disk in held and not (is_read_only and held[disk]) for disk, is_read_only in wanted.items())
 
 
 class VolumesInUse:
-    """The in-tree disks and named claims of the pods on each row of a table.
+    """Keeps the in-tree disks and named claims of the pods on each row of a table.
 
-    Rows whose pods use neither cost nothing. Catches up with the table when it is asked, so an answer is never older
-    than the table. Other tables of the same rows, on which the removal of pods is tried out, can be asked about too.
+    Rows whose pods use neither cost nothing. An answer is never older than the table. Preemption asks about other
+    tables of the same rows, without some of the pods; these are read on the spot.
     """
 
     def __init__(self, nodes: NodeTable) -> None:
         self._nodes = nodes
         self._follower = RowFollower(nodes)
-        self._disks: dict[int, list[Volume]] = {}
-        self._rows_of_disk: dict[Hashable, set[int]] = {}
+        self._disks: dict[int, DiskUses] = {}
+        self._rows_of_disk: InvertedIndex[Disk, int] = InvertedIndex()
         self._claims: dict[int, set[str]] = {}
-        self._rows_of_claim: dict[str, set[int]] = {}
+        self._rows_of_claim: InvertedIndex[str, int] = InvertedIndex()
 
-    def disks(self, nodes: NodeTable, row: int) -> list[Volume]:
-        """The in-tree disks of the pods on a row."""
+    def conflicts(self, wanted: DiskUses, nodes: NodeTable, rows: Rows) -> NDArray[np.bool_]:
+        """Tell on which of `rows` the pods keep a pod with `wanted` disks away, `(rows,) bool`."""
         if nodes is not self._nodes:
-            return _disks_on(nodes, row)
+            found = [are_in_conflict(wanted, _disks_on(nodes, row)) for row in rows.tolist()]
+            return np.array(found, dtype=np.bool_)
         self._catch_up()
-        return self._disks.get(row, [])
-
-    def rows_with(self, disks: Iterable[Volume], nodes: NodeTable, rows: Rows) -> list[int]:
-        """The places in `rows` of those whose pods may use one of these disks; all of them in other tables."""
-        if nodes is not self._nodes:
-            return list(range(len(rows)))
-        self._catch_up()
-        found = {row for disk in disks for name in disk_names(disk) for row in self._rows_of_disk.get(name, ())}
-        return np.flatnonzero(np.isin(rows, list(found))).tolist() if found else []
+        holders = {row for disk in wanted for row in self._rows_of_disk.get(disk)}
+        return np.isin(rows, [row for row in holders if are_in_conflict(wanted, self._disks[row])])
 
     def is_named(self, nodes: NodeTable, claim_key: str) -> bool:
-        """Whether a persistentVolumeClaim volume of any pod on any node names the claim "namespace/name"."""
+        """Tell whether a persistentVolumeClaim volume of any pod on any node names the claim "namespace/name"."""
         self._catch_up()
-        rows = self._rows_of_claim.get(claim_key, ())
+        rows = self._rows_of_claim.get(claim_key)
         if nodes is self._nodes:
             return bool(rows)
         return any(claim_key in _claims_on(nodes, row) for row in rows)
@@ -95,40 +81,43 @@ class VolumesInUse:
                 self._count(row)
 
     def _drop(self, row: int) -> None:
-        disks = self._disks.pop(row, ())
-        forget_row(self._rows_of_disk, {name for disk in disks for name in disk_names(disk)}, row)
-        forget_row(self._rows_of_claim, self._claims.pop(row, ()), row)
+        self._rows_of_disk.remove(self._disks.pop(row, ()), row)
+        self._rows_of_claim.remove(self._claims.pop(row, ()), row)
 
     def _count(self, row: int) -> None:
         disks, claims = _disks_on(self._nodes, row), _claims_on(self._nodes, row)
         if disks:
             self._disks[row] = disks
-            note_row(self._rows_of_disk, (name for disk in disks for name in disk_names(disk)), row)
+            self._rows_of_disk.add(disks, row)
         if claims:
             self._claims[row] = claims
-            note_row(self._rows_of_claim, claims, row)
+            self._rows_of_claim.add(claims, row)
 
 
-def note_row(rows_of: dict[K, set[int]], keys: Iterable[K], row: int) -> None:
-    """Add `row` to the rows of each key."""
-    for key in keys:
-        rows_of.setdefault(key, set()).add(row)
-
-
-def forget_row(rows_of: dict[K, set[int]], keys: Iterable[K], row: int) -> None:
-    """Take `row` from the rows of each key, all of which have it."""
-    for key in keys:
-        rows = rows_of[key]
-        rows.discard(row)
-        if not rows:
-            del rows_of[key]
-
-
-def _disks_on(nodes: NodeTable, row: int) -> list[Volume]:
-    pods = nodes.pods[row].values()
-    return [volume for pod in pods for volume in pod.pod.spec.volumes or () if is_disk(volume)]
+def _disks_on(nodes: NodeTable, row: int) -> DiskUses:
+    return disk_uses(pod.pod for pod in nodes.pods[row].values())
 
 
 def _claims_on(nodes: NodeTable, row: int) -> set[str]:
     pods = nodes.pods[row].values()
     return {f"{pod.namespace}/{name}" for pod in pods if pod.pod.spec.volumes for name in named_claims(pod.pod)}
+
+
+def _disks_of(volume: Volume) -> Iterator[tuple[Disk, bool]]:
+    """Yield what must not be shared, and whether it is used read-only; an RBD image counts once for each monitor."""
+    if (gce := volume.gce_persistent_disk) is not None:
+        yield ("gce", text_of(gce, "pdName")), _is_read_only(gce)
+    if (aws := volume.aws_elastic_block_store) is not None:
+        # These cannot be shared even by pods that only read.
+        yield ("aws", text_of(aws, "volumeID")), False
+    if (iscsi := volume.iscsi) is not None:
+        yield ("iscsi", text_of(iscsi, "iqn")), _is_read_only(iscsi)
+    if (rbd := volume.rbd) is not None:
+        monitors = rbd.get("monitors")
+        for monitor in monitors if isinstance(monitors, list) else ():
+            if isinstance(monitor, str):
+                yield ("rbd", text_of(rbd, "pool"), text_of(rbd, "image"), monitor), _is_read_only(rbd)
+
+
+def _is_read_only(source: Mapping[str, object]) -> bool:
+    return source.get("readOnly") is True

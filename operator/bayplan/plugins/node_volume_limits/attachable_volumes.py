@@ -1,4 +1,4 @@
-"""Which volumes of CSI drivers claims and pods stand for."""
+"""The CSI volumes that a claim or a pod stands for (upstream: nodevolumelimits/csi.go filterAttachableVolumes)."""
 
 from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim, StorageClass
 from bayplan.cache.listers import Listers
@@ -12,22 +12,22 @@ from bayplan.plugins.volumes.claims import (
 )
 from bayplan.plugins.volumes.csi_migration import (
     CSIVolume,
-    csi_volume,
-    csi_volume_of_inline,
     driver_of,
-    inline_problem,
     is_in_tree_provisioner,
+    translate_inline_volume,
+    translate_volume,
 )
 
 
 class MissingClaimError(Exception):
-    """The pod names a claim that does not exist; the text is the user's."""
+    """The pod names a claim that does not exist; the text is shown to the user."""
 
 
-class VolumeResolver:
-    """Names volumes as drivers count them, on nodes that have a CSINode: there in-tree volumes are their driver's.
+class AttachableVolumes:
+    """Resolves claims and inline volumes to volumes as CSI drivers count them.
 
-    A claim that has no volume yet counts as a volume of its class's provisioner that nobody else uses.
+    In-tree volumes count as volumes of the driver that succeeded their plugin. A claim without a volume counts as a
+    volume of its class's provisioner that nobody else uses.
     """
 
     def __init__(self, listers: Listers) -> None:
@@ -36,14 +36,14 @@ class VolumeResolver:
         self._classes = listers.of(StorageClass)
 
     def of_new_pod(self, pod: PodInfo) -> set[CSIVolume]:
-        """The volumes a pod to schedule brings.
+        """Return the volumes of a pod that is to be scheduled.
 
         Raises:
-            MissingClaimError: it names a claim that does not exist.
-            VolumeError: it names a claim "", or an ephemeral claim that is not its own, or a disk that cannot be
-                named in its driver's words.
+            MissingClaimError: the pod names a claim that does not exist.
+            VolumeError: it names a claim "", or an ephemeral claim that is not its own, or an in-tree disk that
+                cannot be translated for its driver.
         """
-        found: set[CSIVolume] = set()
+        found: set[CSIVolume | None] = set()
         for reference in claim_references(pod.pod):
             if not reference.name:
                 raise VolumeError("PersistentVolumeClaim had no name")
@@ -53,19 +53,17 @@ class VolumeResolver:
                 raise MissingClaimError(f"looking up PVC {key}: {claim_not_found(reference.name)}")
             if reference.ephemeral and (problem := ownership_problem(pod, claim)):
                 raise VolumeError(problem)
-            counted = self.of_claim(claim)
-            if counted is not None:
-                found.add(counted)
+            found.add(self.of_claim(claim))
         for volume in pod.pod.spec.volumes or ():
-            if problem := inline_problem(volume):
-                raise VolumeError(f"converting volume({volume.name}) from inline to csi: {problem}")
-            counted = csi_volume_of_inline(volume)
-            if counted is not None:
-                found.add(counted)
-        return found
+            translation = translate_inline_volume(volume)
+            if translation is not None:
+                if translation.problem:
+                    raise VolumeError(f"converting volume({volume.name}) from inline to csi: {translation.problem}")
+                found.add(translation.csi)
+        return {volume for volume in found if volume is not None}
 
     def of_claim(self, claim: PersistentVolumeClaim) -> CSIVolume | None:
-        """The volume a claim has or will have; None if no driver counts it."""
+        """Return the volume a claim has or will have; None if no driver counts it."""
         name = claim.spec.volume_name
         volume = self._volumes.get(name) if name else None
         if volume is None:
@@ -73,7 +71,8 @@ class VolumeResolver:
         elif volume.spec.csi is not None:
             counted = CSIVolume(volume.spec.csi.driver, volume.spec.csi.volume_handle)
         else:
-            counted = csi_volume(volume)
+            translation = translate_volume(volume)
+            counted = None if translation is None else translation.csi
         return counted if counted is not None and counted.driver and counted.handle else None
 
     def _of_class(self, claim: PersistentVolumeClaim) -> CSIVolume | None:
@@ -83,6 +82,6 @@ class VolumeResolver:
         provisioner: str | None = storage_class.provisioner
         if is_in_tree_provisioner(storage_class.provisioner):
             provisioner = driver_of(storage_class.provisioner)
-        # A blank cannot be part of a handle that a driver gives.
+        # No driver gives a handle with blanks, so this equals no real one.
         handle = f"to be made for {claim.metadata.namespace}/{claim.metadata.name}"
         return CSIVolume(provisioner, handle) if provisioner else None

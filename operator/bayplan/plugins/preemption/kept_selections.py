@@ -1,4 +1,4 @@
-"""What evictions would do, kept from one pod to the next like it, for rows on which nothing changed since."""
+"""Victims that were selected, kept from one pod to the next like it, for rows on which nothing changed since."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
@@ -10,52 +10,52 @@ from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.cache.row_follower import RowFollower
 from bayplan.framework.interface import FilterPlugin, SignPlugin, VersionedSignPlugin
 from bayplan.plugins.preemption.lower_priority import LowerPriorityPods
-from bayplan.plugins.preemption.plan import Plan
+from bayplan.plugins.preemption.victims import VictimSelection
 
 _KEPT_KINDS: Final = 8
 
 
 @dataclass(slots=True, eq=False)
-class PlansOfAKind:
-    """The plans for pods of one kind, as far as they hold; `ColumnTrial` relies on `get` giving only such.
+class SelectionsOfAKind:
+    """The selections for pods of one kind; `ColumnVictimSelector` relies on `get` giving only those that hold.
 
-    A plan holds as long as the row has the same pods, the same node and the same possible victims.
+    A selection holds as long as the row has the same pods, the same node and the same possible victims.
     """
 
     table: NodeTable
     lower: LowerPriorityPods
     budgets_version: int
     _follower: RowFollower = field(init=False)
-    _plans: dict[int, tuple[Sequence[PodInfo], Plan]] = field(init=False, default_factory=dict)
+    _selections: dict[int, tuple[Sequence[PodInfo], VictimSelection]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self._follower = RowFollower(self.table)
 
     def follow(self) -> None:
-        """Forget the plans of rows that changed."""
+        """Forget the selections of rows that changed."""
         change = self._follower.follow()
         if change.everything:
-            self._plans.clear()
+            self._selections.clear()
             return
         for row in change.usage.tolist():
-            self._plans.pop(row, None)
+            self._selections.pop(row, None)
 
-    def get(self, row: int) -> Plan | None:
-        """The plan for a row, if it still holds."""
-        kept = self._plans.get(row)
+    def get(self, row: int) -> VictimSelection | None:
+        """Return the selection for a row, if it still holds."""
+        kept = self._selections.get(row)
         # Possible victims change with time as well: pods that were too young to be any.
         return None if kept is None or kept[0] is not self.lower.victims[row] else kept[1]
 
-    def put(self, plan: Plan) -> None:
-        """Keep a plan made of what there is now."""
-        self._plans[plan.row] = (self.lower.victims[plan.row], plan)
+    def put(self, selection: VictimSelection) -> None:
+        """Keep a selection made of what there is now."""
+        self._selections[selection.row] = (self.lower.victims[selection.row], selection)
 
 
-class KeptPlans:
-    """The plans of the kinds of pods that were tried last."""
+class KeptSelections:
+    """The selections for the kinds of pods that were tried last."""
 
     def __init__(self) -> None:
-        self._kinds: RecentlyUsed[Hashable, PlansOfAKind] = RecentlyUsed(_KEPT_KINDS)
+        self._kinds: RecentlyUsed[Hashable, SelectionsOfAKind] = RecentlyUsed(_KEPT_KINDS)
 
     def of(
         self,
@@ -65,8 +65,8 @@ class KeptPlans:
         table: NodeTable,
         lower: LowerPriorityPods,
         budgets_version: int,
-    ) -> PlansOfAKind:
-        """The plans for pods that `filters` treat like `pod`, among these pods and nominations, up to date."""
+    ) -> SelectionsOfAKind:
+        """Return the up-to-date selections for pods that `filters` treat like `pod`, among these nominations."""
         kind = _kind(pod, filters)
         kept = self._kinds.get(kind) if kind is not None else None
         if (
@@ -75,7 +75,7 @@ class KeptPlans:
             or kept.lower is not lower
             or kept.budgets_version != budgets_version
         ):
-            kept = PlansOfAKind(table, lower, budgets_version)
+            kept = SelectionsOfAKind(table, lower, budgets_version)
             if kind is not None:
                 self._kinds.put(kind, kept)
         kept.follow()
@@ -83,7 +83,7 @@ class KeptPlans:
 
 
 def _kind(pod: PodInfo, filters: Sequence[FilterPlugin]) -> Hashable:
-    """Equal for pods of equal priority that these filters treat alike; None if one of them cannot tell."""
+    """Return what pods of equal priority share that these filters treat alike; None if one gives no signature."""
     signs: list[Hashable] = [pod.priority]
     for plugin in filters:
         sign = plugin.sign_pod(pod) if isinstance(plugin, SignPlugin) else None

@@ -1,17 +1,16 @@
 """What is kept from one preemptor to the next changes no answer."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.builders import make_node, make_pod
+from tests.builders import make_node, make_pod, make_pod_info
 from tests.plugins.preemption.test_properties import configured
 from tests.plugins.preemption.worlds import World, make_budget
 
 from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.listers import key_of
-from bayplan.cache.pod_info import PodInfo
-from bayplan.plugins.preemption.kept_plans import KeptPlans
-from bayplan.plugins.preemption.on_columns import ColumnTrial
 from bayplan.scheduler.cycle import FitError
 
 NODES = ("n0", "n1", "n2")
@@ -22,7 +21,6 @@ class Steps:
 
     def __init__(self, **arguments):
         self.world = World(*(make_node(name, cpu="4", pods=5) for name in NODES), configuration=configured(**arguments))
-        (self.plugin,) = self.world.framework.post_filters
 
     def pod(self, uid, node, cpu, priority, labels=None, hour=0):  # noqa: PLR0917  one step of a property
         start = f"2026-01-01T{hour:02}:00:00Z"
@@ -38,7 +36,7 @@ class Steps:
     def nominate(self, uid, node, cpu, priority):
         self.world.nominator.delete(uid)
         if node is not None:
-            self.world.nominator.add(PodInfo(make_pod(uid, uid=uid, cpu=cpu, priority=priority)), node)
+            self.world.nominator.add(make_pod_info(uid, uid=uid, cpu=cpu, priority=priority), node)
 
     def budget(self, allowed):
         lister = self.world.cache.listers.of(PodDisruptionBudget)
@@ -51,24 +49,18 @@ class Steps:
     def later(self, seconds):
         self.world.now += seconds
 
-    def told(self, pod):
-        outcome = self.world.schedule(pod)
-        return outcome if isinstance(outcome, FitError) else outcome.node_name
 
-    def told_anew(self, pod):
-        """The same without anything kept."""
-        kept, self.plugin._dry_run._kept = self.plugin._dry_run._kept, KeptPlans()
-        try:
-            return self.told(pod)
-        finally:
-            self.plugin._dry_run._kept = kept
+def outcome(world, pod):
+    """The node, or the failure without its time: a pod is retried early where a young pod has left."""
+    found = world.schedule(pod)
+    return replace(found, retry_after=None) if isinstance(found, FitError) else found.node_name
 
 
 UIDS = st.sampled_from([f"p{index}" for index in range(8)])
 NODE_NAMES = st.sampled_from(NODES)
 CPU = st.sampled_from(["1", "2", "3"])
 PRIORITY = st.sampled_from([-1, 1, 2, 10])
-HAPPENINGS = st.one_of(
+CHANGES = st.one_of(
     st.tuples(
         st.just("pod"),
         UIDS,
@@ -98,30 +90,18 @@ PREEMPTORS = st.builds(
 )
 
 
-@pytest.mark.parametrize("arguments", [{}, {"minimum_runtime_seconds": 60_000}], ids=["any", "ripe"])
+@pytest.mark.parametrize("arguments", [{}, {"minimum_runtime_seconds": 60_000}], ids=["any", "run long enough"])
 @settings(max_examples=100)
-@given(start=st.lists(HAPPENINGS, max_size=12), steps=st.lists(st.tuples(HAPPENINGS, PREEMPTORS), max_size=12))
-def test_a_preemptor_is_told_the_same_with_and_without_what_was_kept(arguments, start, steps):
+@given(start=st.lists(CHANGES, max_size=12), steps=st.lists(st.tuples(CHANGES, PREEMPTORS), max_size=12))
+def test_a_preemptor_gets_the_same_outcome_with_and_without_what_was_kept(arguments, start, steps):
     world = Steps(**arguments)
     for name, *values in start:
         getattr(world, name)(*values)
     for (name, *values), pod in steps:
         getattr(world, name)(*values)
-        assert world.told(pod) == world.told_anew(pod)
-        assert world.told(pod) == world.told_anew(pod)
-
-
-def count_tried(monkeypatch):
-    """How many rows were tried, in a list that grows by each time."""
-    tried = []
-    reprieve = ColumnTrial._reprieve
-
-    def counted(self, plans, rows):
-        tried.append(sorted(rows.tolist()))
-        reprieve(self, plans, rows)
-
-    monkeypatch.setattr(ColumnTrial, "_reprieve", counted)
-    return tried
+        expected = outcome(world.world.afresh(), pod)
+        assert outcome(world.world, pod) == expected
+        assert outcome(world.world, pod) == expected
 
 
 def full(world):
@@ -129,26 +109,29 @@ def full(world):
         world.pod(f"p{index}", node, "4", 1)
 
 
-def test_the_next_preemptor_of_a_kind_tries_only_nodes_on_which_something_changed(monkeypatch):
-    world = Steps()
-    full(world)
-    tried = count_tried(monkeypatch)
-    for uid in ("a", "b"):
-        world.told(make_pod(uid, uid=uid, cpu="3", priority=5))
-    assert tried == [[0, 1, 2]]
-    world.pod("p1", "n1", "4", 2)
-    world.told(make_pod("c", uid="c", cpu="3", priority=5))
-    assert tried == [[0, 1, 2], [1]]
+def candidates(steps, uid, **fields):
+    """The candidates by node; one made of a kept selection is the very object of before."""
+    pod = make_pod(uid, uid=uid, **{"cpu": "3", "priority": 5, **fields})
+    return {each.node_name: each for each in steps.world.schedule(pod).candidates}
+
+
+def test_the_next_preemptor_of_a_kind_tries_only_nodes_on_which_something_changed():
+    steps = Steps()
+    full(steps)
+    first, second = candidates(steps, "a"), candidates(steps, "b")
+    assert all(second[node] is first[node] for node in NODES)
+    steps.pod("p1", "n1", "4", 2)
+    third = candidates(steps, "c")
+    assert [third[node] is first[node] for node in NODES] == [True, False, True]
 
 
 @pytest.mark.parametrize("other", [{"cpu": "2"}, {"priority": 6}], ids=["requests", "priority"])
-def test_a_preemptor_of_another_kind_tries_all_nodes(monkeypatch, other):
-    world = Steps()
-    full(world)
-    tried = count_tried(monkeypatch)
-    world.told(make_pod("a", uid="a", cpu="3", priority=5))
-    world.told(make_pod("b", uid="b", **{"cpu": "3", "priority": 5, **other}))
-    assert tried == [[0, 1, 2], [0, 1, 2]]
+def test_a_preemptor_of_another_kind_tries_all_nodes(other):
+    steps = Steps()
+    full(steps)
+    first, second = candidates(steps, "a"), candidates(steps, "b", **other)
+    assert first == second
+    assert not any(second[node] is first[node] for node in NODES)
 
 
 def test_a_node_that_another_pod_was_nominated_to_is_tried_again():
@@ -159,7 +142,7 @@ def test_a_node_that_another_pod_was_nominated_to_is_tried_again():
     pod = make_pod("new", uid="new", cpu="2", priority=5)
 
     def victims():
-        return {each.node_name: len(each.victims) for each in world.told(pod).candidates}
+        return {each.node_name: len(each.victims) for each in world.world.schedule(pod).candidates}
 
     world.nominate("m0", "n1", "2", 9)
     assert victims() == {"n0": 1, "n1": 2, "n2": 1}

@@ -1,5 +1,5 @@
 import pytest
-from tests.plugins.preemption.pods import low, minute
+from tests.plugins.preemption.worlds import low, minute
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.candidate import CRITERIA, Candidate, choose, deciding_criterion, start_time

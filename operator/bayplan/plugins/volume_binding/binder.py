@@ -1,0 +1,188 @@
+"""Finds on which nodes a pod's claims can be bound (upstream: volumebinding/binder.go)."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bayplan.api.quantity import value_of_nano
+from bayplan.api.storage_objects import CSIDriver, PersistentVolumeClaim, StorageClass
+from bayplan.cache.change_log import Rows
+from bayplan.cache.listers import Listers
+from bayplan.cache.node_index import NodeIndex
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.plugins.volume_binding.assume_cache import AssumeCaches
+from bayplan.plugins.volume_binding.capacity import StorageCapacities
+from bayplan.plugins.volume_binding.class_volumes import NO_VOLUME, VolumesByClass
+from bayplan.plugins.volume_binding.matching import MatchedClaim, find_matching_volumes
+from bayplan.plugins.volume_binding.node_topology import Mask, NodeTopology
+from bayplan.plugins.volume_binding.requirements import requested_storage
+from bayplan.plugins.volumes.claims import (
+    WAIT_FOR_FIRST_CONSUMER,
+    VolumeError,
+    annotations,
+    claim_class,
+    claim_references,
+    is_fully_bound,
+    ownership_problem,
+)
+from bayplan.plugins.volumes.csi_migration import migrated_node_affinity, translate_volume
+from bayplan.plugins.volumes.csi_nodes import CSINodeColumns
+
+_NO_PROVISIONER = "kubernetes.io/no-provisioner"
+
+ClaimOnRows = tuple[PersistentVolumeClaim, Mask]
+"""A claim, and at which positions it needs a new volume, `(positions,) bool`."""
+
+
+@dataclass(slots=True)
+class PodVolumeClaims:
+    """The claims of a pod by what is left to do (upstream: PodVolumeClaims)."""
+
+    bound: list[PersistentVolumeClaim] = field(default_factory=list)
+    unbound_delayed: list[PersistentVolumeClaim] = field(default_factory=list)
+    """They wait for the pod: their class binds when the first consumer is placed."""
+    unbound_immediate: list[PersistentVolumeClaim] = field(default_factory=list)
+    """The volume controller is to bind them before any pod can use them."""
+
+
+class FoundVolumes:
+    """What `find_pod_volumes` found on each row: what keeps the pod away, and what would be bound there.
+
+    Attributes:
+        affinity_conflict: Where a bound volume cannot be used, `(positions,) bool` as the masks below.
+        no_match: Where a claim gets no volume and none may be made.
+        no_space: Where a volume may be made, but no capacity is large enough.
+        volume_missing: Where a bound claim's volume does not exist.
+        untranslated: Where a bound in-tree volume cannot be translated for its CSI driver, which is an error.
+        problem: What that error is.
+        matched: The claims that get volumes at hand, the smallest request first.
+        provisioned: The claims that get new volumes.
+    """
+
+    def __init__(self, position_count: int) -> None:
+        masks = np.zeros((5, position_count), dtype=np.bool_)
+        self.affinity_conflict, self.no_match, self.no_space, self.volume_missing, self.untranslated = masks
+        self.problem = ""
+        self.matched: list[MatchedClaim] = []
+        self.provisioned: list[ClaimOnRows] = []
+
+    @property
+    def rejected(self) -> Mask:
+        """Where the pod cannot run."""
+        return self.affinity_conflict | self.no_match | self.no_space | self.volume_missing
+
+
+class VolumeBinder:
+    """Looks at claims and volumes as they are assumed to be, and answers for all nodes at once."""
+
+    def __init__(self, nodes: NodeTable, index: NodeIndex, listers: Listers, assumed: AssumeCaches) -> None:
+        self._assumed = assumed
+        self._classes = listers.of(StorageClass)
+        self._drivers = listers.of(CSIDriver)
+        self._csi_nodes = CSINodeColumns(nodes, listers)
+        self._topology = NodeTopology(index, nodes)
+        self._capacities = StorageCapacities(nodes, listers, self._topology)
+        self._volumes = VolumesByClass(assumed.volumes)
+
+    def get_pod_volume_claims(self, pod: PodInfo) -> PodVolumeClaims:
+        """Return the pod's claims (upstream: GetPodVolumeClaims).
+
+        Raises:
+            VolumeError: a claim is missing or not the pod's, or its class does not say when to bind.
+        """
+        found = PodVolumeClaims()
+        for reference in claim_references(pod.pod):
+            key = f"{pod.namespace}/{reference.name}"
+            claim = self._assumed.claims.get(key)
+            if claim is None:
+                raise VolumeError(f'error getting PVC "{key}": persistentvolumeclaims "{key}" not found')
+            if reference.ephemeral and (problem := ownership_problem(pod, claim)):
+                raise VolumeError(problem)
+            if is_fully_bound(claim):
+                found.bound.append(claim)
+            elif self._is_delayed(claim) and not claim.spec.volume_name:
+                found.unbound_delayed.append(claim)
+            else:
+                found.unbound_immediate.append(claim)
+        return found
+
+    def find_pod_volumes(self, claims: PodVolumeClaims, nodes: NodeTable, rows: Rows) -> FoundVolumes:
+        """Find what can be bound on each row for the pod's claims (upstream: FindPodVolumes).
+
+        Raises:
+            VolumeError: a claim cannot be read, or its class is gone.
+        """
+        found = FoundVolumes(len(rows))
+        self._check_bound_claims(claims.bound, rows, found)
+        to_match: list[PersistentVolumeClaim] = []
+        to_provision: list[ClaimOnRows] = []
+        for claim in claims.unbound_delayed:
+            selected_node = annotations(claim).selected_node
+            if selected_node is None:
+                to_match.append(claim)
+                continue
+            row = nodes.row(selected_node)
+            is_selected: Mask = rows == (-1 if row is None else row)
+            found.no_match |= ~is_selected
+            to_provision.append((claim, is_selected))
+        to_match.sort(key=requested_storage)
+        found.matched = find_matching_volumes(to_match, self._volumes, self._topology, rows)
+        to_provision += [(each.claim, each.slots == NO_VOLUME) for each in found.matched]
+        for claim, unbound in to_provision:
+            self._check_provisioning(claim, unbound, rows, found)
+        return found
+
+    def _is_delayed(self, claim: PersistentVolumeClaim) -> bool:
+        class_name = claim_class(claim)
+        storage_class = self._classes.get(class_name) if class_name else None
+        if storage_class is None:
+            return False
+        if storage_class.volume_binding_mode is None:
+            raise VolumeError(f'VolumeBindingMode not set for StorageClass "{class_name}"')
+        return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+
+    def _check_bound_claims(self, claims: list[PersistentVolumeClaim], rows: Rows, found: FoundVolumes) -> None:
+        """Note where a bound volume cannot be used; on each row only the first claim with a problem is noted."""
+        for claim in claims:
+            volume = self._assumed.volumes.get(claim.spec.volume_name)
+            if volume is None:
+                found.volume_missing = ~(found.affinity_conflict | found.untranslated)
+                return
+            is_usable = self._topology.matching_affinity(volume.spec.node_affinity)[rows]
+            translation = translate_volume(volume)
+            if translation is not None:
+                is_migrated = self._csi_nodes.migrated(translation.plugin)[rows]
+                if is_migrated.any():
+                    if translation.problem:
+                        found.problem = found.problem or f"could not translate pv: {translation.problem}"
+                        found.untranslated |= is_migrated & ~found.affinity_conflict
+                    affinity = migrated_node_affinity(volume, translation.plugin)
+                    is_usable = np.where(is_migrated, self._topology.matching_affinity(affinity)[rows], is_usable)
+            found.affinity_conflict |= ~is_usable & ~found.untranslated
+
+    def _check_provisioning(self, claim: PersistentVolumeClaim, unbound: Mask, rows: Rows, found: FoundVolumes) -> None:
+        """Note where a volume is made for the claim, and where none can be (upstream: checkVolumeProvisions)."""
+        where = unbound & ~found.no_match & ~found.no_space
+        if not where.any():
+            return
+        found.provisioned.append((claim, where))
+        class_name = claim_class(claim)
+        storage_class = self._classes.get(class_name)
+        if storage_class is None:
+            raise VolumeError(f'failed to find storage class "{class_name}"')
+        is_allowed = np.zeros(len(rows), dtype=np.bool_)
+        if storage_class.provisioner not in ("", _NO_PROVISIONER):
+            is_allowed = self._topology.matching_topologies(storage_class.allowed_topologies)[rows]
+        found.no_match |= where & ~is_allowed
+        found.no_space |= where & is_allowed & ~self._has_enough_capacity(claim, storage_class, rows)
+
+    def _has_enough_capacity(self, claim: PersistentVolumeClaim, storage_class: StorageClass, rows: Rows) -> Mask:
+        """Tell where a capacity of the class is enough for this claim alone (upstream: hasEnoughCapacity)."""
+        driver = self._drivers.get(storage_class.provisioner)
+        is_asked_for = "storage" in (claim.spec.resources.requests or {})
+        if not is_asked_for or driver is None or not driver.spec.storage_capacity:
+            return np.ones(len(rows), dtype=np.bool_)
+        size = value_of_nano(requested_storage(claim))
+        is_enough: Mask = self._capacities.largest_volume(storage_class.metadata.name)[rows] >= size
+        return is_enough

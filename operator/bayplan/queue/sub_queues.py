@@ -1,0 +1,232 @@
+"""The sub-queues that pods stand in, every move between them, and the moves that time alone brings."""
+
+from collections.abc import Callable, Mapping
+from math import ceil
+from typing import Protocol
+
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.cluster_event import UNSCHEDULABLE_TIMEOUT
+from bayplan.queue.backoff import is_backing_off, release_time
+from bayplan.queue.keyed_heap import KeyedHeap, SortKey
+from bayplan.queue.queue_profile import GateRejection, QueueProfile
+from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo, SubQueue
+from bayplan.queue.queueing_hints import QueueingStrategy
+from bayplan.queue.unschedulable_pods import UnschedulablePods
+
+_BACKOFF_COMPLETE = "BackoffComplete"
+_POP_FROM_BACKOFF_Q = "PopFromBackoffQ"
+_RETRY_TIME = "RetryTime"
+
+_METRIC_LABELS = {
+    SubQueue.ACTIVE: "active",
+    SubQueue.BACKOFF: "backoff",
+    SubQueue.ERROR_BACKOFF: "backoff",
+    SubQueue.UNSCHEDULABLE: "unschedulable",
+    SubQueue.GATED: "unschedulable",
+}
+
+
+class QueueObserver(Protocol):
+    """Receives every move; the metrics rely on it. Methods must be cheap and must not call the queue."""
+
+    def incoming(self, queue: str, event: str) -> None:
+        """Count a pod that entered `queue` (active, backoff or unschedulable) because of `event`."""
+
+    def unschedulable(self, plugin: str, profile: str, delta: int) -> None:
+        """Change by `delta` the number of queued pods that `plugin` holds, or rejected last time."""
+
+
+class SubQueues:
+    """Keeps every queued pod in exactly one sub-queue; only this class moves pods, and it reports each move.
+
+    `max_in_unschedulable` is in seconds of `clock`.
+    """
+
+    __slots__ = (
+        "_active",
+        "_backoff",
+        "_clock",
+        "_error_backoff",
+        "_heaps",
+        "_max_in_unschedulable",
+        "_observer",
+        "_profiles",
+        "_retries",
+        "_sort_key",
+        "pods",
+        "waiting",
+    )
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float],
+        profiles: Mapping[str, QueueProfile],
+        max_in_unschedulable: float,
+        sort_key: Callable[[PodInfo, float], SortKey],
+        observer: QueueObserver | None,
+    ) -> None:
+        self._clock = clock
+        self._profiles = profiles
+        self._max_in_unschedulable = max_in_unschedulable
+        self._sort_key = sort_key
+        self._observer = observer
+        self.pods: dict[str, QueuedPodInfo] = {}
+        self.waiting = UnschedulablePods()
+        self._active = KeyedHeap()
+        self._backoff = KeyedHeap()
+        self._error_backoff = KeyedHeap()
+        self._heaps = {
+            SubQueue.ACTIVE: self._active,
+            SubQueue.BACKOFF: self._backoff,
+            SubQueue.ERROR_BACKOFF: self._error_backoff,
+        }
+        self._retries = KeyedHeap()
+
+    # Moves.
+
+    def enter(self, queued: QueuedPodInfo, to: SubQueue, event: str, gate: GateRejection | None = None) -> None:
+        """Move the pod, from another sub-queue or from outside; `gate` is what holds it in GATED."""
+        came_from = _METRIC_LABELS.get(queued.sub_queue) if queued.sub_queue is not None else None
+        self._vacate(queued)
+        self.pods[queued.uid] = queued
+        queued.gating_plugin = queued.gating_message = None
+        if gate is not None:
+            queued.gating_plugin, queued.gating_message = gate.plugin, gate.message
+            self.set_rejectors(queued, queued.rejector_plugins | {gate.plugin})
+        queued.sub_queue = to
+        if to in self._heaps:
+            self.sort(queued)
+        else:
+            self.waiting.add(queued)
+        if to is SubQueue.ACTIVE and queued.initial_attempt_timestamp is None:
+            queued.initial_attempt_timestamp = self._clock()
+        if self._observer is not None and _METRIC_LABELS[to] != came_from:
+            self._observer.incoming(_METRIC_LABELS[to], event)
+
+    def requeue(self, queued: QueuedPodInfo, strategy: QueueingStrategy, event: str) -> None:
+        """Move the pod towards its next attempt: it becomes active or backs off, unless a gate holds it.
+
+        Upstream: requeuePodWithQueueingStrategy.
+        """
+        self._retries.discard(queued.uid)
+        rejection = self._profiles[queued.profile].gate(queued.pod_info)
+        if rejection is not None:
+            if queued.sub_queue is SubQueue.GATED and queued.gating_plugin == rejection.plugin:
+                queued.gating_message = rejection.message
+            else:
+                self.enter(queued, SubQueue.GATED, event, rejection)
+        elif strategy is QueueingStrategy.AFTER_BACKOFF and is_backing_off(queued.backoff_expiration, self._clock()):
+            self.enter(queued, SubQueue.BACKOFF if queued.rejector_plugins else SubQueue.ERROR_BACKOFF, event)
+        else:
+            self.enter(queued, SubQueue.ACTIVE, event)
+
+    def wait(self, queued: QueuedPodInfo, event: str, retry_at: float | None) -> None:
+        """Keep the pod in UNSCHEDULABLE until an event helps it, or the whole second after `retry_at` comes."""
+        self.enter(queued, SubQueue.UNSCHEDULABLE, event)
+        if retry_at is not None:
+            queued.retry_at = ceil(retry_at)
+            self._retries.push(queued, (queued.retry_at,))
+
+    def leave(self, queued: QueuedPodInfo) -> None:
+        """Take the pod out of the queue and clear what rejected it."""
+        self._vacate(queued)
+        del self.pods[queued.uid]
+        self._retries.discard(queued.uid)
+        self.set_rejectors(queued, NO_PLUGINS)
+        queued.pending_plugins = NO_PLUGINS
+        queued.sub_queue = None
+
+    def pop(self) -> QueuedPodInfo | None:
+        """Take out the next pod to try; without an active one, the first that backs off after a rejection."""
+        queued = self._active.peek() or self._backoff.peek()
+        if queued is None:
+            return None
+        if queued.sub_queue is SubQueue.BACKOFF:
+            self.enter(queued, SubQueue.ACTIVE, _POP_FROM_BACKOFF_Q)
+        self.leave(queued)
+        return queued
+
+    def sort(self, queued: QueuedPodInfo) -> None:
+        """Put a pod that stands in a heap where its sort key belongs."""
+        key = self._sort_key(queued.pod_info, queued.timestamp)
+        if queued.sub_queue is SubQueue.ACTIVE:
+            self._active.push(queued, key)
+        elif queued.sub_queue in self._heaps:
+            self._heaps[queued.sub_queue].push(queued, (queued.backoff_expiration, *key))
+
+    def set_rejectors(self, queued: QueuedPodInfo, plugins: frozenset[str]) -> None:
+        """Set which plugins may wake the pod; it must not be waiting meanwhile."""
+        if self._observer is not None:
+            for plugin in queued.rejector_plugins - plugins:
+                self._observer.unschedulable(plugin, queued.profile, -1)
+            for plugin in plugins - queued.rejector_plugins:
+                self._observer.unschedulable(plugin, queued.profile, +1)
+        queued.rejector_plugins = plugins
+
+    def _vacate(self, queued: QueuedPodInfo) -> None:
+        if queued.sub_queue in self._heaps:
+            self._heaps[queued.sub_queue].discard(queued.uid)
+        elif queued.sub_queue is not None:
+            self.waiting.remove(queued)
+
+    # Time.
+
+    def flush(self, now: float) -> None:
+        """Activate pods whose back-off is over, and requeue those that waited too long, or until their time."""
+        for heap in (self._backoff, self._error_backoff):
+            while (queued := heap.peek()) and not is_backing_off(queued.backoff_expiration, now):
+                self.enter(queued, SubQueue.ACTIVE, _BACKOFF_COMPLETE)
+        while (queued := self.waiting.oldest()) and queued.timestamp + self._max_in_unschedulable <= now:
+            queued.flushed = True
+            self.requeue(queued, QueueingStrategy.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label)
+        while (queued := self._retries.peek()) and queued.retry_at <= now:
+            self.requeue(queued, QueueingStrategy.AFTER_BACKOFF, _RETRY_TIME)
+
+    def next_deadline(self) -> float | None:
+        """Return when `flush` has something to do next; None while nothing waits for time to pass."""
+        heads = (self._backoff.peek(), self._error_backoff.peek())
+        times = [
+            release_time(head.backoff_expiration) for head in heads if head and head.backoff_expiration is not None
+        ]
+        if oldest := self.waiting.oldest():
+            times.append(oldest.timestamp + self._max_in_unschedulable)
+        if first := self._retries.peek():
+            times.append(first.retry_at)
+        return min(times, default=None)
+
+    # Questions.
+
+    def has_ready(self) -> bool:
+        """Return whether `pop` would give a pod."""
+        return bool(self._active or self._backoff)
+
+    def pending(self) -> dict[str, int]:
+        """Return the number of pods by sub-queue, under the labels of scheduler_pending_pods."""
+        return {
+            "active": len(self._active),
+            "backoff": len(self._backoff) + len(self._error_backoff),
+            "unschedulable": self.waiting.rejected_count,
+            "gated": self.waiting.gated_count,
+        }
+
+    def validate(self) -> None:
+        """Assert that every pod is in the one sub-queue it names, and that each sub-queue may hold it."""
+        for sub_queue, heap in self._heaps.items():
+            heap.validate()
+            assert all(queued.sub_queue is sub_queue for queued in heap), f"a pod in {sub_queue} says otherwise"
+        self.waiting.validate()
+        self._retries.validate()
+        assert all(queued.sub_queue is SubQueue.UNSCHEDULABLE for queued in self._retries), "a time for no waiting pod"
+        in_heaps = [queued.uid for heap in self._heaps.values() for queued in heap]
+        assert len(in_heaps) == len(set(in_heaps)), "a pod stands in two heaps"
+        assert len(in_heaps) + len(self.waiting) == len(self.pods), "a pod is lost"
+        for uid, queued in self.pods.items():
+            assert queued.uid == uid, "a pod under another uid"
+            is_gated = queued.sub_queue is SubQueue.GATED
+            assert (queued.gating_plugin is not None) == is_gated, "a gate and its sub-queue disagree"
+            assert queued.pending_plugins <= queued.rejector_plugins, "a pending plugin cannot wake its pod"
+        for queued in (*self._backoff, *self._error_backoff):
+            assert queued.backoff_expiration is not None, "a pod backs off without end"
+        assert all(queued.rejector_plugins for queued in self._backoff), "a pod without rejector may skip its back-off"
+        assert not any(queued.rejector_plugins for queued in self._error_backoff), "a rejected pod waits as an error"
