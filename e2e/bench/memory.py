@@ -14,15 +14,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from bayplan.api.meta_objects import ObjectMeta, Quantity
 from bayplan.api.objects import (
     Container,
     Node,
     NodeStatus,
-    ObjectMeta,
     Pod,
     PodSpec,
     PodStatus,
-    Quantity,
     ResourceRequirements,
 )
 from bayplan.cache.cache import Cache

@@ -17,7 +17,8 @@ from math import inf
 from typing import Any
 from unittest.mock import patch
 
-from bayplan.api.objects import LabelSelector, TopologySpreadConstraint
+from bayplan.api.meta_objects import LabelSelector
+from bayplan.api.objects import TopologySpreadConstraint
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import Plugin, PreFilterResult
 from bayplan.framework.runtime import Framework
