@@ -14,8 +14,8 @@ from bayplan.scheduler.pending_pods import PendingPodEvents
 class SpiedQueue(SchedulingQueue):
     """A real queue that remembers what it was told happened."""
 
-    def __init__(self):
-        super().__init__(clock=lambda: 100.0, profiles={"bayplan": QueueProfile(lambda _: None, {})})
+    def __init__(self, profiles):
+        super().__init__(clock=lambda: 100.0, profiles={name: QueueProfile(lambda _: None, {}) for name in profiles})
         self.events = []
 
     def move_all(self, event, old, new):
@@ -45,9 +45,9 @@ class Observer(NoObserver):
 class Scene:
     """One node, and every handler."""
 
-    def __init__(self):
+    def __init__(self, profiles=("bayplan",)):
         self.cache = Cache()
-        self.queue = SpiedQueue()
+        self.queue = SpiedQueue(profiles)
         self.observer = Observer()
         self.wakes = 0
         self.gone = []
@@ -59,7 +59,7 @@ class Scene:
             self.queue,
             self._wake,
             self.observer,
-            profiles=frozenset({"bayplan"}),
+            profiles=frozenset(profiles),
             on_gone=self.gone.append,
         )
         self.nodes.on_add(make_node("a"))
