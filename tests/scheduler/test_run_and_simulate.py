@@ -24,6 +24,7 @@ PLUGIN = """
 import numpy as np
 from bayplan.framework.interface import *
 from bayplan.framework.status import *
+from bayplan.framework.traits import *
 
 NO = Status(Code.UNSCHEDULABLE, ("not this one",))
 ERROR = Status(Code.ERROR, ("broken",))
@@ -33,8 +34,7 @@ def verdict(pod, status=NO):
 
 class Picky:
     name = "Picky"
-    reads = Reads.NODE
-    normalize = Normalize.NONE
+    traits = Traits(reads=Reads.NODE)
 
     def __init__(self, args, handle):
         pass

@@ -29,6 +29,8 @@ from bayplan.framework.interface import (
     Rejections,
     ReservePlugin,
     ScorePlugin,
+    SignPlugin,
+    VersionedSignPlugin,
 )
 from bayplan.framework.status import SUCCESS, Code, Status
 
@@ -77,10 +79,11 @@ class Framework:
         # Only what filters and scores look at makes pods alike.
         deciding = [*self.pre_filters, *self.filters, *self.pre_scores, *(entry.plugin for entry in self.scores)]
         unique = {plugin.name: plugin for plugin in deciding}
-        self._signers = tuple(getattr(plugin, "sign_pod", None) for plugin in unique.values())
-        is_template_enough = not any(getattr(plugin, "signs_more", False) for plugin in unique.values())
+        signers = [plugin for plugin in unique.values() if isinstance(plugin, SignPlugin)]
+        self._signers = tuple(signers) if len(signers) == len(unique) else None
+        is_template_enough = not any(plugin.traits.signs_more for plugin in unique.values())
         self._templates = PodTemplates() if is_template_enough else None
-        self._sign_versions = tuple(plugin for plugin in unique.values() if hasattr(plugin, "sign_version"))
+        self._sign_versions = tuple(plugin for plugin in signers if isinstance(plugin, VersionedSignPlugin))
 
     def run_pre_enqueue(self, pod: PodInfo) -> Status:
         """The first rejection of the PreEnqueue plugins, or SUCCESS."""
@@ -167,9 +170,11 @@ class Framework:
         return known[1]
 
     def _sign(self, pod: PodInfo) -> Hashable:
+        if self._signers is None:
+            return None
         parts: list[Hashable] = []
-        for sign in self._signers:
-            part = sign(pod) if sign is not None else None
+        for plugin in self._signers:
+            part = plugin.sign_pod(pod)
             if part is None:
                 return None
             parts.append(part)

@@ -12,7 +12,8 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.incremental_view import NodeView
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, Normalize, Reads, Scores
+from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, Scores
+from bayplan.framework.traits import Reads, Traits
 
 _MAX_SIZE = 2**62
 _MIB = 1024 * 1024
@@ -86,8 +87,7 @@ class ImageLocality:
     """
 
     name: ClassVar[str] = "ImageLocality"
-    reads: ClassVar[Reads] = Reads.NODES
-    normalize: ClassVar[Normalize] = Normalize.NONE
+    traits: ClassVar[Traits] = Traits(reads=Reads.NODES)
 
     def __init__(self, nodes: NodeTable) -> None:
         self._holders = ImageHolders(nodes)

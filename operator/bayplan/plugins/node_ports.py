@@ -18,8 +18,9 @@ from bayplan.framework.cluster_event import (
     EventRegistration,
     QueueingHint,
 )
-from bayplan.framework.interface import CycleState, PreFilterResult, Reads
+from bayplan.framework.interface import CycleState, PreFilterResult
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason
+from bayplan.framework.traits import Reads, Traits
 
 
 class HostPortsInUse(UsageView):
@@ -63,7 +64,7 @@ class NodePorts:
     """Rejects nodes where a wanted host port is taken (upstream: plugins/nodeports/node_ports.go)."""
 
     name: ClassVar[str] = "NodePorts"
-    reads: ClassVar[Reads] = Reads.USAGE
+    traits: ClassVar[Traits] = Traits(reads=Reads.USAGE)
 
     def __init__(self, nodes: NodeTable) -> None:
         self._in_use = HostPortsInUse(nodes)

@@ -78,9 +78,9 @@ class SchedulingCycle:
         self, nodes: NodeTable, nominator: Nominator | None = None, *, observe: ExtensionPointObserver | None = None
     ) -> None:
         self._nodes = nodes
-        self._nominations = Nominations(nodes, nominator or Nominator())
-        self._observe = observe
         self._evaluations = KeptEvaluations(nodes)
+        self._nominations = Nominations(nodes, nominator or Nominator(), self._evaluations.forget_nominated)
+        self._observe = observe
         self._sampler = NodeSampler(nodes)
 
     def schedule(
@@ -154,7 +154,7 @@ class SchedulingCycle:
         percentage = framework.percentage_of_nodes_to_score
         if sampled is None and percentage is not None:
             sampled = self._sampler.sample(evaluation, percentage)
-        feasible_count = evaluation.filtering.feasible_count() if sampled is None else len(sampled)
+        feasible_count = evaluation.filters.feasible_count() if sampled is None else len(sampled)
         filtered = self._report("Filter", feasible_count > 0, framework, started)
         if feasible_count == 0:
             trace = trace_attempt(self._nodes, evaluation, pod, None) if explain else None
@@ -205,7 +205,7 @@ class SchedulingCycle:
         verdicts: Verdicts | None = None,
     ) -> FitError:
         """Why the filters rejected every node, and the result of the PostFilter plugins."""
-        diagnosis, rejections = evaluation.filtering.diagnose(pod), evaluation.filtering.rejections()
+        diagnosis, rejections = evaluation.filters.verdicts.diagnose(pod), evaluation.filters.verdicts.rejections()
         if verdicts is not None:
             diagnosis, rejections = verdicts(diagnosis, rejections)
         if diagnosis.node_count == 0 or not framework.post_filters:
@@ -227,7 +227,7 @@ class SchedulingCycle:
         """The evaluation of the pod's shape, with its filters brought up to date."""
         signature = framework.signature(pod)
         seen = self._nominations.seen_by(pod)
-        key = (id(framework), signature, None if seen is None else id(seen))
+        key = (id(framework), signature, seen)
         evaluation = None if signature is None else self._evaluations.get(key)
         if evaluation is None:
             evaluation = Evaluation(framework, self._nodes, self._nominations, seen)

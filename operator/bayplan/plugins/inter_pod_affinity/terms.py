@@ -78,6 +78,12 @@ class IncomingPodTerms:
         self._matches_all: Callable[[PodInfo], int] = lambda pod: 0
         self.topology_keys = tuple(dict.fromkeys(term.topology_key for term, _ in terms))
 
+    @property
+    def nbytes(self) -> int:
+        """What the counts take."""
+        counts = 1 if self._together and self._counters else len(self._counters)
+        return counts * self._cluster.nodes.capacity * 8
+
     def amounts(self) -> dict[str, Amounts]:
         """Return what matches now, per topology key that some node has."""
         cluster = self._cluster
@@ -152,6 +158,11 @@ class ExistingPodsTerms:
         self._made_for: tuple[int, int, Labels | None] | None = None
         self._matches: dict[int, bool] = {}
         self._amounts: dict[str, Amounts] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """What the amounts take."""
+        return sum([each.nbytes for each in self._amounts.values()])
 
     def amounts(self, pod: PodInfo) -> Mapping[str, Amounts]:
         """Return what matches now, per topology key; keys without any are left out. Pods must be of one shape."""

@@ -12,8 +12,9 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import is_scalar
 from bayplan.config.types import NodeResourcesBalancedAllocationArgs
-from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, Normalize, Reads, Scores
+from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, Scores
 from bayplan.framework.status import SKIP, SUCCESS, Status
+from bayplan.framework.traits import Reads, Traits
 
 _Fractions = NDArray[np.float64]
 
@@ -26,8 +27,7 @@ class NodeResourcesBalancedAllocation:
     """
 
     name: ClassVar[str] = "NodeResourcesBalancedAllocation"
-    reads: ClassVar[Reads] = Reads.USAGE
-    normalize: ClassVar[Normalize] = Normalize.NONE
+    traits: ClassVar[Traits] = Traits(reads=Reads.USAGE)
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs) -> None:
         self._resources = tuple(resource.name for resource in args.resources)

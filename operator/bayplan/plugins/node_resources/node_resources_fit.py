@@ -21,8 +21,9 @@ from bayplan.framework.cluster_event import (
     EventRegistration,
     QueueingHint,
 )
-from bayplan.framework.interface import CycleState, Normalize, PreFilterResult, Reads, Scores
+from bayplan.framework.interface import CycleState, PreFilterResult, Scores
 from bayplan.framework.status import SUCCESS, Code, Codes, Reason, Status
+from bayplan.framework.traits import Reads, Traits
 from bayplan.plugins.node_resources.resource_scoring import ResourceColumns, scorers
 
 _FIRST = {CPU: 0, MEMORY: 1, EPHEMERAL_STORAGE: 2}
@@ -32,9 +33,7 @@ class NodeResourcesFit:
     """Filters by requests against allocatable, scores by the strategy (upstream: plugins/noderesources/fit.go)."""
 
     name: ClassVar[str] = "NodeResourcesFit"
-    reads: ClassVar[Reads] = Reads.USAGE
-    reads_pods: ClassVar[bool] = False
-    normalize: ClassVar[Normalize] = Normalize.NONE
+    traits: ClassVar[Traits] = Traits(reads=Reads.USAGE, reads_pods=False)
 
     def __init__(self, args: NodeResourcesFitArgs) -> None:
         self._ignored = frozenset(args.ignored_resources)

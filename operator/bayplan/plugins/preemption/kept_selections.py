@@ -8,7 +8,7 @@ from bayplan.cache.incremental_view import UsageView
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
-from bayplan.framework.interface import FilterPlugin
+from bayplan.framework.interface import FilterPlugin, SignPlugin, VersionedSignPlugin
 from bayplan.plugins.preemption.lower_priority import LowerPriorityPods
 from bayplan.plugins.preemption.victims import VictimSelection
 
@@ -81,9 +81,9 @@ def _kind(pod: PodInfo, filters: Sequence[FilterPlugin]) -> Hashable:
     """Return what pods of equal priority share that these filters treat alike; None if one gives no signature."""
     signs: list[Hashable] = [pod.priority]
     for plugin in filters:
-        sign_pod = getattr(plugin, "sign_pod", None)
-        sign = None if sign_pod is None else sign_pod(pod)
+        sign = plugin.sign_pod(pod) if isinstance(plugin, SignPlugin) else None
         if sign is None:
             return None
-        signs.append((plugin.name, getattr(plugin, "sign_version", 0), sign))
+        version = plugin.sign_version if isinstance(plugin, VersionedSignPlugin) else 0
+        signs.append((plugin.name, version, sign))
     return tuple(signs)
