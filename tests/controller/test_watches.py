@@ -19,7 +19,7 @@ from bayplan.config.load import default_configuration
 from bayplan.controller.app import App, ServeOptions
 from bayplan.controller.watches import Watches
 from bayplan.framework.cluster_event import ActionType, EventRegistration, EventResource, cluster_event
-from bayplan.framework.status import Code, Reason
+from bayplan.framework.status import SUCCESS, Code, Reason
 from bayplan.framework.traits import Reads, Traits
 from bayplan.plugins import registry
 from bayplan.queue.queue_profile import QueueProfile
@@ -40,7 +40,7 @@ class Scene:
         self.claims, self.classes, *_ = [self.cache.listers.of(kind) for kind in asked]
         self.woken = 0
         self.observer = Observer()
-        queue = SchedulingQueue(clock=lambda: 0.0, profiles={"bayplan": QueueProfile(lambda _: None, {})})
+        queue = SchedulingQueue(clock=lambda: 0.0, profiles={"bayplan": QueueProfile(lambda _: SUCCESS, {})})
         self.watches = Watches(
             Credentials(server=server.url),
             self.cache,
@@ -207,7 +207,7 @@ async def test_an_object_that_cannot_be_read_is_reported_and_the_others_go_on(ca
 def test_a_kind_nobody_can_watch_is_a_mistake_found_at_the_start():
     cache = Cache()
     cache.listers.of(Pod)
-    queue = SchedulingQueue(clock=lambda: 0.0, profiles={"bayplan": QueueProfile(lambda _: None, {})})
+    queue = SchedulingQueue(clock=lambda: 0.0, profiles={"bayplan": QueueProfile(lambda _: SUCCESS, {})})
     credentials = Credentials(server="https://127.0.0.1:1")
     with pytest.raises(LookupError, match="kind Pod is not known"):
         Watches(credentials, cache, queue, NoObserver(), wake=lambda: None, on_gone=lambda uid: None)

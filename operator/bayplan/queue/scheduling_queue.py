@@ -6,19 +6,18 @@ from itertools import count
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, UNSCHEDULABLE_POD_ADD, WILDCARD, ClusterEvent
-from bayplan.queue.backoff import backoff_expiration
 from bayplan.queue.in_flight import InFlightPod, InFlightPods
 from bayplan.queue.keyed_heap import SortKey
 from bayplan.queue.nominator import Nominator
-from bayplan.queue.pod_change import unschedulable_pod_changes
 from bayplan.queue.queue_profile import QueueProfile
-from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo, SubQueue
+from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo, SubQueue, backoff_expiration
 from bayplan.queue.queueing_hints import (
     ObservedEvent,
     QueueingHintMaps,
     QueueingStrategy,
     is_pod_worth_requeuing,
     strategy_for_in_flight_pod,
+    unschedulable_pod_changes,
 )
 from bayplan.queue.sub_queues import QueueObserver, SubQueues
 
