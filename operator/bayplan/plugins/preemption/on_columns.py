@@ -1,55 +1,90 @@
-"""Victims on many nodes at once, for filters that look at nothing but columns."""
+"""Victims on many nodes at once, for filters that look at nothing but columns, kept for the next pod of that kind."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.cache.change_log import Rows
+from bayplan.cache.incremental_view import UsageView
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.cache.shadow_table import ShadowTable
-from bayplan.framework.interface import CycleState, Rejections
+from bayplan.framework.interface import CycleState, FilterPlugin, Rejections, SignPlugin, VersionedSignPlugin
 from bayplan.framework.traits import Reads
-from bayplan.plugins.preemption.budgets import Budgets
-from bayplan.plugins.preemption.kept_selections import KeptSelections
-from bayplan.plugins.preemption.lower_priority import LowerPriorityPods
-from bayplan.plugins.preemption.victims import VictimSelection, importance, no_victim_needed
+from bayplan.plugins.preemption.victims import Budgets, LowerPriorityPods, VictimSelection, importance
 
 Fits = NDArray[np.bool_]
 
 
+class SelectionsOfAKind(UsageView):
+    """The selections for pods of one kind; `get` gives only those that hold.
+
+    A selection holds as long as the row has the same pods, the same node and the same possible victims.
+    """
+
+    def __init__(self, table: NodeTable, lower: LowerPriorityPods, budgets_version: int) -> None:
+        super().__init__(table)
+        self.made_of = (table, lower, budgets_version)
+        self._lower = lower
+        self._selections: dict[int, tuple[Sequence[PodInfo], VictimSelection]] = {}
+
+    def _read_all(self) -> None:
+        self._selections.clear()
+
+    def _read(self, changes: Rows) -> None:
+        for row in changes.tolist():
+            self._selections.pop(row, None)
+
+    def get(self, row: int) -> VictimSelection | None:
+        """Return the selection for a row, if it still holds."""
+        kept = self._selections.get(row)
+        # Possible victims change with time as well: pods that were too young to be any.
+        return None if kept is None or kept[0] is not self._lower.victims[row] else kept[1]
+
+    def put(self, selection: VictimSelection) -> None:
+        """Keep a selection made of what there is now."""
+        self._selections[selection.row] = (self._lower.victims[selection.row], selection)
+
+
+@dataclass(eq=False)
 class ColumnVictimSelector:
     """Selects what NodeVictimSelector would, on many rows in step: all lose their pods, then get one back at a time.
 
     Nominated pods stay counted all along: a filter that reads amounts and passes with them passes without them too.
     """
 
-    def __init__(
-        self,
-        pod: PodInfo,
-        rejections: Rejections,
-        lower: LowerPriorityPods,
-        budgets: Budgets,
-        scratch: ShadowTable,
-        *,
-        kept: KeptSelections,
-    ) -> None:
-        self._pod = pod
-        self._filters = rejections.filters
-        self._pre_filters = rejections.pre_filters
-        self._lower = lower
-        self._budgets = budgets
-        self._scratch = scratch
-        self._with_nominated: NodeTable = scratch.source if rejections.nominated is None else rejections.nominated.table
+    pod: PodInfo
+    rejections: Rejections
+    lower: LowerPriorityPods
+    budgets: Budgets
+    scratch: ShadowTable
+    kinds: RecentlyUsed[Hashable, SelectionsOfAKind]
+    """The selections for the kinds of pods that were tried last."""
+
+    def __post_init__(self) -> None:
+        nominated = self.rejections.nominated
+        self._with_nominated: NodeTable = self.scratch.source if nominated is None else nominated.table
         self._state: CycleState = {}
         self._screened: set[int] = set()
-        self._reads_usage = [plugin for plugin in rejections.filters if plugin.traits.reads is Reads.USAGE]
         # Only these filters can speak against a pod that is given back.
-        self._kept = kept.of(
-            pod, self._reads_usage, table=self._with_nominated, lower=lower, budgets_version=budgets.version
-        )
+        self._reads_usage = [plugin for plugin in self.rejections.filters if plugin.traits.reads is Reads.USAGE]
+        self._kept = self._selections()
+
+    def _selections(self) -> SelectionsOfAKind:
+        """Return the up-to-date selections for pods that these filters treat alike, among these nominations."""
+        kind = _kind(self.pod, self._reads_usage)
+        kept = self.kinds.get(kind) if kind is not None else None
+        made_of = (self._with_nominated, self.lower, self.budgets.version)
+        if kept is None or kept.made_of != made_of:
+            kept = SelectionsOfAKind(*made_of)
+            if kind is not None:
+                self.kinds.put(kind, kept)
+        kept.catch_up()
+        return kept
 
     def fit_without_victims(self, rows: Rows, reasons: Counter[str]) -> Fits:
         """Take all possible victims off `rows` of the scratch table and return which rows then fit, `(rows,) bool`.
@@ -60,11 +95,11 @@ class ColumnVictimSelector:
         fits = np.ones(len(rows), dtype=np.bool_)
         if not len(rows):
             return fits
-        pod, scratch = self._pod, self._scratch
+        pod, scratch = self.pod, self.scratch
         self._remove_all(rows)
-        for pre_filter in self._pre_filters:
+        for pre_filter in self.rejections.pre_filters:
             pre_filter.pre_filter(self._state, pod, scratch)
-        for plugin in self._filters:
+        for plugin in self.rejections.filters:
             asked = np.flatnonzero(fits)
             failing = asked[plugin.filter(self._state, pod, scratch, rows[asked]) != 0]
             if not len(failing):
@@ -88,14 +123,14 @@ class ColumnVictimSelector:
         return selections
 
     def _remove_all(self, rows: Rows) -> None:
-        scratch, nominated, lower = self._scratch, self._with_nominated, self._lower
+        scratch, nominated, lower = self.scratch, self._with_nominated, self.lower
         for name, column in nominated.requested.items():
             scratch.requested[name][rows] = column[rows] - lower.requested[name][rows]
         scratch.pod_count[rows] = nominated.pod_count[rows] - lower.counts[rows]
 
     def _reprieve(self, selections: Sequence[VictimSelection], rows: Rows) -> None:
         """Give every row its pods back, those that would violate budgets first, each unless the pod then fails."""
-        split = [self._budgets.split_by_violation(self._lower.victims[each.row]) for each in selections]
+        split = [self.budgets.split_by_violation(self.lower.victims[each.row]) for each in selections]
         orders = [[*violating, *others] if violating else others for violating, others in split]
         lengths = np.array([len(order) for order in orders])
         for step in range(int(lengths.max())):
@@ -113,23 +148,33 @@ class ColumnVictimSelector:
         for selection, (violating, _) in zip(selections, split, strict=True):
             if violating:
                 selection.victims.sort(key=importance)
-            if not selection.victims:
-                selection.error = no_victim_needed(self._scratch.names[selection.row])
 
     def _fit(self, rows: Rows) -> Fits:
         fits = np.ones(len(rows), dtype=np.bool_)
         for plugin in self._reads_usage:
-            fits &= plugin.filter(self._state, self._pod, self._scratch, rows) == 0
+            fits &= plugin.filter(self._state, self.pod, self.scratch, rows) == 0
         return fits
 
     def _amounts(self, pods: Sequence[PodInfo]) -> Iterator[tuple[str, Column]]:
         """What each of `pods` takes, by resource, `(pods,) int64`."""
         taken = [pod.placed.amounts for pod in pods]
-        for name in self._scratch.requested.keys() & set().union(*taken):
+        for name in self.scratch.requested.keys() & set().union(*taken):
             yield name, np.array([amounts.get(name, 0) for amounts in taken], dtype=np.int64)
 
     def _shift(self, rows: Rows, amounts: dict[str, Column], which: "Rows | slice[None]", sign: int) -> None:
-        scratch = self._scratch
+        scratch = self.scratch
         for name, column in amounts.items():
             scratch.requested[name][rows] += sign * column[which]
         scratch.pod_count[rows] += sign
+
+
+def _kind(pod: PodInfo, filters: Sequence[FilterPlugin]) -> Hashable:
+    """Return what pods of equal priority share that these filters treat alike; None if one gives no signature."""
+    signs: list[Hashable] = [pod.priority]
+    for plugin in filters:
+        sign = plugin.sign_pod(pod) if isinstance(plugin, SignPlugin) else None
+        if sign is None:
+            return None
+        version = plugin.sign_version if isinstance(plugin, VersionedSignPlugin) else 0
+        signs.append((plugin.name, version, sign))
+    return tuple(signs)
