@@ -92,9 +92,7 @@ class NodePorts:
 
 def _frees_a_wanted_port(pod: PodInfo, old: object, new: object) -> QueueingHint:
     """Return whether the deleted pod took a host port that `pod` wants."""
-    if isinstance(old, PodInfo) and not _is_conflict(pod.host_ports, old.host_ports):
-        return QueueingHint.SKIP
-    return QueueingHint.QUEUE
+    return QueueingHint.queue_if(not isinstance(old, PodInfo) or _is_conflict(pod.host_ports, old.host_ports))
 
 
 def _is_conflict(wanted: Iterable[HostPort], taken: Iterable[HostPort]) -> bool:

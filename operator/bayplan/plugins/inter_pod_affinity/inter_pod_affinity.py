@@ -189,21 +189,15 @@ def _codes(rows: int, too_near: NDArray[np.bool_] | None, too_far: NDArray[np.bo
 def _after_assigned_pod_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
     """Return whether a pod that came, went or was relabelled on a node meets all terms it did not, or breaks fewer."""
     before, after = (each if isinstance(each, PodInfo) else None for each in (old, new))
-    terms = pod.affinity_terms
+    terms, anti = pod.affinity_terms, pod.affinity_terms.required_anti_affinity
     if after is not None:
         gained = _match_all(terms.required_affinity, after)
         if before is None:
             return QueueingHint.queue_if(gained)
-        anti = terms.required_anti_affinity
-        if gained and not _match_all(terms.required_affinity, before):
-            return QueueingHint.QUEUE
-        return QueueingHint.queue_if(_match_all(anti, before) and not _match_all(anti, after))
-    if before is None:
-        return QueueingHint.QUEUE
-    anti = terms.required_anti_affinity
-    return QueueingHint.queue_if(
-        _match_all(anti, before) or _match_all(before.affinity_terms.required_anti_affinity, pod)
-    )
+        lost = _match_all(anti, before) and not _match_all(anti, after)
+        return QueueingHint.queue_if(lost or (gained and not _match_all(terms.required_affinity, before)))
+    others = () if before is None else before.affinity_terms.required_anti_affinity
+    return QueueingHint.queue_if(before is None or _match_all(anti, before) or _match_all(others, pod))
 
 
 def _after_label_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
@@ -225,15 +219,11 @@ def _after_node_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
         joins = any(term.topology_key in labels for term in terms.required_affinity)
         return QueueingHint.queue_if(joins or bool(terms.required_anti_affinity))
     before = old.metadata.labels or {}
-    for term in terms.required_affinity:
-        key = term.topology_key
-        if key in labels and before.get(key) != labels[key]:
-            return QueueingHint.QUEUE
-    for term in terms.required_anti_affinity:
-        key = term.topology_key
-        if key in before and before[key] != labels.get(key):
-            return QueueingHint.QUEUE
-    return QueueingHint.SKIP
+    changed = {key for key in labels.keys() | before if labels.get(key) != before.get(key)}
+    return QueueingHint.queue_if(
+        any(term.topology_key in changed and term.topology_key in labels for term in terms.required_affinity)
+        or any(term.topology_key in changed and term.topology_key in before for term in terms.required_anti_affinity)
+    )
 
 
 def _match_all(terms: Sequence[AffinityTerm], pod: PodInfo) -> bool:

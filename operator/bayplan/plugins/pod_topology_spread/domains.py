@@ -14,7 +14,7 @@ from bayplan.cache.node_index import LabelColumn, NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.nominated_table import NominatedPods
-from bayplan.plugins.node_selection import RequiredNodeAffinity
+from bayplan.plugins.node_affinity import RequiredNodeAffinity
 from bayplan.plugins.pod_topology_spread.constraints import PodSelector, SpreadConstraint
 
 _HARD_EFFECTS = ("NoSchedule", "NoExecute")

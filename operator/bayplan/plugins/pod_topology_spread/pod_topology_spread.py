@@ -165,8 +165,7 @@ class PodTopologySpread:
             return QueueingHint.QUEUE
         was, now = before.metadata.labels, after.metadata.labels
         return QueueingHint.queue_if(
-            (was or {}) != (now or {})
-            and any(each.selector.matches(was) != each.selector.matches(now) for each in constraints)
+            any(each.selector.matches(was) != each.selector.matches(now) for each in constraints)
         )
 
     def _after_node(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
@@ -175,10 +174,8 @@ class PodTopologySpread:
             return QueueingHint.QUEUE
         keys = [each.topology_key for each in self._hard_constraints(pod)]
         was, now = _values(before, keys), _values(after, keys)
-        if before is None or after is None:
+        if before is None or after is None or now is None:
             return QueueingHint.queue_if(was is not None or now is not None)
-        if now is None:
-            return QueueingHint.queue_if(was is not None)
         return QueueingHint.queue_if(was != now or (before.spec.taints or []) != (after.spec.taints or []))
 
     def _constraints(self, pod: PodInfo) -> SpreadConstraints:
