@@ -163,5 +163,5 @@ def _build(
     points: dict[str, list[tuple[Any, int]]] = {
         point: [(make(entry.name), entry.weight) for entry in entries] for point, entries in expanded.items()
     }
-    points["pre_filter"] = [(UnsupportedRules(IN_TREE.keys()), 0), *points.get("pre_filter", [])]
+    points["pre_filter"] = [(UnsupportedRules(), 0), *points.get("pre_filter", [])]
     return Framework(profile, points)
