@@ -173,8 +173,8 @@ class ExistingPodsTerms:
             return {}
         cluster.node_keys.catch_up()
         made_for = (cluster.nodes.layout, cluster.node_keys.version, cluster.namespace_labels(pod.namespace))
-        changes = placed.since(self._at) if made_for == self._made_for else None
-        self._at = placed.position
+        changes = placed.changes.since(self._at) if made_for == self._made_for else None
+        self._at = placed.changes.position
         if changes is None or len(self._matches) > 2 * len(placed) + _KEPT_ANSWERS:
             self._made_for = made_for
             self._amounts.clear()
