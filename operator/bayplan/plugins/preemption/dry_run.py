@@ -1,7 +1,6 @@
 """Trying out, without touching the cluster, whom evicting on which node would make a pod fit."""
 
 from collections import Counter
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
@@ -19,7 +18,8 @@ from bayplan.framework.candidate import Candidate
 from bayplan.framework.interface import FilterPlugin, Rejections
 from bayplan.framework.status import Code
 from bayplan.framework.traits import Reads
-from bayplan.plugins.preemption.on_columns import ColumnVictimSelector, SelectionsOfAKind
+from bayplan.plugins.preemption.kept_selections import KeptSelections
+from bayplan.plugins.preemption.on_columns import ColumnVictimSelector
 from bayplan.plugins.preemption.victims import Budgets, LowerPriorityPods, VictimRule, VictimSelection, importance
 
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
@@ -27,7 +27,6 @@ NO_VICTIMS: Final = "No preemption victims found for incoming pod"
 STRICT: Final = "node(s) where no victims can be found without violating a PodDisruptionBudget"
 
 _KEPT_PRIORITIES: Final = 8
-_KEPT_KINDS: Final = 8
 _LEAST_BLOCK: Final = 16
 
 
@@ -113,7 +112,7 @@ class DryRun:
     def __post_init__(self) -> None:
         self._scratch = ShadowTable(self.nodes)
         self._lower: RecentlyUsed[int, LowerPriorityPods] = RecentlyUsed(_KEPT_PRIORITIES)
-        self._kinds: RecentlyUsed[Hashable, SelectionsOfAKind] = RecentlyUsed(_KEPT_KINDS)
+        self._kept = KeptSelections()
 
     def run(self, pod: PodInfo, rejections: Rejections, *, start: int, wanted: int) -> Findings:
         """Visit the nodes from the one at `start` on until `wanted` candidates are found, one without violations."""
@@ -129,7 +128,7 @@ class DryRun:
         order = np.roll(rows, -start)
         order = order[lower.counts[order] > 0]
         self._scratch.follow()
-        columns = ColumnVictimSelector(pod, rejections, lower, self.budgets, self._scratch, self._kinds)
+        columns = ColumnVictimSelector(pod, rejections, lower, self.budgets, self._scratch, self._kept)
         one_node = NodeVictimSelector(pod, rejections, lower, self.budgets, self._scratch)
         on_columns = _can_be_on_columns(pod, rejections, self.nodes, order)
         screened = order[on_columns]

@@ -1,53 +1,22 @@
-"""Victims on many nodes at once, for filters that look at nothing but columns, kept for the next pod of that kind."""
+"""Victims on many nodes at once, for filters that look at nothing but columns."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.cache.change_log import Rows
-from bayplan.cache.incremental_view import UsageView
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.cache.shadow_table import ShadowTable
-from bayplan.framework.interface import CycleState, FilterPlugin, Rejections, SignPlugin, VersionedSignPlugin
+from bayplan.framework.interface import CycleState, Rejections
 from bayplan.framework.traits import Reads
+from bayplan.plugins.preemption.kept_selections import KeptSelections
 from bayplan.plugins.preemption.victims import Budgets, LowerPriorityPods, VictimSelection, importance
 
 Fits = NDArray[np.bool_]
-
-
-class SelectionsOfAKind(UsageView):
-    """The selections for pods of one kind; `get` gives only those that hold.
-
-    A selection holds as long as the row has the same pods, the same node and the same possible victims.
-    """
-
-    def __init__(self, table: NodeTable, lower: LowerPriorityPods, budgets_version: int) -> None:
-        super().__init__(table)
-        self.made_of = (table, lower, budgets_version)
-        self._lower = lower
-        self._selections: dict[int, tuple[Sequence[PodInfo], VictimSelection]] = {}
-
-    def _read_all(self) -> None:
-        self._selections.clear()
-
-    def _read(self, changes: Rows) -> None:
-        for row in changes.tolist():
-            self._selections.pop(row, None)
-
-    def get(self, row: int) -> VictimSelection | None:
-        """Return the selection for a row, if it still holds."""
-        kept = self._selections.get(row)
-        # Possible victims change with time as well: pods that were too young to be any.
-        return None if kept is None or kept[0] is not self._lower.victims[row] else kept[1]
-
-    def put(self, selection: VictimSelection) -> None:
-        """Keep a selection made of what there is now."""
-        self._selections[selection.row] = (self._lower.victims[selection.row], selection)
 
 
 @dataclass(eq=False)
@@ -62,8 +31,7 @@ class ColumnVictimSelector:
     lower: LowerPriorityPods
     budgets: Budgets
     scratch: ShadowTable
-    kinds: RecentlyUsed[Hashable, SelectionsOfAKind]
-    """The selections for the kinds of pods that were tried last."""
+    kept: KeptSelections
 
     def __post_init__(self) -> None:
         nominated = self.rejections.nominated
@@ -72,19 +40,13 @@ class ColumnVictimSelector:
         self._screened: set[int] = set()
         # Only these filters can speak against a pod that is given back.
         self._reads_usage = [plugin for plugin in self.rejections.filters if plugin.traits.reads is Reads.USAGE]
-        self._kept = self._selections()
-
-    def _selections(self) -> SelectionsOfAKind:
-        """Return the up-to-date selections for pods that these filters treat alike, among these nominations."""
-        kind = _kind(self.pod, self._reads_usage)
-        kept = self.kinds.get(kind) if kind is not None else None
-        made_of = (self._with_nominated, self.lower, self.budgets.version)
-        if kept is None or kept.made_of != made_of:
-            kept = SelectionsOfAKind(*made_of)
-            if kind is not None:
-                self.kinds.put(kind, kept)
-        kept.catch_up()
-        return kept
+        self._kept = self.kept.of(
+            self.pod,
+            self._reads_usage,
+            table=self._with_nominated,
+            lower=self.lower,
+            budgets_version=self.budgets.version,
+        )
 
     def fit_without_victims(self, rows: Rows, reasons: Counter[str]) -> Fits:
         """Take all possible victims off `rows` of the scratch table and return which rows then fit, `(rows,) bool`.
@@ -166,15 +128,3 @@ class ColumnVictimSelector:
         for name, column in amounts.items():
             scratch.requested[name][rows] += sign * column[which]
         scratch.pod_count[rows] += sign
-
-
-def _kind(pod: PodInfo, filters: Sequence[FilterPlugin]) -> Hashable:
-    """Return what pods of equal priority share that these filters treat alike; None if one gives no signature."""
-    signs: list[Hashable] = [pod.priority]
-    for plugin in filters:
-        sign = plugin.sign_pod(pod) if isinstance(plugin, SignPlugin) else None
-        if sign is None:
-            return None
-        version = plugin.sign_version if isinstance(plugin, VersionedSignPlugin) else 0
-        signs.append((plugin.name, version, sign))
-    return tuple(signs)
