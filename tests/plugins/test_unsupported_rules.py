@@ -1,13 +1,12 @@
 import msgspec
 import pytest
 from tests.builders import make_node, make_pod, make_pod_info
-from tests.evaluation.clusters import default_profile
+from tests.evaluation.clusters import build_framework, default_profile
 from tests.plugins.scenes import Scene
 
 from bayplan.api.objects import PersistentVolumeClaimSource, PodResourceClaim, TopologySpreadConstraint, Volume
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.status import SUCCESS
-from bayplan.plugins.registry import build_framework
 from bayplan.plugins.unsupported_rules import UnsupportedRules
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 
@@ -26,7 +25,7 @@ def test_a_rule_whose_plugin_exists_is_left_to_it(pod):
 
 def test_every_profile_refuses_resource_claims_and_files_the_pod_under_the_missing_plugin():
     scene = Scene(make_node("a"), make_node("b"))
-    framework = build_framework(default_profile(), scene.cache.nodes, scene.index)
+    framework = build_framework(default_profile(), scene.cache.nodes)
     cycle = SchedulingCycle(scene.cache.nodes)
     devices = make_pod()
     devices = msgspec.structs.replace(

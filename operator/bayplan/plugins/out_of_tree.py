@@ -145,14 +145,10 @@ def _attribute_problems(plugin: object, points: list[str]) -> list[str]:
     traits = getattr(plugin, "traits", None)
     if traits is not None:
         return [] if isinstance(traits, Traits) else [f"traits must be Traits, not {quote(repr(traits))}"]
-    required: dict[str, tuple[str, type]] = {}
-    if "score" in points:
-        required["normalize"] = ("score", Normalize)
-    for point in ("score", "filter"):
-        if point in points:
-            required["reads"] = (point, Reads)
+    required: list[tuple[str, str, type]] = [("normalize", "score", Normalize)] if "score" in points else []
+    required += [("reads", point, Reads) for point in ("filter", "score") if point in points][:1]
     problems = []
-    for attribute, (point, kind) in required.items():
+    for attribute, point, kind in required:
         value = getattr(plugin, attribute, None)
         if value is None:
             problems.append(f"extends {point} but has no {attribute}")

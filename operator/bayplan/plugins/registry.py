@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Final
 
 from bayplan.api.workload_objects import Namespace, PodDisruptionBudget
@@ -12,7 +11,7 @@ from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.config.extenders import leave_to_extenders
 from bayplan.config.plugin_args import default_args
-from bayplan.config.plugin_sets import expand_plugins, expand_profiles
+from bayplan.config.plugin_sets import expand_profiles
 from bayplan.config.types import PluginEntry, Profile, SchedulerConfiguration
 from bayplan.framework.interface import Plugin
 from bayplan.framework.runtime import Framework
@@ -137,21 +136,11 @@ def build_frameworks(
     return frameworks
 
 
-def build_framework(profile: Profile, nodes: NodeTable, index: NodeIndex, listers: Listers | None = None) -> Framework:
-    """The framework of one profile over a table and its index.
-
-    Raises:
-        ConfigurationError: with kube-scheduler's start-up texts.
-    """
-    expanded = expand_plugins(profile.plugins, in_tree_extends, scheduler_name=profile.scheduler_name)
-    return _build(profile, expanded, Handle(nodes, index, listers or Listers()))
-
-
 def _build(
     profile: Profile,
     expanded: Mapping[str, tuple[PluginEntry, ...]],
     handle: Handle,
-    outside: Mapping[str, Plugin] = MappingProxyType({}),
+    outside: Mapping[str, Plugin],
 ) -> Framework:
     made: dict[str, Plugin] = dict(outside)
 
