@@ -8,13 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.api import objects
-from bayplan.api.objects import (
-    Node,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    PreferredSchedulingTerm,
-)
+from bayplan.api.objects import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
 from bayplan.api.quantity import parse_int64
 from bayplan.api.selectors import NodeSelectorMatcher, compile_node_selector, compile_node_selector_terms
 from bayplan.cache.change_log import Rows

@@ -137,10 +137,7 @@ def build_frameworks(
 
 
 def _build(
-    profile: Profile,
-    expanded: Mapping[str, tuple[PluginEntry, ...]],
-    handle: Handle,
-    outside: Mapping[str, Plugin],
+    profile: Profile, expanded: Mapping[str, tuple[PluginEntry, ...]], handle: Handle, outside: Mapping[str, Plugin]
 ) -> Framework:
     made: dict[str, Plugin] = dict(outside)
 

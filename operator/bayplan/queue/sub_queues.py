@@ -37,7 +37,7 @@ class QueueObserver(Protocol):
         """Change by `delta` the number of queued pods that `plugin` holds, or rejected last time."""
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class SubQueues:
     """Keeps every queued pod in exactly one sub-queue; only this class moves pods, and it reports each move.
 
