@@ -27,26 +27,17 @@ class PodSelector:
     An invalid one selects nothing too. Its `requirements` are in an order of their own.
     """
 
-    __slots__ = ("_matcher", "error", "requirements")
+    __slots__ = ("error", "is_nothing", "matches", "requirements")
 
     def __init__(self, requirements: Iterable[Requirement] | None) -> None:
         self.requirements = None if requirements is None else tuple(sorted(set(requirements)))
-        self._matcher = compile_label_selector(_as_label_selector(self.requirements))
-        self.error = self._matcher.error
+        matcher = compile_label_selector(_as_label_selector(self.requirements))
+        self.error, self.is_nothing, self.matches = matcher.error, matcher.is_nothing, matcher.matches
 
     @property
     def is_empty(self) -> bool:
         """Whether it is there and requires nothing, so that it matches all labels."""
         return self.requirements == ()
-
-    @property
-    def is_nothing(self) -> bool:
-        """Whether no labels match."""
-        return self._matcher.is_nothing
-
-    def matches(self, labels: Labels | None) -> bool:
-        """Return whether all requirements hold."""
-        return self._matcher.matches(labels)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PodSelector) and self.requirements == other.requirements
@@ -91,35 +82,29 @@ class SpreadConstraints:
     With `requires_all_keys` nodes without one of the soft constraints' topology keys are left out of the score.
     """
 
-    namespace: str
     hard: tuple[SpreadConstraint, ...]
     soft: tuple[SpreadConstraint, ...]
     requires_all_keys: bool
 
 
-def resolve_own(pod: PodInfo) -> SpreadConstraints:
-    """Return the constraints in the pod's spec, with the values of its `matchLabelKeys` in the selectors."""
-    own = pod.pod.spec.topology_spread_constraints or ()
-    labels = pod.pod.metadata.labels or {}
-
-    def resolve(action: str) -> tuple[SpreadConstraint, ...]:
-        return tuple(_resolved(each, _with_label_keys(each, labels), labels) for each in of_action(own, action))
-
-    return SpreadConstraints(pod.namespace, resolve(DO_NOT_SCHEDULE), resolve(SCHEDULE_ANYWAY), requires_all_keys=True)
-
-
-def resolve_defaults(
-    constraints: Sequence[TopologySpreadConstraint], selector: PodSelector, pod: PodInfo, *, requires_all_keys: bool
+def resolve(
+    pod: PodInfo,
+    constraints: Sequence[TopologySpreadConstraint],
+    selector: PodSelector | None = None,
+    *,
+    requires_all_keys: bool = True,
 ) -> SpreadConstraints:
-    """Return default constraints, which count what the pod's services and owner select; without such there are none."""
+    """Return what `constraints` mean for the pod.
+
+    They count what `selector` selects; without one what their own do, with the values of the pod's `matchLabelKeys`.
+    """
     labels = pod.pod.metadata.labels or {}
 
-    def resolve(action: str) -> tuple[SpreadConstraint, ...]:
-        if selector.is_empty:
-            return ()
-        return tuple(_resolved(each, selector, labels) for each in of_action(constraints, action))
+    def applied(action: str) -> tuple[SpreadConstraint, ...]:
+        own = of_action(constraints, action)
+        return tuple(_resolved(each, selector or _with_label_keys(each, labels), labels) for each in own)
 
-    return SpreadConstraints(pod.namespace, resolve(DO_NOT_SCHEDULE), resolve(SCHEDULE_ANYWAY), requires_all_keys)
+    return SpreadConstraints(applied(DO_NOT_SCHEDULE), applied(SCHEDULE_ANYWAY), requires_all_keys)
 
 
 def of_action(constraints: Iterable[TopologySpreadConstraint], action: str) -> list[TopologySpreadConstraint]:

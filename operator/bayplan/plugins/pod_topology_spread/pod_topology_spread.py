@@ -40,8 +40,7 @@ from bayplan.plugins.pod_topology_spread.constraints import (
     SpreadConstraint,
     SpreadConstraints,
     of_action,
-    resolve_defaults,
-    resolve_own,
+    resolve,
 )
 from bayplan.plugins.pod_topology_spread.domains import SpreadDomains
 from bayplan.plugins.pod_topology_spread.filter_and_score import HardSpread, SoftSpread
@@ -95,7 +94,7 @@ class PodTopologySpread:
         if any(each.honors_taints for each in all_):
             tolerations = repr(spec.tolerations)
         hard, soft = ([each.signature for each in half] for half in (constraints.hard, constraints.soft))
-        return constraints.namespace, tuple(hard), tuple(soft), affinity, tolerations
+        return pod.namespace, tuple(hard), tuple(soft), affinity, tolerations
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         hard = self._constraints_of(state, pod).hard
@@ -182,10 +181,12 @@ class PodTopologySpread:
         if pod.pod.spec.topology_spread_constraints:
             known = self._own.get(pod)
             if known is None:
-                known = self._own[pod] = resolve_own(pod)
+                known = self._own[pod] = resolve(pod, pod.pod.spec.topology_spread_constraints)
             return known
         selector = PodSelector(()) if self._selectors is None else self._selectors.selector(pod)
-        return resolve_defaults(self._defaults, selector, pod, requires_all_keys=not self._is_system)
+        # Without services or an owner there is nothing to count.
+        applied = () if selector.is_empty else self._defaults
+        return resolve(pod, applied, selector, requires_all_keys=not self._is_system)
 
     def _hard_constraints(self, pod: PodInfo) -> Sequence[SpreadConstraint]:
         if not pod.pod.spec.topology_spread_constraints and not self._has_hard_defaults:
