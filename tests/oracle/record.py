@@ -1,6 +1,6 @@
 """Records kube-scheduler's decisions on random clusters: `python -m tests.oracle.record --seed 7`.
 
-Needs the control plane that `make controlplane` builds. The replay in test_replay.py holds bayplan against the files.
+Needs the control plane that `make controlplane` builds; test_replay.py holds bayplan against the files.
 """
 
 import argparse
@@ -9,10 +9,9 @@ import logging
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 from e2e.controlplane import commands
 from e2e.controlplane.build import binary
@@ -24,18 +23,22 @@ from tests.oracle.case import DATA, Case, Object, Scene, write_cases
 from tests.oracle.configurations import CONFIGURATIONS
 from tests.oracle.decision_log import DecisionLog
 from tests.oracle.families import parts
-from tests.oracle.families.family import FAMILIES, scene_of
+from tests.oracle.families.family import ALL_FAMILIES, scene_of
 from tests.oracle.stage import Stage
 
-# Scenes say of a pod all there is to say; what these would add or hold back belongs to no scheduler.
-ADMISSION_OFF = ("DefaultTolerationSeconds", "RuntimeClass", "StorageObjectInUseProtection", "DefaultStorageClass")
+# Scenes say of a pod all there is to say, its priority as a number; what these would add belongs to no scheduler.
+_ADMISSION_OFF = (
+    "DefaultTolerationSeconds",
+    "RuntimeClass",
+    "StorageObjectInUseProtection",
+    "DefaultStorageClass",
+    "Priority",
+)
 
 # A pod like the one before it would be given the next node of the last ranking, unscored.
 _ARGUMENTS = ("--logging-format=json", "--feature-gates=OpportunisticBatching=false")
 _SYNCED = b'"msg":"Handlers synced"'
 _STOP_SECONDS = 3.0
-
-Log = TypeVar("Log", bound=DecisionLog)
 
 
 def record(families: dict[str, int], seed: int, directory: Path) -> None:
@@ -47,11 +50,11 @@ def record(families: dict[str, int], seed: int, directory: Path) -> None:
             configuration, scene = scene_of(family, seed, index)
             scenes[configuration].append((family, f"{family}-{seed}-{index:03}", scene))
     recorded: dict[str, list[Case]] = defaultdict(list)
-    with ControlPlane.start(ControlPlaneOptions(bench=True, disable_admission=ADMISSION_OFF)) as plane:
+    with ControlPlane.start(ControlPlaneOptions(bench=True, disable_admission=_ADMISSION_OFF)) as plane:
         fresh = True
         for configuration, group in scenes.items():
             started = time.monotonic()
-            with running_kube_scheduler(plane, CONFIGURATIONS[configuration], DecisionLog) as log:
+            with _running_kube_scheduler(plane, CONFIGURATIONS[configuration]) as log:
                 stage = Stage(plane.client, log)
                 if fresh:
                     stage.create_namespaces(parts.namespaces())
@@ -67,7 +70,7 @@ def record(families: dict[str, int], seed: int, directory: Path) -> None:
 
 
 @contextmanager
-def running_kube_scheduler(plane: ControlPlane, configuration: Object, log_of: Callable[[Path], Log]) -> Iterator[Log]:
+def _running_kube_scheduler(plane: ControlPlane, configuration: Object) -> Iterator[DecisionLog]:
     """A healthy kube-scheduler of that configuration, and its log."""
     directory = plane.directory / "oracle"
     directory.mkdir(exist_ok=True)
@@ -93,7 +96,7 @@ def running_kube_scheduler(plane: ControlPlane, configuration: Object, log_of: C
 
     try:
         wait_until(ready_or_dead, "kube-scheduler becoming ready", timeout_seconds=60)
-        yield log_of(path)
+        yield DecisionLog(path)
     finally:
         process.stop(_STOP_SECONDS)
 
@@ -102,12 +105,12 @@ def main() -> int:
     """Parses the arguments and records."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--family", action="append", choices=sorted(FAMILIES), help="only this one; may be repeated")
+    parser.add_argument("--family", action="append", choices=sorted(ALL_FAMILIES), help="only this; may be repeated")
     parser.add_argument("--cases", type=int, help="cases of each family, instead of its own number")
     parser.add_argument("--out", type=Path, default=DATA, help="folder for the files, one a family")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
-    families = {name: arguments.cases or FAMILIES[name].cases for name in arguments.family or FAMILIES}
+    families = {name: arguments.cases or ALL_FAMILIES[name].cases for name in arguments.family or ALL_FAMILIES}
     started = time.monotonic()
     record(families, arguments.seed, arguments.out)
     print(f"{sum(families.values())} cases in {time.monotonic() - started:.0f} s", flush=True)
