@@ -3,9 +3,18 @@
 import math
 from collections.abc import Sequence
 
-from tests.reference.filters import UNRESOLVABLE, UNSCHEDULABLE, Host, Verdict, required_terms, term_holds, tolerated
+from tests.reference.filters import (
+    UNRESOLVABLE,
+    UNSCHEDULABLE,
+    Host,
+    Verdict,
+    label_selector_holds,
+    required_terms,
+    term_holds,
+    tolerated,
+)
 
-from bayplan.api.objects import LabelSelector, TopologySpreadConstraint
+from bayplan.api.objects import TopologySpreadConstraint
 from bayplan.cache.pod_info import PodInfo
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -113,24 +122,6 @@ def count(constraint: TopologySpreadConstraint, pod: PodInfo, host: Host) -> int
 
 def selects(constraint: TopologySpreadConstraint, pod: PodInfo, other: PodInfo) -> bool:
     """Whether the constraint of `pod` selects `other`."""
-    if constraint.label_selector is None:
-        return False
     mine, theirs = pod.pod.metadata.labels or {}, other.pod.metadata.labels or {}
     same = all(theirs.get(key) == mine[key] for key in constraint.match_label_keys or [] if key in mine)
-    return same and _matches(constraint.label_selector, theirs)
-
-
-def _matches(selector: LabelSelector, labels: dict[str, str]) -> bool:
-    for key, value in (selector.match_labels or {}).items():
-        if labels.get(key) != value:
-            return False
-    for each in selector.match_expressions or []:
-        holds = {
-            "In": labels.get(each.key) in (each.values or []),
-            "NotIn": labels.get(each.key) not in (each.values or []),
-            "Exists": each.key in labels,
-            "DoesNotExist": each.key not in labels,
-        }[each.operator]
-        if not holds:
-            return False
-    return True
+    return same and label_selector_holds(constraint.label_selector, theirs)
