@@ -74,9 +74,7 @@ def test_in_a_pod_the_token_is_read_again_when_it_was_rotated(
     (tmp_path / "sitecustomize.py").write_text(_SITE.format(folder=str(volume.directory)))
     path = f"{tmp_path}:{REPOSITORY / 'operator'}"
     environment = {**volume.environment, "PYTHONPATH": path, "KUBECONFIG": "", "HOME": str(tmp_path)}
-    process = BayplanProcess(tmp_path, config=None, kubeconfig=None, environment=environment)
-    try:
-        process.wait_ready()
+    with BayplanProcess(tmp_path, kubeconfig=None, environment=environment) as process:
         client.create("nodes", node("n1"))
         wait_bound(client, namespace, put_pods(client, namespace, "old"))
 
@@ -86,5 +84,3 @@ def test_in_a_pod_the_token_is_read_again_when_it_was_rotated(
         wait_bound(client, namespace, put_pods(client, namespace, "new"))
         assert_alive_without_a_traceback(process)
         assert not [token for token in (old, new) if token in process.log()]
-    finally:
-        process.stop(10)

@@ -4,7 +4,6 @@ Needs the control plane that `make controlplane` builds; test_replay.py holds ba
 """
 
 import argparse
-import json
 import logging
 import sys
 import time
@@ -13,11 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from e2e.controlplane import commands
-from e2e.controlplane.build import binary
-from e2e.controlplane.health import is_healthy
+from e2e.controlplane import kube_scheduler_process
+from e2e.controlplane.kube_scheduler_process import KubeSchedulerProcess
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
-from e2e.controlplane.process import Process, free_ports
 from e2e.controlplane.waiting import wait_until
 from tests.oracle.case import DATA, Case, Object, Scene, write_cases
 from tests.oracle.configurations import CONFIGURATIONS
@@ -38,7 +35,6 @@ _ADMISSION_OFF = (
 # A pod like the one before it would be given the next node of the last ranking, unscored.
 _ARGUMENTS = ("--logging-format=json", "--feature-gates=OpportunisticBatching=false")
 _SYNCED = b'"msg":"Handlers synced"'
-_STOP_SECONDS = 3.0
 
 
 def record(families: dict[str, int], seed: int, directory: Path) -> None:
@@ -74,31 +70,14 @@ def _running_kube_scheduler(plane: ControlPlane, configuration: Object) -> Itera
     """A healthy kube-scheduler of that configuration, and its log."""
     directory = plane.directory / "oracle"
     directory.mkdir(exist_ok=True)
-    kubeconfig = plane.kubeconfig_for("system:kube-scheduler")
-    document = {
-        **configuration,
-        "leaderElection": {"leaderElect": False},
-        "clientConnection": {"kubeconfig": str(kubeconfig), "qps": 5000, "burst": 5000},
-    }
-    config = directory / "config.yaml"
-    config.write_text(json.dumps(document))
-    (port,) = free_ports(1)
-    command = commands.kube_scheduler(binary("kube-scheduler"), kubeconfig, config, directory, port=port, verbosity=10)
     path = directory / "kube-scheduler.log"
     path.unlink(missing_ok=True)
-    process = Process("kube-scheduler", [*command, *_ARGUMENTS], log_path=path, directory=directory)
-
-    def ready_or_dead() -> bool:
-        if process.exit_code is not None:
-            raise RuntimeError(f"kube-scheduler exited with {process.exit_code}:\n{process.log_tail()}")
+    document = {**configuration, "clientConnection": {"qps": 5000, "burst": 5000}}
+    kubeconfig = plane.kubeconfig_for(kube_scheduler_process.USER)
+    with KubeSchedulerProcess(directory, document, kubeconfig, verbosity=10, arguments=_ARGUMENTS):
         # Objects made before the first lists are in show their last state alone, and cases wait for every change.
-        return is_healthy(port, tls=True) and _SYNCED in path.read_bytes()
-
-    try:
-        wait_until(ready_or_dead, "kube-scheduler becoming ready", timeout_seconds=60)
+        wait_until(lambda: _SYNCED in path.read_bytes(), "kube-scheduler's first lists")
         yield DecisionLog(path)
-    finally:
-        process.stop(_STOP_SECONDS)
 
 
 def main() -> int:
