@@ -14,7 +14,7 @@ SEED ?= 2
 unexport PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test unit e2e oracle controlplane check format demo bench clean
+.PHONY: help venv test unit coverage e2e oracle controlplane check format demo bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,10 @@ test: unit e2e ## Run all tests; the first time, the control plane is built (abo
 
 unit: $(INSTALLED) ## Run the tests that need no control plane
 	$(PYTEST) tests $(PYTEST_ARGS)
+
+coverage: $(INSTALLED) ## Run the unit tests and list the lines and branches they do not reach
+	$(BIN)/coverage run -m pytest tests $(PYTEST_ARGS)
+	$(BIN)/coverage report
 
 e2e: controlplane ## Run the scenarios on a real control plane
 	$(PYTEST) e2e $(PYTEST_ARGS)
@@ -66,5 +70,5 @@ bench: controlplane ## Measure the engine alone, then bayplan against kube-sched
 	$(BIN)/python -m e2e.bench.families
 
 clean: ## Remove caches and build results, but neither .venv nor the cached control plane
-	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf build dist .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -138,11 +138,3 @@ def test_plugin_sets_that_do_not_work_out_are_an_error_that_names_the_file(simul
     assert (code, out) == (2, "")
     assert all(line.startswith(f"{config}: ") for line in err.splitlines())
     assert err
-
-
-def test_the_page_on_preemption_shows_what_the_command_prints(simulate):
-    page = (ROOT / "docs/preemption.md").read_text()
-    shown = page.split("$ bayplan simulate --cluster examples/cluster/preemption.yaml --explain\n")[1].split("```")[0]
-    code, out, _ = simulate("--cluster", str(EXAMPLES / "preemption.yaml"), "--explain")
-    assert code == 0
-    assert [line.rstrip() for line in out.splitlines()[: len(shown.splitlines())]] == shown.splitlines()

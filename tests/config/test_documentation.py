@@ -16,7 +16,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 TEXT = (DOCS / "configuration.md").read_text()
 
 
-@pytest.mark.parametrize("page", ["configuration.md", "autoscalers.md", "preemption.md"])
+@pytest.mark.parametrize("page", ["configuration.md", "autoscalers.md", "preemption.md", "../README.md"])
 def test_sample_configurations_load(tmp_path, page):
     samples = re.findall(r"```yaml\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
     assert samples

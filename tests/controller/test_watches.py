@@ -19,8 +19,8 @@ from bayplan.config.load import default_configuration
 from bayplan.controller.app import App, ServeOptions
 from bayplan.controller.watches import Watches
 from bayplan.framework.cluster_event import ActionType, EventRegistration, EventResource, cluster_event
-from bayplan.framework.interface import Reads
 from bayplan.framework.status import Code, Reason
+from bayplan.framework.traits import Reads, Traits
 from bayplan.plugins import registry
 from bayplan.queue.queue_profile import QueueProfile
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -217,7 +217,7 @@ class WaitsForItsClaim:
     """Rejects every node while the claim named like the pod is missing."""
 
     name = "NodeName"
-    reads = Reads.CLUSTER
+    traits = Traits(reads=Reads.CLUSTER)
 
     def __init__(self, claims):
         self._claims = claims
@@ -255,10 +255,9 @@ async def test_a_running_scheduler_binds_a_pod_once_the_claim_it_waits_for_is_th
         app = App(default_configuration(), Credentials(server=server.url), ServeOptions("127.0.0.1", 0))
         running = asyncio.create_task(app.run())
         try:
-            await until(lambda: node_of("early") == "n1" and app.queue.pending()["unschedulable"])
+            await until(lambda: node_of("early") == "n1" and app.parts.queue.pending()["unschedulable"])
             server.put(CLAIMS, claim("late"))
             await until(lambda: node_of("late") == "n1")
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
-            await app._operator.join(10)

@@ -16,7 +16,6 @@ from bayplan.api.storage_objects import CSIDriver, CSINode, PersistentVolumeClai
 from bayplan.api.watch_event import UNREADABLE, outline_of, raw_event_decoder
 from bayplan.api.workload_objects import PriorityClass
 from bayplan.config.load import default_configuration
-from bayplan.controller.intake import read_event
 from bayplan.simulate.cluster import read_cluster
 from bayplan.simulate.documents import ClusterFileError
 from bayplan.simulate.simulator import Simulator
@@ -71,9 +70,11 @@ def test_an_object_as_deep_as_it_is_long_ends_no_process(depth):
 
 @settings(max_examples=100)
 @given(near(Pod, with_junk=True), st.sampled_from(["ADDED", "MODIFIED", "DELETED", None, "x"]))
-def test_the_intake_tells_of_any_pod_what_it_is_or_why_it_is_none(document, kind):
-    told = read_event({"type": kind, "object": document})
-    assert (told.pod is None) == (bool(told.error) or kind == "DELETED")
+def test_a_watched_pod_is_queued_or_left_out_or_nobodys_business(document, kind):
+    world = World(nodes=1, pods=0)
+    world.pending.watched({"type": kind, "object": document})
+    assert not (world.pending.uids() and world.observer.left_out)
+    assert kind != "DELETED" or not (world.pending.uids() or world.observer.left_out)
 
 
 @settings(max_examples=40)

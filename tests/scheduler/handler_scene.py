@@ -1,21 +1,21 @@
 """The handlers of watch events on a real cache and queue, and what they tell."""
 
 from tests.builders import make_node
+from tests.scheduler.scene import Observer
 
 from bayplan.cache.cache import Cache
 from bayplan.cache.listers import Listers
 from bayplan.queue.queue_profile import QueueProfile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.event_handlers import AssignedPodEvents, ListerEvents, NodeEvents
-from bayplan.scheduler.observer import NoObserver
 from bayplan.scheduler.pending_pods import PendingPodEvents
 
 
 class SpiedQueue(SchedulingQueue):
     """A real queue that remembers what it was told happened."""
 
-    def __init__(self):
-        super().__init__(clock=lambda: 100.0, profiles={"bayplan": QueueProfile(lambda _: None, {})})
+    def __init__(self, profiles):
+        super().__init__(clock=lambda: 100.0, profiles={name: QueueProfile(lambda _: None, {}) for name in profiles})
         self.events = []
 
     def move_all(self, event, old, new):
@@ -27,27 +27,12 @@ class SpiedQueue(SchedulingQueue):
         return labels
 
 
-class Observer(NoObserver):
-    """Remembers what was left out and what was handled."""
-
-    def __init__(self):
-        self.left_out = []
-        self.handled = []
-
-    def undecodable(self, kind):
-        self.left_out.append(kind)
-
-    def event_handled(self, event, seconds):
-        assert seconds >= 0
-        self.handled.append(event)
-
-
 class Scene:
     """One node, and every handler."""
 
-    def __init__(self):
+    def __init__(self, profiles=("bayplan",)):
         self.cache = Cache()
-        self.queue = SpiedQueue()
+        self.queue = SpiedQueue(profiles)
         self.observer = Observer()
         self.wakes = 0
         self.gone = []
@@ -59,7 +44,7 @@ class Scene:
             self.queue,
             self._wake,
             self.observer,
-            profiles=frozenset({"bayplan"}),
+            profiles=frozenset(profiles),
             on_gone=self.gone.append,
         )
         self.nodes.on_add(make_node("a"))

@@ -1,5 +1,7 @@
 import msgspec
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from tests.builders import make_pod
 from tests.scheduler.handler_scene import Scene
 
@@ -53,15 +55,26 @@ def test_a_late_event_of_a_bound_pod_does_not_queue_it_again(scene):
     assert scene.queue.uids() == set()
 
 
+def version(scene):
+    """The version of the pod that will be tried next."""
+    held = scene.queue.newest("u")
+    return None if held is None else held.pod.metadata.resource_version
+
+
 def answer(**fields):
     return msgspec.json.encode(make_pod(uid="u", **fields))
 
 
+def event(kind="MODIFIED", *, name="p", spec=None, **fields):
+    """A watch event as it is once its JSON is read; `fields` are the pod's metadata."""
+    metadata = {"namespace": "shop", "name": name, "uid": "u", **fields}
+    return {"type": kind, "object": {"metadata": metadata, "spec": spec or {"schedulerName": "bayplan"}}}
+
+
 def test_the_answer_to_a_write_is_the_pods_newest_version(scene):
     scene.pending.changed(make_pod(uid="u", resource_version="7"))
-    assert not scene.pending.knows("u", "8")
     scene.pending.written(answer(resource_version="8", labels={"a": "1"}))
-    assert scene.pending.knows("u", "8")
+    assert version(scene) == "8"
     assert scene.queue.newest("u").pod.metadata.labels == {"a": "1"}
 
 
@@ -69,24 +82,32 @@ def test_an_answer_during_an_attempt_is_what_is_tried_next(scene):
     scene.pending.changed(make_pod(uid="u", resource_version="7"))
     queued = scene.queue.pop()
     scene.pending.written(answer(resource_version="8"))
-    assert scene.pending.knows("u", "8")
     scene.queue.add_unschedulable(queued, rejector_plugins=frozenset(), error=True)
     assert scene.queue.get("u").pod_info.pod.metadata.resource_version == "8"
 
 
-def test_a_version_that_comes_after_a_later_one_is_dropped(scene):
-    scene.pending.changed(make_pod(uid="u", resource_version="10"))
-    scene.pending.changed(make_pod(uid="u", resource_version="9", labels={"a": "1"}))
-    assert scene.pending.knows("u", "10")
-    scene.pending.changed(make_pod(uid="u", resource_version="odd"))
-    assert scene.pending.knows("u", "odd"), "versions that are no numbers have no order"
+@pytest.mark.parametrize(
+    ("held", "told", "kept"),
+    [("10", "9", "10"), ("10", "10", "10"), ("9", "10", "10"), ("10", "odd", "odd"), ("odd", "odd", "odd")],
+)
+def test_only_a_later_version_is_news_and_versions_that_are_no_numbers_have_no_order(scene, held, told, kept):
+    scene.pending.changed(make_pod(uid="u", resource_version=held))
+    scene.pending.changed(make_pod(uid="u", resource_version=told, labels={"a": "1"}))
+    assert version(scene) == kept
+    assert bool(scene.queue.newest("u").pod.metadata.labels) == (held != told == kept)
+
+
+def test_a_pod_without_a_version_is_always_news(scene):
+    for labels in ({}, {"a": "1"}):
+        scene.pending.changed(make_pod(uid="u", resource_version="", labels=labels))
+    assert scene.queue.newest("u").pod.metadata.labels == {"a": "1"}
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"kind":"Status"}', b"\xff"], ids=repr)
 def test_an_answer_that_is_no_pod_changes_nothing(scene, body):
     scene.pending.changed(make_pod(uid="u", resource_version="7"))
     scene.pending.written(body)
-    assert scene.pending.knows("u", "7")
+    assert version(scene) == "7"
 
 
 def test_an_answer_about_a_pod_that_no_longer_waits_does_not_queue_it(scene):
@@ -95,18 +116,92 @@ def test_an_answer_about_a_pod_that_no_longer_waits_does_not_queue_it(scene):
     scene.queue.pop()
     scene.pending.gone("u")
     scene.pending.written(answer(resource_version="8"))
-    assert (scene.queue.uids(), scene.pending.knows("u", "8")) == (set(), False)
+    assert scene.queue.uids() == set()
 
 
 def test_an_answer_about_a_pod_on_a_node_is_left_to_the_watch(scene):
     scene.pending.changed(make_pod(uid="u", resource_version="7"))
     scene.pending.written(answer(resource_version="8", node="a"))
-    assert scene.pending.knows("u", "7")
+    assert version(scene) == "7"
 
 
-def test_a_pod_without_a_version_is_never_known(scene):
-    scene.pending.changed(make_pod(uid="u", resource_version=""))
-    assert not scene.pending.knows("u", "")
+@pytest.mark.parametrize("kind", [None, "ADDED", "MODIFIED"])
+def test_a_watched_pod_is_queued_as_it_is_now(scene, kind):
+    scene.pending.watched(event(kind, resourceVersion="7"))
+    scene.pending.watched(event(kind, resourceVersion="8", labels={"a": "1"}))
+    assert scene.queue.newest("u").pod.metadata.labels == {"a": "1"}
+
+
+def test_a_version_that_is_held_already_is_not_even_read(scene):
+    scene.pending.changed(make_pod(uid="u", resource_version="7"))
+    scene.pending.watched(event(resourceVersion="7", spec={"priority": "unreadable"}))
+    assert (version(scene), scene.observer.left_out) == ("7", [])
+
+
+@pytest.mark.parametrize("spec", [None, {"priority": "unreadable"}], ids=["readable", "unreadable"])
+def test_a_watched_pod_that_is_deleted_leaves_the_queue_readable_or_not(scene, spec):
+    scene.pending.changed(make_pod(uid="u"))
+    scene.pending.watched(event("DELETED", spec=spec))
+    assert (scene.queue.uids(), scene.gone, scene.observer.left_out) == (set(), ["u"], [])
+
+
+def test_a_watched_pod_that_cannot_be_read_is_reported_by_name_and_leaves_the_queue(scene, caplog):
+    scene.pending.changed(make_pod(uid="u", resource_version="7"))
+    scene.pending.watched(event(resourceVersion="8", name="odd", spec={"priority": "high"}))
+    assert (scene.queue.uids(), scene.observer.left_out) == (set(), ["Pod"])
+    assert "pod left out pod='shop/odd'" in caplog.text
+    assert "spec.priority" in caplog.text
+
+
+def test_a_pod_that_leaves_the_unscheduled_ones_because_it_was_bound_keeps_its_place_on_the_node(scene):
+    scene.pending.changed(make_pod(uid="u", cpu="1"))
+    queued = scene.queue.pop()
+    scene.cache.assume_pod(queued.pod_info, "a")
+    scene.pending.watched(event("DELETED"))
+    assert (scene.cache.node_of("u"), scene.cpu()) == ("a", 1000)
+    scene.queue.done("u")
+    assert scene.pending.accounts_for("u")
+    assert scene.pending.uids() == set()
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=12,
+)
+FIELDS = [
+    "metadata",
+    "spec",
+    "status",
+    "name",
+    "uid",
+    "containers",
+    "resources",
+    "requests",
+    "cpu",
+    "priority",
+    "labels",
+]
+LIKE_A_POD = st.recursive(
+    JSON, lambda inner: st.dictionaries(st.sampled_from(FIELDS), inner) | st.lists(inner, max_size=2), max_leaves=15
+)
+
+
+@given(
+    st.fixed_dictionaries({}, optional={"type": st.sampled_from([None, "ADDED", "DELETED", 7]), "object": LIKE_A_POD})
+)
+@example({"type": "ADDED", "object": {"metadata": {"generation": 2**80}, "spec": {"priority": 10**400}}})
+@example({"type": "ADDED", "object": {"metadata": {"uid": ["u"], "name": {"a": 1}}}})
+def test_nothing_that_json_can_hold_makes_taking_an_event_raise(told):
+    Scene().pending.watched(told)
+
+
+def test_a_body_nested_beyond_reason_is_reported_by_name(scene, caplog):
+    body = {}
+    for _ in range(3000):
+        body = {"metadata": body, "spec": body, "status": body}
+    scene.pending.watched({"type": "ADDED", "object": {**body, "metadata": {"name": "deep", "namespace": "x"}}})
+    assert scene.queue.uids() == set()
 
 
 def test_an_update_during_the_bind_is_what_is_tried_next_if_the_bind_fails(scene):

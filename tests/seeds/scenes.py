@@ -1,4 +1,4 @@
-"""Pods of low and high priority, for worlds in which each sentence of the documentation comes true."""
+"""Pods of low and high priority, for the clusters that the documented behaviours are shown on."""
 
 import json
 

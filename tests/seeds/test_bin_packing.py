@@ -28,19 +28,19 @@ CORE = {"cpu": "1", "memory": "1Gi"}
 
 @pytest.mark.parametrize("example", ["most-allocated.yaml", "requested-to-capacity-ratio.yaml"])
 def test_the_node_with_more_allocated_is_favoured(example):
-    told = scores(example, {FOO: 1, BAR: 1, **CORE}, empty={}, half={FOO: 5, BAR: 5, **CORE}, fuller={FOO: 8, BAR: 5})
-    assert told["empty"] < told["half"] < told["fuller"]
+    points = scores(example, {FOO: 1, BAR: 1, **CORE}, empty={}, half={FOO: 5, BAR: 5, **CORE}, fuller={FOO: 8, BAR: 5})
+    assert points["empty"] < points["half"] < points["fuller"]
 
 
 def test_a_resource_counts_as_much_as_its_weight_says():
     # Of the weights 1, 1, 3, 3 in the example: 9 tenths of a device weigh three times as much as 9 tenths of the cores.
-    told = scores("most-allocated.yaml", {FOO: 1, BAR: 1, **CORE}, cores={"cpu": "8"}, devices={FOO: 8})
-    assert told == {"cores": (90 + 10 + 3 * 10 + 3 * 10) // 8, "devices": (10 + 10 + 3 * 90 + 3 * 10) // 8}
+    points = scores("most-allocated.yaml", {FOO: 1, BAR: 1, **CORE}, cores={"cpu": "8"}, devices={FOO: 8})
+    assert points == {"cores": (90 + 10 + 3 * 10 + 3 * 10) // 8, "devices": (10 + 10 + 3 * 90 + 3 * 10) // 8}
 
 
 def test_extended_resources_alone_are_packed_when_only_they_are_listed():
-    told = scores("requested-to-capacity-ratio.yaml", {FOO: 1, BAR: 1, **CORE}, cores={"cpu": "8"}, devices={FOO: 4})
-    assert told == {"cores": 10, "devices": 30}
+    points = scores("requested-to-capacity-ratio.yaml", {FOO: 1, BAR: 1, **CORE}, cores={"cpu": "8"}, devices={FOO: 4})
+    assert points == {"cores": 10, "devices": 30}
 
 
 @pytest.mark.parametrize(("utilization", "score"), [(0, 0), (37, 37), (50, 50), (75, 75), (100, 100)])
@@ -50,5 +50,5 @@ def test_the_documented_shape_gives_the_utilization_itself_on_todays_scale_of_10
 
 @pytest.mark.parametrize(("example", "best"), [("worked-example", "busy"), ("worked-example-least-requested", "idle")])
 def test_the_reversed_shape_favours_the_node_with_less_allocated(example, best):
-    told = scores(f"{example}.yaml", {FOO: 1, **CORE}, busy={FOO: 5, "cpu": "5"}, idle={})
-    assert max(told, key=told.get) == best
+    points = scores(f"{example}.yaml", {FOO: 1, **CORE}, busy={FOO: 5, "cpu": "5"}, idle={})
+    assert max(points, key=points.get) == best

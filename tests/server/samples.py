@@ -1,9 +1,10 @@
 """A cluster's state and a scheduler's day in small, for tests of what is exported."""
 
 from bayplan.cache.cache import CacheSizes
-from bayplan.scheduler.observer import AllocationSummary, SchedulerObserver, WatchState
+from bayplan.scheduler.allocation import AllocationSummary
+from bayplan.scheduler.observer import SchedulerObserver, WatchState
 from bayplan.server.metrics import SchedulerMetrics
-from bayplan.server.state import StateSources
+from bayplan.server.state import StateCollector, StateSources
 
 GIB = 1024**3
 HOST = "10.0.0.1:6443"
@@ -29,7 +30,9 @@ def sources(*, allocation=PACKED, pending=None, watches=None) -> StateSources:
 
 
 def metrics(**state) -> SchedulerMetrics:
-    return SchedulerMetrics(profiles=[PROFILE], sources=sources(**state))
+    made = SchedulerMetrics(profiles=[PROFILE])
+    made.registry.register(StateCollector(sources(**state)))
+    return made
 
 
 def observed() -> SchedulerMetrics:

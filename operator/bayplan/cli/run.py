@@ -1,9 +1,9 @@
 """`bayplan run`: the scheduler against a cluster."""
 
 import logging
-import sys
+import logging.config
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -44,9 +44,7 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
     verbosity: Annotated[int, typer.Option("--verbosity", "-v", min=0, max=2, help="0 warnings, 1 info, 2 debug.")] = 1,
 ) -> None:
     """Schedule the pods that name one of our profiles, until SIGTERM."""
-    logging.basicConfig(
-        level=_LEVELS[verbosity], stream=sys.stderr, format="%(asctime)s %(levelname).1s %(name)s %(message)s"
-    )
+    logging.config.dictConfig(_logging(_LEVELS[verbosity]))
     # Imported here so that the other commands do not pay for kopf and the API client.
     with nothing_collected():
         import uvloop  # noqa: PLC0415
@@ -82,6 +80,18 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
     except OSError as error:
         typer.echo(f"bayplan: {bind_address}:{http_port}: {error.strerror or error}", err=True)
         raise typer.Exit(1) from None
+
+
+def _logging(level: int) -> dict[str, Any]:
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"line": {"format": "%(asctime)s %(levelname).1s %(name)s %(message)s"}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+        "root": {"level": level, "handlers": ["stderr"]},
+        # kopf has a line for each event of each pod, and what ends it is told by who starts it again.
+        "loggers": {"kopf": {"level": logging.ERROR}},
+    }
 
 
 def _warn(configuration: SchedulerConfiguration) -> None:

@@ -1,11 +1,12 @@
 """How each part of the process reaches the API server: clients that are measured, and kopf's sessions."""
 
+import asyncio
+import ssl
 from urllib.parse import urlsplit
 
 import aiohttp
 
-from bayplan import __version__
-from bayplan.api.client import ApiClient
+from bayplan.api.client import USER_AGENT, ApiClient
 from bayplan.api.credentials import Credentials
 from bayplan.scheduler.observer import SchedulerObserver
 
@@ -27,28 +28,26 @@ class KopfSessions:
     """Logs kopf in.
 
     kopf logs in again when a session was refused, so a second session means the token of the first is no good.
-    `middlewares` see each of its requests.
     """
 
-    def __init__(self, credentials: Credentials, *middlewares: aiohttp.ClientMiddlewareType) -> None:
+    def __init__(self, credentials: Credentials) -> None:
+        self.server = credentials.server
         self._credentials = credentials
-        self._middlewares = middlewares
         self._last_token: str | None = None
 
-    async def open(self) -> aiohttp.ClientSession:
-        """A session with a token that was not refused before."""
-        token = await self._token()
+    async def open(self, home: asyncio.AbstractEventLoop) -> aiohttp.ClientSession:
+        """A session on the running loop, with a token that was not refused before; credentials live on `home`."""
+        token, context = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._identity(), home))
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=self._credentials.ssl_context()),
+            connector=aiohttp.TCPConnector(limit=0, ssl=context),
             # On a cluster's network compression costs more time than it saves.
-            headers={"User-Agent": f"bayplan/{__version__} kopf", "Accept-Encoding": "identity"}
+            headers={"User-Agent": f"{USER_AGENT} kopf", "Accept-Encoding": "identity"}
             | ({"Authorization": f"Bearer {token}"} if token else {}),
             proxy=self._credentials.proxy,
-            middlewares=self._middlewares,
         )
 
-    async def _token(self) -> str | None:
+    async def _identity(self) -> tuple[str | None, ssl.SSLContext]:
         if self._last_token is not None:
             self._credentials.invalidate(self._last_token)
         self._last_token = await self._credentials.token()
-        return self._last_token
+        return self._last_token, self._credentials.ssl_context()

@@ -1,7 +1,10 @@
-"""What is heard of unscheduled pods, by the watch and in answers to our own writes, and the queue that is fed by it."""
+"""What is heard of unscheduled pods, by watch, list and answers to our own writes, and the queue that is fed by it."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
 
 from bayplan.api.objects import Pod
 from bayplan.api.pod_answer import read_pod
@@ -15,7 +18,12 @@ logger = logging.getLogger(__name__)
 
 
 class PendingPodEvents:
-    """Feeds the queue with unscheduled pods; a thin seam, whatever does the watching."""
+    """Feeds the queue with unscheduled pods; a thin seam, whatever does the watching.
+
+    Several sources tell of the same pod, one later than the other: an earlier version never replaces a later one, and a
+    version that is held already is dropped before it is read. A pod that cannot be read is reported by name and left
+    out.
+    """
 
     def __init__(
         self,
@@ -34,27 +42,41 @@ class PendingPodEvents:
         self._profiles = profiles
         self._on_gone = on_gone
 
+    def watched(self, event: Mapping[str, Any]) -> None:
+        """Take an event of the watch, its object as JSON's own values; raises for nothing that JSON can hold.
+
+        A pod that was bound leaves the unscheduled ones, which the API server tells as its deletion. The queue drops
+        it in either case; what it takes on its node is not the queue's, and stays.
+        """
+        body = event.get("object")
+        metadata = body.get("metadata") if isinstance(body, dict) else None
+        if not isinstance(metadata, dict):
+            metadata = {}
+        uid = str(metadata.get("uid", ""))
+        if event.get("type") == "DELETED":
+            self.gone(uid)
+        elif self._is_news(uid, str(metadata.get("resourceVersion", ""))):
+            try:
+                pod = msgspec.convert(body, Pod)
+            except (msgspec.ValidationError, ValueError, RecursionError) as error:
+                self._leave_out(uid, f"{metadata.get('namespace', '')}/{metadata.get('name', '')}", error)
+            else:
+                self.changed(pod)
+
     def changed(self, pod: Pod) -> None:
-        """A pending pod was added or changed; one that cannot be read is reported by name and left out."""
+        """A pending pod was added or changed."""
         if pod.spec.scheduler_name not in self._profiles:
             return
         info = PodInfo(pod)
         if pod.spec.node_name or is_finished(pod):
             self.gone(info.uid)
             return
-        held = self._queue.newest(info.uid)
-        if held is None and self._cache.node_of(info.uid) is not None:
-            # A late event of a pod that has a node.
-            return
-        if held is not None and _is_older(info, held):
-            # kopf was still at it when the answer to a write of ours brought a later one.
+        if not self._is_news(info.uid, pod.metadata.resource_version):
             return
         try:
             _require_schedulable(info)
         except ValueError as error:
-            logger.warning("pod left out pod=%r error=%s", info.key, error)
-            self._observer.undecodable("Pod")
-            self._queue.delete(info.uid)
+            self._leave_out(info.uid, info.key, error)
             return
         self._queue.update(None, info)
         self._wake()
@@ -65,28 +87,35 @@ class PendingPodEvents:
         if pod is not None and self._queue.newest(pod.metadata.uid) is not None and not pod.spec.node_name:
             self.changed(pod)
 
-    def knows(self, uid: str, resource_version: str) -> bool:
-        """Whether this very version of a waiting pod has been taken already."""
-        held = self._queue.newest(uid)
-        return held is not None and resource_version != "" and held.pod.metadata.resource_version == resource_version
-
-    def departed(self, uid: str) -> bool:
-        """A pod left the unscheduled ones; says whether it has a node, and so has nothing more to be told of it."""
-        if self._cache.node_of(uid) is None:
-            return False
-        self.gone(uid)
-        return True
-
     def gone(self, uid: str) -> None:
         """The pod is no longer pending: deleted, ended, or bound, which the other watch tells."""
         self._queue.delete(uid)
         self._on_gone(uid)
 
+    def uids(self) -> set[str]:
+        """The pods that wait or are being scheduled."""
+        return self._queue.uids()
 
-def _is_older(pod: PodInfo, held: PodInfo) -> bool:
-    """Whether this is a version from before the one held (upstream: apimachinery CompareResourceVersion)."""
-    version, known = pod.pod.metadata.resource_version, held.pod.metadata.resource_version
-    return version.isdecimal() and known.isdecimal() and int(version) < int(known)
+    def accounts_for(self, uid: str) -> bool:
+        """Whether the pod waits, is being scheduled, or has a node."""
+        return self._queue.get(uid) is not None or self._cache.node_of(uid) is not None
+
+    def _is_news(self, uid: str, version: str) -> bool:
+        """Whether the queue has something to learn from this version of the pod."""
+        held = self._queue.newest(uid)
+        if held is None:
+            # If the pod has a node, this is from before.
+            return self._cache.node_of(uid) is None
+        known = held.pod.metadata.resource_version
+        if version.isdecimal() and known.isdecimal():
+            # Upstream: apimachinery, CompareResourceVersion.
+            return int(version) > int(known)
+        return version != known or not version
+
+    def _leave_out(self, uid: str, key: str, error: Exception) -> None:
+        logger.warning("pod left out pod=%r error=%s", key, error)
+        self._observer.undecodable("Pod")
+        self.gone(uid)
 
 
 def _require_schedulable(pod: PodInfo) -> None:

@@ -6,7 +6,6 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 
 from bayplan.scheduler.observer import AttemptResult
 from bayplan.server.instruments import Histogram, LabelValues, Tally, exponential_buckets
-from bayplan.server.state import StateCollector, StateSources
 
 RESULTS: tuple[AttemptResult, ...] = ("scheduled", "unschedulable", "error")
 ATTEMPT_BUCKETS = exponential_buckets(0.001, 2, 15)
@@ -21,16 +20,16 @@ class SchedulerMetrics:
     """The observer behind `/metrics`: counts what the engine reports, in a registry of its own.
 
     The engine relies on every call costing about a microsecond; HttpServer serves `registry`. Calls come from
-    the event loop's thread only. Series exist from the start for each of `profiles`.
+    the event loop's thread only. Series exist from the start for each of `profiles`. Gauges that are read from the
+    engine at scrape time join the registry as a StateCollector.
     """
 
-    def __init__(self, *, profiles: Iterable[str], sources: StateSources) -> None:
+    def __init__(self, *, profiles: Iterable[str]) -> None:
         self.registry = CollectorRegistry()
         self._add_attempts(tuple(profiles))
         self._add_framework()
         self._add_queue()
         self._add_client()
-        self.registry.register(StateCollector(sources))
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         GCCollector(registry=self.registry)

@@ -1,0 +1,194 @@
+"""Lists the pending pods: all of them to fill the queue, and their metadata to find what kopf did not tell."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
+from urllib.parse import urlencode
+
+import msgspec
+
+from bayplan.api.client import ApiClient, decode_status
+from bayplan.api.errors import AmbiguousError, UnreachableError
+from bayplan.api.meta_objects import ObjectMeta
+from bayplan.api.objects import Pod
+from bayplan.api.pod_answer import read_pod
+from bayplan.api.slices import in_slices
+from bayplan.api.watch_event import UNREADABLE, outline_of
+from bayplan.api.watch_source import ListMeta
+from bayplan.controller.handlers import field_selector
+from bayplan.scheduler.api_calls import pod_path
+from bayplan.scheduler.pending_pods import PendingPodEvents
+
+logger = logging.getLogger(__name__)
+
+_WHOLE = "application/json"
+_METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_LIST_SECONDS = 30.0
+_FIRST_PAUSE_SECONDS = 0.5
+_MAX_PAUSE_SECONDS = 15.0
+
+
+class _Item(msgspec.Struct, gc=False):
+    metadata: ObjectMeta
+
+
+class _Page(msgspec.Struct):
+    metadata: ListMeta
+    items: list[msgspec.Raw] | None
+
+
+_page_decoder = msgspec.json.Decoder(_Page)
+_item_decoder = msgspec.json.Decoder(_Item)
+
+
+class _NoListError(Exception):
+    """The API server did not answer with a list."""
+
+
+class IntakeList:
+    """Keeps the queue equal to the pending pods of our profiles where kopf's watch cannot.
+
+    kopf makes an event of each listed pod, at thirty times what it costs to read the pod, so the queue is filled from a
+    list of our own, and scheduling starts with all pods in order of priority. kopf never reports what vanished between
+    two of its watches, so what is queued is compared with a list of metadata once in a while: a pod deleted in such a
+    gap would be tried for ever.
+    """
+
+    def __init__(
+        self,
+        client: ApiClient,
+        scheduler_names: Collection[str],
+        pending: PendingPodEvents,
+        *,
+        page_size: int = 500,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._client = client
+        self._selectors = [field_selector({name}) for name in sorted(scheduler_names)]
+        self._pending = pending
+        self._page_size = page_size
+        self._sleep = sleep
+        self._missing: set[str] = set()
+        self._fill_asked = asyncio.Event()
+        self.complete = asyncio.Event()
+        """Set once the queue was filled from a whole list."""
+
+    def problem(self) -> str | None:
+        """Why scheduling has to wait for the first list, in constant words; None if it need not."""
+        return None if self.complete.is_set() else "pending pods are not listed yet"
+
+    def ask_for_fill(self) -> None:
+        """Have the queue filled again: a watch began anew."""
+        self._fill_asked.set()
+
+    async def run(self, period_seconds: float) -> None:
+        """Fill the queue now and whenever that is asked for, and compare it every `period_seconds`; for ever."""
+        await self._fill_until_answered()
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(period_seconds):
+                    await self._fill_asked.wait()
+            if self._fill_asked.is_set():
+                await self._fill_until_answered()
+            else:
+                await self.compare()
+
+    async def _fill_until_answered(self) -> None:
+        pause = _FIRST_PAUSE_SECONDS
+        while not await self.fill():
+            await self._sleep(pause)
+            pause = min(pause * 2, _MAX_PAUSE_SECONDS)
+
+    async def fill(self) -> bool:
+        """Take every pending pod, and drop what is queued and no longer pending; False if there was no answer.
+
+        A pod that cannot be read is left to kopf's event of it, which reports it.
+        """
+        self._fill_asked.clear()
+        before = self._pending.uids()
+        listed: set[str] = set()
+
+        def take(raw: msgspec.Raw) -> None:
+            pod = read_pod(raw)
+            if pod is None:
+                listed.add(outline_of(raw).metadata.uid)
+            else:
+                listed.add(pod.metadata.uid)
+                self._take(pod)
+
+        if not await self._each_item(_WHOLE, take):
+            return False
+        self._drop(before - listed)
+        self.complete.set()
+        return True
+
+    async def compare(self) -> None:
+        """Repair differences between queue and cluster; no answer leaves everything as it is."""
+        before = self._pending.uids()
+        listed: dict[str, ObjectMeta] = {}
+
+        def take(raw: msgspec.Raw) -> None:
+            metadata = _item_decoder.decode(raw).metadata
+            listed[metadata.uid] = metadata
+
+        if not await self._each_item(_METADATA_ONLY, take):
+            return
+        self._drop(before - listed.keys())
+        # A pod that is being deleted is skipped by the scheduler: nobody holds it, and nothing is amiss.
+        unknown = {
+            uid for uid, meta in listed.items() if not meta.deletion_timestamp and not self._pending.accounts_for(uid)
+        }
+        # Once may be a matter of timing; twice means that kopf did not tell.
+        for uid in unknown & self._missing:
+            await self._fetch(listed[uid])
+        self._missing = unknown
+
+    def _drop(self, ghosts: Collection[str]) -> None:
+        for uid in ghosts:
+            self._pending.gone(uid)
+        if ghosts:
+            logger.info("pods that are no longer pending left the queue pods=%d", len(ghosts))
+
+    async def _each_item(self, accept: str, take: Callable[[msgspec.Raw], None]) -> bool:
+        """Pass each pending pod of our profiles to `take`; False if the API server does not answer with all of them."""
+        try:
+            for selector in self._selectors:
+                query = {"fieldSelector": selector, "limit": str(self._page_size)}
+                while query.get("continue") != "":
+                    page = await self._page(query, accept)
+                    await in_slices(page.items or (), take)
+                    query["continue"] = page.metadata.continue_
+        except (AmbiguousError, UnreachableError, _NoListError, *UNREADABLE) as error:
+            logger.warning("pending pods not listed, trying again later reason=%s", error)
+            return False
+        return True
+
+    async def _page(self, query: Mapping[str, str], accept: str) -> _Page:
+        path = f"/api/v1/pods?{urlencode(query)}"
+        response = await self._client.request("GET", path, accept=accept, timeout_seconds=_LIST_SECONDS)
+        if response.status != 200:
+            reason, message = decode_status(response.body)
+            raise _NoListError(f"{response.status} {reason}: {message}")
+        page = _page_decoder.decode(response.body)
+        if not page.metadata.resource_version:
+            raise _NoListError("the list has no resourceVersion")
+        return page
+
+    async def _fetch(self, metadata: ObjectMeta) -> None:
+        try:
+            response = await self._client.request("GET", pod_path(metadata.namespace, metadata.name))
+        except (AmbiguousError, UnreachableError, ValueError):
+            return
+        pod = read_pod(response.body) if response.status == 200 else None
+        if pod is not None and pod.metadata.uid == metadata.uid:
+            key = f"{metadata.namespace}/{metadata.name}"
+            logger.info("pod the watch did not tell of enters the queue pod=%r", key)
+            self._take(pod)
+
+    def _take(self, pod: Pod) -> None:
+        try:
+            self._pending.changed(pod)
+        except Exception:
+            # One pod that breaks its taker must not keep the others out.
+            logger.exception("a pod was not taken pod=%r", f"{pod.metadata.namespace}/{pod.metadata.name}")

@@ -1,0 +1,96 @@
+"""What the PreFilter plugins say of a pod shape: whether to look at nodes at all, at which, and with which filters."""
+
+from collections.abc import Sequence
+
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.interface import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
+from bayplan.framework.runtime import Framework
+from bayplan.framework.status import Code, Status
+
+
+class PreFilters:
+    """Keeps the results of the PreFilter plugins, which both rounds of filters start from.
+
+    `rejection` is set when they rejected the pod as a whole. `filters` are those that none of them switched off.
+    `narrowed_to` are the names of the nodes they narrowed the search to, or None, and `narrowed_by` the plugins that
+    did.
+    """
+
+    def __init__(self, framework: Framework, nodes: NodeTable, state: CycleState) -> None:
+        self._framework = framework
+        self._nodes = nodes
+        self._state = state
+        self._results: dict[str, PreFilterResult] = {}
+        self._every_cycle: list[PreFilterPlugin] = []
+        self.rejection: Status | None = None
+        self.filters: list[FilterPlugin] = []
+        self.narrowed_to: frozenset[str] | None = None
+        self.narrowed_by: list[str] = []
+
+    def still_hold(self, pod: PodInfo) -> bool:
+        """Run the plugins that read the cluster; whether their results are as before."""
+        for plugin in self._every_cycle:
+            before, result = self._results[plugin.name], plugin.pre_filter(self._state, pod, self._nodes)
+            if result is not before and result != before:
+                return False
+        return True
+
+    def run(self, pod: PodInfo, *, anew: bool) -> bool:
+        """Run the plugins: they may reject the pod, narrow the search, or switch their filter off.
+
+        Unless `anew`, the results of those that do not read the cluster are taken from last time. True if the outcome
+        differs from last time, so that every row must be filtered again.
+        """
+        before = (self.rejection, self.narrowed_to, self.filters)
+        self.rejection = None
+        self.narrowed_to = None
+        self.narrowed_by = []
+        self._every_cycle = []
+        skipped: set[str] = set()
+        for plugin in self._framework.pre_filters:
+            every_cycle = plugin.traits.runs_pre_every_cycle
+            result = None if anew else self._results.get(plugin.name)
+            if result is None or (every_cycle and not result.lasting):
+                result = self._results[plugin.name] = plugin.pre_filter(self._state, pod, self._nodes)
+            if every_cycle and not result.lasting:
+                self._every_cycle.append(plugin)
+            status = result.status
+            if status.code is Code.SKIP:
+                skipped.add(plugin.name)
+            elif status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                self.rejection = Status(status.code, status.reasons, status.plugin or plugin.name)
+                break
+            elif not status.ok:
+                self.rejection = self.rejection or Status(status.code, status.reasons, status.plugin or plugin.name)
+            if result.node_names is not None:
+                self.narrowed_by.append(plugin.name)
+                known: frozenset[str] | None = self.narrowed_to
+                self.narrowed_to = result.node_names if known is None else known & result.node_names
+                if not self.narrowed_to:
+                    self.rejection = self._nothing_left()
+                    break
+        self.filters = [plugin for plugin in self._framework.filters if plugin.name not in skipped]
+        return before != (self.rejection, self.narrowed_to, self.filters)
+
+    def of(self, filters: Sequence[FilterPlugin]) -> tuple[PreFilterPlugin, ...]:
+        """The PreFilter plugins that belong to `filters`."""
+        names = {plugin.name for plugin in filters}
+        return tuple(plugin for plugin in self._framework.pre_filters if plugin.name in names)
+
+    @property
+    def narrowed_plugins(self) -> str:
+        """The plugins that narrowed the search, as one name or several."""
+        return " ".join(sorted(self.narrowed_by))
+
+    @property
+    def narrowed_reason(self) -> str:
+        """What nodes left out of the search are told."""
+        return f"node(s) didn't satisfy plugin(s) [{self.narrowed_plugins}]"
+
+    def _nothing_left(self) -> Status:
+        names = sorted(self.narrowed_by)
+        text = (
+            f"node(s) didn't satisfy plugin {names[0]}" if len(names) == 1 else f"{self.narrowed_reason} simultaneously"
+        )
+        return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (text,), self.narrowed_plugins)

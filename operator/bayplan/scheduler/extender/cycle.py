@@ -1,0 +1,152 @@
+"""The scheduling cycle with extenders: they are called between the plugins' filters and their scores."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import msgspec
+
+from bayplan.api.client import ApiClient
+from bayplan.api.errors import AmbiguousError, UnreachableError
+from bayplan.api.objects import Node
+from bayplan.api.pod_answer import read_pod
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.interface import Rejections
+from bayplan.framework.runtime import EXTENDER, Framework
+from bayplan.framework.status import Code, Diagnosis, Status
+from bayplan.scheduler.api_calls import pod_path
+from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
+from bayplan.scheduler.extender.client import ExtenderClient
+from bayplan.scheduler.extender.preemption import PodSource, extenders_choice
+from bayplan.scheduler.extender.wire import ExtenderError
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class ExtendedCycle:
+    """Decides for one pod with the extenders' help; the loop awaits it, so decisions stay one at a time.
+
+    Filter calls follow each other, each with the nodes the last one left; prioritize calls run side by side. While
+    they run the cluster may change: the last step looks at the nodes anew and never chooses one that no longer fits.
+
+    Raises (from `schedule`):
+        ExtenderError: an extender that is not ignorable failed, or the pod cannot be read; the text is the user's.
+    """
+
+    cycle: SchedulingCycle
+    nodes: NodeTable
+    extenders: Sequence[ExtenderClient]
+    pod_source: PodSource
+
+    async def schedule(self, pod: PodInfo, framework: Framework) -> Placement | FitError:
+        """As `SchedulingCycle.schedule`, with what the interested extenders answer."""
+        outcome = await self._decide(pod, framework)
+        if isinstance(outcome, FitError):
+            return await extenders_choice(outcome, pod, self.extenders, self.nodes, self.pod_source)
+        return outcome
+
+    async def _decide(self, pod: PodInfo, framework: Framework) -> Placement | FitError:
+        interested = [
+            each
+            for each in self.extenders
+            if (each.spec.filter_verb or each.spec.prioritize_verb) and each.interested(pod)
+        ]
+        names: Sequence[str] = self.cycle.feasible_nodes(pod, framework) if interested else ()
+        if not names:
+            return self.cycle.schedule(pod, framework)
+        whole = await self.pod_source(pod)
+        names, verdicts = await self._filter(interested, pod, whole, names)
+        if not names:
+            return self.cycle.reject(pod, framework, partial(_with_verdicts, verdicts, self.nodes))
+        scores: Mapping[str, int] = {}
+        if len(names) > 1:
+            scores = await self._prioritize(interested, pod, whole, names)
+        placement = self.cycle.choose(pod, framework, names, scores)
+        if placement is None:
+            raise ExtenderError("the nodes that extenders left no longer fit the pod")
+        return placement
+
+    async def _filter(
+        self, interested: Sequence[ExtenderClient], pod: PodInfo, whole: msgspec.Raw, names: Sequence[str]
+    ) -> tuple[Sequence[str], dict[str, Status]]:
+        """The nodes all extenders leave, and their verdicts on others (upstream: findNodesThatPassExtenders)."""
+        verdicts: dict[str, Status] = {}
+        for extender in interested:
+            if not extender.spec.filter_verb:
+                continue
+            nodes = self._objects(names)
+            if not nodes:
+                break
+            try:
+                answer = await extender.filter(whole, nodes)
+            except ExtenderError as error:
+                if not extender.spec.ignorable:
+                    raise
+                logger.info(
+                    "extender failed and is ignored url=%r pod=%r error=%s", extender.spec.url_prefix, pod.key, error
+                )
+                continue
+            verdicts.update(answer.verdicts)
+            names = answer.names
+        return names, verdicts
+
+    async def _prioritize(
+        self, interested: Sequence[ExtenderClient], pod: PodInfo, whole: msgspec.Raw, names: Sequence[str]
+    ) -> dict[str, int]:
+        """The sum of all extenders' scores by node; one that fails gives none (upstream: prioritizeNodes)."""
+        nodes = self._objects(names)
+
+        async def prioritize(extender: ExtenderClient) -> dict[str, int]:
+            try:
+                return await extender.prioritize(whole, nodes)
+            except ExtenderError as error:
+                logger.warning(
+                    "extender gave no scores url=%r pod=%r error=%s", extender.spec.url_prefix, pod.key, error
+                )
+                return {}
+
+        given = await asyncio.gather(*(prioritize(each) for each in interested if each.spec.prioritize_verb))
+        return {name: sum(scores.get(name, 0) for scores in given) for name in names}
+
+    def _objects(self, names: Sequence[str]) -> list[Node]:
+        rows = (self.nodes.row(name) for name in names)
+        return [node for row in rows if row is not None and (node := self.nodes.nodes[row]) is not None]
+
+
+def _with_verdicts(
+    verdicts: Mapping[str, Status], nodes: NodeTable, diagnosis: Diagnosis, rejections: Rejections
+) -> tuple[Diagnosis, Rejections]:
+    """The filters' findings with those of extenders; a node that an extender left out silently adds no reason.
+
+    Nodes that only extenders rejected count as unresolvable unless their verdict says otherwise, as in kube-scheduler.
+    """
+    reasons = dict(diagnosis.reasons)
+    for status in verdicts.values():
+        for reason in status.reasons:
+            reasons[reason] = reasons.get(reason, 0) + 1
+    codes = rejections.codes.copy()
+    for position in (codes == Code.SUCCESS).nonzero()[0].tolist():
+        verdict = verdicts.get(nodes.names[rejections.rows[position]])
+        codes[position] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if verdict is None else verdict.code
+    rejectors = diagnosis.rejector_plugins | {EXTENDER}
+    return replace(diagnosis, reasons=reasons, rejector_plugins=rejectors), replace(rejections, codes=codes)
+
+
+def pod_from_api(client: ApiClient) -> PodSource:
+    """A source that reads the pod from the API server each time."""
+
+    async def read(pod: PodInfo) -> msgspec.Raw:
+        try:
+            response = await client.request("GET", pod_path(pod.namespace, pod.name))
+        except (AmbiguousError, UnreachableError) as error:
+            raise ExtenderError(f"reading the pod for extenders: {error}") from error
+        found = read_pod(response.body) if response.status == 200 else None
+        if found is None or found.metadata.uid != pod.uid:
+            raise ExtenderError(f"reading the pod for extenders: status {response.status}, or another pod of its name")
+        return msgspec.Raw(response.body)
+
+    return read

@@ -1,0 +1,87 @@
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.builders import make_node, make_pod_info
+
+from bayplan.cache.cache import Cache
+from bayplan.cache.matching_pods import MatchingPodsOfShadow
+from bayplan.cache.shadow_table import ShadowTable
+
+
+def stays(pod):
+    return pod.pod.metadata.deletion_timestamp is None
+
+
+def is_web(pod):
+    return pod.pod.metadata.labels["app"] == "web"
+
+
+def pod_on(uid, app="web", *, deleting=False):
+    return make_pod_info(uid, uid=uid, node="n1", labels={"app": app}, deleting=deleting)
+
+
+def trial(*pods):
+    cache = Cache()
+    cache.set_node(make_node("n1"))
+    for pod in pods:
+        cache.set_pod(pod)
+    shadow = ShadowTable(cache.nodes)
+    shadow.follow()
+    return cache, shadow, MatchingPodsOfShadow(shadow, lambda pod: stays(pod) and is_web(pod), is_web)
+
+
+def test_a_terminating_pod_counts_for_nothing_until_it_is_taken_off_on_trial():
+    ending = pod_on("a", deleting=True)
+    cache, shadow, matching = trial(ending, pod_on("b"), pod_on("c", "db", deleting=True))
+    row = cache.nodes.row("n1")
+    assert matching.counts()[row] == 1
+    for pod in [*shadow.pods[row].values()]:
+        shadow.remove_pod(pod, row)
+    assert matching.counts()[row] == -1
+    shadow.place([ending], row)
+    assert matching.counts()[row] == 0
+
+
+def test_a_terminating_pod_that_is_really_gone_is_owed_to_nobody():
+    cache, shadow, matching = trial(pod_on("a", deleting=True), pod_on("b"))
+    row = cache.nodes.row("n1")
+    shadow.remove_pod(shadow.pods[row]["a"], row)
+    cache.remove_pod("a")
+    shadow.follow()
+    assert matching.counts()[row] == 1
+    assert not shadow.gone
+
+
+steps = st.lists(st.sampled_from(["a", "b", "c", "restore", "end-a", "lose-b"]), max_size=15)
+
+
+@settings(max_examples=60)
+@given(steps)
+def test_counts_are_those_kube_scheduler_updates_pod_by_pod(taken):
+    pods = {"a": pod_on("a"), "b": pod_on("b", deleting=True), "c": pod_on("c", "db", deleting=True)}
+    cache, shadow, matching = trial(*pods.values())
+    row = cache.nodes.row("n1")
+    expected = 1
+    version = None
+    for step in taken:
+        there = cache.nodes.pods[row]
+        if step in ("restore", "end-a", "lose-b"):
+            if step == "end-a":
+                cache.set_pod(pod_on("a", deleting=True))
+            elif step == "lose-b" and "b" in there:
+                cache.remove_pod("b")
+            shadow.follow()
+            shadow.restore(np.array([row]))
+            expected = sum(stays(pod) and is_web(pod) for pod in there.values())
+        elif step in there:
+            pod = there[step]
+            if step in shadow.pods[row]:
+                shadow.remove_pod(pod, row)
+                expected -= is_web(pod)
+            else:
+                shadow.place([pod], row)
+                expected += is_web(pod)
+        before, found = version, int(matching.counts()[row])
+        version = (matching.version, found)
+        assert found == expected
+        assert before is None or before[0] != version[0] or before[1] == found

@@ -1,0 +1,29 @@
+import logging
+
+import pytest
+
+from bayplan.cli import main
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_it_was():
+    root, kopf = logging.getLogger(), logging.getLogger("kopf")
+    before = root.level, root.handlers[:], kopf.level
+    yield
+    root.setLevel(before[0])
+    root.handlers[:] = before[1]
+    kopf.setLevel(before[2])
+
+
+@pytest.mark.parametrize(
+    ("flags", "level"), [((), logging.INFO), (("-v", "0"), logging.WARNING), (("-v", "2"), logging.DEBUG)]
+)
+def test_it_logs_as_asked_but_not_kopfs_line_for_each_event(tmp_path, capsys, flags, level):
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--kubeconfig", str(tmp_path / "none"), *flags])
+    assert ended.value.code == 2
+    assert logging.getLogger("bayplan").getEffectiveLevel() == level
+    assert logging.getLogger("kopf.objects").getEffectiveLevel() == logging.ERROR
+    logging.getLogger("kopf.objects").info("Handler 'bayplan' succeeded.")
+    logging.getLogger("bayplan").warning("told")
+    assert capsys.readouterr().err.splitlines()[-1].endswith("W bayplan told")
