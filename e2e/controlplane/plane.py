@@ -176,9 +176,7 @@ class ControlPlane:
             port=self.ports.apiserver,
         )
 
-    def kubectl(
-        self, *arguments: str | Path, kubeconfig: Path | None = None, stdin: str = "", check: bool = True
-    ) -> str:
+    def kubectl(self, *arguments: str | Path, kubeconfig: Path | None = None, check: bool = True) -> str:
         """Runs kubectl, as the admin unless told otherwise, and returns its standard output.
 
         Raises:
@@ -192,7 +190,7 @@ class ControlPlane:
         ]
         done = subprocess.run(
             command,
-            input=stdin,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             check=False,

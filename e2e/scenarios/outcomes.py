@@ -66,7 +66,7 @@ def condition_of(pod: Object) -> Object:
     return next((one for one in conditions if one["type"] == "PodScheduled"), {})
 
 
-def wait_refused(client: ApiClient, namespace: str, name: str, *, timeout_seconds: float = WAIT_SECONDS) -> Object:
+def wait_refused(client: ApiClient, namespace: str, name: str) -> Object:
     """Waits until a pod carries the scheduler's verdict that it cannot be placed, and returns the condition."""
 
     def refused() -> Object | None:
@@ -76,14 +76,12 @@ def wait_refused(client: ApiClient, namespace: str, name: str, *, timeout_second
     return wait_until(
         refused,
         f"a verdict on {name}",
-        timeout_seconds=timeout_seconds,
+        timeout_seconds=WAIT_SECONDS,
         detail=lambda: str(client.get("pods", name, namespace)["status"]),
     )
 
 
-def wait_nominated(
-    client: ApiClient, namespace: str, name: str, node_name: str, *, timeout_seconds: float = WAIT_SECONDS
-) -> Object:
+def wait_nominated(client: ApiClient, namespace: str, name: str, node_name: str) -> Object:
     """Waits until a pod is nominated to a node, or to none, and returns it."""
 
     def nominated() -> Object | None:
@@ -93,7 +91,7 @@ def wait_nominated(
     return wait_until(
         nominated,
         f"the nomination of {name} to become {node_name!r}",
-        timeout_seconds=timeout_seconds,
+        timeout_seconds=WAIT_SECONDS,
         detail=lambda: str(client.get("pods", name, namespace)["status"]),
     )
 

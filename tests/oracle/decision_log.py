@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.oracle.case import Decision, Object
 
 _POLL_SECONDS = 0.005
+_WAIT_SECONDS = 60.0
 
 _SCORED = "Plugin scored node for pod"
 _TOTAL = "Calculated node's final score for pod"
@@ -67,22 +68,22 @@ class DecisionLog:
         self._done: dict[str, Decision] = {}
         self._searching = ""
 
-    def decision(self, key: str, timeout_seconds: float = 60.0) -> Decision:
+    def decision(self, key: str) -> Decision:
         """Waits for the first decision about the pod "namespace/name".
 
         Raises:
             TimeoutError: there is none.
         """
-        self.wait(lambda: key in self._done, f"a decision about {key}", timeout_seconds)
+        self.wait(lambda: key in self._done, f"a decision about {key}")
         return self._done[key]
 
-    def wait(self, check: Callable[[], bool], what: str, timeout_seconds: float = 60.0) -> None:
+    def wait(self, check: Callable[[], bool], what: str) -> None:
         """Reads on until `check()` is true.
 
         Raises:
             TimeoutError: it did not become true.
         """
-        deadline = time.monotonic() + timeout_seconds
+        deadline = time.monotonic() + _WAIT_SECONDS
         while True:
             for line in self._lines():
                 self._take(line)

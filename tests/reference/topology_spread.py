@@ -22,9 +22,9 @@ NOT_MATCHED = "node(s) didn't match pod topology spread constraints"
 NO_LABEL = "node(s) didn't match pod topology spread constraints (missing required label)"
 
 
-def verdict(pod: PodInfo, host: Host, hosts: Sequence[Host], *, constraints: list | None = None) -> Verdict:
+def verdict(pod: PodInfo, host: Host, hosts: Sequence[Host]) -> Verdict:
     """What the filter says of `host` among `hosts`."""
-    hard = own(pod, "DoNotSchedule") if constraints is None else constraints
+    hard = own(pod, "DoNotSchedule")
     eligible = [each for each in hosts if all(c.topology_key in each.labels for c in hard)]
     for each in hard:
         if each.topology_key not in host.labels:
@@ -43,40 +43,29 @@ def verdict(pod: PodInfo, host: Host, hosts: Sequence[Host], *, constraints: lis
     return None
 
 
-def scores(
-    pod: PodInfo,
-    feasible: Sequence[Host],
-    hosts: Sequence[Host],
-    *,
-    constraints: list | None = None,
-    requires_all_keys: bool = True,
-) -> list[int] | None:
+def scores(pod: PodInfo, feasible: Sequence[Host], hosts: Sequence[Host]) -> list[int] | None:
     """The final 0..100 scores of the feasible nodes; None if spreading has nothing to say."""
-    soft = own(pod, "ScheduleAnyway") if constraints is None else constraints
+    soft = own(pod, "ScheduleAnyway")
     if not soft:
         return None
 
     def ignored(host: Host) -> bool:
-        return requires_all_keys and any(each.topology_key not in host.labels for each in soft)
+        return any(each.topology_key not in host.labels for each in soft)
 
     ranked = [host for host in feasible if not ignored(host)]
     raw = {host.name: 0.0 for host in ranked}
     for each in soft:
         key = each.topology_key
-        names = {host.name if key == HOSTNAME else host.labels.get(key, "") for host in ranked}
+        names = {host.name if key == HOSTNAME else host.labels[key] for host in ranked}
         weight = math.log(len(names) + 2)
         for host in ranked:
-            if key not in host.labels:
-                continue
             if key == HOSTNAME:
                 found = count(each, pod, host)
             else:
                 found = sum(
                     count(each, pod, other)
                     for other in hosts
-                    if not ignored(other)
-                    and includes(each, pod, other)
-                    and other.labels.get(key, "") == host.labels[key]
+                    if not ignored(other) and includes(each, pod, other) and other.labels[key] == host.labels[key]
                 )
             raw[host.name] += found * weight + float(each.max_skew - 1)
     whole = {name: math.floor(value + 0.5) for name, value in raw.items()}
