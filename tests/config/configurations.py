@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from bayplan.config.default_plugins import UPSTREAM_PLUGINS
 from bayplan.config.errors import ConfigurationError
 from bayplan.config.load import load_configuration
+from bayplan.config.plugin_sets import UPSTREAM_PLUGINS
 from bayplan.config.types import SchedulerConfiguration
 
 ALL_PLUGINS = UPSTREAM_PLUGINS

@@ -11,8 +11,8 @@ from tests.config.configurations import ALL_PLUGINS, POLICY, V1, fit, load, prof
 
 from bayplan.config.bounded_yaml import resolve_scalar
 from bayplan.config.convert import to_effective_yaml, to_minimal_yaml
-from bayplan.config.default_plugins import IMPLEMENTED_PLUGINS
 from bayplan.config.load import default_configuration
+from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS
 from bayplan.config.types import PLUGIN_SET_KEYS
 
 # Strings a careless writer would leave without quotes.

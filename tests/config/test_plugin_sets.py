@@ -5,14 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.config.configurations import V1, load
 
-from bayplan.config.default_plugins import (
+from bayplan.config.errors import ConfigurationError
+from bayplan.config.plugin_sets import (
     IMPLEMENTED_PLUGINS,
     UPSTREAM_DEFAULT_PLUGINS,
     UPSTREAM_PLUGINS,
     default_plugins,
+    expand_plugins,
+    expand_profiles,
+    merge_plugin_set,
+    merge_plugins,
 )
-from bayplan.config.errors import ConfigurationError
-from bayplan.config.plugin_sets import expand_plugins, expand_profiles, merge_plugin_set, merge_plugins
 from bayplan.config.types import EXTENSION_POINTS, PluginEntry, Plugins, PluginSet
 
 FILTERS = {"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit"}

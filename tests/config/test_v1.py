@@ -9,7 +9,7 @@ import yaml
 from tests.config.configurations import ALL_PLUGINS, POLICY, V1, complaints, fit, load, profile_with_args
 
 from bayplan.api.objects import NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from bayplan.config.connection_types import (
+from bayplan.config.connections import (
     ClientConnection,
     Extender,
     ExtenderManagedResource,

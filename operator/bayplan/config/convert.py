@@ -15,11 +15,10 @@ import msgspec
 import yaml
 
 from bayplan.config.bounded_yaml import resolve_scalar
-from bayplan.config.connection_types import Extender, ExtenderManagedResource, ExtenderTLSConfig
-from bayplan.config.default_plugins import IMPLEMENTED_PLUGINS, default_plugins
-from bayplan.config.durations import format_duration
-from bayplan.config.fields import camel_case
+from bayplan.config.connections import Extender, ExtenderManagedResource, ExtenderTLSConfig
+from bayplan.config.fields import camel_case, format_duration
 from bayplan.config.plugin_args import default_args
+from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, default_plugins
 from bayplan.config.types import (
     API_VERSION,
     DEFAULT_SCHEDULER_NAME,

@@ -1,28 +1,17 @@
 """The scheduling Policy of kube-scheduler before 1.23 (`kind: Policy`, `apiVersion: v1`), as today's plugins.
 
-Source: pkg/scheduler/factory.go CreateFromConfig and pkg/scheduler/api/v1/types.go of release 1.16.
+Sources: pkg/scheduler/factory.go CreateFromConfig, pkg/scheduler/algorithm and pkg/scheduler/api/v1/types.go of release
+1.16. A table maps an old name to the plugins that do its work today; whether bayplan has them is decided on reading.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from bayplan.config.default_plugins import UPSTREAM_DEFAULT_PLUGINS, default_plugins
-from bayplan.config.errors import FieldError, duplicate, forbidden, invalid
-from bayplan.config.fields import INT64, Fields, required_name
-from bayplan.config.legacy_names import (
-    DEFAULT_PRIORITIES,
-    DEFAULT_SHAPE,
-    MANDATORY_FILTERS,
-    NO_SUCCESSOR,
-    PREDICATES,
-    PRIORITIES,
-    RESOURCE_NAMES,
-    STRATEGIES,
-)
+from bayplan.config.errors import FieldError, duplicate, forbidden
+from bayplan.config.fields import Fields, required_name
 from bayplan.config.plugin_args import decode_resources, decode_shape, validate_resources, validate_shape
-from bayplan.config.plugin_sets import merge_plugins
-from bayplan.config.profiles import Support, complete_plugin_config
+from bayplan.config.plugin_sets import UPSTREAM_DEFAULT_PLUGINS, default_plugins, merge_plugins
 from bayplan.config.types import (
     InterPodAffinityArgs,
     NodeResourcesFitArgs,
@@ -36,6 +25,85 @@ from bayplan.config.types import (
     ScoringStrategyType,
     UtilizationShapePoint,
 )
+from bayplan.config.v1 import Support, complete_plugin_config
+
+NO_SUCCESSOR: Final = ("",)
+"""Known names that nothing does the work of."""
+
+PREDICATES: Final[Mapping[str, tuple[str, ...]]] = {
+    "GeneralPredicates": ("NodeName", "NodeAffinity", "NodePorts", "NodeResourcesFit"),
+    "HostName": ("NodeName",),
+    "PodFitsHostPorts": ("NodePorts",),
+    "PodFitsPorts": ("NodePorts",),
+    "PodFitsResources": ("NodeResourcesFit",),
+    "MatchNodeSelector": ("NodeAffinity",),
+    "PodToleratesNodeTaints": ("TaintToleration",),
+    "PodToleratesNodeNoExecuteTaints": NO_SUCCESSOR,
+    "CheckNodeUnschedulable": ("NodeUnschedulable",),
+    # Node conditions became taints in 1.12 and these predicates were dropped in favour of them.
+    "CheckNodeCondition": ("NodeUnschedulable", "TaintToleration"),
+    "CheckNodeMemoryPressure": ("TaintToleration",),
+    "CheckNodeDiskPressure": ("TaintToleration",),
+    "CheckNodePIDPressure": ("TaintToleration",),
+    "NoDiskConflict": ("VolumeRestrictions",),
+    "NoVolumeZoneConflict": ("VolumeZone",),
+    "CheckVolumeBinding": ("VolumeBinding",),
+    "MaxCSIVolumeCountPred": ("NodeVolumeLimits",),
+    "MaxEBSVolumeCount": ("NodeVolumeLimits",),
+    "MaxGCEPDVolumeCount": ("NodeVolumeLimits",),
+    "MaxAzureDiskVolumeCount": ("NodeVolumeLimits",),
+    "MaxCinderVolumeCount": ("NodeVolumeLimits",),
+    "MatchInterPodAffinity": ("InterPodAffinity",),
+    "EvenPodsSpread": ("PodTopologySpread",),
+    "CheckNodeLabelPresence": NO_SUCCESSOR,
+    "CheckServiceAffinity": NO_SUCCESSOR,
+}
+"""Predicates to the filter plugins that replace them."""
+
+MANDATORY_FILTERS: Final = ("NodeUnschedulable", "TaintToleration")
+"""Filters a policy cannot switch off: 1.16 runs CheckNodeUnschedulable and PodToleratesNodeTaints whatever it lists."""
+
+PRIORITIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "EqualPriority": (),
+    "LeastRequestedPriority": ("NodeResourcesFit",),
+    "MostRequestedPriority": ("NodeResourcesFit",),
+    "RequestedToCapacityRatioPriority": ("NodeResourcesFit",),
+    "BalancedResourceAllocation": ("NodeResourcesBalancedAllocation",),
+    "NodeAffinityPriority": ("NodeAffinity",),
+    "TaintTolerationPriority": ("TaintToleration",),
+    "ImageLocalityPriority": ("ImageLocality",),
+    "InterPodAffinityPriority": ("InterPodAffinity",),
+    "EvenPodsSpreadPriority": ("PodTopologySpread",),
+    "SelectorSpreadPriority": NO_SUCCESSOR,
+    "ServiceSpreadingPriority": NO_SUCCESSOR,
+    "NodePreferAvoidPodsPriority": NO_SUCCESSOR,
+    "ResourceLimitsPriority": NO_SUCCESSOR,
+}
+"""Priorities to the score plugins that replace them; EqualPriority scores all nodes alike and needs none."""
+
+DEFAULT_PRIORITIES: Final = (
+    "LeastRequestedPriority",
+    "BalancedResourceAllocation",
+    "NodeAffinityPriority",
+    "TaintTolerationPriority",
+    "ImageLocalityPriority",
+    "InterPodAffinityPriority",
+)
+"""What 1.16 scores by, each with weight 1, when a policy has no `priorities`; those without a plugin are left out."""
+
+STRATEGIES: Final[Mapping[str, ScoringStrategyType]] = {
+    "LeastRequestedPriority": ScoringStrategyType.LEAST_ALLOCATED,
+    "MostRequestedPriority": ScoringStrategyType.MOST_ALLOCATED,
+    "RequestedToCapacityRatioPriority": ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO,
+}
+"""Priorities that are scoring strategies of NodeResourcesFit."""
+
+DEFAULT_SHAPE: Final = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
+"""The shape of a RequestedToCapacityRatioPriority without arguments: the emptier the better."""
+
+RESOURCE_NAMES: Final[Mapping[str, str]] = {"CPU": "cpu", "Memory": "memory"}
+"""Spellings of the 1.16 documentation."""
+
 
 _NOT_IMPLEMENTED: Final = "is not implemented in this version of bayplan"
 _ALWAYS: Final = frozenset(("SchedulingGates", "PrioritySort", "DefaultPreemption", "DefaultBinder"))
@@ -67,8 +135,7 @@ def decode_policy(document: Mapping[str, Any], support: Support, errors: list[Fi
         fields.boolean("alwaysCheckAllPredicates")
         hard_weight = fields.integer("hardPodAffinitySymmetricWeight")
         if hard_weight is not None and not 0 <= hard_weight <= 100:
-            path = fields.at("hardPodAffinitySymmetricWeight")
-            errors.append(invalid(path, hard_weight, "not in valid range [0, 100]"))
+            fields.invalid("hardPodAffinitySymmetricWeight", hard_weight, "not in valid range [0, 100]")
         _read_predicates(fields, selection, support)
         _read_priorities(fields, selection, support)
         if fields.raw("extenders"):
@@ -112,7 +179,7 @@ def _read_priorities(fields: Fields, selection: _Selection, support: Support) ->
 
     def read(each: Fields) -> None:
         name = required_name(each)
-        weight = each.integer("weight", INT64)
+        weight = each.integer("weight", 64)
         if not each.has("weight") or (weight is not None and not 0 < weight <= _MAX_WEIGHT):
             each.invalid("weight", weight or 0, "should have a positive weight applied to it")
         if name in seen and name:

@@ -11,7 +11,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from bayplan.api.objects import NodeAffinity, TopologySpreadConstraint
-from bayplan.config.connection_types import ClientConnection, Extender, LeaderElection
+from bayplan.config.connections import ClientConnection, Extender, LeaderElection
+from bayplan.config.fields import Int64
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 KIND: Final = "KubeSchedulerConfiguration"
@@ -39,9 +40,9 @@ class PodTopologySpreadDefaulting(StrEnum):
 class ResourceSpec:
     """A resource that counts in a score."""
 
-    name: str
+    name: str = ""
     """Its name on nodes and pods, such as `cpu` or `nvidia.com/gpu`."""
-    weight: int = 1
+    weight: Int64 = 1
     """Its share of the score, 1..100."""
 
 
@@ -49,9 +50,9 @@ class ResourceSpec:
 class UtilizationShapePoint:
     """A point of a scoring function; between points the function is a straight line."""
 
-    utilization: int
+    utilization: int = 0
     """Per cent of the node's allocatable, 0..100, increasing from point to point."""
-    score: int
+    score: int = 0
     """0..10."""
 
 
@@ -122,7 +123,7 @@ class PodTopologySpreadArgs:
 class VolumeBindingArgs:
     """Arguments of VolumeBinding."""
 
-    bind_timeout_seconds: int = 600
+    bind_timeout_seconds: Int64 = 600
     """How long volumes may take to be bound; 0 or more."""
 
 
@@ -284,9 +285,9 @@ class SchedulerConfiguration:
     """Kept for kube-scheduler's files; false by default when profiling is off."""
     percentage_of_nodes_to_score: int | None = None
     """0..100; 0 is adaptive as in kube-scheduler, None scores all nodes."""
-    pod_initial_backoff_seconds: int = 1
+    pod_initial_backoff_seconds: Int64 = 1
     """Wait after a pod's first failed attempt."""
-    pod_max_backoff_seconds: int = 10
+    pod_max_backoff_seconds: Int64 = 10
     """Longest wait after a failed attempt."""
     profiles: tuple[Profile, ...] = (Profile(),)
     """At least one, with different names."""

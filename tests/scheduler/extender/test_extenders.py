@@ -13,8 +13,7 @@ from bayplan.api.errors import CredentialsError
 from bayplan.api.objects import ResourceRequirements
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
-from bayplan.config.connection_types import Extender, ExtenderManagedResource, ExtenderTLSConfig
-from bayplan.config.extenders import leave_to_extenders
+from bayplan.config.connections import Extender, ExtenderManagedResource, ExtenderTLSConfig, leave_to_extenders
 from bayplan.config.load import default_configuration
 from bayplan.framework.cluster_event import NODE_ADD
 from bayplan.framework.interface import Binding

@@ -1,0 +1,180 @@
+"""What the effective configuration says of other processes: extenders, the API server and other replicas.
+
+Their types, how they are read, and their rules (staging kube-scheduler/config/v1/types.go, validation.go).
+"""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from bayplan.config.errors import FieldError, child, invalid, item
+from bayplan.config.fields import Fields, Int64, format_duration, required_name
+from bayplan.config.labels import validate_extended_resource_name
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderTLSConfig:
+    """How to reach an extender over TLS. Key material never shows in `repr`."""
+
+    insecure: bool = False
+    """Whether the server's certificate goes unchecked."""
+    server_name: str = ""
+    """The name the server's certificate must have, when it is not the host's."""
+    cert_file: str = ""
+    """Client certificate, a path."""
+    key_file: str = ""
+    """Client key, a path."""
+    ca_file: str = ""
+    """Trusted roots, a path."""
+    cert_data: bytes = field(default=b"", repr=False)
+    """Client certificate, PEM; before `cert_file`."""
+    key_data: bytes = field(default=b"", repr=False)
+    """Client key, PEM; before `key_file`."""
+    ca_data: bytes = field(default=b"", repr=False)
+    """Trusted roots, PEM; before `ca_file`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderManagedResource:
+    """An extended resource an extender looks after."""
+
+    name: str
+    """Its name."""
+    ignored_by_scheduler: bool = False
+    """Whether NodeResourcesFit leaves it to the extender."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extender:
+    """An HTTP service that takes part in scheduling."""
+
+    url_prefix: str = ""
+    """Where it listens; verbs are appended after a `/`."""
+    filter_verb: str = ""
+    """Empty when it does not filter."""
+    preempt_verb: str = ""
+    """Empty when it does not take part in preemption."""
+    prioritize_verb: str = ""
+    """Empty when it does not score."""
+    weight: Int64 = 0
+    """What its scores are multiplied by; positive when it scores."""
+    bind_verb: str = ""
+    """Empty when it does not bind; one extender at most."""
+    enable_https: bool = False
+    """Whether it is reached over TLS."""
+    tls_config: ExtenderTLSConfig | None = None
+    """How, when it is."""
+    http_timeout: timedelta = timedelta()
+    """How long a call may take; 0 means 5 s."""
+    node_cache_capable: bool = False
+    """Whether node names are enough for it."""
+    managed_resources: tuple[ExtenderManagedResource, ...] = ()
+    """It is called only for pods that name one of these; none means for all."""
+    ignorable: bool = False
+    """Whether pods are scheduled without it when it fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderElection:
+    """Which replica is at work."""
+
+    leader_elect: bool | None = None
+    """What the file says; None when it says nothing, so that an explicit `true` can be told from the default `true`."""
+    lease_duration: timedelta = timedelta(seconds=15)
+    """How long others wait after the last renewal before they take over."""
+    renew_deadline: timedelta = timedelta(seconds=10)
+    """How long the leader tries to renew before it stops."""
+    retry_period: timedelta = timedelta(seconds=2)
+    """Time between tries."""
+    resource_lock: str = "leases"
+    """Always `leases`."""
+    resource_name: str = "bayplan"
+    """Name of the lease; kube-scheduler's default is its own lease, `kube-scheduler`."""
+    resource_namespace: str = "kube-system"
+    """Namespace of the lease."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConnection:
+    """How the API server is reached."""
+
+    kubeconfig: str = ""
+    """Path of a kubeconfig file; empty looks elsewhere."""
+    accept_content_types: str = ""
+    """Kept for the round trip; bayplan speaks JSON."""
+    content_type: str = "application/vnd.kubernetes.protobuf"
+    """Kept for the round trip; bayplan speaks JSON."""
+    qps: float = 50.0
+    """Requests a second in the long run; negative is no limit."""
+    burst: int = 100
+    """Requests that may be ahead of `qps`."""
+
+
+def decode_extender(fields: Fields) -> Extender:
+    """One extender, as it stands."""
+    tls_config = None
+    if fields.has("tlsConfig"):
+        with fields.nested("tlsConfig") as block:
+            tls_config = block.build(ExtenderTLSConfig)
+    return fields.build(
+        Extender,
+        tls_config=tls_config,
+        managed_resources=fields.objects(
+            "managedResources", lambda each: each.build(ExtenderManagedResource, name=required_name(each))
+        ),
+    )
+
+
+def validate_extenders(extenders: tuple[Extender, ...]) -> list[FieldError]:
+    """Scoring needs a weight, one extender binds, and a resource is managed once."""
+    errors = []
+    managed = set()
+    for index, extender in enumerate(extenders):
+        path = item("extenders", index)
+        if extender.prioritize_verb and extender.weight <= 0:
+            errors.append(invalid(child(path, "weight"), extender.weight, "must have a positive weight applied to it"))
+        for position, resource in enumerate(extender.managed_resources):
+            name_path = child(item(child(path, "managedResources"), position), "name")
+            if resource.name:
+                errors += validate_extended_resource_name(resource.name, name_path)
+            if resource.name in managed:
+                errors.append(invalid(name_path, resource.name, "duplicate extender managed resource name"))
+            managed.add(resource.name)
+    binders = sum(bool(extender.bind_verb) for extender in extenders)
+    if binders > 1:
+        found = f"found {binders} extenders implementing bind"
+        errors.append(invalid("extenders", found, "only one extender can implement bind"))
+    return errors
+
+
+def decode_client_connection(fields: Fields) -> ClientConnection:
+    """How the API server is reached; a rate of 0 means the default."""
+    connection = fields.build(ClientConnection, zero_counts=False)
+    if connection.burst < 0:
+        fields.invalid("burst", connection.burst, "must be non-negative")
+    return connection
+
+
+def decode_leader_election(fields: Fields) -> LeaderElection:
+    """Which replica is at work, checked unless election is switched off; a duration of 0 means the default."""
+    election = fields.build(LeaderElection, zero_counts=False)
+    # Left out means true: only an explicit false switches the checks off.
+    if election.leader_elect is not False:
+        _validate_leader_election(fields, election)
+    return election
+
+
+def _validate_leader_election(fields: Fields, election: LeaderElection) -> None:
+    for name, duration in (
+        ("leaseDuration", election.lease_duration),
+        ("renewDeadline", election.renew_deadline),
+        ("retryPeriod", election.retry_period),
+    ):
+        if duration <= timedelta():
+            fields.invalid(name, format_duration(duration), "must be greater than zero")
+    if election.lease_duration <= election.renew_deadline:
+        # The value kube-scheduler shows here is the deadline's.
+        shown = format_duration(election.renew_deadline)
+        fields.invalid("leaseDuration", shown, "must be greater than `RenewDeadline`")
+    if election.resource_lock != "leases":
+        detail = 'resourceLock value must be "leases"'
+        fields.invalid("resourceLock", election.resource_lock, detail)
