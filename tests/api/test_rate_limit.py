@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.api.rate_limit import TokenBucket
+from bayplan.api.client import TokenBucket
 
 
 class Timeline:
