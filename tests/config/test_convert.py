@@ -164,12 +164,12 @@ KNOWN = ALL_PLUGINS | {"Outside"}
 def test_what_is_written_reads_back_equal(document):
     with TemporaryDirectory() as directory:
         path = Path(directory)
-        configuration = load(path, document, known_plugins=KNOWN, extenders=True)
+        configuration = load(path, document, known_plugins=KNOWN)
         minimal = to_minimal_yaml(configuration, known_plugins=KNOWN)
-        assert load(path, minimal, known_plugins=KNOWN, extenders=True) == configuration
-        assert to_minimal_yaml(load(path, minimal, known_plugins=KNOWN, extenders=True), known_plugins=KNOWN) == minimal
+        assert load(path, minimal, known_plugins=KNOWN) == configuration
+        assert to_minimal_yaml(load(path, minimal, known_plugins=KNOWN), known_plugins=KNOWN) == minimal
         if "REDACTED" not in (effective := to_effective_yaml(configuration)):
-            assert load(path, effective, known_plugins=KNOWN, extenders=True) == configuration
+            assert load(path, effective, known_plugins=KNOWN) == configuration
 
 
 @pytest.mark.parametrize("text", TRAPS)
@@ -284,7 +284,7 @@ def test_shape_points_of_zero_are_written_out(tmp_path):
 
 def test_key_material_is_hidden_where_it_is_only_shown(tmp_path):
     extender = {"urlPrefix": "x", "tlsConfig": {"keyData": "aHVudGVyMg=="}}
-    configuration = load(tmp_path, V1 | {"extenders": [extender]}, extenders=True)
+    configuration = load(tmp_path, V1 | {"extenders": [extender]})
     assert "aHVudGVyMg" not in to_effective_yaml(configuration)
     assert "aHVudGVyMg" in to_minimal_yaml(configuration)
 

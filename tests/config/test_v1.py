@@ -251,7 +251,7 @@ def test_extenders_are_read(tmp_path):
         "managedResources": [{"name": "a.com/b", "ignoredByScheduler": True}],
         "tlsConfig": {"insecure": True, "serverName": "n", "certFile": "c", "keyData": "aGk="},
     }
-    configuration = load(tmp_path, V1 | {"extenders": [extender]}, extenders=True)
+    configuration = load(tmp_path, V1 | {"extenders": [extender]})
     assert configuration.extenders == (
         Extender(
             "https://x",
@@ -269,12 +269,6 @@ def test_extenders_are_read(tmp_path):
         ),
     )
     assert "hi" not in repr(configuration.extenders)
-
-
-def test_extenders_are_refused_as_long_as_nobody_calls_them(tmp_path):
-    assert complaints(tmp_path, V1 | {"extenders": [{"urlPrefix": "x"}]}) == [
-        "extenders: Forbidden: extenders are not implemented in this version of bayplan"
-    ]
 
 
 def test_the_only_profile_can_be_renamed(tmp_path):

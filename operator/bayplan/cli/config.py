@@ -77,7 +77,7 @@ def load_checked(file: Path | None, scheduler_name: str | None = None) -> Schedu
     if file is None:
         return default_configuration(scheduler_name=scheduler_name)
     known = IMPLEMENTED_PLUGINS | (installed_plugins() - UPSTREAM_PLUGINS)
-    configuration = load_configuration(file, scheduler_name=scheduler_name, known_plugins=known, extenders=True)
+    configuration = load_configuration(file, scheduler_name=scheduler_name, known_plugins=known)
     try:
         build_frameworks(configuration, NodeTable())
     except ConfigurationError as error:

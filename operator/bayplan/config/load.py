@@ -22,7 +22,7 @@ from bayplan.config.types import (
     ScoringStrategy,
     ScoringStrategyType,
 )
-from bayplan.config.v1 import Support, decode_process_settings, decode_profile, decode_v1
+from bayplan.config.v1 import decode_process_settings, decode_profile, decode_v1
 
 _BETA_VERSIONS: Final = tuple(f"kubescheduler.config.k8s.io/v1beta{number}" for number in (1, 2, 3))
 
@@ -32,7 +32,6 @@ def load_configuration(
     *,
     scheduler_name: str | None = None,
     known_plugins: frozenset[str] = IMPLEMENTED_PLUGINS,
-    extenders: bool = False,
 ) -> SchedulerConfiguration:
     """The effective configuration in the file: decoded strictly, defaulted, merged and validated.
 
@@ -42,21 +41,19 @@ def load_configuration(
         path: the file.
         scheduler_name: renames the only profile.
         known_plugins: plugins that may be enabled and configured; other names are errors.
-        extenders: whether the caller calls extenders; when not, listing some is an error.
 
     Raises:
         ConfigurationError: with everything that is wrong; its text has one line per error, each with the file's name.
     """
     errors: list[FieldError] = []
     document = read_document(path, errors)
-    support = Support(known_plugins, extenders)
     version, kind = document.get("apiVersion"), document.get("kind")
     if (version, kind) == (API_VERSION, KIND):
-        configuration = decode_v1(document, support, errors)
+        configuration = decode_v1(document, known_plugins, errors)
     elif kind == KIND and version in _ALPHA_VERSIONS:
-        configuration = decode_v1alpha1(document, path.parent, support, errors)
+        configuration = decode_v1alpha1(document, path.parent, known_plugins, errors)
     elif (version, kind) == ("v1", "Policy"):
-        configuration = decode_policy(document, support, errors)
+        configuration = decode_policy(document, known_plugins, errors)
     else:
         raise ConfigurationError([*errors, *_wrong_kind(version, kind)], file=str(path))
     if scheduler_name is not None:
@@ -77,7 +74,7 @@ def default_configuration(
     if scheduler_name == "":
         raise ConfigurationError([required("--scheduler-name")])
     name = DEFAULT_SCHEDULER_NAME if scheduler_name is None else scheduler_name
-    profile = decode_profile(Fields(None, "", []), Support(known_plugins), name)
+    profile = decode_profile(Fields(None, "", []), known_plugins, name)
     packing = NodeResourcesFitArgs(scoring_strategy=ScoringStrategy(ScoringStrategyType.MOST_ALLOCATED))
     config = {**profile.plugin_config, "NodeResourcesFit": packing}
     return SchedulerConfiguration(profiles=(replace(profile, plugin_config=config),))
@@ -120,7 +117,7 @@ _PREEMPTION: Final = "DefaultPreemption"
 
 
 def decode_v1alpha1(
-    document: Mapping[str, Any], directory: Path, support: Support, errors: list[FieldError]
+    document: Mapping[str, Any], directory: Path, known: frozenset[str], errors: list[FieldError]
 ) -> SchedulerConfiguration:
     """The configuration as v1 would say it; a policy file is looked for from `directory`."""
     with Fields(document, "", errors) as fields:
@@ -128,14 +125,14 @@ def decode_v1alpha1(
         fields.raw("kind")
         configuration = decode_process_settings(fields, parallelism=16, delay_cache_until_active=False)
         name = fields.string("schedulerName") or DEFAULT_SCHEDULER_NAME
-        profile = _algorithm(fields, directory, support)
+        profile = _algorithm(fields, directory, known)
         if fields.boolean("disablePreemption"):
             profile = _without_preemption(profile)
         return replace(configuration, profiles=(replace(profile, scheduler_name=name),))
 
 
-def _algorithm(fields: Fields, directory: Path, support: Support) -> Profile:
-    profile = decode_profile(Fields(None, "", []), support, DEFAULT_SCHEDULER_NAME)
+def _algorithm(fields: Fields, directory: Path, known: frozenset[str]) -> Profile:
+    profile = decode_profile(Fields(None, "", []), known, DEFAULT_SCHEDULER_NAME)
     with fields.nested("algorithmSource") as source:
         provider = source.string("provider")
         if provider is not None and provider != _DEFAULT_PROVIDER:
@@ -154,15 +151,15 @@ def _algorithm(fields: Fields, directory: Path, support: Support) -> Profile:
                 if not path:
                     file.errors.append(required(file.at("path")))
                     return profile
-                return _policy_profile(directory / path, file, support) or profile
+                return _policy_profile(directory / path, file, known) or profile
 
 
-def _policy_profile(path: Path, file: Fields, support: Support) -> Profile | None:
+def _policy_profile(path: Path, file: Fields, known: frozenset[str]) -> Profile | None:
     found: list[FieldError] = []
     try:
         document = read_document(path, found)
         if (document.get("kind"), document.get("apiVersion")) == ("Policy", "v1"):
-            configuration = decode_policy(document, support, found)
+            configuration = decode_policy(document, known, found)
         else:
             found.append(FieldError("kind", "must be Policy, and apiVersion v1"))
     except ConfigurationError as error:

@@ -25,7 +25,7 @@ from bayplan.config.types import (
     ScoringStrategyType,
     UtilizationShapePoint,
 )
-from bayplan.config.v1 import Support, complete_plugin_config
+from bayplan.config.v1 import complete_plugin_config
 
 NO_SUCCESSOR: Final = ("",)
 """Known names that nothing does the work of."""
@@ -125,7 +125,9 @@ class _Selection:
     """The priority that set it."""
 
 
-def decode_policy(document: Mapping[str, Any], support: Support, errors: list[FieldError]) -> SchedulerConfiguration:
+def decode_policy(
+    document: Mapping[str, Any], known: frozenset[str], errors: list[FieldError]
+) -> SchedulerConfiguration:
     """The configuration that does what the policy lists; to be used only when `errors` stays empty."""
     selection = _Selection()
     with Fields(document, "", errors) as fields:
@@ -136,11 +138,11 @@ def decode_policy(document: Mapping[str, Any], support: Support, errors: list[Fi
         hard_weight = fields.integer("hardPodAffinitySymmetricWeight")
         if hard_weight is not None and not 0 <= hard_weight <= 100:
             fields.invalid("hardPodAffinitySymmetricWeight", hard_weight, "not in valid range [0, 100]")
-        _read_predicates(fields, selection, support)
-        _read_priorities(fields, selection, support)
+        _read_predicates(fields, selection, known)
+        _read_priorities(fields, selection, known)
         if fields.raw("extenders"):
             errors.append(forbidden("extenders", "extenders are not implemented in this version of bayplan"))
-    plugins = merge_plugins(default_plugins(support.plugins), _plugins(selection, support))
+    plugins = merge_plugins(default_plugins(known), _plugins(selection, known))
     given: dict[str, PluginArgs] = {}
     if selection.strategy is not None:
         given["NodeResourcesFit"] = NodeResourcesFitArgs(scoring_strategy=selection.strategy)
@@ -150,10 +152,10 @@ def decode_policy(document: Mapping[str, Any], support: Support, errors: list[Fi
     return SchedulerConfiguration(profiles=(profile,))
 
 
-def _read_predicates(fields: Fields, selection: _Selection, support: Support) -> None:
-    selection.filters.update(name for name in MANDATORY_FILTERS if name in support.plugins)
+def _read_predicates(fields: Fields, selection: _Selection, known: frozenset[str]) -> None:
+    selection.filters.update(name for name in MANDATORY_FILTERS if name in known)
     if not fields.has("predicates"):
-        selection.filters |= _FILTERS & support.plugins
+        selection.filters |= _FILTERS & known
         return
     seen: set[str] = set()
 
@@ -165,15 +167,15 @@ def _read_predicates(fields: Fields, selection: _Selection, support: Support) ->
         if name in seen:
             each.errors.append(duplicate(each.at("name"), name))
         seen.add(name)
-        selection.filters |= set(_successors(each, name, PREDICATES, support))
+        selection.filters |= set(_successors(each, name, PREDICATES, known))
 
     fields.objects("predicates", read)
 
 
-def _read_priorities(fields: Fields, selection: _Selection, support: Support) -> None:
+def _read_priorities(fields: Fields, selection: _Selection, known: frozenset[str]) -> None:
     if not fields.has("priorities"):
         for name in DEFAULT_PRIORITIES:
-            selection.weights |= {plugin: 1 for plugin in PRIORITIES[name] if plugin in support.plugins}
+            selection.weights |= {plugin: 1 for plugin in PRIORITIES[name] if plugin in known}
         return
     seen: set[str] = set()
 
@@ -192,20 +194,22 @@ def _read_priorities(fields: Fields, selection: _Selection, support: Support) ->
                     argument.errors.append(forbidden(argument.at(other), _NOT_IMPLEMENTED))
             if ratio or name in STRATEGIES:
                 _read_strategy(each, argument, name, selection)
-        plugins = ("NodeResourcesFit",) if ratio else _successors(each, name, PRIORITIES, support)
+        plugins = ("NodeResourcesFit",) if ratio else _successors(each, name, PRIORITIES, known)
         selection.weights |= dict.fromkeys(plugins, weight or 1)
 
     fields.objects("priorities", read)
 
 
-def _successors(each: Fields, name: str, table: Mapping[str, tuple[str, ...]], support: Support) -> tuple[str, ...]:
+def _successors(
+    each: Fields, name: str, table: Mapping[str, tuple[str, ...]], known: frozenset[str]
+) -> tuple[str, ...]:
     if not name:
         return ()
     if name not in table:
         each.invalid("name", name, "does not exist")
         return ()
     plugins = table[name]
-    if plugins == NO_SUCCESSOR or not support.plugins.issuperset(plugins):
+    if plugins == NO_SUCCESSOR or not known.issuperset(plugins):
         each.invalid("name", name, _NOT_IMPLEMENTED)
         return ()
     return plugins
@@ -245,12 +249,12 @@ def _on_ten(shape: tuple[UtilizationShapePoint, ...]) -> tuple[UtilizationShapeP
     return shape
 
 
-def _plugins(selection: _Selection, support: Support) -> Plugins:
+def _plugins(selection: _Selection, known: frozenset[str]) -> Plugins:
     """Everything listed at multiPoint, held back from the kind of point it is not listed for."""
     scores = selection.weights.keys()
     enabled = []
     for entry in UPSTREAM_DEFAULT_PLUGINS:
-        if entry.name not in support.plugins:
+        if entry.name not in known:
             continue
         if entry.name in scores:
             enabled.append(PluginEntry(entry.name, selection.weights[entry.name]))

@@ -5,14 +5,14 @@ content. Durations are `timedelta`; counts are integers.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final
 
 from bayplan.api.objects import NodeAffinity, TopologySpreadConstraint
 from bayplan.config.connections import ClientConnection, Extender, LeaderElection
-from bayplan.config.fields import Int64
+from bayplan.config.fields import Int64, camel_case
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 KIND: Final = "KubeSchedulerConfiguration"
@@ -235,24 +235,11 @@ class Plugins:
     """Enabled at every extension point the plugin extends."""
 
 
-EXTENSION_POINTS: Final[Mapping[str, str]] = {
-    "pre_enqueue": "preEnqueue",
-    "queue_sort": "queueSort",
-    "pre_filter": "preFilter",
-    "filter": "filter",
-    "post_filter": "postFilter",
-    "pre_score": "preScore",
-    "score": "score",
-    "reserve": "reserve",
-    "permit": "permit",
-    "pre_bind": "preBind",
-    "bind": "bind",
-    "post_bind": "postBind",
-}
-"""The extension points, from attribute to key in the file; `multi_point` is none of them."""
-
-PLUGIN_SET_KEYS: Final[Mapping[str, str]] = {**EXTENSION_POINTS, "multi_point": "multiPoint"}
+PLUGIN_SET_KEYS: Final[Mapping[str, str]] = {each.name: camel_case(each.name) for each in fields(Plugins)}
 """All attributes of `Plugins`, from attribute to key in the file."""
+
+EXTENSION_POINTS: Final[Mapping[str, str]] = {k: v for k, v in PLUGIN_SET_KEYS.items() if k != "multi_point"}
+"""The extension points, from attribute to key in the file; `multi_point` is none of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """KubeSchedulerConfiguration v1: decoding, defaults and validation (pkg/scheduler/apis/config/v1 and validation)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from bayplan.config.connections import (
@@ -14,7 +14,6 @@ from bayplan.config.errors import FieldError, child, duplicate, forbidden, inval
 from bayplan.config.fields import Fields, required_name
 from bayplan.config.plugin_args import decode_args, default_args
 from bayplan.config.plugin_sets import (
-    IMPLEMENTED_PLUGINS,
     REMOVED_PLUGINS,
     UPSTREAM_PLUGINS,
     default_plugins,
@@ -36,17 +35,7 @@ from bayplan.config.types import (
 _PLACEMENT_POINTS: Final = ("placementGenerate", "placementScore")
 
 
-@dataclass(frozen=True, slots=True)
-class Support:
-    """What a configuration may use."""
-
-    plugins: frozenset[str] = IMPLEMENTED_PLUGINS
-    """Plugins that exist, from this project and from outside."""
-    extenders: bool = False
-    """Whether extenders are called."""
-
-
-def decode_v1(document: Mapping[str, Any], support: Support, errors: list[FieldError]) -> SchedulerConfiguration:
+def decode_v1(document: Mapping[str, Any], known: frozenset[str], errors: list[FieldError]) -> SchedulerConfiguration:
     """The effective configuration; to be used only when `errors` stays empty."""
     with Fields(document, "", errors) as fields:
         fields.raw("apiVersion")
@@ -54,17 +43,15 @@ def decode_v1(document: Mapping[str, Any], support: Support, errors: list[FieldE
         configuration = decode_process_settings(fields)
         extenders = fields.objects("extenders", decode_extender)
         errors += validate_extenders(extenders)
-        if extenders and not support.extenders:
-            errors.append(forbidden("extenders", "extenders are not implemented in this version of bayplan"))
-        return replace(configuration, profiles=_profiles(fields, support), extenders=extenders)
+        return replace(configuration, profiles=_profiles(fields, known), extenders=extenders)
 
 
-def _profiles(fields: Fields, support: Support) -> tuple[Profile, ...]:
+def _profiles(fields: Fields, known: frozenset[str]) -> tuple[Profile, ...]:
     listed = fields.raw("profiles")
     default_name = DEFAULT_SCHEDULER_NAME if not isinstance(listed, list) or len(listed) <= 1 else ""
-    profiles = fields.objects("profiles", lambda profile: decode_profile(profile, support, default_name))
+    profiles = fields.objects("profiles", lambda profile: decode_profile(profile, known, default_name))
     if not profiles:
-        return (decode_profile(Fields(None, "", []), support, default_name),)
+        return (decode_profile(Fields(None, "", []), known, default_name),)
     names: set[str] = set()
     for index, profile in enumerate(profiles):
         if profile.scheduler_name in names and profile.scheduler_name:
@@ -74,21 +61,21 @@ def _profiles(fields: Fields, support: Support) -> tuple[Profile, ...]:
     return profiles
 
 
-def decode_profile(fields: Fields, support: Support, default_name: str) -> Profile:
+def decode_profile(fields: Fields, known: frozenset[str], default_name: str) -> Profile:
     """A profile merged with the default plugins; `default_name` stands in for a missing schedulerName unless empty."""
     name = fields.string("schedulerName")
     if name == "" or (not default_name and not fields.has("schedulerName")):
         fields.errors.append(required(fields.at("schedulerName")))
     percentage = decode_percentage(fields)
-    plugins = default_plugins(support.plugins)
+    plugins = default_plugins(known)
     if fields.has("plugins"):
         with fields.nested("plugins") as block:
-            plugins = merge_plugins(plugins, _plugins(block, support))
+            plugins = merge_plugins(plugins, _plugins(block, known))
     return Profile(
         scheduler_name=default_name if name is None else name,
         percentage_of_nodes_to_score=percentage,
         plugins=plugins,
-        plugin_config=complete_plugin_config(plugins, _plugin_config(fields, support)),
+        plugin_config=complete_plugin_config(plugins, _plugin_config(fields, known)),
     )
 
 
@@ -102,9 +89,9 @@ def complete_plugin_config(plugins: Plugins, given: Mapping[str, PluginArgs]) ->
     return dict(sorted(complete.items()))
 
 
-def unknown_plugin(path: str, name: str, support: Support) -> FieldError | None:
+def unknown_plugin(path: str, name: str, known: frozenset[str]) -> FieldError | None:
     """Why a plugin cannot be enabled or configured; None when it can."""
-    if name in support.plugins:
+    if name in known:
         return None
     if name in REMOVED_PLUGINS:
         detail = f'was invalid in version "v1" (KubeSchedulerConfiguration is version "{API_VERSION}")'
@@ -134,20 +121,20 @@ def validate_common_queue_sort(profiles: tuple[Profile, ...]) -> list[FieldError
     return errors
 
 
-def _plugins(fields: Fields, support: Support) -> Plugins:
+def _plugins(fields: Fields, known: frozenset[str]) -> Plugins:
     sets = {}
     for attribute, key in PLUGIN_SET_KEYS.items():
         with fields.nested(key) as block:
-            sets[attribute] = _plugin_set(block, support)
+            sets[attribute] = _plugin_set(block, known)
     for key in _PLACEMENT_POINTS:
         # kube-scheduler writes these out empty; no plugin of bayplan extends them.
         with fields.nested(key) as block:
-            if _plugin_set(block, support).enabled:
+            if _plugin_set(block, known).enabled:
                 block.errors.append(forbidden(block.path, "is not implemented in this version of bayplan"))
     return Plugins(**sets)
 
 
-def _plugin_set(fields: Fields, support: Support) -> PluginSet:
+def _plugin_set(fields: Fields, known: frozenset[str]) -> PluginSet:
     def entry(each: Fields) -> PluginEntry:
         return each.build(PluginEntry, name=required_name(each))
 
@@ -157,17 +144,17 @@ def _plugin_set(fields: Fields, support: Support) -> PluginSet:
         path = item(fields.at("enabled"), index)
         if plugin.name in seen:
             fields.errors.append(duplicate(path, plugin.name))
-        elif plugin.name and (error := unknown_plugin(path, plugin.name, support)):
+        elif plugin.name and (error := unknown_plugin(path, plugin.name, known)):
             fields.errors.append(error)
         seen.add(plugin.name)
     disabled = fields.objects("disabled", entry)
     for index, plugin in enumerate(disabled):
-        if plugin.name and plugin.name not in support.plugins | UPSTREAM_PLUGINS | REMOVED_PLUGINS | {"*"}:
+        if plugin.name and plugin.name not in known | UPSTREAM_PLUGINS | REMOVED_PLUGINS | {"*"}:
             fields.errors.append(invalid(item(fields.at("disabled"), index), plugin.name, "does not exist"))
     return PluginSet(enabled, tuple(PluginEntry(plugin.name) for plugin in disabled))
 
 
-def _plugin_config(fields: Fields, support: Support) -> dict[str, PluginArgs]:
+def _plugin_config(fields: Fields, known: frozenset[str]) -> dict[str, PluginArgs]:
     config: dict[str, PluginArgs] = {}
     seen = set()
 
@@ -175,24 +162,24 @@ def _plugin_config(fields: Fields, support: Support) -> dict[str, PluginArgs]:
         name = required_name(each)
         if name in seen:
             each.errors.append(duplicate(each.path, name))
-        elif name and (error := unknown_plugin(each.path, name, support)):
+        elif name and (error := unknown_plugin(each.path, name, known)):
             each.errors.append(error)
             each.raw("args")
         seen.add(name)
-        if (args := _args(name, each, support)) is not None:
+        if (args := _args(name, each, known)) is not None:
             config.setdefault(name, args)
 
     fields.objects("pluginConfig", decode)
     return config
 
 
-def _args(name: str, fields: Fields, support: Support) -> PluginArgs | None:
+def _args(name: str, fields: Fields, known: frozenset[str]) -> PluginArgs | None:
     if name not in UPSTREAM_PLUGINS:
         value = fields.raw("args")
         if value is not None and not isinstance(value, dict):
             fields.invalid("args", value, "must be an object")
             return None
-        return OpaqueArgs(value or {}) if name in support.plugins else None
+        return OpaqueArgs(value or {}) if name in known else None
     with fields.nested("args") as args:
         _check_kind(name, args)
         try:
