@@ -111,13 +111,9 @@ class ClientConnection:
 
 def decode_extender(fields: Fields) -> Extender:
     """One extender, as it stands."""
-    tls_config = None
-    if fields.has("tlsConfig"):
-        with fields.nested("tlsConfig") as block:
-            tls_config = block.build(ExtenderTLSConfig)
     return fields.build(
         Extender,
-        tls_config=tls_config,
+        tls_config=fields.optional("tlsConfig", lambda block: block.build(ExtenderTLSConfig)),
         managed_resources=fields.objects(
             "managedResources", lambda each: each.build(ExtenderManagedResource, name=required_name(each))
         ),

@@ -150,10 +150,7 @@ class Fields:
 
     def string_map(self, name: str) -> dict[str, str] | None:
         """An object whose values are strings."""
-        if not self.has(name):
-            return None
-        with self.nested(name) as fields:
-            return {key: fields.string(key) or "" for key in fields.keys()}  # noqa: SIM118 - not a mapping
+        return self.optional(name, lambda fields: {key: fields.string(key) or "" for key in fields.keys()})  # noqa: SIM118
 
     def keys(self) -> list[str]:
         """The names of the fields that are there."""
@@ -162,6 +159,13 @@ class Fields:
     def nested(self, name: str) -> "Fields":
         """An object; a missing one reads as empty."""
         return Fields(self.raw(name), self.at(name), self.errors)
+
+    def optional(self, name: str, decode: Callable[["Fields"], _T]) -> _T | None:
+        """An object, decoded; None when it is missing."""
+        if not self.has(name):
+            return None
+        with self.nested(name) as fields:
+            return decode(fields)
 
     def objects(self, name: str, decode: Callable[["Fields"], _T]) -> tuple[_T, ...]:
         """A list of objects, each decoded; a null element is an empty one."""

@@ -102,23 +102,18 @@ _DECIMAL: Final = re.compile(r"[-+]?[0-9]{1,30}", re.ASCII)
 
 def decode_node_affinity(fields: Fields) -> NodeAffinity:
     """A v1 NodeAffinity whose terms all parse."""
-    required, name = None, "requiredDuringSchedulingIgnoredDuringExecution"
-    if fields.has(name):
-        with fields.nested(name) as selector:
-            required = NodeSelector(list(selector.objects("nodeSelectorTerms", _term)) or None)
+    required = fields.optional(
+        "requiredDuringSchedulingIgnoredDuringExecution",
+        lambda selector: NodeSelector(list(selector.objects("nodeSelectorTerms", _term)) or None),
+    )
     preferred = fields.objects("preferredDuringSchedulingIgnoredDuringExecution", _preferred)
     return NodeAffinity(required, list(preferred) or None)
 
 
-def decode_label_selector(fields: Fields, name: str) -> LabelSelector | None:
-    """A metav1 LabelSelector, not checked further; None when it is missing."""
-    if not fields.has(name):
-        return None
-    with fields.nested(name) as selector:
-        return LabelSelector(
-            selector.string_map("matchLabels"),
-            list(selector.objects("matchExpressions", lambda each: each.build(LabelSelectorRequirement))) or None,
-        )
+def decode_label_selector(fields: Fields) -> LabelSelector:
+    """A metav1 LabelSelector, not checked further."""
+    expressions = fields.objects("matchExpressions", lambda each: each.build(LabelSelectorRequirement))
+    return LabelSelector(fields.string_map("matchLabels"), list(expressions) or None)
 
 
 def _preferred(fields: Fields) -> PreferredSchedulingTerm:

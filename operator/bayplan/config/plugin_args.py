@@ -99,11 +99,8 @@ def _node_resources_fit(fields: Fields) -> NodeResourcesFitArgs:
         if "/" in group:
             fields.errors.append(invalid(path, group, "resource group name can't contain '/'"))
         fields.errors += validate_label_name(group, path)
-    strategy = ScoringStrategy()
-    if fields.has("scoringStrategy"):
-        with fields.nested("scoringStrategy") as block:
-            strategy = _scoring_strategy(block)
-    return NodeResourcesFitArgs(ignored, groups, strategy)
+    strategy = fields.optional("scoringStrategy", _scoring_strategy)
+    return NodeResourcesFitArgs(ignored, groups, strategy or ScoringStrategy())
 
 
 def _scoring_strategy(fields: Fields) -> ScoringStrategy:
@@ -138,10 +135,7 @@ def _balanced_allocation(fields: Fields) -> NodeResourcesBalancedAllocationArgs:
 
 
 def _node_affinity(fields: Fields) -> NodeAffinityArgs:
-    if not fields.has("addedAffinity"):
-        return NodeAffinityArgs()
-    with fields.nested("addedAffinity") as block:
-        return NodeAffinityArgs(decode_node_affinity(block))
+    return NodeAffinityArgs(fields.optional("addedAffinity", decode_node_affinity))
 
 
 def _inter_pod_affinity(fields: Fields) -> InterPodAffinityArgs:
@@ -168,7 +162,7 @@ def _pod_topology_spread(fields: Fields) -> PodTopologySpreadArgs:
 
 
 def _spread_constraint(fields: Fields) -> TopologySpreadConstraint:
-    selector = decode_label_selector(fields, "labelSelector")
+    selector = fields.optional("labelSelector", decode_label_selector)
     constraint = fields.build(TopologySpreadConstraint, label_selector=selector)
     if constraint.max_skew <= 0:
         fields.invalid("maxSkew", constraint.max_skew, "not in valid range (0, inf)")

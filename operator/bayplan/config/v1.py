@@ -68,9 +68,8 @@ def decode_profile(fields: Fields, known: frozenset[str], default_name: str) -> 
         fields.errors.append(required(fields.at("schedulerName")))
     percentage = decode_percentage(fields)
     plugins = default_plugins(known)
-    if fields.has("plugins"):
-        with fields.nested("plugins") as block:
-            plugins = merge_plugins(plugins, _plugins(block, known))
+    if custom := fields.optional("plugins", lambda block: _plugins(block, known)):
+        plugins = merge_plugins(plugins, custom)
     return Profile(
         scheduler_name=default_name if name is None else name,
         percentage_of_nodes_to_score=percentage,
