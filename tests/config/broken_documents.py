@@ -4,7 +4,6 @@ from tests.config.configurations import V1, fit, profile_with_args
 
 ARGS = "profiles[0].pluginConfig[0].args"
 SHAPE = f"{ARGS}.scoringStrategy.requestedToCapacityRatio.shape"
-CONSTRAINT = f"{ARGS}.defaultConstraints[0]"
 STRATEGIES = '"LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"'
 NAME_RULE = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
@@ -44,10 +43,6 @@ def affinity(required=None, preferred=None):
 
 def spread(*constraints, **fields):
     return profile_with_args("PodTopologySpread", {"defaultConstraints": list(constraints), **fields})
-
-
-def constraint(changes):
-    return spread(ZONE | changes, defaultingType="List")
 
 
 ZONE = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}

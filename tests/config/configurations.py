@@ -1,6 +1,7 @@
 """Short ways to write, load and complain about configuration files."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,13 @@ def complaints(directory: Path, content: str | bytes | dict[str, Any], **options
     lines = str(caught.value).split("\n")
     assert all(line.startswith(prefix) for line in lines)
     return [line.removeprefix(prefix) for line in lines]
+
+
+def nested(path: str, value: Any) -> dict[str, Any]:
+    """The object that holds nothing but `value` at `path`, such as `a.b[0].c`."""
+    for part in reversed(re.findall(r"[^.\[]+", path)):
+        value = [value] if part == "0]" else {part: value}
+    return value
 
 
 def profile_with_args(plugin: str, args: Any) -> dict[str, Any]:
