@@ -2,7 +2,7 @@
 
 # ruff: noqa: E501 - error texts stand whole, so that they can be searched for
 
-from tests.config.broken_documents import (
+from tests.config.configurations import (
     ARGS,
     NAME_RULE,
     PREFERRED,
@@ -11,11 +11,12 @@ from tests.config.broken_documents import (
     STRATEGIES,
     ZONE,
     affinity,
+    nested,
+    profile_with_args,
     ratio,
     spread,
     strategy,
 )
-from tests.config.configurations import nested, profile_with_args
 
 # Where in a plugin's arguments a value stands, the value, and how the error goes on after that path.
 _BY_PATH = {

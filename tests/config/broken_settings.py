@@ -2,8 +2,7 @@
 
 # ruff: noqa: E501 - error texts stand whole, so that they can be searched for
 
-from tests.config.broken_documents import ARGS, NAME_RULE, election, plugins
-from tests.config.configurations import V1, fit, nested, profile_with_args
+from tests.config.configurations import ARGS, NAME_RULE, V1, election, fit, nested, plugins, profile_with_args
 
 # Where a value stands, the value, and how the error goes on after that path.
 _BY_PATH = [

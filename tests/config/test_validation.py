@@ -4,9 +4,21 @@
 
 import pytest
 from tests.config.broken_args import AFFINITY, FIT_AND_OTHERS
-from tests.config.broken_documents import ARGS, affinity, election, extenders, plugins, ratio, strategy
 from tests.config.broken_settings import SETTINGS
-from tests.config.configurations import ALL_PLUGINS, V1, complaints, load, profile_with_args
+from tests.config.configurations import (
+    ALL_PLUGINS,
+    ARGS,
+    V1,
+    affinity,
+    complaints,
+    election,
+    extenders,
+    load,
+    plugins,
+    profile_with_args,
+    ratio,
+    strategy,
+)
 
 
 @pytest.mark.parametrize(

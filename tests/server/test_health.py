@@ -37,12 +37,6 @@ def test_a_process_that_shuts_down_is_alive_but_not_ready(health):
     assert "[-]shutdown failed: process is shutting down" in health.report("readyz").text
 
 
-def test_liveness_does_not_ask_readiness_checks(health):
-    health.add_readiness("sched-handler-sync", broken)
-    assert health.report("livez").healthy
-    assert health.single("livez", "sched-handler-sync") is None
-
-
 def test_a_check_that_breaks_fails_without_showing_why(health, caplog):
     health.add_readiness("caches", broken)
     report = health.report("readyz")
