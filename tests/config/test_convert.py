@@ -293,4 +293,5 @@ def test_arguments_of_a_plugin_that_is_not_enabled_are_kept(tmp_path):
     content = profile_with_args("NodeResourcesFit", {})
     content["profiles"][0]["plugins"] = {"multiPoint": {"disabled": [{"name": "NodeResourcesFit"}]}}
     configuration = load(tmp_path, content)
+    assert "NodeResourcesFit" in configuration.profiles[0].plugin_config
     assert load(tmp_path, to_minimal_yaml(configuration)) == configuration

@@ -223,12 +223,6 @@ def test_plugins_from_outside_keep_their_arguments(tmp_path):
     assert configuration.profiles[0].plugin_config["Mine"] == OpaqueArgs({"a": [1]})
 
 
-def test_a_plugin_that_is_only_configured_keeps_its_arguments(tmp_path):
-    content = fit()
-    content["profiles"][0]["plugins"] = {"multiPoint": {"disabled": [{"name": "NodeResourcesFit"}]}}
-    assert "NodeResourcesFit" in load(tmp_path, content).profiles[0].plugin_config
-
-
 def test_extenders_are_read(tmp_path):
     extender = {
         "urlPrefix": "https://x",
