@@ -3,16 +3,12 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.builders import make_node, make_pod
+from tests.builders import make_node, make_pod, make_pod_info
 
 from bayplan.api.objects import ContainerStatus, ResourceRequirements
 from bayplan.api.quantity import QuantityError
 from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.pod_info import PodInfo
-
-
-def info(name="p", **fields) -> PodInfo:
-    return PodInfo(make_pod(name, **{"uid": name, **fields}))
 
 
 def cache_with(*nodes, pods=()):
@@ -30,7 +26,7 @@ def cpu_on(cache, node):
 
 def test_an_assumed_pod_counts_until_it_is_forgotten():
     cache = cache_with("a")
-    cache.assume_pod(info(cpu="1"), "a")
+    cache.assume_pod(make_pod_info(uid="p", cpu="1"), "a")
     assert (cpu_on(cache, "a"), cache.is_assumed("p"), cache.node_of("p")) == (1000, True, "a")
     assert cache.confirmed_node("p") is None
     assert (cache.sizes().assumed_pods, [pod.uid for pod in cache.assumed_pods()]) == (1, ["p"])
@@ -42,8 +38,8 @@ def test_an_assumed_pod_counts_until_it_is_forgotten():
 
 def test_a_confirmed_pod_cannot_be_forgotten():
     cache = cache_with("a")
-    cache.assume_pod(info(cpu="1"), "a")
-    cache.set_pod(info(cpu="1", node="a"))
+    cache.assume_pod(make_pod_info(uid="p", cpu="1"), "a")
+    cache.set_pod(make_pod_info(uid="p", cpu="1", node="a"))
     cache.forget_pod("p")
     assert (cpu_on(cache, "a"), cache.confirmed_node("p"), cache.is_assumed("p")) == (1000, "a", False)
     cache.validate()
@@ -51,9 +47,9 @@ def test_a_confirmed_pod_cannot_be_forgotten():
 
 def test_a_confirmation_leaves_the_numbers_and_their_readers_alone():
     cache = cache_with("a")
-    cache.assume_pod(info(cpu="1"), "a")
+    cache.assume_pod(make_pod_info(uid="p", cpu="1"), "a")
     before = cache.nodes.usage_changed.position
-    confirmed = info(cpu="1", node="a")
+    confirmed = make_pod_info(uid="p", cpu="1", node="a")
     cache.set_pod(confirmed)
     assert cache.nodes.usage_changed.position == before
     assert cache.pod("p") is confirmed
@@ -61,32 +57,32 @@ def test_a_confirmation_leaves_the_numbers_and_their_readers_alone():
 
 
 def test_new_labels_of_a_placed_pod_are_told_to_readers():
-    cache = cache_with("a", pods=[info(node="a")])
+    cache = cache_with("a", pods=[make_pod_info(uid="p", node="a")])
     before = cache.nodes.usage_changed.position
-    cache.set_pod(info(node="a", labels={"x": "y"}))
+    cache.set_pod(make_pod_info(uid="p", node="a", labels={"x": "y"}))
     assert cache.nodes.usage_changed.since(before).tolist() == [cache.nodes.row("a")]
 
 
 def test_the_watch_is_right_about_where_a_pod_is():
     cache = cache_with("a", "b")
-    cache.assume_pod(info(cpu="1"), "a")
-    cache.set_pod(info(cpu="1", node="b"))
+    cache.assume_pod(make_pod_info(uid="p", cpu="1"), "a")
+    cache.set_pod(make_pod_info(uid="p", cpu="1", node="b"))
     assert (cpu_on(cache, "a"), cpu_on(cache, "b"), cache.confirmed_node("p")) == (0, 1000, "b")
     cache.validate()
 
 
 def test_a_resized_pod_counts_with_its_new_size():
-    cache = cache_with("a", pods=[info(cpu="1", node="a")])
-    cache.set_pod(info(cpu="3", node="a"))
+    cache = cache_with("a", pods=[make_pod_info(uid="p", cpu="1", node="a")])
+    cache.set_pod(make_pod_info(uid="p", cpu="3", node="a"))
     assert cpu_on(cache, "a") == 3000
     cache.validate()
 
 
 def test_a_finished_pod_gives_its_room_back():
-    cache = cache_with("a", pods=[info(cpu="1", node="a")])
-    cache.set_pod(info(cpu="1", node="a", phase="Succeeded"))
+    cache = cache_with("a", pods=[make_pod_info(uid="p", cpu="1", node="a")])
+    cache.set_pod(make_pod_info(uid="p", cpu="1", node="a", phase="Succeeded"))
     assert (cpu_on(cache, "a"), cache.node_of("p")) == (0, None)
-    cache.set_pod(info("q", cpu="1", node="a", phase="Failed"))
+    cache.set_pod(make_pod_info("q", uid="q", cpu="1", node="a", phase="Failed"))
     assert cpu_on(cache, "a") == 0
 
 
@@ -98,15 +94,15 @@ def test_pods_are_finished_by_their_phase(phase, finished):
 
 
 def test_a_pod_is_not_assumed_twice():
-    cache = cache_with("a", pods=[info(node="a")])
+    cache = cache_with("a", pods=[make_pod_info(uid="p", node="a")])
     with pytest.raises(ValueError, match="default/p is already on a node"):
-        cache.assume_pod(info(), "a")
+        cache.assume_pod(make_pod_info(uid="p"), "a")
 
 
 def test_a_recreated_pod_is_another_pod():
     cache = cache_with("a")
-    cache.set_pod(info("p", uid="old", cpu="1", node="a"))
-    cache.set_pod(info("p", uid="new", cpu="2", node="a"))
+    cache.set_pod(make_pod_info("p", uid="old", cpu="1", node="a"))
+    cache.set_pod(make_pod_info("p", uid="new", cpu="2", node="a"))
     assert cpu_on(cache, "a") == 3000
     cache.remove_pod("old")
     assert cpu_on(cache, "a") == 2000
@@ -114,9 +110,9 @@ def test_a_recreated_pod_is_another_pod():
 
 
 def test_a_pod_version_that_cannot_be_read_leaves_the_last_one_counted():
-    cache = cache_with("a", pods=[info(cpu="1", node="a")])
+    cache = cache_with("a", pods=[make_pod_info(uid="p", cpu="1", node="a")])
     with pytest.raises(QuantityError):
-        cache.set_pod(info(cpu="many", node="a"))
+        cache.set_pod(make_pod_info(uid="p", cpu="many", node="a"))
     assert cpu_on(cache, "a") == 1000
     cache.validate()
 
@@ -125,12 +121,12 @@ def test_a_pod_that_cannot_be_read_is_not_assumed():
     cache = cache_with("a")
     statuses = [ContainerStatus(name="c", resources=ResourceRequirements(requests={"cpu": "many"}))]
     with pytest.raises(QuantityError):
-        cache.assume_pod(info(container_statuses=statuses), "a")
+        cache.assume_pod(make_pod_info(uid="p", container_statuses=statuses), "a")
     cache.validate()
 
 
 def test_only_nodes_that_exist_are_there_to_bind_to():
-    cache = cache_with("a", pods=[info(node="ghost"), info("q", node="a")])
+    cache = cache_with("a", pods=[make_pod_info(uid="p", node="ghost"), make_pod_info("q", uid="q", node="a")])
     assert cache.has_node("a")
     assert not cache.has_node("ghost")
     assert not cache.has_node("never")
@@ -144,7 +140,7 @@ def test_only_nodes_that_exist_are_there_to_bind_to():
 
 
 def test_pods_are_attached_again_to_a_node_that_comes_back():
-    cache = cache_with("a", pods=[info(cpu="1", node="a")])
+    cache = cache_with("a", pods=[make_pod_info(uid="p", cpu="1", node="a")])
     cache.remove_node("a")
     cache.set_node(make_node("a"))
     assert cpu_on(cache, "a") == 1000
@@ -170,16 +166,21 @@ class CacheMachine(RuleBasedStateMachine):
 
     def make(self, number, node, requests):
         uid = f"p{number}-{self.generation if number == 0 else 0}"
-        return PodInfo(make_pod(f"p{number}", uid=uid, node=node, requests=requests))
+        return make_pod_info(f"p{number}", uid=uid, node=node, requests=requests)
 
     @initialize(count=st.sampled_from([0, 3, 63, 64, 70]))
     def some_nodes(self, count):
         for name in NODES[:count]:
             self.set_node(name, "4", 110)
 
-    @rule(name=st.sampled_from(NODES), cpu=st.sampled_from(["0", "4", "9e18"]), pods=st.sampled_from([0, 110]))
-    def set_node(self, name, cpu, pods):
-        node = make_node(name, cpu=cpu, pods=pods)
+    @rule(
+        name=st.sampled_from(NODES),
+        cpu=st.sampled_from(["0", "4", "9e18"]),
+        pods=st.sampled_from([0, 110]),
+        gpus=st.sampled_from([0, 8]),
+    )
+    def set_node(self, name, cpu, pods, gpus=0):
+        node = make_node(name, cpu=cpu, pods=pods, allocatable={"example.com/gpu": gpus})
         self.cache.set_node(node)
         self.nodes[name] = node
 

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.cache.change_log import ChangeLog, KeyLog
+from bayplan.cache.change_log import ChangeLog, EntryLog, KeyLog
 
 
 def rows_since(log, position):
@@ -66,3 +66,20 @@ def test_a_reader_of_keys_that_stayed_away_too_long_is_told_so():
     assert log.position == 10_000
     assert log.since(0) is None
     assert log.since(9_998) == ["9998", "9999"]
+
+
+@given(st.lists(st.integers(0, 6), max_size=60), st.integers(1, 12), st.data())
+def test_a_log_of_entries_that_differ_in_size_keeps_what_has_room_and_tells_all_or_to_start_over(sizes, keep, data):
+    log = EntryLog(keep, lambda size: size, largest=5)
+    for size in sizes:
+        log.append(size)
+        assert log.size <= 2 * keep
+    assert log.position == len(sizes)
+    place = data.draw(st.integers(0, len(sizes)))
+    told = log.since(place)
+    if told is None:
+        assert sum(sizes[place:]) > keep or max(sizes[place:]) > 5
+    else:
+        assert told == sizes[place:]
+    if 6 in sizes:
+        assert 6 not in (log.since(len(sizes) - 1) or ())

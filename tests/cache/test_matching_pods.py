@@ -1,7 +1,7 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.builders import make_node, make_pod
+from tests.builders import make_node, make_pod_info
 
 from bayplan.cache.cache import Cache
 from bayplan.cache.matching_pods import MatchingPods
@@ -13,7 +13,7 @@ def is_web(pod: PodInfo) -> bool:
 
 
 def pod_on(node: str, uid: str, app: str) -> PodInfo:
-    return PodInfo(make_pod(uid, uid=uid, node=node, labels={"app": app}))
+    return make_pod_info(uid, uid=uid, node=node, labels={"app": app})
 
 
 def test_counts_the_pods_that_match_on_each_row() -> None:
@@ -75,7 +75,7 @@ def test_a_pod_that_looks_different_is_looked_at_again_and_an_equal_version_is_n
     assert staying.counts().sum() == 1
     cache.set_pod(pod_on("n1", "a", "web"))
     position = cache.nodes.pods_changed.position
-    cache.set_pod(PodInfo(make_pod("a", uid="a", node="n1", labels={"app": "web"}, deleting=True)))
+    cache.set_pod(make_pod_info("a", uid="a", node="n1", labels={"app": "web"}, deleting=True))
     assert cache.nodes.pods_changed.position == position + 1
     assert staying.counts().sum() == 0
 

@@ -1,16 +1,14 @@
 import numpy as np
 import pytest
-from tests.builders import make_node, make_pod
+from tests.builders import make_node, make_pod_info
 
 from bayplan.api.objects import ContainerStatus, ResourceRequirements
 from bayplan.api.quantity import MAX_AMOUNT, TOO_MUCH, QuantityError
-from bayplan.cache.node_table import NodeTable
-from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.row_follower import ObjectFollower, RowFollower
+from bayplan.cache.cache import Cache
+from bayplan.cache.node_table import KEPT_POD_BYTES, NodeTable
+from bayplan.cache.row_follower import RowFollower
 
-
-def info(name="p", **fields) -> PodInfo:
-    return PodInfo(make_pod(name, **{"uid": name, **fields}))
+GPU = "example.com/gpu"
 
 
 def names(table):
@@ -19,19 +17,20 @@ def names(table):
 
 def test_a_node_writes_its_amounts_into_its_row():
     table = NodeTable()
-    row = table.set_node(make_node("a", cpu="1500m", memory="2Gi", pods=7, allocatable={"example.com/gpu": 3}))
+    row = table.set_node(make_node("a", cpu="1500m", memory="2Gi", pods=7, allocatable={GPU: 3}))
     assert (table.row("a"), table.names[row], len(table)) == (row, "a", 1)
     assert table.allocatable["cpu"][row] == 1500
     assert table.allocatable["memory"][row] == 2 * 2**30
-    assert table.allocatable["example.com/gpu"][row] == 3
+    assert table.allocatable[GPU][row] == 3
     assert table.allowed_pods[row] == 7
 
 
 def test_an_amount_a_changed_node_no_longer_names_becomes_zero():
     table = NodeTable()
-    row = table.set_node(make_node("a", allocatable={"example.com/gpu": 3}))
+    row = table.set_node(make_node("a", allocatable={GPU: 3}))
+    table.set_node(make_node("b", allocatable={GPU: 1}))
     assert table.set_node(make_node("a", pods=None)) == row
-    assert table.allocatable["example.com/gpu"][row] == 0
+    assert table.allocatable[GPU][row] == 0
     assert table.allowed_pods[row] == 0
 
 
@@ -51,12 +50,11 @@ def test_a_node_that_cannot_be_read_changes_nothing():
 def test_the_row_of_a_node_that_went_stays_while_pods_are_on_it():
     table = NodeTable()
     row = table.set_node(make_node("a"))
-    pod = info(cpu="1")
+    pod = make_pod_info(cpu="1")
     table.add_pod(pod, "a")
     table.drop_node("a")
     assert names(table) == []
     assert table.row("a") == row
-    assert table.allocatable["cpu"][row] == 0
     assert table.set_node(make_node("a")) == row
     assert table.requested["cpu"][row] == 1000
     table.drop_node("a")
@@ -66,59 +64,58 @@ def test_the_row_of_a_node_that_went_stays_while_pods_are_on_it():
 
 def test_a_freed_row_carries_nothing_over_to_the_next_node():
     table = NodeTable()
-    row = table.set_node(make_node("a", allocatable={"example.com/gpu": 3}))
-    pod = info(cpu="1", memory="1Gi", requests={"example.com/gpu": 1})
+    table.set_node(make_node("other", allocatable={GPU: 1}))
+    row = table.set_node(make_node("a", allocatable={GPU: 3}))
+    pod = make_pod_info(cpu="1", memory="1Gi", requests={GPU: 1})
     table.add_pod(pod, "a")
     table.remove_pod(pod, row)
     table.drop_node("a")
     assert table.set_node(make_node("b")) == row
     for column in (*table.requested.values(), table.non_zero_cpu, table.non_zero_memory, table.pod_count):
         assert column[row] == 0
-    assert table.allocatable["example.com/gpu"][row] == 0
+    assert table.allocatable[GPU][row] == 0
 
 
 def test_a_pod_on_a_node_nobody_has_seen_is_counted_out_of_sight():
     table = NodeTable()
-    row = table.add_pod(info(cpu="1"), "ghost")
-    assert names(table) == []
-    assert len(table) == 0
+    table.set_node(make_node("a"))
+    row = table.add_pod(make_pod_info(cpu="1"), "ghost")
+    assert names(table) == ["a"]
     assert table.requested["cpu"][row] == 1000
 
 
 def test_more_nodes_than_rows_move_every_column_and_tell_readers_to_start_over():
     table = NodeTable()
-    followers = RowFollower(table), ObjectFollower(table)
-    first = table.set_node(make_node("first", allocatable={"example.com/gpu": 2}))
-    table.add_pod(info("p", cpu="2", requests={"example.com/gpu": 1}), "first")
-    for follower in followers:
-        follower.follow()
+    follower = RowFollower(table)
+    first = table.set_node(make_node("first", allocatable={GPU: 2}))
+    table.add_pod(make_pod_info("p", cpu="2", requests={GPU: 1}), "first")
+    follower.follow()
     for i in range(200):
         table.set_node(make_node(f"n{i}", cpu="3"))
     assert len(table) == 201
     assert table.capacity >= 201
     assert len(set(map(table.row, names(table)))) == 201
-    assert table.requested["example.com/gpu"][first] == 1
+    assert table.requested[GPU][first] == 1
     assert table.allocatable["cpu"][table.row("n199")] == 3000
     for column in (*table.requested.values(), *table.allocatable.values(), table.non_zero_cpu, table.pod_count):
         assert column.shape == (table.capacity,)
-    assert followers[0].follow().everything
-    assert followers[1].follow() is None
+    assert follower.follow().everything
 
 
 def test_a_pod_that_cannot_be_read_changes_nothing():
     table = NodeTable()
     statuses = [ContainerStatus(name="c", resources=ResourceRequirements(requests={"cpu": "many"}))]
     with pytest.raises(QuantityError):
-        table.add_pod(info(container_statuses=statuses), "a")
+        table.add_pod(make_pod_info(container_statuses=statuses), "a")
     assert table.row("a") is None
 
 
 def test_absurd_requests_never_wrap_and_leave_no_trace():
     table = NodeTable()
     row = table.set_node(make_node("a"))
-    small = info("small", cpu="1", memory="1Gi")
+    small = make_pod_info("small", cpu="1", memory="1Gi")
     table.add_pod(small, "a")
-    absurd = [info(f"p{i}", cpu="9e18", memory="9e18") for i in range(300)]
+    absurd = [make_pod_info(f"p{i}", cpu="9e18", memory="9e18") for i in range(300)]
     for pod in absurd:
         table.add_pod(pod, "a")
     assert table.requested["cpu"][row] == TOO_MUCH > MAX_AMOUNT
@@ -132,31 +129,27 @@ def test_absurd_requests_never_wrap_and_leave_no_trace():
 def test_a_reader_is_told_apart_what_pods_and_what_nodes_changed():
     table = NodeTable()
     a, b = table.set_node(make_node("a")), table.set_node(make_node("b"))
-    rows, objects = RowFollower(table), ObjectFollower(table)
+    rows = RowFollower(table)
     assert rows.follow().everything
-    assert objects.follow() is None
-    table.add_pod(info(), "a")
+    table.add_pod(make_pod_info(), "a")
     table.set_node(make_node("b", labels={"x": "y"}))
     change = rows.follow()
     assert not change.everything
     assert (change.usage.tolist(), change.objects.tolist()) == ([a, b], [b])
-    assert objects.follow().tolist() == [b]
     change = rows.follow()
-    assert (change.everything, len(change.usage), len(change.objects), len(objects.follow())) == (False, 0, 0, 0)
+    assert (change.everything, len(change.usage), len(change.objects)) == (False, 0, 0)
 
 
 def test_a_reader_that_fell_behind_one_log_starts_over():
     table = NodeTable()
     table.set_node(make_node("a"))
-    rows, objects = RowFollower(table), ObjectFollower(table)
+    rows = RowFollower(table)
     rows.follow()
-    objects.follow()
-    pod = info()
+    pod = make_pod_info()
     for _ in range(5000):
         row = table.add_pod(pod, "a")
         table.remove_pod(pod, row)
     assert rows.follow().everything
-    assert objects.follow().tolist() == []
 
 
 def test_whether_all_nodes_have_a_resource_follows_the_nodes():
@@ -171,8 +164,80 @@ def test_whether_all_nodes_have_a_resource_follows_the_nodes():
     assert np.array_equal(table.rows(), [table.row("a")])
 
 
-def test_a_resource_no_pod_asked_for_has_no_column():
+def cache_of(*nodes, **pods_by_node):
+    """A cache with nodes, and on each one pod by its requests."""
+    cache = Cache()
+    for node in nodes:
+        cache.set_node(node)
+    for name, requests in pods_by_node.items():
+        cache.set_pod(make_pod_info(name, uid=name, node=name, requests=requests))
+    cache.validate()
+    return cache
+
+
+def test_what_no_node_has_costs_no_memory_however_many_names_pods_make_up():
+    cache = cache_of(make_node("a", allocatable={GPU: 1}), a={f"made-up.io/{i}": 1 for i in range(10_000)})
+    assert cache.nodes.allocatable.keys() == {"cpu", "memory", "pods", GPU}
+    assert cache.nodes.requested.keys() == {"cpu", "memory", GPU}
+    cache.remove_pod("a")
+    cache.validate()
+
+
+def test_pods_that_were_first_are_counted_once_a_node_has_what_they_ask_for():
+    cache = cache_of(make_node("a"), make_node("b"), a={GPU: 2}, b={GPU: "9e18"}, unknown={GPU: 3})
+    table = cache.nodes
+    assert table.requested_column(GPU) is None
+    cache.set_node(make_node("b", allocatable={GPU: 8}))
+    cache.validate()
+    counted = [int(table.requested[GPU][table.row(name)]) for name in ("a", "b", "unknown")]
+    assert counted == [2, TOO_MUCH, 3]
+    cache.remove_pod("a")
+    cache.remove_pod("unknown")
+    cache.validate()
+    assert np.count_nonzero(table.requested[GPU]) == 1
+
+
+@pytest.mark.parametrize("leave", [lambda cache: cache.remove_node("b"), lambda cache: cache.set_node(make_node("b"))])
+def test_the_column_of_a_resource_goes_with_the_last_node_that_has_it(leave):
+    having = make_node("b", allocatable={GPU: 8})
+    cache = cache_of(make_node("a", allocatable={GPU: 1}), having, b={GPU: 2})
+    leave(cache)
+    assert GPU in cache.nodes.requested
+    cache.set_node(make_node("a", allocatable={GPU: 0}))
+    cache.validate()
+    assert GPU not in {*cache.nodes.requested, *cache.nodes.allocatable}
+    cache.set_node(having)
+    cache.validate()
+    assert cache.nodes.requested[GPU].sum() == 2
+
+
+def test_names_that_come_and_go_with_nodes_leave_nothing_behind():
+    cache = cache_of(make_node("a"))
+    for i in range(100):
+        cache.set_node(make_node("b", allocatable={f"example.com/{i}": 1}))
+    assert len(cache.nodes.allocatable) == 4
+    cache.validate()
+
+
+def test_the_log_of_pods_is_bounded_by_their_size_not_by_their_number():
     table = NodeTable()
-    assert table.requested_column("example.com/gpu") is None
-    row = table.add_pod(info(requests={"example.com/gpu": 2}), "a")
-    assert table.requested_column("example.com/gpu")[row] == 2
+    plain, large, huge = (
+        make_pod_info(requests={f"made-up.io/{i}": 1 for i in range(count)}) for count in (1, 1000, 10_000)
+    )
+
+    def logged(*pods):
+        for pod in pods:
+            table.remove_pod(pod, table.add_pod(pod, "a"))
+        return table.pods_changed.size
+
+    assert logged(plain) == 2 * plain.size
+    assert max(logged(large) for _ in range(1000)) in range(KEPT_POD_BYTES, 2 * KEPT_POD_BYTES + 1)
+    position = table.pods_changed.position
+    assert logged(huge) == 0
+    assert table.pods_changed.since(position) is None
+    position = table.pods_changed.position
+    logged(plain)
+    assert [(before, after) for _, before, after in table.pods_changed.since(position)] == [
+        (None, plain),
+        (plain, None),
+    ]

@@ -1,6 +1,6 @@
 import msgspec
 import pytest
-from tests.builders import make_container, make_pod
+from tests.builders import make_container, make_pod, make_pod_info
 
 from bayplan.api.objects import ContainerStatus, Pod, ResourceRequirements
 from bayplan.cache.pod_info import PodInfo
@@ -15,7 +15,7 @@ def resized(cpu: str) -> ResourceRequirements:
 
 
 def test_a_pod_without_a_resize_takes_what_it_asks_for():
-    pod = PodInfo(make_pod(cpu="1"))
+    pod = make_pod_info(cpu="1")
     assert pod.placed is pod.requests
 
 
@@ -41,7 +41,7 @@ def test_a_pod_that_is_being_shrunk_takes_what_its_status_still_holds(pod, statu
 
 
 def test_what_is_derived_is_derived_once():
-    pod = PodInfo(make_pod(cpu="1", host_ports=[80]))
+    pod = make_pod_info(cpu="1", host_ports=[80])
     assert pod.requests is pod.requests
     assert pod.placed is pod.placed
     assert pod.host_ports is pod.host_ports

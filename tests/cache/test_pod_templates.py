@@ -1,28 +1,24 @@
-from tests.builders import make_pod
+from tests.builders import make_pod_info
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.pod_templates import PodTemplates
 
 
-def pod(name: str, **given) -> PodInfo:
-    return PodInfo(make_pod(name, uid=name, **given))
-
-
 def test_pods_of_one_template_have_one_model():
     templates = PodTemplates()
-    first = pod("a", cpu="1", labels={"app": "web"})
+    first = make_pod_info("a", cpu="1", labels={"app": "web"})
     assert templates.model_of(first) is first
-    assert templates.model_of(pod("b", cpu="1", labels={"app": "web"})) is first
+    assert templates.model_of(make_pod_info("b", cpu="1", labels={"app": "web"})) is first
     assert templates.model_of(first) is first
 
 
 def test_whatever_a_template_gives_makes_another_model():
     others = [
-        pod("a", cpu="1"),
-        pod("b", cpu="2"),
-        pod("c", cpu="1", labels={"app": "web"}),
-        pod("d", cpu="1", namespace="other"),
-        pod("e", cpu="1", owner="ReplicaSet/r"),
+        make_pod_info("a", cpu="1"),
+        make_pod_info("b", cpu="2"),
+        make_pod_info("c", cpu="1", labels={"app": "web"}),
+        make_pod_info("d", cpu="1", namespace="other"),
+        make_pod_info("e", cpu="1", owner="ReplicaSet/r"),
     ]
     templates = PodTemplates()
     assert [templates.model_of(each) for each in others] == others
@@ -30,7 +26,7 @@ def test_whatever_a_template_gives_makes_another_model():
 
 def test_what_the_model_has_worked_out_is_shared():
     templates = PodTemplates()
-    model, other = pod("a", cpu="1", memory="1Gi"), pod("b", cpu="1", memory="1Gi")
+    model, other = make_pod_info("a", cpu="1", memory="1Gi"), make_pod_info("b", cpu="1", memory="1Gi")
     templates.model_of(model)
     worked_out = model.requests, model.host_ports, model.affinity_terms
     templates.model_of(other)
@@ -41,7 +37,7 @@ def test_what_the_model_has_worked_out_is_shared():
 
 def test_text_and_numbers_that_no_message_carries_are_no_template():
     templates = PodTemplates()
-    for strange in (pod("a", cpu="\ud800"), pod("b", cpu=10**400)):
+    for strange in (make_pod_info("a", cpu="\ud800"), make_pod_info("b", cpu=10**400)):
         assert templates.model_of(strange) is strange
         again = PodInfo(strange.pod)
         assert templates.model_of(again) is again
@@ -49,6 +45,6 @@ def test_text_and_numbers_that_no_message_carries_are_no_template():
 
 def test_large_templates_are_not_kept():
     templates = PodTemplates()
-    templates.model_of(pod("a", cpu="1" * 10_000))
-    large = pod("b", cpu="1" * 10_000)
+    templates.model_of(make_pod_info("a", cpu="1" * 10_000))
+    large = make_pod_info("b", cpu="1" * 10_000)
     assert templates.model_of(large) is large

@@ -57,3 +57,25 @@ def test_it_keeps_what_a_list_in_order_of_use_would(keep, steps):
             continue
         used = [*(each for each in used if each != key), key][-keep:]
     assert [key for key, _ in kept.items()] == used
+
+
+def test_values_count_by_their_size_and_the_least_recently_used_make_room():
+    kept = RecentlyUsed(10, lambda key, value: len(value))
+    for key, size in (("a", 4), ("b", 4), ("c", 5)):
+        kept.put(key, "x" * size)
+    assert ([key for key, _ in kept.items()], kept.size) == (["b", "c"], 9)
+    kept.put("b", "x")
+    assert kept.size == 6
+    kept.drop("c")
+    assert kept.size == 1
+    kept.clear()
+    assert kept.size == 0
+
+
+def test_a_value_larger_than_all_room_pushes_nobody_out():
+    kept = RecentlyUsed(10, lambda key, value: len(value))
+    kept.put("a", "x")
+    assert kept.put("b", "x" * 11) == "x" * 11
+    assert [key for key, _ in kept.items()] == ["a"]
+    kept.put("a", "x" * 11)
+    assert (len(kept), kept.size) == (0, 0)

@@ -19,8 +19,8 @@ from bayplan.config.load import default_configuration
 from bayplan.controller.app import App, ServeOptions
 from bayplan.controller.watches import Watches
 from bayplan.framework.cluster_event import ActionType, EventRegistration, EventResource, cluster_event
-from bayplan.framework.interface import Reads
 from bayplan.framework.status import Code, Reason
+from bayplan.framework.traits import Reads, Traits
 from bayplan.plugins import registry
 from bayplan.queue.queue_profile import QueueProfile
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -217,7 +217,7 @@ class WaitsForItsClaim:
     """Rejects every node while the claim named like the pod is missing."""
 
     name = "NodeName"
-    reads = Reads.CLUSTER
+    traits = Traits(reads=Reads.CLUSTER)
 
     def __init__(self, claims):
         self._claims = claims

@@ -8,7 +8,8 @@ from bayplan.cache.cache import Cache
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import PluginEntry, Plugins, PluginSet, Profile
-from bayplan.evaluation.evaluation import NOT_FEASIBLE, Evaluation
+from bayplan.evaluation.evaluation import Evaluation
+from bayplan.evaluation.raw_score import NOT_FEASIBLE
 from bayplan.plugins.registry import build_framework
 
 ONE, TWO = ["x:PreferNoSchedule"], ["x:PreferNoSchedule", "y:PreferNoSchedule"]

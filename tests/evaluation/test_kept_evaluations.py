@@ -1,53 +1,204 @@
+"""What kept evaluations take is counted in bytes, and bounded by them."""
+
+import gc
+import tracemalloc
+
 import pytest
-from tests.builders import make_pod, make_term
+from tests.builders import make_node, make_pod_info, make_selector, make_term
 
-from bayplan.cache.node_table import NodeTable
-from bayplan.cache.pod_info import PodInfo
+from bayplan.api.objects import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
+from bayplan.cache.cache import Cache
+from bayplan.cache.shadow_table import ShadowTable
+from bayplan.config.load import default_configuration
+from bayplan.evaluation.evaluation import Evaluation
 from bayplan.evaluation.kept_evaluations import KeptEvaluations
+from bayplan.framework.nominated_table import Nominations
+from bayplan.plugins.registry import build_frameworks
+from bayplan.queue.nominator import Nominator
+from bayplan.scheduler.cycle import Placement, SchedulingCycle
 
-PLAIN = PodInfo(make_pod(cpu="1"))
-BULKY = PodInfo(make_pod(node_affinity=[make_term(f"pool In v{index}") for index in range(20_000)]))
-
-
-@pytest.fixture
-def kept():
-    return KeptEvaluations(NodeTable())
-
-
-def put(kept, *numbers, pod=PLAIN):
-    for number in numbers:
-        kept.put((1, number, None), f"evaluation {number}", pod)
+NODES = 400
+HOSTNAME = "kubernetes.io/hostname"
 
 
-def test_plain_shapes_are_kept_by_the_thousand(kept):
-    put(kept, *range(5000))
-    assert len(kept) == 5000
-    assert kept.get((1, 0, None)) == "evaluation 0"
-    assert kept.get((2, 0, None)) is None
+class Scene:
+    """A cluster, and kept evaluations of pods that are each of a shape of their own."""
+
+    def __init__(self, limit=2**40):
+        self.cache = Cache()
+        self.nominator = Nominator()
+        self.add_nodes(0, NODES)
+        self.framework = build_frameworks(
+            default_configuration(), self.cache.nodes, self.cache.listers, self.nominator, lambda: 0.0
+        )["bayplan"]
+        self.kept = KeptEvaluations(self.cache.nodes, limit)
+
+    def add_nodes(self, first, last):
+        for number in range(first, last):
+            labels = {HOSTNAME: f"n{number}", "zone": f"z{number % 3}"}
+            self.cache.set_node(make_node(f"n{number}", labels=labels))
+
+    def put(self, *numbers, used=True, **fields):
+        for number in numbers:
+            pod = make_pod_info(f"p{number}", labels={"app": f"a{number}"}, **{"cpu": f"{number + 1}m", **fields})
+            evaluation = Evaluation(self.framework, self.cache.nodes)
+            self.kept.put((1, number, None), evaluation, pod)
+            if used:
+                self.use(number, pod)
+
+    def use(self, number, pod=None):
+        evaluation = self.kept.get((1, number, None))
+        pod = pod or make_pod_info(cpu=f"{number + 1}m")
+        evaluation.refresh(pod)
+        evaluation.totals(pod)
+
+    def has(self, number):
+        return self.kept.get((1, number, None)) is not None
 
 
-def test_shapes_with_very_many_rules_push_out_the_least_recently_used_ones(kept):
-    put(kept, *range(100))
-    assert kept.get((1, 0, None))
-    put(kept, *range(1000, 1040), pod=BULKY)
-    assert len(kept) < 30
-    assert kept.get((1, 1039, None))
-    assert kept.get((1, 0, None)) is None
+def spread(*keys):
+    return [
+        TopologySpreadConstraint(
+            topology_key=key, max_skew=9, when_unsatisfiable=action, label_selector=make_selector(app="web")
+        )
+        for key, action in zip(keys, ("DoNotSchedule", "ScheduleAnyway"), strict=False)
+    ]
 
 
-def test_what_was_pushed_out_or_forgotten_counts_no_more(kept):
-    put(kept, *range(1000, 1040), pod=BULKY)
-    for number in range(1000, 1040):
-        kept.forget(1, number)
-    assert len(kept) == 0
-    put(kept, *range(5000))
-    assert len(kept) == 5000
+ANTI_AFFINITY = PodAffinity(
+    required_during_scheduling_ignored_during_execution=[
+        PodAffinityTerm(topology_key=HOSTNAME, label_selector=make_selector(app="web"))
+    ]
+)
+MANY_RULES = [make_term(f"pool In v{index}") for index in range(2000)]
 
 
-def test_a_shape_is_forgotten_whatever_nominations_it_saw(kept):
-    for seen in (None, 7):
-        kept.put((1, "shape", seen), "evaluation", PLAIN)
-    kept.put((2, "shape", None), "of another profile", PLAIN)
-    kept.forget(1, "shape")
-    assert [kept.get(key) for key in ((1, "shape", None), (1, "shape", 7))] == [None, None]
-    assert kept.get((2, "shape", None)) == "of another profile"
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({}, id="plain"),
+        pytest.param({"spread": spread(HOSTNAME, "zone")}, id="spread"),
+        pytest.param({"pod_anti_affinity": ANTI_AFFINITY}, id="anti-affinity"),
+        pytest.param({"preferred": [(1, make_term("zone In z1"))]}, id="preferred"),
+    ],
+)
+def test_what_is_counted_is_what_is_taken(fields):
+    scene = Scene()
+    scene.put(0, 1, **fields)
+    scene.kept = KeptEvaluations(scene.cache.nodes, 2**40)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        scene.put(*range(10, 40), **fields)
+        gc.collect()
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert scene.kept.nbytes == pytest.approx(taken, rel=0.3)
+
+
+def test_no_more_bytes_are_kept_than_the_limit_and_the_least_recently_used_go_first():
+    scene = Scene(limit=2**20)
+    scene.put(*range(10))
+    scene.use(0)
+    scene.put(*range(10, 200))
+    # The last one is measured with the next.
+    assert scene.kept.nbytes <= 2**20 + 2**15
+    assert 10 < len(scene.kept) < 100
+    assert scene.has(199)
+    assert not scene.has(1)
+
+
+def test_an_evaluation_that_is_used_stays_while_others_go():
+    scene = Scene(limit=2**20)
+    for number in range(200):
+        scene.put(number)
+        scene.use(0)
+    assert scene.has(0)
+    assert not scene.has(1)
+
+
+def test_an_evaluation_that_grew_since_it_was_put_counts_with_what_it_takes_now():
+    scene = Scene()
+    scene.put(0, used=False)
+    before = scene.kept.nbytes
+    scene.use(0)
+    assert scene.kept.nbytes > before + 20 * scene.cache.nodes.capacity
+
+
+def test_shapes_with_very_many_rules_count_by_their_rules():
+    scene = Scene(limit=8 * 2**20)
+    scene.put(*range(100), used=False)
+    scene.put(*range(1000, 1010), used=False, node_affinity=MANY_RULES)
+    assert scene.kept.nbytes <= 8 * 2**20
+    assert len(scene.kept) < 20
+    assert scene.has(1009)
+
+
+def test_two_are_kept_however_large_they_are():
+    scene = Scene(limit=1)
+    scene.put(*range(5))
+    assert [scene.has(number) for number in range(5)] == [False, False, False, True, True]
+
+
+def test_what_was_forgotten_counts_no_more():
+    scene = Scene()
+    scene.put(*range(5))
+    for number in range(5):
+        scene.kept.forget(1, number)
+    assert (len(scene.kept), scene.kept.nbytes) == (0, 0)
+
+
+def test_a_table_that_grew_makes_all_start_over_so_none_is_kept():
+    scene = Scene()
+    scene.put(*range(5))
+    scene.add_nodes(NODES, 2 * NODES)
+    assert not scene.has(0)
+    assert scene.kept.nbytes == 0
+
+
+def test_a_shape_is_forgotten_whatever_nominations_it_saw():
+    scene = Scene()
+    pod = make_pod_info(cpu="1")
+    nominations = Nominations(scene.cache.nodes, scene.nominator, scene.kept.forget_nominated)
+    scene.nominator.add(make_pod_info("nominated", priority=9), "n0")
+    seen = nominations.seen_by(pod)
+    for key in ((1, "shape", None), (1, "shape", seen), (2, "shape", None)):
+        scene.kept.put(key, Evaluation(scene.framework, scene.cache.nodes, nominations, key[2]), pod)
+    scene.kept.forget(1, "shape")
+    assert [scene.kept.get(key) for key in ((1, "shape", None), (1, "shape", seen))] == [None, None]
+    assert scene.kept.get((2, "shape", None)) is not None
+
+
+def test_nominated_pods_count_once_with_the_evaluations_that_see_them():
+    scene = Scene()
+    nominations = Nominations(scene.cache.nodes, scene.nominator, scene.kept.forget_nominated)
+    scene.nominator.add(make_pod_info("nominated", priority=9), "n0")
+    seen = nominations.seen_by(make_pod_info())
+    sizes = [scene.kept.nbytes]
+    for number in range(2):
+        evaluation = Evaluation(scene.framework, scene.cache.nodes, nominations, seen)
+        scene.kept.put((1, number, seen), evaluation, make_pod_info())
+        sizes.append(scene.kept.nbytes)
+    assert sizes[1] - sizes[0] == sizes[2] - sizes[1] + seen.nbytes
+    scene.kept.forget_nominated(seen)
+    assert scene.kept.nbytes == 0
+
+
+def tables():
+    gc.collect()
+    return sum(isinstance(each, ShadowTable) for each in gc.get_objects())
+
+
+def test_what_saw_nominations_goes_with_them():
+    scene = Scene()
+    cycle = SchedulingCycle(scene.cache.nodes, scene.nominator)
+    before = tables()
+    for episode in range(20):
+        nominated = make_pod_info(f"nominated{episode}", priority=episode % 3, cpu="1")
+        scene.nominator.add(nominated, f"n{episode}")
+        for cpu in range(1, 4):
+            assert isinstance(cycle.schedule(make_pod_info(cpu=f"{cpu}m"), scene.framework), Placement)
+        scene.nominator.delete(nominated.uid)
+        cycle.schedule(make_pod_info(cpu="1m"), scene.framework)
+        assert tables() <= before + 1

@@ -1,5 +1,6 @@
 """A cluster changing step by step: the cache under test, and a plain record of what it should hold."""
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from bayplan.cache.change_log import ChangeLog, EntryLog
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import Profile
-from bayplan.evaluation.evaluation import NOT_FEASIBLE
+from bayplan.evaluation.evaluation import Evaluation
+from bayplan.evaluation.raw_score import NOT_FEASIBLE
 from bayplan.plugins.registry import build_framework
 from bayplan.scheduler.cycle import FitError, SchedulingCycle
 
@@ -33,6 +35,7 @@ class World:
         self.cache.nodes.pods_changed = EntryLog(keep=log_keep)
         self.framework = build_framework(profile, self.cache.nodes, NodeIndex(self.cache.nodes))
         self.cycle = SchedulingCycle(self.cache.nodes)
+        self.evaluations: dict[Hashable, Evaluation] = {}
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, tuple[PodInfo, str]] = {}
         self.assumed: dict[str, int] = {}
@@ -116,7 +119,10 @@ class World:
         expected = reference_schedule(self.hosts(), pod, self.profile)
         for cycle in (self.cycle, SchedulingCycle(self.cache.nodes)):
             self._check_result(cycle, pod, expected, explain=explain)
-            self._check_evaluation(cycle, pod, expected)
+        fresh = Evaluation(self.framework, self.cache.nodes)
+        kept = self.evaluations.setdefault(self.framework.signature(pod), fresh)
+        for evaluation in (kept, fresh):
+            self._check_evaluation(evaluation, pod, expected)
         return expected.winner
 
     def _new_pod(self, shape: int) -> PodInfo:
@@ -145,11 +151,11 @@ class World:
             }
             assert verdict.score == expected.totals.get(name, 0)
 
-    def _check_evaluation(self, cycle: SchedulingCycle, pod: PodInfo, expected: Decision) -> None:
-        evaluation = cycle._evaluation(pod, self.framework)
+    def _check_evaluation(self, evaluation: Evaluation, pod: PodInfo, expected: Decision) -> None:
+        evaluation.refresh(pod)
         names = self.cache.nodes.names
         assert [names[row] for row in np.flatnonzero(evaluation.feasible).tolist()] == expected.feasible
-        rejections = evaluation.filtering.rejections()
+        rejections = evaluation.filters.verdicts.rejections()
         codes = zip(rejections.rows.tolist(), rejections.codes.tolist(), strict=True)
         assert {names[row]: code for row, code in codes if code} == expected.codes
         if len(expected.feasible) > 1:

@@ -3,18 +3,19 @@ from tests.builders import make_pod
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import Profile
 from bayplan.framework.runtime import Framework
+from bayplan.framework.traits import Traits
 
 
 class Signing:
     """A plugin that signs one thing of a pod and remembers whom it was asked about."""
 
-    reads = None
+    name = "Signing"
 
-    def __init__(self, sign, **attributes):
-        self.name = "Signing"
+    def __init__(self, sign, *, signs_more=False, **version):
+        self.traits = Traits(signs_more=signs_more)
         self.asked = []
         self._sign = sign
-        vars(self).update(attributes)
+        vars(self).update(version)
 
     def sign_pod(self, pod):
         self.asked.append(pod.name)

@@ -8,7 +8,7 @@ import msgspec
 from bayplan.api.objects import Node, Pod
 from bayplan.cache.cache import Cache
 from bayplan.config.load import default_configuration
-from bayplan.evaluation.filtering import FilterError
+from bayplan.evaluation.filter_round import FilterError
 from bayplan.framework.cluster_event import ASSIGNED_POD_ADD
 from bayplan.plugins.registry import build_frameworks
 from bayplan.plugins.volumes.claims import VolumeError

@@ -26,14 +26,14 @@ def test_names_without_a_tag_mean_latest_and_a_digest_counts_as_a_tag(name, full
 def test_an_image_counts_by_its_size_and_by_how_many_nodes_hold_it():
     scene = Scene(make_node("a", images={"app:1": 1000 * MIB}), make_node("b"))
     # Half of 1000 MiB, between 23 MiB and 1000 MiB: 100 * 477 / 977.
-    assert scene.scores(ImageLocality(scene.index), make_pod(images=["app:1"])) == {"a": 48, "b": 0}
+    assert scene.scores(ImageLocality(scene.cache.nodes), make_pod(images=["app:1"])) == {"a": 48, "b": 0}
     scene.add(make_node("b", images={"app:1": 1000 * MIB}))
-    assert scene.scores(ImageLocality(scene.index), make_pod(images=["app:1"])) == {"a": 100, "b": 100}
+    assert scene.scores(ImageLocality(scene.cache.nodes), make_pod(images=["app:1"])) == {"a": 100, "b": 100}
 
 
 def test_small_images_score_nothing_and_large_ones_at_most_100():
     scene = Scene(make_node("a", images={"small:1": 23 * MIB, "large:1": 5000 * MIB, "absurd:1": 10**30}))
-    plugin = ImageLocality(scene.index)
+    plugin = ImageLocality(scene.cache.nodes)
     assert scene.score(plugin, make_pod(images=["small:1"])) == 0
     assert scene.score(plugin, make_pod(images=["large:1"])) == 100
     assert scene.score(plugin, make_pod(images=["absurd:1"] * 3)) == 100
@@ -41,7 +41,7 @@ def test_small_images_score_nothing_and_large_ones_at_most_100():
 
 def test_each_container_raises_the_cap_and_image_volumes_do_not():
     scene = Scene(make_node("a", images={"app:1": 1000 * MIB, "data:1": 500 * MIB}))
-    plugin = ImageLocality(scene.index)
+    plugin = ImageLocality(scene.cache.nodes)
     init = [make_container("i", image="none:1")]
     volume = Volume(name="v", image=ImageVolumeSource(reference="data:1"))
     assert scene.score(plugin, make_pod(images=["app:1"], init_containers=init)) == 100 * 977 // 1977
@@ -54,12 +54,12 @@ def test_a_name_listed_twice_on_a_node_counts_that_node_once():
     scene = Scene(node, make_node("b"))
     node.status.images.append(node.status.images[0])
     scene.add(node)
-    assert scene.scores(ImageLocality(scene.index), make_pod(images=["app:1"])) == {"a": 48, "b": 0}
+    assert scene.scores(ImageLocality(scene.cache.nodes), make_pod(images=["app:1"])) == {"a": 48, "b": 0}
 
 
 def test_the_size_is_the_one_the_first_node_tells():
     scene = Scene(make_node("a", images={"app:1": 500 * MIB}), make_node("b", images={"app:1": 900 * MIB}))
-    plugin = ImageLocality(scene.index)
+    plugin = ImageLocality(scene.cache.nodes)
     assert scene.scores(plugin, make_pod(images=["app:1"])) == {"a": 48, "b": 48}
     scene.cache.remove_node("a")
     assert scene.scores(plugin, make_pod(images=["app:1"])) == {"b": 100 * 877 // 977}
@@ -67,14 +67,14 @@ def test_the_size_is_the_one_the_first_node_tells():
 
 def test_images_that_vanish_are_forgotten():
     scene = Scene(make_node("a", images={"app:1": 1000 * MIB}))
-    plugin = ImageLocality(scene.index)
+    plugin = ImageLocality(scene.cache.nodes)
     assert scene.score(plugin, make_pod(images=["app:1"])) == 100
     scene.add(make_node("a"))
     assert scene.score(plugin, make_pod(images=["app:1"])) == 0
 
 
 def test_images_and_the_number_of_containers_make_the_shape():
-    plugin = ImageLocality(Scene().index)
+    plugin = ImageLocality(Scene().cache.nodes)
     assert sign(plugin, images=["a"]) == sign(plugin, images=["a"])
     assert sign(plugin, images=["a"]) != sign(plugin, images=["b"])
     assert sign(plugin, images=["a"]) != sign(plugin, images=["a", "a"])

@@ -11,7 +11,7 @@ REJECTION = (1, ["node(s) didn't have free ports for the requested pod ports"])
 
 def rejects(wanted, *taken):
     scene = Scene(make_node("a"), make_pod(node="a", host_ports=taken), make_node("free"))
-    found = scene.rejections(NodePorts(scene.index), make_pod(host_ports=wanted))
+    found = scene.rejections(NodePorts(scene.cache.nodes), make_pod(host_ports=wanted))
     assert found in ({}, {"a": REJECTION})
     return bool(found)
 
@@ -47,7 +47,7 @@ def test_other_ports_protocols_and_addresses_do_not_conflict(wanted, taken):
 
 def test_sidecars_hold_ports_and_ordinary_init_containers_do_not():
     scene = Scene(make_node("a"), make_pod(node="a", host_ports=[80]))
-    plugin = NodePorts(scene.index)
+    plugin = NodePorts(scene.cache.nodes)
     sidecar = make_container("s", host_ports=[80], restart_policy="Always")
     assert scene.rejections(plugin, make_pod(init_containers=[sidecar])) == {"a": REJECTION}
     assert make_pod_info(init_containers=[make_container("i", host_ports=[80])]).host_ports == ()
@@ -56,7 +56,7 @@ def test_sidecars_hold_ports_and_ordinary_init_containers_do_not():
 def test_a_port_is_free_again_when_its_pod_is_gone():
     holder = make_pod(uid="holder", node="a", host_ports=[80])
     scene = Scene(make_node("a"), holder)
-    plugin = NodePorts(scene.index)
+    plugin = NodePorts(scene.cache.nodes)
     assert scene.rejections(plugin, make_pod(host_ports=[80])) == {"a": REJECTION}
     scene.cache.remove_pod("holder")
     assert scene.rejections(plugin, make_pod(host_ports=[80])) == {}
@@ -64,20 +64,20 @@ def test_a_port_is_free_again_when_its_pod_is_gone():
 
 def test_pods_without_host_ports_skip_the_filter():
     scene = Scene()
-    plugin = NodePorts(scene.index)
+    plugin = NodePorts(scene.cache.nodes)
     assert plugin.pre_filter({}, make_pod_info(), scene.cache.nodes).status is SKIP
     assert plugin.pre_filter({}, make_pod_info(host_ports=[80]), scene.cache.nodes).status is SUCCESS
 
 
 def test_the_wanted_ports_make_the_shape():
-    plugin = NodePorts(Scene().index)
+    plugin = NodePorts(Scene().cache.nodes)
     assert sign(plugin) == ()
     assert sign(plugin, host_ports=[80, 443]) == sign(plugin, host_ports=[443, ("0.0.0.0", "TCP", 80)])
     assert sign(plugin, host_ports=[80]) != sign(plugin, host_ports=[443])
 
 
 def test_only_a_deleted_pod_that_held_a_wanted_port_brings_the_pod_back():
-    plugin, pod = NodePorts(Scene().index), make_pod(host_ports=[80])
+    plugin, pod = NodePorts(Scene().cache.nodes), make_pod(host_ports=[80])
     assert hint(plugin, ASSIGNED_POD_DELETE, pod, make_pod(node="a", host_ports=[80])) == "Queue"
     assert hint(plugin, ASSIGNED_POD_DELETE, pod, make_pod(node="a", host_ports=[81])) == "QueueSkip"
     assert hint(plugin, ASSIGNED_POD_DELETE, pod, make_pod(node="a")) == "QueueSkip"

@@ -140,6 +140,7 @@ def test_an_error_names_distribution_and_entry_point(tmp_path, monkeypatch):
         (FILTER.replace('"Odd"', '"Even"'), 'calls itself "Even"'),
         (FILTER.replace("def filter", "def filtered"), "extends no extension point"),
         (FILTER.replace("reads = Reads.NODE", ""), "extends filter but has no reads"),
+        (FILTER.replace("reads = Reads.NODE", "traits = 7"), 'traits must be Traits, not "7"'),
         (FILTER.replace("Reads.NODE", "'NODE'"), "reads must be a Reads, not \"'NODE'\""),
         (FILTER.replace("def reasons", "def why"), "reasons(state, pod, nodes, rows) is missing"),
         (

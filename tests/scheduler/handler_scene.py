@@ -1,13 +1,13 @@
 """The handlers of watch events on a real cache and queue, and what they tell."""
 
 from tests.builders import make_node
+from tests.scheduler.scene import Observer
 
 from bayplan.cache.cache import Cache
 from bayplan.cache.listers import Listers
 from bayplan.queue.queue_profile import QueueProfile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.event_handlers import AssignedPodEvents, ListerEvents, NodeEvents
-from bayplan.scheduler.observer import NoObserver
 from bayplan.scheduler.pending_pods import PendingPodEvents
 
 
@@ -25,21 +25,6 @@ class SpiedQueue(SchedulingQueue):
     def labels(self):
         labels, self.events = [label for label, _, _ in self.events], []
         return labels
-
-
-class Observer(NoObserver):
-    """Remembers what was left out and what was handled."""
-
-    def __init__(self):
-        self.left_out = []
-        self.handled = []
-
-    def undecodable(self, kind):
-        self.left_out.append(kind)
-
-    def event_handled(self, event, seconds):
-        assert seconds >= 0
-        self.handled.append(event)
 
 
 class Scene:

@@ -1,5 +1,6 @@
 """A whole scheduler on a clock that tests move by hand; what it would write goes to stand-ins that remember it."""
 
+import asyncio
 import json
 
 from tests.builders import make_node, make_pod
@@ -7,14 +8,15 @@ from tests.builders import make_node, make_pod
 from bayplan.cache.cache import Cache
 from bayplan.config.load import default_configuration
 from bayplan.plugins.registry import build_frameworks
+from bayplan.queue.nominator import Nominator
 from bayplan.queue.queue_profile import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.binder import BindResult
+from bayplan.scheduler.build_scheduler import build_scheduler
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.event_handlers import AssignedPodEvents, NodeEvents
 from bayplan.scheduler.observer import NoObserver
 from bayplan.scheduler.pending_pods import PendingPodEvents
-from bayplan.scheduler.scheduler import Scheduler
 
 
 class HeldDispatcher:
@@ -87,6 +89,8 @@ class Observer(NoObserver):
         self.bounds = []
         self.attempts_at_preemption = 0
         self.victims = []
+        self.left_out = []
+        self.handled = []
 
     def attempt(self, profile, result, seconds):
         self.attempts.append((profile, result, seconds))
@@ -100,6 +104,13 @@ class Observer(NoObserver):
     def preemption_victims(self, count):
         self.victims.append(count)
 
+    def undecodable(self, kind):
+        self.left_out.append(kind)
+
+    def event_handled(self, event, seconds):
+        assert seconds >= 0
+        self.handled.append(event)
+
     def results(self):
         return [result for _, result, _ in self.attempts]
 
@@ -107,25 +118,32 @@ class Observer(NoObserver):
 class Scene:
     """The real queue, cache, cycle, plugins and handlers; the dispatcher is a test's own or holds what it is given."""
 
-    def __init__(self, dispatcher=None):
+    def __init__(self, dispatcher=None, configuration=None):
         self.now = 0.0
         self.cache = Cache()
-        self.frameworks = build_frameworks(default_configuration(), self.cache.nodes, self.cache.listers)
+        nominator = Nominator()
+        self.frameworks = build_frameworks(
+            configuration or default_configuration(), self.cache.nodes, self.cache.listers, nominator
+        )
         (self.framework,) = self.frameworks.values()
         self.queue = SchedulingQueue(
-            clock=self.clock, profiles={name: queue_profile(f) for name, f in self.frameworks.items()}
+            clock=self.clock,
+            profiles={name: queue_profile(f) for name, f in self.frameworks.items()},
+            nominator=nominator,
         )
         self.dispatcher = dispatcher or HeldDispatcher()
         self.binder, self.recorder, self.observer = Binder(), Recorder(), Observer()
-        self.scheduler = Scheduler(
+        self.news = asyncio.Event()
+        self.scheduler = build_scheduler(
             cache=self.cache,
             queue=self.queue,
-            cycle=SchedulingCycle(self.cache.nodes),
+            cycle=SchedulingCycle(self.cache.nodes, nominator),
             frameworks=self.frameworks,
             dispatcher=self.dispatcher,
             binder=self.binder,
             recorder=self.recorder,
             observer=self.observer,
+            news=self.news,
             clock=self.clock,
             victim_gone=self._victim_gone,
         )
@@ -151,15 +169,13 @@ class Scene:
         return pod
 
     def step(self):
-        """One scheduling cycle, if a pod can be popped."""
-        queued = self.queue.pop()
-        if queued is not None:
-            self.scheduler.schedule_one(queued)
+        """One attempt, if a pod can be popped; returns the pod as it is queued."""
+        attempt = self.scheduler.schedule_one()
         self.check()
-        return queued
+        return attempt and attempt.queued
 
     async def attempt(self):
-        """One cycle and what follows from it."""
+        """One attempt and the bind that follows from it."""
         queued = self.step()
         await self.dispatcher.run()
         self.check()

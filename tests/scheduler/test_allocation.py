@@ -1,8 +1,7 @@
-from tests.builders import make_node, make_pod
+from tests.builders import make_node, make_pod_info
 
 from bayplan.api.quantity import MAX_AMOUNT
 from bayplan.cache.node_table import NodeTable
-from bayplan.cache.pod_info import PodInfo
 from bayplan.scheduler.allocation import allocation_summary
 
 GPU = "example.com/gpu"
@@ -19,7 +18,7 @@ def test_nodes_with_a_pod_are_in_use_and_nodes_that_are_gone_count_for_nothing()
     table.set_node(make_node("free", cpu="2", memory="4", pods=5))
     table.set_node(make_node("gone", cpu="7"))
     for name, node in (("p", "used"), ("q", "used"), ("r", "gone"), ("s", "ghost")):
-        table.add_pod(PodInfo(make_pod(name, cpu="1500m", memory="2", requests={GPU: 1})), node)
+        table.add_pod(make_pod_info(name, cpu="1500m", memory="2", requests={GPU: 1}), node)
     table.drop_node("gone")
     summary = allocation_summary(table)
     assert (summary.nodes, summary.nodes_in_use) == (2, 1)
@@ -31,7 +30,7 @@ def test_nodes_with_a_pod_are_in_use_and_nodes_that_are_gone_count_for_nothing()
 def test_a_pod_that_asks_for_nothing_puts_its_node_in_use():
     table = NodeTable()
     table.set_node(make_node("n"))
-    table.add_pod(PodInfo(make_pod()), "n")
+    table.add_pod(make_pod_info(), "n")
     assert allocation_summary(table).nodes_in_use == 1
 
 

@@ -26,7 +26,7 @@ from bayplan.scheduler.api_calls import (
 NOW = datetime(2026, 5, 6, 7, 8, 9, 123456, tzinfo=UTC)
 
 
-def info(*conditions, generation=0, **fields) -> PodInfo:
+def web_pod(*conditions, generation=0, **fields) -> PodInfo:
     pod = make_pod("web", namespace="shop", uid="u1", conditions=conditions, **fields)
     metadata = msgspec.structs.replace(pod.metadata, generation=generation)
     return PodInfo(msgspec.structs.replace(pod, metadata=metadata))
@@ -63,7 +63,7 @@ def test_names_stay_within_their_segment_of_the_path():
 
 
 def test_the_condition_says_why_since_when_and_for_which_pod():
-    call = pod_scheduled_call(info(generation=4), "Unschedulable", "no room", NOW)
+    call = pod_scheduled_call(web_pod(generation=4), "Unschedulable", "no room", NOW)
     assert (call.method, call.path, call.content_type) == (
         "PATCH",
         "/api/v1/namespaces/shop/pods/web/status",
@@ -87,38 +87,38 @@ def test_the_condition_says_why_since_when_and_for_which_pod():
 
 
 def test_an_unchanged_condition_is_not_written():
-    assert patch(info(condition())) is None
+    assert patch(web_pod(condition())) is None
 
 
 @pytest.mark.parametrize("old", [condition(reason="SchedulerError"), condition(message="other")])
 def test_the_transition_time_is_kept_while_the_status_stays_false(old):
-    (written,) = patch(info(old))["status"]["conditions"]
+    (written,) = patch(web_pod(old))["status"]["conditions"]
     assert (written["reason"], written["message"]) == ("Unschedulable", "no room")
     assert "lastTransitionTime" not in written
 
 
 @pytest.mark.parametrize("old", [(), (condition(status="True"),), (PodCondition(type="Ready", status="False"),)])
 def test_a_status_that_becomes_false_gets_a_transition_time(old):
-    (written,) = patch(info(*old))["status"]["conditions"]
+    (written,) = patch(web_pod(*old))["status"]["conditions"]
     assert written["lastTransitionTime"] == "2026-05-06T07:08:09Z"
     assert "observedGeneration" not in written
 
 
 def test_what_was_written_since_counts_instead_of_what_the_pod_says():
-    pod = info(condition(message="older"))
+    pod = web_pod(condition(message="older"))
     assert patch(pod, written=("Unschedulable", "no room")) is None
     assert patch(pod, message="older", written=("Unschedulable", "no room")) is not None
 
 
 def test_a_message_has_a_bound_however_long_the_reasons():
-    (written,) = patch(info(), message="x" * 5_000_000)["status"]["conditions"]
+    (written,) = patch(web_pod(), message="x" * 5_000_000)["status"]["conditions"]
     assert len(written["message"]) == 32 * 1024
-    assert patch(info(condition(message="x" * 32 * 1024)), message="x" * 100_000) is None
+    assert patch(web_pod(condition(message="x" * 32 * 1024)), message="x" * 100_000) is None
 
 
 @given(st.text(st.characters(), max_size=50))
 def test_any_text_can_be_a_message(message):
-    (written,) = patch(info(), message=f"{message}\ud800")["status"]["conditions"]
+    (written,) = patch(web_pod(), message=f"{message}\ud800")["status"]["conditions"]
     assert written["message"].endswith("?")
 
 
@@ -130,27 +130,27 @@ def test_times_are_utc_to_the_second_and_to_the_microsecond():
 
 @pytest.mark.parametrize(("nomination", "written"), [("n1", "n1"), ("", None)])
 def test_a_nomination_goes_with_the_condition_even_if_the_condition_is_known(nomination, written):
-    body = patch(info(condition()), nomination=nomination)
+    body = patch(web_pod(condition()), nomination=nomination)
     assert body["status"]["nominatedNodeName"] == written
     assert body["status"]["conditions"][0]["message"] == "no room"
-    assert "nominatedNodeName" not in patch(info())["status"]
+    assert "nominatedNodeName" not in patch(web_pod())["status"]
 
 
 def test_a_disruption_condition_of_another_reason_is_replaced_and_keeps_its_time():
     old = PodCondition(type="DisruptionTarget", status="True", reason="EvictionByEvictionAPI", message="x")
-    body = json.loads(disruption_target_call(info(old, generation=3), "bayplan", NOW).body)
+    body = json.loads(disruption_target_call(web_pod(old, generation=3), "bayplan", NOW).body)
     (said,) = body["status"]["conditions"]
     assert (said["reason"], said["observedGeneration"]) == ("PreemptionByScheduler", 3)
     assert "lastTransitionTime" not in said
 
 
 def test_two_waiting_patches_become_one_that_does_both():
-    nominate = pod_scheduled_call(info(), "Unschedulable", "a", NOW, nomination="n1")
-    explain = pod_scheduled_call(info(), "Unschedulable", "b", NOW)
+    nominate = pod_scheduled_call(web_pod(), "Unschedulable", "a", NOW, nomination="n1")
+    explain = pod_scheduled_call(web_pod(), "Unschedulable", "b", NOW)
     for older, newer, node in (
         (nominate, explain, "n1"),
-        (nominate, nomination_ended_call(info()), None),
-        (nomination_ended_call(info()), nominate, "n1"),
+        (nominate, nomination_ended_call(web_pod()), None),
+        (nomination_ended_call(web_pod()), nominate, "n1"),
     ):
         status = json.loads(merged_patch(older, newer).body)["status"]
         assert status["nominatedNodeName"] == node

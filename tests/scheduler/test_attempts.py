@@ -1,9 +1,12 @@
 """What becomes of a pod in one attempt, from its pop to its bind or its message."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from bayplan.api.objects import PodCondition
 from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.status import SUCCESS
 from bayplan.queue.queued_pod import SubQueue
 
 
@@ -88,16 +91,15 @@ async def test_the_same_reason_is_patched_once_though_every_failure_is_an_event(
 
 
 @pytest.mark.parametrize(("error", "message"), [(RuntimeError("boom"), "boom"), (KeyError(), "KeyError")])
-async def test_an_exception_in_a_plugin_fails_its_pod_alone(scene, monkeypatch, caplog, error, message):
+async def test_an_exception_in_a_plugin_fails_its_pod_alone(scene, caplog, error, message):
     scene.node()
-    schedule = scene.scheduler._cycle.schedule
 
-    def break_on_p(pod, framework):
+    def break_on_p(state, pod, node_name):
         if pod.uid == "p":
             raise error
-        return schedule(pod, framework)
+        return SUCCESS
 
-    monkeypatch.setattr(scene.scheduler._cycle, "schedule", break_on_p)
+    scene.framework.permits = [SimpleNamespace(name="Permit", permit=break_on_p)]
     scene.pod("p")
     scene.pod("q")
     await scene.attempt()

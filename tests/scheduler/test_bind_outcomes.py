@@ -97,7 +97,7 @@ async def test_every_way_out_of_a_bind_wakes_the_loop(scene):
         scene.pod(name)
         scene.binder.result = result
         scene.step()
-        scene.scheduler._news.clear()
+        scene.news.clear()
         await scene.dispatcher.run()
-        woken.append(scene.scheduler._news.is_set())
+        woken.append(scene.news.is_set())
     assert woken == [True, True, True]

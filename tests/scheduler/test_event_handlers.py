@@ -1,6 +1,6 @@
 import msgspec
 import pytest
-from tests.builders import make_node, make_pod
+from tests.builders import make_node, make_pod, make_pod_info
 from tests.scheduler.handler_scene import Scene
 
 from bayplan.api.objects import Node, NodeCondition, ObjectMeta
@@ -74,6 +74,7 @@ def test_a_heartbeat_is_no_change(scene):
 
 
 def test_a_node_that_goes_is_told_and_its_pods_stay_counted(scene):
+    scene.nodes.on_add(make_node("another"))
     scene.assigned.on_add(make_pod(node="a", cpu="1"))
     scene.queue.labels()
     node = make_node("a")
@@ -173,7 +174,7 @@ def test_a_pod_that_ends_is_a_pod_that_goes(scene, phase):
 
 
 def test_an_assumed_pod_that_ended_before_it_was_seen_gives_its_room_back(scene):
-    scene.cache.assume_pod(PodInfo(make_pod(uid="u", cpu="1")), "a")
+    scene.cache.assume_pod(make_pod_info(uid="u", cpu="1"), "a")
     scene.assigned.on_add(make_pod(uid="u", cpu="1", node="a", phase="Failed"))
     assert (scene.cpu(), scene.queue.labels()) == (0, ["AssignedPodDelete"])
 
@@ -218,7 +219,7 @@ def test_a_pod_that_is_said_to_be_gone_is_gone_once_whatever_the_watch_still_tel
 
 
 def test_the_end_of_a_pod_that_the_watch_has_not_shown_is_the_watchs_to_tell(scene):
-    scene.cache.assume_pod(PodInfo(make_pod(uid="u", cpu="1")), "a")
+    scene.cache.assume_pod(make_pod_info(uid="u", cpu="1"), "a")
     scene.assigned.ended("u")
     scene.assigned.ended("unknown")
     assert (scene.cpu(), scene.gone) == (1000, [])

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.builders import make_pod
+from tests.builders import make_pod_info
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.scheduler.api_calls import JSON, MERGE_PATCH
@@ -44,8 +44,8 @@ def scene():
     return Scene()
 
 
-def info(name="web", **fields) -> PodInfo:
-    return PodInfo(make_pod(name, **{"namespace": "shop", "uid": "u1", "resource_version": "42", **fields}))
+def web_pod(name="web", **fields) -> PodInfo:
+    return make_pod_info(name, **{"namespace": "shop", "uid": "u1", "resource_version": "42", **fields})
 
 
 def event(**changes):
@@ -69,7 +69,7 @@ def event(**changes):
 
 
 def test_a_bound_pod_is_announced_as_kube_scheduler_does(scene):
-    scene.recorder.scheduled(info(), "n1")
+    scene.recorder.scheduled(web_pod(), "n1")
     (call,) = scene.calls
     assert (call.method, call.path, call.content_type) == ("POST", COLLECTION, JSON)
     assert json.loads(call.body) == event(
@@ -78,7 +78,7 @@ def test_a_bound_pod_is_announced_as_kube_scheduler_does(scene):
 
 
 def test_a_failure_is_announced_as_kube_scheduler_does(scene):
-    scene.fail(info(), "0/3 nodes are available: 3 Insufficient cpu.")
+    scene.fail(web_pod(), "0/3 nodes are available: 3 Insufficient cpu.")
     (call,) = scene.calls
     assert (call.method, call.path, call.content_type) == ("POST", COLLECTION, JSON)
     assert json.loads(call.body) == event(
@@ -90,21 +90,21 @@ def test_a_failure_is_announced_as_kube_scheduler_does(scene):
 
 
 def test_a_pod_without_a_version_is_regarded_without_one(scene):
-    scene.fail(info(resource_version=""))
+    scene.fail(web_pod(resource_version=""))
     ((_, body),) = scene.take()
     assert "resourceVersion" not in body["regarding"]
 
 
 def test_percent_signs_and_braces_of_a_note_are_kept(scene):
-    scene.fail(info(), "100% %s {0}")
+    scene.fail(web_pod(), "100% %s {0}")
     ((_, body),) = scene.take()
     assert body["note"] == "100% %s {0}"
 
 
 def test_the_event_of_a_long_pod_name_has_a_valid_name(scene):
     long = "a" * 235 + "." + "b" * 17
-    scene.fail(info(long))
-    scene.fail(info(long))
+    scene.fail(web_pod(long))
+    scene.fail(web_pod(long))
     (_, created), _ = scene.take()
     name = created["metadata"]["name"]
     assert len(name) <= 253
@@ -113,16 +113,16 @@ def test_the_event_of_a_long_pod_name_has_a_valid_name(scene):
 
 
 def test_the_second_failure_starts_a_series_on_the_first_event(scene):
-    scene.fail(info())
+    scene.fail(web_pod())
     scene.take()
-    scene.after(seconds=2).fail(info(), "another text")
+    scene.after(seconds=2).fail(web_pod(), "another text")
     (call,) = scene.calls
     assert (call.method, call.path, call.content_type) == ("PATCH", f"{COLLECTION}/web.{STAMP}", MERGE_PATCH)
     assert json.loads(call.body) == {"series": {"count": 2, "lastObservedTime": "2026-05-06T07:08:11.123456Z"}}
 
 
 def test_later_failures_are_only_counted_until_half_an_hour_has_passed(scene):
-    pod = info()
+    pod = web_pod()
     for _ in range(30):
         scene.fail(pod)
         scene.after(minutes=1).recorder.sweep()
@@ -135,7 +135,7 @@ def test_later_failures_are_only_counted_until_half_an_hour_has_passed(scene):
 
 
 def test_a_series_idle_for_six_minutes_is_written_and_closed(scene):
-    pod = info()
+    pod = web_pod()
     for _ in range(3):
         scene.fail(pod)
     seen = scene.now
@@ -151,7 +151,7 @@ def test_a_series_idle_for_six_minutes_is_written_and_closed(scene):
 
 
 def test_a_failure_after_six_idle_minutes_starts_a_new_event_without_a_sweep(scene):
-    pod = info()
+    pod = web_pod()
     for _ in range(3):
         scene.fail(pod)
     scene.take()
@@ -162,14 +162,14 @@ def test_a_failure_after_six_idle_minutes_starts_a_new_event_without_a_sweep(sce
 
 
 def test_a_single_event_is_not_written_again_when_it_goes_idle(scene):
-    scene.fail(info())
+    scene.fail(web_pod())
     scene.take()
     scene.after(minutes=10).recorder.sweep()
     assert scene.take() == []
 
 
 def test_forgetting_a_pod_writes_its_count_and_ends_its_series(scene):
-    pod = info()
+    pod = web_pod()
     for _ in range(4):
         scene.fail(pod)
     scene.take()
@@ -183,13 +183,13 @@ def test_forgetting_a_pod_writes_its_count_and_ends_its_series(scene):
 
 
 def test_a_recreated_pod_has_a_series_of_its_own(scene):
-    scene.fail(info(uid="u1"))
-    scene.fail(info(uid="u2"))
+    scene.fail(web_pod(uid="u1"))
+    scene.fail(web_pod(uid="u2"))
     assert [method for method, _ in scene.take()] == ["POST", "POST"]
 
 
 def test_sweeps_in_quick_succession_do_nothing(scene):
-    pod = info()
+    pod = web_pod()
     for _ in range(3):
         scene.fail(pod)
     scene.take()
@@ -206,7 +206,7 @@ def test_sweeps_in_quick_succession_do_nothing(scene):
 @pytest.mark.parametrize("field", ["name", "namespace"])
 @pytest.mark.parametrize("odd", ["", ".", "..", "a/b", "a?b#c", "\ud800", "x" * 10_000, "\x00\x1b\n"])
 def test_no_name_is_odd_enough_to_raise_or_to_leave_its_path(scene, field, odd):
-    pod = info(**{field: odd})
+    pod = web_pod(**{field: odd})
     for _ in range(3):
         scene.fail(pod)
         scene.recorder.scheduled(pod, "n")
@@ -236,7 +236,7 @@ def test_a_cut_note_is_a_beginning_of_whole_characters_within_the_limit(note):
 @given(st.lists(st.one_of(st.just("fail"), st.integers(0, 600), st.just("forget")), max_size=60))
 def test_every_failure_is_counted_exactly_once_by_the_end(steps):
     scene = Scene()
-    pod = info()
+    pod = web_pod()
     failures = 0
     for step in [*steps, 600, "forget"]:
         if step == "fail":
@@ -259,9 +259,9 @@ def test_every_failure_is_counted_exactly_once_by_the_end(steps):
 
 
 def test_a_victim_is_told_who_came_by_uid_and_by_the_preemptors_profile(scene):
-    victim = info("victim", uid="u9", scheduler_name="default-scheduler")
-    scene.recorder.preempted(victim, info("secret-name", uid="u1"), "n1")
-    scene.recorder.preempted(victim, info("secret-name", uid="u1"), "n1", in_memory=True)
+    victim = web_pod("victim", uid="u9", scheduler_name="default-scheduler")
+    scene.recorder.preempted(victim, web_pod("secret-name", uid="u1"), "n1")
+    scene.recorder.preempted(victim, web_pod("secret-name", uid="u1"), "n1", in_memory=True)
     first, second = (body for _, body in scene.take())
     assert (first["type"], first["reason"], first["action"]) == ("Normal", "Preempted", "Preempting")
     assert first["note"] == "Preempted by pod u1 on node n1"

@@ -1,5 +1,7 @@
 """Reserve, Permit, Bind and PostBind plugins: what they reserved is given back unless the pod was bound."""
 
+from types import SimpleNamespace as Hook
+
 import pytest
 
 from bayplan.framework.status import Code, Status
@@ -7,17 +9,9 @@ from bayplan.queue.queued_pod import SubQueue
 from bayplan.scheduler.binder import BindError, BindResult
 
 
-class Hook:
-    """A plugin of any extension point, made of functions."""
-
-    def __init__(self, name, **points):
-        self.name = name
-        vars(self).update(points)
-
-
 async def test_post_bind_plugins_hear_of_bound_pods_only(scene):
     heard = []
-    scene.framework.post_binds = [Hook("Post", post_bind=lambda pod, node: heard.append((pod.uid, node)))]
+    scene.framework.post_binds = [Hook(name="Post", post_bind=lambda pod, node: heard.append((pod.uid, node)))]
     scene.node()
     scene.pod("p")
     await scene.attempt()
@@ -42,12 +36,12 @@ def undo(log, name):
 @pytest.mark.parametrize("point", ["reserve", "permit"])
 async def test_a_rejection_after_the_choice_undoes_what_was_reserved(scene, point):
     log = []
-    first = Hook("First", reserve=accept(log, "First"), unreserve=undo(log, "First"))
+    first = Hook(name="First", reserve=accept(log, "First"), unreserve=undo(log, "First"))
     if point == "reserve":
-        scene.framework.reserves = [first, Hook("Last", reserve=refuse(), unreserve=undo(log, "Last"))]
+        scene.framework.reserves = [first, Hook(name="Last", reserve=refuse(), unreserve=undo(log, "Last"))]
     else:
         scene.framework.reserves = [first]
-        scene.framework.permits = [Hook("Last", permit=refuse())]
+        scene.framework.permits = [Hook(name="Last", permit=refuse())]
     scene.node()
     scene.node("n2")
     scene.pod()
@@ -59,7 +53,7 @@ async def test_a_rejection_after_the_choice_undoes_what_was_reserved(scene, poin
 
 
 async def test_an_error_after_the_choice_backs_off(scene):
-    scene.framework.reserves = [Hook("Last", reserve=refuse(Code.ERROR), unreserve=lambda *_: None)]
+    scene.framework.reserves = [Hook(name="Last", reserve=refuse(Code.ERROR), unreserve=lambda *_: None)]
     scene.node()
     scene.pod()
     await scene.attempt()
@@ -73,8 +67,8 @@ async def test_an_exception_after_the_choice_undoes_everything(scene):
     def broken(pod, node_name):
         raise RuntimeError("boom")
 
-    scene.framework.reserves = [Hook("First", reserve=accept(log, "First"), unreserve=undo(log, "First"))]
-    scene.framework.binds = [Hook("Bind", bind=broken)]
+    scene.framework.reserves = [Hook(name="First", reserve=accept(log, "First"), unreserve=undo(log, "First"))]
+    scene.framework.binds = [Hook(name="Bind", bind=broken)]
     scene.node()
     scene.pod()
     await scene.attempt()
@@ -85,9 +79,33 @@ async def test_an_exception_after_the_choice_undoes_everything(scene):
 @pytest.mark.parametrize("result", [BindResult.GONE, BindError("x"), BindResult.BOUND], ids=repr)
 async def test_what_was_reserved_is_given_back_unless_the_pod_was_bound(scene, result):
     log = []
-    scene.framework.reserves = [Hook("First", reserve=accept(log, "First"), unreserve=undo(log, "First"))]
+    scene.framework.reserves = [Hook(name="First", reserve=accept(log, "First"), unreserve=undo(log, "First"))]
     scene.binder.result = result
     scene.node()
     scene.pod()
     await scene.attempt()
     assert log == ["reserve First", *([] if result is BindResult.BOUND else ["unreserve First"])]
+
+
+async def test_a_pods_state_reaches_every_plugin_of_its_attempt_and_no_other_pods(scene):
+    seen = []
+
+    def reserve(state, pod, node_name):
+        assert "mine" not in state
+        state["mine"] = pod.uid
+        return Status()
+
+    def look(state, pod, node_name):
+        seen.append((state["mine"], "NodeResourcesFit" in state))
+        return Status()
+
+    scene.framework.reserves = [Hook(name="First", reserve=reserve, unreserve=look)]
+    scene.framework.permits = [Hook(name="Second", permit=look)]
+    scene.framework.pre_binds = [Hook(name="Third", pre_bind=lambda *given: look(*given) and ())]
+    scene.binder.result = BindResult.GONE
+    scene.node()
+    for name in ("p", "q"):
+        scene.pod(name)
+        scene.step()
+    await scene.dispatcher.run()
+    assert seen == [(uid, True) for uid in ("p", "p", "q", "q", "p", "q")]

@@ -1,11 +1,9 @@
 import pytest
 from tests.builders import make_node, make_pod, make_term
+from tests.plugins.preemption.worlds import World
 
-from bayplan.cache.node_table import NodeTable
-from bayplan.cache.pod_info import PodInfo
-from bayplan.config.load import default_configuration
-from bayplan.plugins.registry import build_frameworks
-from bayplan.scheduler.cycle import FitError, SchedulingCycle, nodes_to_find
+from bayplan.scheduler.cycle import FitError
+from bayplan.scheduler.sampling import nodes_to_find
 
 
 @pytest.mark.parametrize(
@@ -32,77 +30,72 @@ def test_how_many_feasible_nodes_are_enough(count, percentage, wanted):
     assert nodes_to_find(count, percentage) == wanted
 
 
-class Scene:
-    def __init__(self, nodes, percentage):
-        self.table = NodeTable()
-        for i in range(nodes):
-            self.table.set_node(make_node(f"n{i}", labels={"name": f"n{i}", "third": str(i % 3)}))
-        configuration = default_configuration()
-        (self.framework,) = build_frameworks(configuration, self.table).values()
-        self.framework.percentage_of_nodes_to_score = percentage
-        self.cycle = SchedulingCycle(self.table)
+class Cluster(World):
+    """Equal nodes of which a search looks at a percentage."""
 
-    def schedule(self, **fields):
-        return self.cycle.schedule(PodInfo(make_pod(**fields)), self.framework)
+    def __init__(self, nodes, percentage):
+        labels = ({"name": f"n{i}", "third": str(i % 3)} for i in range(nodes))
+        super().__init__(*(make_node(each["name"], labels=each) for each in labels))
+        self.framework.percentage_of_nodes_to_score = percentage
 
     def choose(self, **fields):
-        placement = self.schedule(**fields)
+        placement = self.schedule(make_pod(**fields))
         return placement.node_name, placement.feasible_nodes
 
 
 def test_without_a_percentage_every_node_is_looked_at():
-    assert Scene(300, None).choose(cpu="1") == ("n0", 300)
+    assert Cluster(300, None).choose(cpu="1") == ("n0", 300)
 
 
 def test_a_search_starts_where_the_last_one_ended():
-    scene = Scene(250, 40)
-    chosen = [scene.choose(cpu="1") for _ in range(4)]
+    cluster = Cluster(250, 40)
+    chosen = [cluster.choose(cpu="1") for _ in range(4)]
     # 100 of 250 nodes are enough: the searches begin at 0, 100, 200 and, past the end, 50.
     assert chosen == [("n0", 100), ("n100", 100), ("n200", 100), ("n50", 100)]
 
 
 def test_a_search_goes_on_past_nodes_that_do_not_fit():
-    scene = Scene(400, 25)
+    cluster = Cluster(400, 25)
     # Every third node fits, so 100 of them are found among the first 298.
-    assert scene.choose(node_selector={"third": "0"}) == ("n0", 100)
-    assert scene.choose() == ("n298", 100)
+    assert cluster.choose(node_selector={"third": "0"}) == ("n0", 100)
+    assert cluster.choose() == ("n298", 100)
 
 
 def test_a_search_that_finds_too_few_has_seen_every_node():
-    scene = Scene(200, 50)
-    assert scene.choose() == ("n0", 100)
-    assert scene.choose(node_selector={"third": "0"}) == ("n102", 67)
+    cluster = Cluster(200, 50)
+    assert cluster.choose() == ("n0", 100)
+    assert cluster.choose(node_selector={"third": "0"}) == ("n102", 67)
     # It went once around, so the next one starts at the same place.
-    assert scene.choose() == ("n100", 100)
+    assert cluster.choose() == ("n100", 100)
 
 
 def test_a_search_among_named_nodes_moves_the_start_by_how_many_it_saw():
-    scene = Scene(300, 40)
+    cluster = Cluster(300, 40)
     named = [make_term("third In 0", fields=[f"metadata.name In n{i}"]) for i in range(150)]
-    assert scene.choose(node_affinity=named) == ("n0", 50)
-    assert scene.choose() == ("n150", 120)
+    assert cluster.choose(node_affinity=named) == ("n0", 50)
+    assert cluster.choose() == ("n150", 120)
 
 
 def test_small_clusters_are_always_searched_whole():
-    scene = Scene(99, 1)
-    assert [scene.choose() for _ in range(2)] == [("n0", 99), ("n0", 99)]
+    cluster = Cluster(99, 1)
+    assert [cluster.choose() for _ in range(2)] == [("n0", 99), ("n0", 99)]
 
 
 def test_a_pod_that_fits_nowhere_is_told_of_all_nodes_and_moves_no_start():
-    scene = Scene(200, 50)
-    outcome = scene.schedule(cpu="100")
+    cluster = Cluster(200, 50)
+    outcome = cluster.schedule(make_pod(cpu="100"))
     assert isinstance(outcome, FitError)
     assert outcome.message == (
         "0/200 nodes are available: 200 Insufficient cpu. "
         "preemption: 0/200 nodes are available: 200 Preemption is not helpful for scheduling."
     )
-    assert scene.choose() == ("n0", 100)
+    assert cluster.choose() == ("n0", 100)
 
 
 def test_what_a_sampled_search_finds_is_scored_among_itself():
-    scene = Scene(200, 50)
+    cluster = Cluster(200, 50)
     for row, taken in ((150, "3"), (30, "1")):
-        scene.table.add_pod(PodInfo(make_pod(cpu=taken, memory="8Gi")), f"n{row}")
+        cluster.add(make_pod(cpu=taken, memory="8Gi", node=f"n{row}", uid=f"u{row}"))
     # n150 is the fullest of all, n30 the fullest of the hundred that were found.
-    assert scene.choose(cpu="1", memory="1Gi")[0] == "n30"
-    assert scene.choose(cpu="1", memory="1Gi")[0] == "n150"
+    assert cluster.choose(cpu="1", memory="1Gi")[0] == "n30"
+    assert cluster.choose(cpu="1", memory="1Gi")[0] == "n150"

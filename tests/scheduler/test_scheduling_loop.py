@@ -61,9 +61,9 @@ async def test_a_stop_is_heeded_between_two_decisions(scene, monkeypatch):
         scene.pod(f"p{i}", cpu="1m")
     schedule_one = scene.scheduler.schedule_one
 
-    def stop_after_one(queued):
-        schedule_one(queued)
+    def stop_after_one():
         scene.scheduler.stop()
+        return schedule_one()
 
     monkeypatch.setattr(scene.scheduler, "schedule_one", stop_after_one)
     await scene.scheduler.run()
@@ -76,9 +76,9 @@ async def test_the_loop_lets_others_run_while_it_has_work(scene, monkeypatch):
         scene.pod(f"p{i}", cpu="1m")
     schedule_one = scene.scheduler.schedule_one
 
-    def slow(queued):
-        schedule_one(queued)
+    def slow():
         scene.now += 0.004
+        return schedule_one()
 
     monkeypatch.setattr(scene.scheduler, "schedule_one", slow)
     left_at_turns = []

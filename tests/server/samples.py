@@ -1,7 +1,8 @@
 """A cluster's state and a scheduler's day in small, for tests of what is exported."""
 
 from bayplan.cache.cache import CacheSizes
-from bayplan.scheduler.observer import AllocationSummary, SchedulerObserver, WatchState
+from bayplan.scheduler.allocation import AllocationSummary
+from bayplan.scheduler.observer import SchedulerObserver, WatchState
 from bayplan.server.metrics import SchedulerMetrics
 from bayplan.server.state import StateCollector, StateSources
 

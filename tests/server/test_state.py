@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from tests.server.samples import PACKED, metrics, sources
 
 from bayplan import __version__
-from bayplan.scheduler.observer import AllocationSummary
+from bayplan.scheduler.allocation import AllocationSummary
 from bayplan.server.state import MAX_EXTENDED_RESOURCES, NATIVE_RESOURCES, StateCollector
 
 

@@ -1,6 +1,7 @@
 import itertools
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ from bayplan.api.objects import ObjectMeta
 from bayplan.api.workload_objects import ReplicaSet, Service
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration, load_configuration
+from bayplan.framework.status import SUCCESS
 from bayplan.scheduler.cycle import Placement
 from bayplan.simulate.cluster import ClusterObjects, SkippedPod, read_cluster
 from bayplan.simulate.report import encode
@@ -146,16 +148,14 @@ def test_pods_on_nodes_that_were_not_given_are_counted_as_such():
     assert (summary.nodes, summary.nodes_in_use, summary.on_unknown_nodes) == (1, 0, 1)
 
 
-def test_a_plugin_that_fails_on_one_pod_does_not_stop_the_others(monkeypatch):
-    result = simulator([make_node()], [make_pod("bad", priority=1), make_pod("good")])
-    schedule = result._cycle.schedule
-
-    def failing(pod, *args, **options):
+def test_a_plugin_that_fails_on_one_pod_does_not_stop_the_others():
+    def failing(state, pod, node_name):
         if pod.name == "bad":
             raise RuntimeError("cannot say")
-        return schedule(pod, *args, **options)
+        return SUCCESS
 
-    monkeypatch.setattr(result._cycle, "schedule", failing)
+    result = simulator([make_node()], [make_pod("bad", priority=1), make_pod("good")])
+    result.frameworks["bayplan"].permits = [SimpleNamespace(name="Permit", permit=failing)]
     report = result.run()
     assert [(p.name, p.attempts[0].message) for p in report.pods] == [("bad", "cannot say"), ("good", None)]
 

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.interface import CycleState, Normalize, Reads
-from bayplan.framework.status import Code, Reason
-from bayplan.plugins.registry import Handle
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_ADD, EventRegistration
+from bayplan.framework.interface import CycleState
+from bayplan.framework.status import Code, Reason
+from bayplan.framework.traits import Normalize, Reads, Traits
+from bayplan.plugins.registry import Handle
 
 Rows = NDArray[np.intp]
 
@@ -29,7 +30,7 @@ class MaxPodsPerOwner:
 
     name: ClassVar[str] = "MaxPodsPerOwner"
     # The answer for a node changes with the pods on it: bayplan asks again about nodes whose pods changed, only.
-    reads: ClassVar[Reads] = Reads.USAGE
+    traits: ClassVar[Traits] = Traits(reads=Reads.USAGE)
 
     def __init__(self, args: Mapping[str, Any] | None, handle: Handle) -> None:
         self._limit = int((args or {}).get("limit", 2))
@@ -64,9 +65,8 @@ class RackOrder:
 
     name: ClassVar[str] = "RackOrder"
     # The answer depends on the node object alone.
-    reads: ClassVar[Reads] = Reads.NODE
     # The raw score is the rack's number; REVERSE makes it 0..100 with the lowest number best.
-    normalize: ClassVar[Normalize] = Normalize.REVERSE
+    traits: ClassVar[Traits] = Traits(reads=Reads.NODE, normalize=Normalize.REVERSE)
 
     def __init__(self, label: str, handle: Handle) -> None:
         self._label = label

@@ -9,6 +9,8 @@ from bayplan.api.objects import Pod, PodAffinity, PodAffinityTerm, WeightedPodAf
 from bayplan.api.selectors import Labels, compile_label_selector
 
 _MAX_WEIGHT = 2**31 - 1
+_BYTES_PER_CHARACTER = 16
+"""What a compiled term takes in memory for a character of its text, which its long field names are part of."""
 
 
 class AffinityTerm:
@@ -25,24 +27,27 @@ class AffinityTerm:
     __slots__ = (
         "__weakref__",
         "_selector",
-        "anchors",
         "error",
         "label_keys",
         "matches_bare_namespace",
         "namespace_selector",
         "namespaces",
+        "required_labels",
         "selects_namespaces",
+        "size",
         "topology_key",
     )
 
-    def __init__(self, namespaces: frozenset[str], term: PodAffinityTerm) -> None:
+    def __init__(self, namespaces: frozenset[str], term: PodAffinityTerm, text: str) -> None:
+        self.size = _BYTES_PER_CHARACTER * len(text)
+        """About how many bytes it takes in memory; whoever keeps terms counts them so."""
         self.namespaces = namespaces
         self.topology_key = term.topology_key
         self.namespace_selector = compile_label_selector(term.namespace_selector)
         self._selector = compile_label_selector(term.label_selector)
         self.error = self._selector.error or self.namespace_selector.error
         self.label_keys = _label_keys(term.label_selector)
-        self.anchors = _anchors(term.label_selector)
+        self.required_labels = _required_labels(term.label_selector)
         """A label of which every matching pod has one of these values, as pairs; None where no label is needed."""
         self.matches_bare_namespace = self.namespace_selector.matches(None)
         """Whether namespaces without labels are selected."""
@@ -112,12 +117,12 @@ def _required(namespace: str, affinity: PodAffinity, kind: str, errors: list[str
 def _preferred(
     namespace: str, affinity: PodAffinity, kind: str, sign: int, errors: list[str]
 ) -> tuple[tuple[AffinityTerm, int], ...]:
-    wishes: Sequence[WeightedPodAffinityTerm] = affinity.preferred_during_scheduling_ignored_during_execution or ()
-    terms = _compile(namespace, [wish.pod_affinity_term for wish in wishes], kind, errors)
+    weighted: Sequence[WeightedPodAffinityTerm] = affinity.preferred_during_scheduling_ignored_during_execution or ()
+    terms = _compile(namespace, [each.pod_affinity_term for each in weighted], kind, errors)
     # A kind with an error has no terms, which the shorter of the two ends.
     return tuple(
-        (term, sign * min(max(wish.weight, -_MAX_WEIGHT), _MAX_WEIGHT))
-        for term, wish in zip(terms, wishes, strict=False)
+        (term, sign * min(max(each.weight, -_MAX_WEIGHT), _MAX_WEIGHT))
+        for term, each in zip(terms, weighted, strict=False)
     )
 
 
@@ -136,10 +141,10 @@ def _interned(namespace: str, term: PodAffinityTerm) -> AffinityTerm:
     """The term of a pod in `namespace`, which is meant where the term names no namespaces."""
     own = not term.namespaces and term.namespace_selector is None
     namespaces = frozenset((namespace,) if own else term.namespaces or ())
-    key = (namespaces, f"{term.label_selector!r}{term.namespace_selector!r}{term.topology_key!r}")
-    known = _terms.get(key)
+    text = f"{term.label_selector!r}{term.namespace_selector!r}{term.topology_key!r}"
+    known = _terms.get((namespaces, text))
     if known is None:
-        known = _terms[key] = AffinityTerm(namespaces, term)
+        known = _terms[namespaces, text] = AffinityTerm(namespaces, term, text)
     return known
 
 
@@ -149,7 +154,7 @@ def _label_keys(selector: LabelSelector | None) -> frozenset[str]:
     return frozenset(selector.match_labels or ()) | {each.key for each in selector.match_expressions or ()}
 
 
-def _anchors(selector: LabelSelector | None) -> tuple[tuple[str, str], ...] | None:
+def _required_labels(selector: LabelSelector | None) -> tuple[tuple[str, str], ...] | None:
     if selector is None:
         return ()
     if selector.match_labels:

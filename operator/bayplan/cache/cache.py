@@ -6,6 +6,7 @@ from bayplan.api.objects import Node, Pod
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.resources import PODS
 
 _FINISHED = frozenset({"Succeeded", "Failed"})
 
@@ -154,6 +155,8 @@ class Cache:
             by_row.setdefault(placement.row, {})[uid] = placement.pod
         assert self._assumed == sum(p.assumed for p in self._placements.values())
         assert table.node_count == int(table.exists.sum())
+        assert table.requested.keys() | {PODS} == table.allocatable.keys() | {PODS}
+        assert all(column.any() for column in table.allocatable.values()), "a resource that no node has has a column"
         for row in range(table.capacity):
             pods = by_row.get(row, {})
             assert table.pods[row] == pods, f"row {row} holds other pods"

@@ -1,5 +1,6 @@
 """What changed in a collection, and since when, so that nobody reads again what stayed the same."""
 
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -9,6 +10,11 @@ T = TypeVar("T")
 
 Rows = NDArray[np.intp]
 """Row numbers of the node table, each at most once, `(rows,) intp`."""
+
+
+def one_each(*_: object) -> int:
+    """The size of whatever is bounded by its number."""
+    return 1
 
 
 class _Log(Generic[T]):
@@ -44,9 +50,42 @@ class _Log(Generic[T]):
 
 
 class EntryLog(_Log[T]):
-    """For readers that are told every entry."""
+    """For readers that are told every entry; where entries differ in size, `keep` is the size of those kept at least.
 
-    __slots__ = ()
+    Never more than twice `keep` is held, and no entry larger than `largest`: after such a one all readers start over.
+    `size_of` must always say the same of an entry.
+    """
+
+    __slots__ = ("_largest", "_size", "_size_of")
+
+    def __init__(self, keep: int = 4096, size_of: Callable[[T], int] = one_each, largest: int | None = None) -> None:
+        super().__init__(keep)
+        self._size = 0
+        self._size_of = size_of
+        self._largest = keep if largest is None else largest
+
+    @property
+    def size(self) -> int:
+        """The size of all entries held."""
+        return self._size
+
+    def append(self, entry: T) -> None:
+        """Record an entry."""
+        size = self._size_of(entry)
+        self._entries.append(entry)
+        self._size += size
+        if size > self._largest:
+            self._drop_to(0)
+        elif self._size > 2 * self._keep:
+            self._drop_to(self._keep)
+
+    def _drop_to(self, size: int) -> None:
+        dropped = 0
+        while self._size > size:
+            self._size -= self._size_of(self._entries[dropped])
+            dropped += 1
+        del self._entries[:dropped]
+        self._dropped += dropped
 
     def since(self, position: int) -> list[T] | None:
         """The entries after `position`, in order; None if they are not known any more."""

@@ -5,15 +5,28 @@ import msgspec
 _encode = msgspec.msgpack.Encoder().encode
 
 
+_UNKNOWN_SIZE = 2**20
+
+
 def encoded(parts: object, *, largest: int) -> bytes | None:
     """The same bytes for the same parts; None if they are more than `largest`, or cannot be written as bytes.
 
     Whoever keeps things by such bytes relies on `largest`: with the number kept it bounds the memory that made-up
     objects can take.
     """
+    written = _written(parts)
+    return written if written is not None and len(written) <= largest else None
+
+
+def encoded_size(parts: object) -> int:
+    """How many bytes the parts are; a megabyte if they cannot be written as bytes."""
+    written = _written(parts)
+    return _UNKNOWN_SIZE if written is None else len(written)
+
+
+def _written(parts: object) -> bytes | None:
     try:
-        written = _encode(parts)
+        return _encode(parts)
     except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
         # Text or a number that no message can carry; a file can hold such.
         return None
-    return written if len(written) <= largest else None

@@ -1,6 +1,5 @@
 """The ports a pod takes on its node's own addresses."""
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from bayplan.api.objects import Pod
@@ -34,15 +33,3 @@ def host_ports(pod: Pod) -> tuple[HostPort, ...]:
             }
         )
     )
-
-
-def is_conflict(wanted: Iterable[HostPort], taken: Iterable[HostPort]) -> bool:
-    """Whether some wanted port is taken on an address both sides mean."""
-    addresses: dict[tuple[int, str], set[str]] = {}
-    for port in taken:
-        addresses.setdefault(port[:2], set()).add(port.ip)
-    for port in wanted:
-        there = addresses.get(port[:2])
-        if there and (port.ip == ANY_IP or port.ip in there or ANY_IP in there):
-            return True
-    return False

@@ -1,20 +1,20 @@
 """How many pods of each row match something, counted on as pods come and go."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.cache.node_table import NodeTable
+from bayplan.cache.incremental_view import PodView
+from bayplan.cache.node_table import NodeTable, PodChange
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.row_follower import PodFollower
 from bayplan.cache.shadow_table import ShadowTable
 
 PodPredicate = Callable[[PodInfo], int]
 """Whether a pod counts, or with what weight; depends on the pod alone, never on when it is asked."""
 
 
-class MatchingPods:
+class MatchingPods(PodView):
     """Counts, per row of a node table, the pods that a predicate holds for; spreading and pod affinity build on it.
 
     The answer always equals a count from scratch, but only pods that came or went are looked at, and all of them when
@@ -22,12 +22,9 @@ class MatchingPods:
     `NodeTable.exists` where that matters.
     """
 
-    __slots__ = ("__weakref__", "_counts", "_follower", "_nodes", "_predicate", "version")
-
     def __init__(self, nodes: NodeTable, predicate: PodPredicate) -> None:
-        self._nodes = nodes
+        super().__init__(nodes)
         self._predicate = predicate
-        self._follower = PodFollower(nodes)
         self._counts: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.version = 0
         """Grows whenever `counts` answers differently than before."""
@@ -41,30 +38,30 @@ class MatchingPods:
 
         The array is kept and changed in place by the next call: do not write to it, copy what must last.
         """
-        changes = self._follower.follow()
-        predicate = self._predicate
-        if changes is None:
-            self._counts = np.array([sum(map(predicate, pods.values())) for pods in self._nodes.pods], dtype=np.int64)
-            self.version += 1
-            return self._counts
-        counts = self._counts
+        self.catch_up()
+        return self._counts
+
+    def _read_all(self) -> None:
+        counted = [sum(map(self._predicate, pods.values())) for pods in self._nodes.pods]
+        self._counts = np.array(counted, dtype=np.int64)
+        self.version += 1
+
+    def _read(self, changes: Sequence[PodChange]) -> None:
+        counts, predicate = self._counts, self._predicate
         for row, before, after in changes:
             grown = (0 if after is None else predicate(after)) - (0 if before is None else predicate(before))
             if grown:
                 counts[row] += grown
                 self.version += 1
-        return counts
 
 
-class MatchingPodsOnTrial(MatchingPods):
-    """As MatchingPods without terminating pods, but less one for each such pod that is taken off on trial.
+class MatchingPodsOfShadow(MatchingPods):
+    """Counts as MatchingPods on a shadow table; each terminating pod that was removed there counts one less than none.
 
-    Preemption that tries out evictions relies on it: kube-scheduler leaves terminating pods out when it counts, and
-    all the same takes one away when it removes one (upstream: podtopologyspread/filtering.go updateWithPod).
-    `would_match` is the predicate for pods that do not terminate.
+    kube-scheduler does not count terminating pods, but subtracts one when a dry run of preemption removes such a pod
+    (upstream: podtopologyspread/filtering.go updateWithPod). `would_match` is the predicate for pods that do not
+    terminate.
     """
-
-    __slots__ = ("_gone_seen", "_shadow", "_would_match")
 
     def __init__(self, nodes: ShadowTable, predicate: PodPredicate, would_match: PodPredicate) -> None:
         super().__init__(nodes, predicate)

@@ -1,16 +1,15 @@
-"""Node objects as columns a filter can look up for many rows at once: labels, taints, cordons, images, host ports."""
+"""Node objects as columns a filter can look up for many rows at once: labels, taints, cordons."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.api.objects import Taint
-from bayplan.cache.host_ports_in_use import HostPortsInUse
-from bayplan.cache.image_holders import ImageHolders
+from bayplan.cache.change_log import Rows
+from bayplan.cache.incremental_view import NodeView
 from bayplan.cache.interned_column import InternedColumn
 from bayplan.cache.node_label_keys import NodeLabelKeys
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.recently_used import RecentlyUsed
-from bayplan.cache.row_follower import ObjectFollower
 
 _KEPT_LABEL_KEYS = 256
 """How many label keys have a column; more than clusters use. Keys that no node has need none."""
@@ -22,7 +21,7 @@ TaintColumn = InternedColumn[tuple[Taint, ...]]
 """A node's taints per row; place 0 is no taints."""
 
 
-class NodeIndex:
+class NodeIndex(NodeView):
     """What plugins look up of node objects, read from the table once and again only where an object changed.
 
     Shared by all plugins of all profiles. Each part catches up with the table when it is asked, so an answer is
@@ -30,49 +29,46 @@ class NodeIndex:
     """
 
     def __init__(self, nodes: NodeTable) -> None:
+        super().__init__(nodes)
         self.labels = LabelColumns(nodes)
-        self.images = ImageHolders(nodes)
-        self.host_ports = HostPortsInUse(nodes)
-        self._nodes = nodes
-        self._follower = ObjectFollower(nodes)
-        self._taints: TaintColumn = InternedColumn(nodes.capacity, ())
-        self._unschedulable: NDArray[np.bool_] = np.zeros(nodes.capacity, dtype=np.bool_)
+        self._start_over()
 
     def taints(self) -> TaintColumn:
         """Each row's taints, in the node's order."""
-        self._catch_up()
+        self.catch_up()
         return self._taints
 
     def unschedulable(self) -> NDArray[np.bool_]:
         """Which rows are cordoned, `(capacity,) bool`."""
-        self._catch_up()
+        self.catch_up()
         return self._unschedulable
 
-    def _catch_up(self) -> None:
-        changed = self._follower.follow()
-        if changed is None or (len(changed) and self._taints.crowded):
-            self._taints = InternedColumn(self._nodes.capacity, ())
-            self._unschedulable = np.zeros(self._nodes.capacity, dtype=np.bool_)
-            changed = self._nodes.rows()
-        for row in changed.tolist():
+    def _start_over(self) -> None:
+        self._taints: TaintColumn = InternedColumn(self._nodes.capacity, ())
+        self._unschedulable: NDArray[np.bool_] = np.zeros(self._nodes.capacity, dtype=np.bool_)
+
+    def _read(self, changes: Rows) -> None:
+        if self._taints.crowded:
+            self._read_all()
+            return
+        for row in changes.tolist():
             node = self._nodes.nodes[row]
             self._taints.set(row, () if node is None else tuple(node.spec.taints or ()))
             self._unschedulable[row] = node is not None and node.spec.unschedulable
 
 
-class LabelColumns:
+class LabelColumns(NodeView):
     """A column per label key that somebody asked for, the most recently used ones."""
 
     def __init__(self, nodes: NodeTable) -> None:
-        self._nodes = nodes
-        self._follower = ObjectFollower(nodes)
+        super().__init__(nodes)
         self._keys = NodeLabelKeys(nodes)
         self._columns: RecentlyUsed[str, LabelColumn] = RecentlyUsed(_KEPT_LABEL_KEYS)
         self._absent: LabelColumn = InternedColumn(nodes.capacity, None)
 
     def column(self, key: str) -> LabelColumn:
         """The values of the label `key`; place 0 of the column is None."""
-        self._catch_up()
+        self.catch_up()
         column = self._columns.get(key)
         if column is None:
             if key not in self._keys.known:
@@ -81,23 +77,20 @@ class LabelColumns:
             column = self._columns.put(key, self._build(key))
         return column
 
-    def _catch_up(self) -> None:
-        changed = self._follower.follow()
-        if changed is None:
-            self._keys.catch_up()
-            self._columns.clear()
-            self._absent = InternedColumn(self._nodes.capacity, None)
-            return
-        if len(changed):
-            self._keys.catch_up()
-        for row in changed.tolist():
+    def _read_all(self) -> None:
+        self._keys.catch_up()
+        self._columns.clear()
+        self._absent = InternedColumn(self._nodes.capacity, None)
+
+    def _read(self, changes: Rows) -> None:
+        self._keys.catch_up()
+        for row in changes.tolist():
             node = self._nodes.nodes[row]
             labels = {} if node is None else node.metadata.labels or {}
             for key, column in self._columns.items():
                 column.set(row, labels.get(key))
-        if len(changed):
-            for key in [key for key, column in self._columns.items() if column.crowded]:
-                self._columns.drop(key)
+        for key in [key for key, column in self._columns.items() if column.crowded]:
+            self._columns.drop(key)
 
     def _build(self, key: str) -> LabelColumn:
         column: LabelColumn = InternedColumn(self._nodes.capacity, None)

@@ -3,19 +3,19 @@
 from collections import Counter
 from collections.abc import Container
 
+from bayplan.cache.change_log import Rows
+from bayplan.cache.incremental_view import NodeView
 from bayplan.cache.node_table import NodeTable
-from bayplan.cache.row_follower import ObjectFollower
 
 
-class NodeLabelKeys:
+class NodeLabelKeys(NodeView):
     """Knows the label keys of existing nodes, so that made-up topology keys of pods cost next to nothing.
 
     Call `catch_up` before looking at `known`; `version` grows when `known` changes.
     """
 
     def __init__(self, nodes: NodeTable) -> None:
-        self._nodes = nodes
-        self._follower = ObjectFollower(nodes)
+        super().__init__(nodes)
         self._uses: Counter[str] = Counter()
         self._of_row: dict[int, frozenset[str]] = {}
         self.version = 0
@@ -25,11 +25,8 @@ class NodeLabelKeys:
         """The keys that some node has."""
         return self._uses
 
-    def catch_up(self) -> None:
-        """Take in what changed in the table."""
-        changed = self._follower.follow()
-        rows = range(self._nodes.capacity) if changed is None else changed.tolist()
-        for row in rows:
+    def _read(self, changes: Rows) -> None:
+        for row in changes.tolist():
             node = self._nodes.nodes[row]
             now = frozenset() if node is None else frozenset(node.metadata.labels or ())
             before = self._of_row.get(row, frozenset())

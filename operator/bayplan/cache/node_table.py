@@ -1,6 +1,8 @@
 """The columnar node table that a scheduling cycle reads: one row a node, one numpy column a quantity."""
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +19,24 @@ Column = NDArray[np.int64]
 PodChange = tuple[int, PodInfo | None, PodInfo | None]
 """A row, the pod that went or looked different before, and the pod that came or how it looks now."""
 
+KEPT_POD_BYTES: Final = 48 * 2**20
+"""How much of the pods that came and went `pods_changed` keeps at least, as `PodInfo.size` counts it."""
+_LARGEST_POD_BYTES: Final = 2**20
+"""Larger pods are not kept there; they are so rare that readers may as well read all pods again."""
+
 _FIRST_CAPACITY = 64
 # Above this many times one amount a sum could leave int64; such rows are summed exactly and clamped instead.
 _HUGE = 2**48
+
+
+def pods_log(keep: int = KEPT_POD_BYTES) -> EntryLog[PodChange]:
+    """A log of pods that holds at most twice `keep` bytes: a reader that fell behind reads all pods again."""
+    return EntryLog(keep, _pod_bytes, _LARGEST_POD_BYTES)
+
+
+def _pod_bytes(change: PodChange) -> int:
+    _, before, after = change
+    return (0 if before is None else before.size) + (0 if after is None else after.size)
 
 
 class NodeTable:
@@ -28,6 +45,9 @@ class NodeTable:
     Filters and scores read the columns for many rows at once; the cache is the only writer. A row is a node's for as
     long as the node or any of its pods exists. `exists` is False on free rows and on rows whose node object is gone
     (or has not come yet) while its pods are still known: no cycle may choose those.
+
+    `allocatable` has a column for each resource that some node has, and `requested` one for each of these but "pods".
+    What pods ask for and no node has is not counted, because anybody can make up names, until a node has it.
 
     `objects_changed` and `usage_changed` log the rows whose node object or whose pods changed, `pods_changed` the pods.
     `layout` grows when the columns were reallocated: whoever keeps arrays of `capacity` must then start over.
@@ -48,11 +68,12 @@ class NodeTable:
         self.allowed_pods: Column = self._column()
         self.objects_changed = ChangeLog()
         self.usage_changed = ChangeLog()
-        self.pods_changed: EntryLog[PodChange] = EntryLog()
+        self.pods_changed = pods_log()
         self.node_count = 0
         self._rows: NDArray[np.intp] = np.empty(0, dtype=np.intp)
         self._rows_at = (-1, -1)
         self._held_by_all: dict[str, bool] = {}
+        self._holders: Counter[str] = Counter()
         self._row_of: dict[str, int] = {}
         self._free = list(range(self.capacity - 1, -1, -1))
         self._huge_rows: set[int] = set()
@@ -84,19 +105,12 @@ class NodeTable:
         """
         allocatable = node_allocatable(node)
         row = self._claim(node.metadata.name)
-        for name, column in self.allocatable.items():
-            if name not in allocatable:
-                column[row] = 0
-        for name, amount in allocatable.items():
-            self._amounts(self.allocatable, name)[row] = amount
-        self.allowed_pods[row] = allocatable.get(PODS, 0)
+        self._set_allocatable(row, allocatable)
         if not self.exists[row]:
             self.exists[row] = True
             self.node_count += 1
         self.nodes[row] = node
-        self._held_by_all.clear()
-        self.objects_changed.append(row)
-        self.usage_changed.append(row)
+        self._log_object(row)
         return row
 
     def drop_node(self, name: str) -> None:
@@ -105,12 +119,8 @@ class NodeTable:
         self.nodes[row] = None
         self.exists[row] = False
         self.node_count -= 1
-        for column in self.allocatable.values():
-            column[row] = 0
-        self.allowed_pods[row] = 0
-        self._held_by_all.clear()
-        self.objects_changed.append(row)
-        self.usage_changed.append(row)
+        self._set_allocatable(row, {})
+        self._log_object(row)
         self._release(row)
 
     def add_pod(self, pod: PodInfo, node_name: str) -> int:
@@ -155,7 +165,7 @@ class NodeTable:
         return known
 
     def requested_column(self, name: str) -> Column | None:
-        """What pods take of a resource, or None where no pod ever asked for it."""
+        """What pods take of a resource, or None where no node has any."""
         return self.requested.get(name)
 
     def clamped_rows(self) -> Collection[int]:
@@ -172,9 +182,8 @@ class NodeTable:
             requested = self.requested
             for name, amount in requests.amounts.items():
                 column = requested.get(name)
-                if column is None:
-                    column = self._amounts(requested, name)
-                column[row] += sign * amount
+                if column is not None:
+                    column[row] += sign * amount
             self.non_zero_cpu[row] += sign * requests.non_zero_cpu
             self.non_zero_memory[row] += sign * requests.non_zero_memory
         self.usage_changed.append(row)
@@ -182,12 +191,7 @@ class NodeTable:
     def _recount(self, row: int) -> None:
         """Sum a row from its pods with Python's integers and clamp, so that absurd requests cannot wrap int64."""
         pods = list(self.pods[row].values())
-        totals: dict[str, int] = dict.fromkeys(self.requested, 0)
-        for pod in pods:
-            for name, amount in pod.placed.amounts.items():
-                totals[name] = totals.get(name, 0) + amount
-        for name, total in totals.items():
-            self._amounts(self.requested, name)[row] = min(total, TOO_MUCH)
+        self._recount_resources(row, self.requested)
         self.non_zero_cpu[row] = min(sum(pod.placed.non_zero_cpu for pod in pods), TOO_MUCH)
         self.non_zero_memory[row] = min(sum(pod.placed.non_zero_memory for pod in pods), TOO_MUCH)
         if any(amount > _HUGE for pod in pods for amount in pod.placed.amounts.values()):
@@ -195,11 +199,35 @@ class NodeTable:
         else:
             self._huge_rows.discard(row)
 
-    def _amounts(self, columns: dict[str, Column], name: str) -> Column:
-        column = columns.get(name)
-        if column is None:
-            column = columns[name] = self._column()
-        return column
+    def _recount_resources(self, row: int, names: Iterable[str]) -> None:
+        amounts = [pod.placed.amounts for pod in self.pods[row].values()]
+        for name in names:
+            self.requested[name][row] = min(sum([each.get(name, 0) for each in amounts]), TOO_MUCH)
+
+    def _set_allocatable(self, row: int, amounts: dict[str, int]) -> None:
+        """Write what the node of a row has; what no node had gets a column, what none has any more loses it."""
+        self.allowed_pods[row] = amounts.get(PODS, 0)
+        self._add_columns([name for name, amount in amounts.items() if amount and name not in self.allocatable])
+        for name, column in [*self.allocatable.items()]:
+            amount = amounts.get(name, 0)
+            self._holders[name] += (amount > 0) - (column.item(row) > 0)
+            column[row] = amount
+            if not self._holders[name]:
+                for columns in (self._holders, self.allocatable, self.requested):
+                    columns.pop(name, None)
+
+    def _add_columns(self, names: Sequence[str]) -> None:
+        requested = [name for name in names if name != PODS]
+        self.allocatable.update({name: self._column() for name in names})
+        self.requested.update({name: self._column() for name in requested})
+        for row, pods in enumerate(self.pods if requested else ()):
+            if pods:
+                self._recount_resources(row, requested)
+
+    def _log_object(self, row: int) -> None:
+        self._held_by_all.clear()
+        self.objects_changed.append(row)
+        self.usage_changed.append(row)
 
     def _column(self) -> Column:
         return np.zeros(self.capacity, dtype=np.int64)

@@ -4,8 +4,12 @@ from collections.abc import Hashable
 
 from bayplan.api.objects import Pod
 from bayplan.cache.affinity_terms import PodAffinityTerms, affinity_terms
+from bayplan.cache.encoded import encoded_size
 from bayplan.cache.host_ports import HostPort, host_ports
 from bayplan.cache.resources import PodRequests, placed_requests, pod_requests
+
+_BYTES_PER_ENCODED_BYTE = 48
+"""What a pod takes in memory at most, with all that is derived, for a byte of it as encoded; most take 5 to 25."""
 
 
 class PodInfo:
@@ -20,6 +24,7 @@ class PodInfo:
         "_host_ports",
         "_placed",
         "_requests",
+        "_size",
         "key",
         "name",
         "namespace",
@@ -42,6 +47,7 @@ class PodInfo:
         self._host_ports: tuple[HostPort, ...] | None = None
         self._requests: PodRequests | None = None
         self._placed: PodRequests | None = None
+        self._size = 0
 
     @property
     def requests(self) -> PodRequests:
@@ -73,9 +79,17 @@ class PodInfo:
             self._affinity_terms = affinity_terms(self.pod)
         return self._affinity_terms
 
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes in memory with all that is derived; whoever keeps pods counts them so."""
+        if not self._size:
+            self._size = _BYTES_PER_ENCODED_BYTE * encoded_size((self.pod.metadata.labels, self.pod.spec))
+        return self._size
+
     def take_over(self, model: "PodInfo") -> None:
         """Share what `model`, a pod of the same namespace and spec, has derived from these already."""
         # Private names of another of the same kind.
+        self._size = self._size or model._size  # noqa: SLF001 - as above
         self._host_ports = self._host_ports or model._host_ports  # noqa: SLF001 - as above
         self._affinity_terms = self._affinity_terms or model._affinity_terms  # noqa: SLF001 - as above
 

@@ -1,12 +1,15 @@
 """Pods made from one template, so that what follows from the template is worked out once."""
 
+from typing import Final
+
 from bayplan.cache.encoded import encoded
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
 
-_KEPT_TEMPLATES = 2048
+KEPT_BYTES: Final = 48 * 2**20
+"""What the kept models take, as `PodInfo.size` counts it: of ordinary pods some thousands."""
 _LARGEST = 8192
-"""Templates of more bytes are not kept."""
+"""Templates of more bytes, as encoded, are not kept."""
 
 _Key = tuple[str, tuple[tuple[str, str], ...], bytes]
 
@@ -15,7 +18,7 @@ class PodTemplates:
     """Knows pods by what a template gives them: namespace, labels, owners and spec; signatures of pods rely on it."""
 
     def __init__(self) -> None:
-        self._models: RecentlyUsed[_Key, PodInfo] = RecentlyUsed(_KEPT_TEMPLATES)
+        self._models: RecentlyUsed[_Key, PodInfo] = RecentlyUsed(KEPT_BYTES, lambda _, model: model.size)
 
     def model_of(self, pod: PodInfo) -> PodInfo:
         """The first pod seen that is as `pod` in all that a template gives; `pod` itself if there was none.

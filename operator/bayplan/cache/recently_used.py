@@ -1,25 +1,38 @@
-"""Keeps what was used last, up to a number, so that what anybody can make up cannot fill the memory."""
+"""Keeps what was used last, up to a number or a size, so that what anybody can make up cannot fill the memory."""
 
 from collections import OrderedDict
-from collections.abc import Hashable, ItemsView
+from collections.abc import Callable, Hashable, ItemsView
 from typing import Generic, TypeVar
+
+from bayplan.cache.change_log import one_each
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
 class RecentlyUsed(Generic[K, V]):
-    """The `keep` values that were used last, by key; tables and compiled rules that several pods share rely on it."""
+    """The values that were used last, by key; tables and compiled rules that several pods share rely on it.
 
-    __slots__ = ("_values", "keep")
+    With `size_of` they are as many as have the size `keep` together, without it they are `keep` in number. What
+    `size_of` says of a key and its value must never change. A value that is larger than `keep` is not kept.
+    """
 
-    def __init__(self, keep: int) -> None:
+    __slots__ = ("_size", "_size_of", "_values", "keep")
+
+    def __init__(self, keep: int, size_of: Callable[[K, V], int] = one_each) -> None:
         self.keep = keep
-        """How many stay at most; a lower number takes effect with the next `put`."""
+        """How much stays at most; less takes effect with the next `put`."""
+        self._size = 0
+        self._size_of = size_of
         self._values: OrderedDict[K, V] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._values)
+
+    @property
+    def size(self) -> int:
+        """The size of all values that are kept."""
+        return self._size
 
     def get(self, key: K) -> V | None:
         """The value under `key`, now the most recently used one."""
@@ -30,10 +43,14 @@ class RecentlyUsed(Generic[K, V]):
 
     def put(self, key: K, value: V) -> V:
         """Keep `value` in place of the key's earlier one, drop the least recently used too many; returns `value`."""
-        self._values[key] = value
-        self._values.move_to_end(key)
-        while len(self._values) > self.keep:
-            self._values.popitem(last=False)
+        if key in self._values:
+            self.drop(key)
+        size = self._size_of(key, value)
+        if size <= self.keep:
+            self._values[key] = value
+            self._size += size
+        while self._size > self.keep:
+            self.drop(next(iter(self._values)))
         return value
 
     def items(self) -> ItemsView[K, V]:
@@ -42,8 +59,9 @@ class RecentlyUsed(Generic[K, V]):
 
     def drop(self, key: K) -> None:
         """Keep a value no longer."""
-        del self._values[key]
+        self._size -= self._size_of(key, self._values.pop(key))
 
     def clear(self) -> None:
         """Keep nothing."""
         self._values.clear()
+        self._size = 0

@@ -23,6 +23,9 @@ _HUGEPAGES = "hugepages-"
 _NATIVE_NAMESPACE = "kubernetes.io/"
 _QUOTA_PREFIX = "requests."
 
+_KEPT_NAMES = 1024
+"""How many names of resources are looked up without being read again; more than nodes have."""
+
 _Nanos = dict[str, int]
 _NOTHING: _Nanos = {}
 _DEFAULTS: _Nanos = {CPU: DEFAULT_MILLI_CPU * 10**6, MEMORY: DEFAULT_MEMORY * 10**9}
@@ -52,8 +55,11 @@ class PodRequests:
     scoring_amounts: dict[str, int]
 
 
-_LARGEST_ASKED = 4096
-_answers: RecentlyUsed[bytes, PodRequests] = RecentlyUsed(1024)
+_LARGEST_KEY = 4096
+_KEPT_BYTES = 8 * 2**20
+_BYTES_PER_KEY_BYTE = 16
+"""What the requests that a key stands for take in memory, for a byte of the key."""
+_known: RecentlyUsed[bytes, PodRequests] = RecentlyUsed(_KEPT_BYTES, lambda key, _: _BYTES_PER_KEY_BYTE * len(key))
 
 
 def pod_requests(pod: Pod) -> PodRequests:
@@ -67,13 +73,13 @@ def pod_requests(pod: Pod) -> PodRequests:
     """
     spec = pod.spec
     parts = (spec.containers, spec.init_containers, spec.resources, spec.overhead)
-    asked = encoded(parts, largest=_LARGEST_ASKED)
-    if asked is None:
-        return _worked_out(spec)
-    return _answers.get(asked) or _answers.put(asked, _worked_out(spec))
+    key = encoded(parts, largest=_LARGEST_KEY)
+    if key is None:
+        return _requests_of(spec)
+    return _known.get(key) or _known.put(key, _requests_of(spec))
 
 
-def _worked_out(spec: PodSpec) -> PodRequests:
+def _requests_of(spec: PodSpec) -> PodRequests:
     containers = [_requests(c.resources, "spec.containers", i) for i, c in enumerate(spec.containers)]
     inits = [
         (_requests(c.resources, "spec.initContainers", i), _is_sidecar(c))
@@ -134,7 +140,7 @@ def node_allocatable(node: Node) -> dict[str, int]:
     }
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_KEPT_NAMES)
 def is_scalar(name: str) -> bool:
     """Whether a resource beyond cpu, memory and ephemeral-storage is tracked, under its own name.
 
@@ -144,7 +150,7 @@ def is_scalar(name: str) -> bool:
     return name.startswith((_HUGEPAGES, "attachable-volumes-")) or _NATIVE_NAMESPACE in name or is_extended(name)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_KEPT_NAMES)
 def is_extended(name: str) -> bool:
     """Whether the resource is an extended one, such as example.com/gpu.
 
@@ -159,7 +165,7 @@ def is_extended(name: str) -> bool:
     )
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_KEPT_NAMES)
 def _is_tracked(name: str) -> bool:
     return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(name)
 

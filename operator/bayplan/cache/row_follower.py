@@ -1,12 +1,11 @@
 """Follows a node table's change logs, so that a reader knows which rows to look at again."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from bayplan.cache.change_log import Rows
-from bayplan.cache.node_table import NodeTable, PodChange
+from bayplan.cache.node_table import NodeTable
 
 _NO_ROWS: Rows = np.empty(0, dtype=np.intp)
 
@@ -27,83 +26,30 @@ class RowChange:
 _EVERYTHING = RowChange(everything=True, usage=_NO_ROWS, objects=_NO_ROWS)
 _NOTHING = RowChange(everything=False, usage=_NO_ROWS, objects=_NO_ROWS)
 
-_Place = tuple[int, int, int]
-_START: _Place = (-1, 0, 0)
+_Position = tuple[int, int, int]
+"""Layout, and where the logs of objects and of usage end."""
 
 
 class RowFollower:
-    """One reader's place in a node table's logs; its first look is at everything."""
+    """One reader's position in a node table's logs; its first look is at everything."""
 
-    __slots__ = ("_before", "_change", "_nodes", "_place")
+    __slots__ = ("_nodes", "_position")
 
     def __init__(self, nodes: NodeTable) -> None:
         self._nodes = nodes
-        self._before = self._place = _START
-        self._change = _EVERYTHING
+        self._position: _Position = (-1, 0, 0)
 
     def follow(self) -> RowChange:
         """What changed since the last call."""
-        nodes = self._nodes
-        self._before = self._place
-        self._place = (nodes.layout, nodes.objects_changed.position, nodes.usage_changed.position)
-        self._change = self._since(self._before)
-        return self._change
-
-    def follow_to(self, ahead: "RowFollower") -> RowChange:
-        """As `follow`, up to where `ahead` is, of the same table; what it just found is not looked up again."""
-        before, self._place = self._place, ahead._place  # noqa: SLF001 - another of the same kind
-        if before == self._place:
+        nodes, before = self._nodes, self._position
+        position = (nodes.layout, nodes.objects_changed.position, nodes.usage_changed.position)
+        if before == position:
             return _NOTHING
-        return ahead._change if before == ahead._before else self._since(before)  # noqa: SLF001 - likewise
-
-    def _since(self, place: _Place) -> RowChange:
-        layout, objects_at, usage_at = self._place
-        if place == self._place:
-            return _NOTHING
-        if place[0] != layout:
+        self._position = position
+        if before[0] != position[0]:
             return _EVERYTHING
-        nodes = self._nodes
-        usage = nodes.usage_changed.since(place[2]) if place[2] != usage_at else _NO_ROWS
-        objects = nodes.objects_changed.since(place[1]) if place[1] != objects_at else _NO_ROWS
+        usage = nodes.usage_changed.since(before[2]) if before[2] != position[2] else _NO_ROWS
+        objects = nodes.objects_changed.since(before[1]) if before[1] != position[1] else _NO_ROWS
         if usage is None or objects is None:
             return _EVERYTHING
         return RowChange(everything=False, usage=usage, objects=objects)
-
-
-class PodFollower:
-    """One reader's place in the log of pods; for readers that count pods, to whom nodes do not matter."""
-
-    __slots__ = ("_at", "_layout", "_nodes")
-
-    def __init__(self, nodes: NodeTable) -> None:
-        self._nodes = nodes
-        self._layout: int | None = None
-        self._at = 0
-
-    def follow(self) -> Sequence[PodChange] | None:
-        """The pods that came, went or look different since the last call, in order; None when all must be read anew."""
-        nodes, at, layout = self._nodes, self._at, self._layout
-        log = nodes.pods_changed
-        self._at, self._layout = log.position, nodes.layout
-        if layout != nodes.layout:
-            return None
-        return log.since(at) if at != self._at else ()
-
-
-class ObjectFollower:
-    """One reader's place in the log of node objects alone; for readers that pods do not concern."""
-
-    __slots__ = ("_at", "_layout", "_nodes")
-
-    def __init__(self, nodes: NodeTable) -> None:
-        self._nodes = nodes
-        self._layout = -1
-        self._at = 0
-
-    def follow(self) -> Rows | None:
-        """The rows whose node object changed since the last call; None when all must be read anew, as at first."""
-        nodes, at, layout = self._nodes, self._at, self._layout
-        self._at, self._layout = nodes.objects_changed.position, nodes.layout
-        if layout != nodes.layout:
-            return None
-        return nodes.objects_changed.since(at) if at != self._at else _NO_ROWS

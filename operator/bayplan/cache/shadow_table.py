@@ -1,11 +1,15 @@
-"""A second node table beside the real one, to try out pods on nodes where nothing happens in earnest."""
+"""A copy of the node table on which pods can be added and removed without changing the real one."""
 
 from collections.abc import Iterable
+from typing import Final
 
-from bayplan.cache.change_log import ChangeLog, EntryLog, Rows
-from bayplan.cache.node_table import Column, NodeTable
+from bayplan.cache.change_log import ChangeLog, Rows
+from bayplan.cache.node_table import KEPT_POD_BYTES, NodeTable, pods_log
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import RowFollower
+
+_KEPT_POD_BYTES: Final = KEPT_POD_BYTES // 8
+"""What `pods_changed` of a table beside the real one keeps at least: there may be six of them."""
 
 _USAGE = ("non_zero_cpu", "non_zero_memory", "pod_count")
 
@@ -28,6 +32,7 @@ class ShadowTable(NodeTable):
         self._row_of = source._row_of  # noqa: SLF001 - rows and names are the source's
         self._held_by_all = source._held_by_all  # noqa: SLF001 - and so are amounts of nodes
         self.layout = -1
+        self.pods_changed = pods_log(_KEPT_POD_BYTES)
         self.gone: dict[int, dict[str, PodInfo]] = {}
         """The terminating pods of the source that were taken off here, by row and UID."""
         self.gone_version = 0
@@ -38,7 +43,7 @@ class ShadowTable(NodeTable):
         source = self.source
         change = self._source_rows.follow()
         self.node_count = source.node_count
-        if change.everything:
+        if change.everything or self.requested.keys() != source.requested.keys():
             self._copy_all()
             return None
         self.restore(change.usage)
@@ -78,17 +83,9 @@ class ShadowTable(NodeTable):
             return
         source = self.source
         for name, column in self.requested.items():
-            theirs = source.requested.get(name)
-            column[rows] = 0 if theirs is None else theirs[rows]
-        for name, theirs in source.requested.items():
-            if name not in self.requested:
-                self._amounts(self.requested, name)[rows] = theirs[rows]
+            column[rows] = source.requested[name][rows]
         for attribute in _USAGE:
             getattr(self, attribute)[rows] = getattr(source, attribute)[rows]
-
-    def amounts_of(self, name: str) -> Column:
-        """The `requested` column of a resource, made if no pod asked for it yet."""
-        return self._amounts(self.requested, name)
 
     def place(self, pods: Iterable[PodInfo], row: int) -> None:
         """Count `pods` on an existing row; whoever is there already is not counted twice."""
@@ -119,7 +116,7 @@ class ShadowTable(NodeTable):
         # A reader that saw only part of what is replaced here must start over, whatever the logs say.
         self.layout += 1
         self.usage_changed = ChangeLog()
-        self.pods_changed = EntryLog()
+        self.pods_changed = pods_log(_KEPT_POD_BYTES)
         self.exists, self.allowed_pods = source.exists, source.allowed_pods
         self.requested = {name: column.copy() for name, column in source.requested.items()}
         for attribute in _USAGE:

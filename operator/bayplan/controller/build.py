@@ -1,12 +1,12 @@
 """Makes every part of the running scheduler once and wires them together; nothing is started, asked or listened to."""
 
+import asyncio
 import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Generic, ParamSpec
 
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
@@ -25,12 +25,13 @@ from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.sub_queues import QueueObserver
 from bayplan.scheduler.allocation import allocation_summary
 from bayplan.scheduler.binder import Binder
+from bayplan.scheduler.build_scheduler import build_scheduler
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.extender.binder import ExtenderBinder
 from bayplan.scheduler.extender.client import ExtenderClient, make_clients
-from bayplan.scheduler.extender.extended_cycle import ExtendedCycle, pod_from_api
+from bayplan.scheduler.extender.cycle import ExtendedCycle, pod_from_api
 from bayplan.scheduler.pending_pods import PendingPodEvents
 from bayplan.scheduler.scheduler import Scheduler
 from bayplan.server.health import HealthChecks
@@ -38,26 +39,20 @@ from bayplan.server.http import HttpServer
 from bayplan.server.metrics import SchedulerMetrics
 from bayplan.server.state import StateCollector, StateSources
 
-P = ParamSpec("P")
 
+class Notice:
+    """Passes a pod's UID on to its subscriber.
 
-class Notice(Generic[P]):
-    """Calls its subscribers with what it is called with.
-
-    Made before the parts on both of its sides, so that parts which tell one another can be made one after the other.
+    It is made before the parts on both of its sides, which need one another: the dispatcher, what feeds the queue by
+    the dispatcher's answers, and the recorder of Events that the dispatcher sends.
     """
 
     def __init__(self) -> None:
-        self._subscribers: list[Callable[P, None]] = []
+        self.subscriber: Callable[[str], None] = lambda uid: None
 
-    def subscribe(self, subscriber: Callable[P, None]) -> None:
-        """Have `subscriber` called from now on."""
-        self._subscribers.append(subscriber)
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
-        """Call every subscriber, in the order in which they came."""
-        for subscriber in self._subscribers:
-            subscriber(*args, **kwargs)
+    def __call__(self, uid: str) -> None:
+        """Call the subscriber."""
+        self.subscriber(uid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,27 +78,27 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
     """Make the parts of a scheduler that reaches its API server by `credentials`."""
     names = frozenset(profile.scheduler_name for profile in configuration.profiles)
     connection = configuration.client_connection
-    wake, pod_gone = Notice[[]](), Notice[[str]]()
+    news, pod_gone = asyncio.Event(), Notice()
 
     cache, nominator = Cache(), Nominator()
     frameworks = build_frameworks(configuration, cache.nodes, cache.listers, nominator)
     metrics = SchedulerMetrics(profiles=sorted(names))
     queue = _queue(configuration, frameworks, nominator, metrics)
-    pending = PendingPodEvents(cache, queue, wake, metrics, profiles=names, on_gone=pod_gone)
-    watches = Watches(credentials, cache, queue, metrics, wake=wake, on_gone=pod_gone, scheduler_names=names)
+    pending = PendingPodEvents(cache, queue, news.set, metrics, profiles=names, on_gone=pod_gone)
+    watches = Watches(credentials, cache, queue, metrics, wake=news.set, on_gone=pod_gone, scheduler_names=names)
 
     client = measured_client(credentials, connection.qps, connection.burst, metrics)
     # Events have a rate limit of their own, as in kube-scheduler, so that they never hold up a bind.
     events_client = measured_client(credentials, connection.qps, connection.burst, metrics)
     dispatcher = Dispatcher(client, events_client, on_patched=pending.written)
     recorder = EventRecorder(emit=dispatcher.send, now=lambda: datetime.now(UTC), hostname=socket.gethostname())
-    pod_gone.subscribe(recorder.forget)
+    pod_gone.subscriber = recorder.forget
 
     extenders = make_clients(configuration.extenders)
     cycle = SchedulingCycle(cache.nodes, nominator, observe=metrics.extension_point)
     binds = next((each for each in extenders if each.spec.bind_verb), None)
     make_binder = Binder if binds is None else partial(ExtenderBinder, extender=binds, assumed=cache.pod)
-    scheduler = Scheduler(
+    scheduler = build_scheduler(
         cache=cache,
         queue=queue,
         cycle=cycle,
@@ -119,8 +114,8 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
         observer=metrics,
         extended=ExtendedCycle(cycle, cache.nodes, extenders, pod_from_api(client)) if extenders else None,
         victim_gone=watches.assigned.ended,
+        news=news,
     )
-    wake.subscribe(scheduler.wake)
 
     intake_list = IntakeList(client, names, pending)
     operator = OperatorThread(

@@ -1,7 +1,6 @@
-"""The raw scores of one plugin over all nodes, and how they become 0..100."""
+"""One score plugin's raw scores of all nodes, and how they become 0..100."""
 
-from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,8 +8,12 @@ from numpy.typing import NDArray
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, Normalize, NormalizeScorePlugin, Reads, Scores
+from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, NormalizeScorePlugin, Scores
 from bayplan.framework.runtime import WeightedScore
+from bayplan.framework.traits import Normalize, Reads
+
+NOT_FEASIBLE: Final = -1
+"""The total of a row that may not be chosen."""
 
 
 class RawScore:
@@ -19,62 +22,47 @@ class RawScore:
     An evaluation keeps one for each plugin that scores its pods.
     """
 
-    __slots__ = (
-        "_score_row",
-        "constant",
-        "is_moving",
-        "is_relative",
-        "name",
-        "peak",
-        "plugin",
-        "raw",
-        "reads",
-        "weight",
-    )
-
     def __init__(self, entry: WeightedScore, capacity: int) -> None:
         self.plugin = entry.plugin
         self.weight = entry.weight
         self.name = entry.plugin.name
-        self.reads = entry.plugin.reads
-        normalize = entry.plugin.normalize
+        self.reads = entry.plugin.traits.reads
+        self._normalize = normalize = entry.plugin.traits.normalize
         self.is_relative = normalize in (Normalize.DEFAULT, Normalize.REVERSE)
         """Whether a score depends on the maximum of all."""
         self.is_moving = normalize is Normalize.CUSTOM or self.reads is Reads.CLUSTER
         """Whether every row's score may be another in every cycle."""
-        self._score_row: Callable[[CycleState, PodInfo, NodeTable, int], int] | None = getattr(
-            entry.plugin, "score_row", None
-        )
-        self.raw: Scores = np.zeros(capacity, dtype=np.int64)
         self.peak = 0
         # Most clusters have no PreferNoSchedule taint and most pods no preference: their raw column never leaves 0.
-        self.constant: int | None = 0
+        self.constant: int | None = self.weight * MAX_NODE_SCORE if normalize is Normalize.REVERSE else 0
         """The weighted score of every feasible node, as long as it is the same for all because no raw score left 0."""
+        self.raw: Scores = np.broadcast_to(np.int64(0), capacity)
+        """`(capacity,) int64`, without memory of its own while the score is constant."""
         if normalize is Normalize.CUSTOM:
-            self.constant = None
-        elif normalize is Normalize.REVERSE:
-            self.constant = self.weight * MAX_NODE_SCORE
+            self.vary()
+
+    @property
+    def nbytes(self) -> int:
+        """What the raw column takes."""
+        return self.raw.nbytes if self.constant is None else 0
+
+    def vary(self) -> None:
+        """Be constant no longer: some raw score is about to leave 0."""
+        self.constant = None
+        self.raw = np.zeros(len(self.raw), dtype=np.int64)
 
     def update(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> None:
-        """Ask the plugin about the rows whose answer may have changed."""
+        """Run the plugin on the rows whose score may have changed."""
         values = self.plugin.score(state, pod, nodes, rows)
+        if self.constant is not None:
+            if not np.count_nonzero(values):
+                return
+            self.vary()
         self.raw[rows] = values
-        if self.constant is not None and np.count_nonzero(values):
-            self.constant = None
-
-    def update_rows(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> None:
-        """As `update`, for so few rows that each is better asked about by itself."""
-        if self._score_row is None:
-            self.update(state, pod, nodes, np.array(rows, dtype=np.intp))
-            return
-        for row in rows:
-            self.raw[row] = value = self._score_row(state, pod, nodes, row)
-            if value:
-                self.constant = None
 
     def may_move(self, rows: Rows) -> bool:
         """Whether the maximum may be another now that `rows`, whose raw scores stayed, may be feasible or not."""
-        return self.constant is None and bool((self.raw[rows] >= self.peak).any())
+        return bool((self.raw[rows] >= self.peak).any())
 
     def settle(self, feasible: NDArray[np.bool_]) -> bool:
         """Recompute the maximum over feasible rows; True if every normalised score moves with it."""
@@ -86,7 +74,7 @@ class RawScore:
 
     def normalised(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows, peak: int) -> Scores:
         """The 0..100 scores of `rows` (upstream: plugins/helper/normalize_score.go)."""
-        normalize, raw = self.plugin.normalize, self.raw[rows]
+        normalize, raw = self._normalize, self.raw[rows]
         if normalize is Normalize.NONE:
             return raw
         if normalize is Normalize.CUSTOM:
@@ -103,6 +91,6 @@ class RawScore:
         score = self.raw.item(row)
         if self.is_relative:
             score = score * MAX_NODE_SCORE // self.peak if self.peak else 0
-            if self.plugin.normalize is Normalize.REVERSE:
+            if self._normalize is Normalize.REVERSE:
                 score = MAX_NODE_SCORE - score
         return self.weight * score

@@ -1,14 +1,13 @@
 """The extension points of a scheduling cycle, answered for many nodes at once.
 
-A plugin is a class with a `name` and the methods of the extension points it extends, spelled as kube-scheduler spells
-them. A filter answers a code per row and a score an integer per row; both are asked about any set of rows, so that the
-same code serves a first look at all nodes and an update of the few that changed. Plugins are pure: no clock, no I/O,
-nothing kept between calls but what derives from the node table.
+A plugin is a class with a `name`, its `traits`, and the methods of the extension points it extends, spelled as
+kube-scheduler spells them. A filter answers a code per row and a score an integer per row; both are asked about any set
+of rows, so that the same code serves a first look at all nodes and an update of the few that changed. Plugins are pure:
+no clock, no I/O, nothing kept between calls but what derives from the node table.
 """
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
 import msgspec
@@ -21,8 +20,11 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.candidate import Candidate
 from bayplan.framework.cluster_event import EventRegistration
 from bayplan.framework.effects import Effect
-from bayplan.framework.nominated_table import NominatedTable
+from bayplan.framework.nominated_table import NominatedPods, NominatedTable
 from bayplan.framework.status import SKIP, Codes, Reason, Status
+
+# Plugins from outside take them from here.
+from bayplan.framework.traits import Normalize, Reads, Traits  # noqa: F401
 
 Scores = NDArray[np.int64]
 """One score per row asked about, `(rows,) int64`."""
@@ -33,36 +35,21 @@ CycleState = dict[str, Any]
 """What plugins remember within one pod's evaluation, by plugin name."""
 
 
-class Reads(IntEnum):
-    """What the answer for a row depends on besides the pod: says when it must be asked for again."""
+@runtime_checkable
+class HoldsArrays(Protocol):
+    """A value in a CycleState that grows with the nodes, and says so: kept evaluations are bounded by bytes."""
 
-    NODE = 0
-    """The row's node object."""
-    USAGE = 1
-    """The row's node object and the pods on it."""
-    NODES = 2
-    """All node objects."""
-    CLUSTER = 3
-    """Anything: nodes and pods anywhere; asked again in every cycle."""
-
-
-class Normalize(IntEnum):
-    """How raw scores become 0..100 (upstream: plugins/helper/normalize_score.go)."""
-
-    NONE = 0
-    """They are 0..100 already."""
-    DEFAULT = 1
-    """`100 * score / max` over the feasible nodes."""
-    REVERSE = 2
-    """`100 - 100 * score / max`; all 100 when the maximum is 0."""
-    CUSTOM = 3
-    """The plugin's own `normalize_score`."""
+    @property
+    def nbytes(self) -> int:
+        """What its arrays take; shared ones count in full."""
+        ...
 
 
 class Plugin(Protocol):
     """Anything a profile can enable."""
 
     name: ClassVar[str]
+    traits: ClassVar[Traits]
 
 
 @runtime_checkable
@@ -71,13 +58,20 @@ class SignPlugin(Plugin, Protocol):
 
     A plugin whose PreFilter, filter and scores all read CLUSTER is asked about every pod itself: it may leave out what
     changes its answers, and names only what decides whether it skips the pod, as a change of that costs most.
-    It looks at nothing of the pod but its namespace, labels, owners and spec, or says so by a class attribute
-    `signs_more = True`: then every pod's signature is worked out by itself. A plugin whose signatures depend on more
-    than the pod has a `sign_version` that grows when that changes.
     """
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
         """Everything of the pod this plugin looks at, hashable; None makes the pod share nothing."""
+        ...
+
+
+@runtime_checkable
+class VersionedSignPlugin(SignPlugin, Protocol):
+    """One whose signatures depend on more than the pod."""
+
+    @property
+    def sign_version(self) -> int:
+        """Grows when that changes, so that pods must be signed anew."""
         ...
 
 
@@ -126,11 +120,7 @@ NOT_CONCERNED: Final = PreFilterResult(SKIP, lasting=True)
 
 @runtime_checkable
 class PreFilterPlugin(Plugin, Protocol):
-    """Looks at the pod once before nodes are filtered; its SKIP switches its own filter off.
-
-    It is asked again in every cycle if the plugin's `reads` is CLUSTER, unless its `pre_reads`, which then speaks for
-    PreFilter and PreScore, says less.
-    """
+    """Looks at the pod once before nodes are filtered; its SKIP switches its own filter off."""
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         """Reject the pod as a whole, narrow the search, skip, or prepare `state`."""
@@ -139,21 +129,7 @@ class PreFilterPlugin(Plugin, Protocol):
 
 @runtime_checkable
 class FilterPlugin(Plugin, Protocol):
-    """Rules out nodes that cannot run the pod.
-
-    A filter that reads USAGE must reject no row less for having more pods. If of a row's usage it reads nothing but
-    `requested` and `pod_count`, it may say so by a class attribute `reads_pods = False`: preemption is then tried out
-    on columns, for many nodes at once.
-
-    It may have a `filter_row(state, pod, nodes, row) -> int` that says of one row what `filter` says of many: after
-    most cycles one row is all that changed, and for one numpy takes ten times as long as plain integers do.
-
-    One that reads the cluster may have a `filter_beside(state, pod, nodes, beside)` that answers a code per row of a
-    `nominated_table.Beside`, right after `filter` with the same state; without it nominated pods are tried one node at
-    a time.
-    """
-
-    reads: ClassVar[Reads]
+    """Rules out nodes that cannot run the pod."""
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
         """A code per row: SUCCESS, UNSCHEDULABLE or UNSCHEDULABLE_AND_UNRESOLVABLE."""
@@ -161,6 +137,32 @@ class FilterPlugin(Plugin, Protocol):
 
     def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
         """Why it rejects these rows; asked only of rows it rejected, and only when somebody wants to know."""
+        ...
+
+
+@runtime_checkable
+class FewRowsFilterPlugin(FilterPlugin, Protocol):
+    """A filter that reads USAGE and answers for few rows in plain integers.
+
+    After most cycles one row is all that changed, and for one numpy takes ten times as long as plain integers do.
+    """
+
+    def filter_few(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
+        """The code of each of these existing rows, as `filter` gives them."""
+        ...
+
+
+@runtime_checkable
+class NominatedFilterPlugin(FilterPlugin, Protocol):
+    """A filter that reads CLUSTER and can tell what nominated pods on a row would change for that row.
+
+    If one such filter cannot, nodes with nominated pods are filtered one at a time.
+    """
+
+    def filter_with_nominated(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable, nominated: NominatedPods
+    ) -> Codes:
+        """A code per row of `nominated`, were its pods on it, `(rows,) int8`; run right after `filter`."""
         ...
 
 
@@ -177,11 +179,7 @@ class PostFilterPlugin(Plugin, Protocol):
 
 @runtime_checkable
 class PreScorePlugin(Plugin, Protocol):
-    """Looks at the pod and the feasible nodes once before scoring; its SKIP leaves its score out of the sum.
-
-    One that does not look at `feasible` may say so by a class attribute `reads_feasible = False`: it is then not
-    always told.
-    """
+    """Looks at the pod and the feasible nodes once before scoring; its SKIP leaves its score out of the sum."""
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
         """SUCCESS or SKIP."""
@@ -190,13 +188,7 @@ class PreScorePlugin(Plugin, Protocol):
 
 @runtime_checkable
 class ScorePlugin(Plugin, Protocol):
-    """Ranks feasible nodes.
-
-    It may have a `score_row(state, pod, nodes, row) -> int`, as a filter may have a `filter_row`.
-    """
-
-    reads: ClassVar[Reads]
-    normalize: ClassVar[Normalize]
+    """Ranks feasible nodes."""
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
         """A raw score per row, larger is better unless reversed; also asked about rows that are not feasible."""
@@ -204,7 +196,16 @@ class ScorePlugin(Plugin, Protocol):
 
 
 @runtime_checkable
-class NormalizeScorePlugin(Plugin, Protocol):
+class FewRowsScorePlugin(ScorePlugin, Protocol):
+    """A score that answers for few rows in plain integers, as a filter may."""
+
+    def score_few(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
+        """The raw score of each of these existing rows, as `score` gives them."""
+        ...
+
+
+@runtime_checkable
+class NormalizeScorePlugin(ScorePlugin, Protocol):
     """A score plugin with `Normalize.CUSTOM`."""
 
     def normalize_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows, scores: Scores) -> Scores:
@@ -301,27 +302,3 @@ class PostFilterResult:
     candidates: tuple[Candidate, ...] = ()
     evicts: bool = False
     retry_after: float | None = None
-
-
-EXTENSION_POINTS: dict[str, type] = {
-    "pre_enqueue": PreEnqueuePlugin,
-    "queue_sort": QueueSortPlugin,
-    "pre_filter": PreFilterPlugin,
-    "filter": FilterPlugin,
-    "post_filter": PostFilterPlugin,
-    "pre_score": PreScorePlugin,
-    "score": ScorePlugin,
-    "reserve": ReservePlugin,
-    "permit": PermitPlugin,
-    "pre_bind": PreBindPlugin,
-    "bind": BindPlugin,
-    "post_bind": PostBindPlugin,
-}
-"""Extension points by their configuration key in snake case, in the order a cycle runs them."""
-
-_METHODS: dict[str, str] = {"queue_sort": "sort_key"}
-
-
-def extends(plugin: type | Plugin, point: str) -> bool:
-    """Whether a plugin (class or instance) has the method of an extension point."""
-    return callable(getattr(plugin, _METHODS.get(point, point), None))

@@ -1,7 +1,8 @@
 """The node table as it will be once nominated pods have arrived: their room is taken for everybody they outrank."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from sys import getsizeof
 from typing import Final
 
 import numpy as np
@@ -10,7 +11,6 @@ from bayplan.api.quantity import QuantityError
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.cache.shadow_table import ShadowTable
 from bayplan.framework.pod_nominator import PodNominator
 
@@ -18,8 +18,8 @@ _KEPT_TABLES: Final = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Beside:
-    """Pods that are to be counted besides those on each row, and in no other row's answer: `added[i]` on `rows[i]`."""
+class NominatedPods:
+    """Pods to be counted with those on each row, and in no other row's answer: `added[i]` on `rows[i]`."""
 
     rows: Rows
     added: Sequence[Sequence[PodInfo]]
@@ -39,7 +39,7 @@ class NominatedTable:
         self._priority = priority
         self._position = -1
         self._added: dict[int, tuple[PodInfo, ...]] = {}
-        self._beside: Beside | None = None
+        self._nominated_pods: NominatedPods | None = None
         self._nodes_at = -1
 
     def follow(self) -> None:
@@ -54,7 +54,7 @@ class NominatedTable:
             self.table.restore(np.fromiter(self.pods, dtype=np.intp, count=len(self.pods)))
             self.pods.clear()
             self._added.clear()
-            self._beside = None
+            self._nominated_pods = None
             for name in self._nominator.nodes():
                 self._nominate(self.table.row(name))
             return
@@ -66,15 +66,22 @@ class NominatedTable:
         for row in stale.tolist():
             self._nominate(row)
 
-    def beside(self) -> Beside:
+    def nominated_pods(self) -> NominatedPods:
         """The rows of existing nodes with nominated pods, ascending; the very same object until anything is another."""
         nodes_at = self.table.objects_changed.position
-        if self._beside is None or self._nodes_at != nodes_at:
+        if self._nominated_pods is None or self._nodes_at != nodes_at:
             self._nodes_at = nodes_at
             exists = self.table.exists
             rows = sorted(row for row in self.pods if exists[row])
-            self._beside = Beside(np.array(rows, dtype=np.intp), [self._added[row] for row in rows])
-        return self._beside
+            self._nominated_pods = NominatedPods(np.array(rows, dtype=np.intp), [self._added[row] for row in rows])
+        return self._nominated_pods
+
+    @property
+    def nbytes(self) -> int:
+        """What the copy of the node table takes, in bytes; pods are shared with it."""
+        table = self.table
+        columns = (*table.requested.values(), table.non_zero_cpu, table.non_zero_memory, table.pod_count)
+        return sum(column.nbytes for column in columns) + sum(map(getsizeof, table.pods))
 
     def row_of(self, pod: PodInfo) -> int | None:
         """The row that `pod` itself is added to, if it is."""
@@ -83,7 +90,7 @@ class NominatedTable:
         return row if row is not None and any(each.uid == pod.uid for each in self.pods.get(row, ())) else None
 
     def others(self, row: int, pod: PodInfo) -> list[PodInfo]:
-        """The pods nominated to a row besides `pod` itself."""
+        """The pods nominated to a row other than `pod` itself."""
         return [each for each in self.pods.get(row, ()) if each.uid != pod.uid]
 
     def _nominate(self, row: int | None) -> None:
@@ -98,7 +105,7 @@ class NominatedTable:
         # Those who have arrived meanwhile are counted already.
         added = tuple(pod for pod in pods if pod.uid not in self.table.pods[row])
         if self._added.get(row, ()) != added or (row in self.pods) != bool(pods):
-            self._beside = None
+            self._nominated_pods = None
         if pods:
             self.pods[row], self._added[row] = pods, added
             self.table.place(pods, row)
@@ -108,13 +115,18 @@ class NominatedTable:
 
 
 class Nominations:
-    """The nominated tables of one node table, by the lowest priority they count."""
+    """The nominated tables of one node table, by the lowest priority they count.
 
-    def __init__(self, nodes: NodeTable, nominator: PodNominator) -> None:
+    `on_gone` is called with each table that is not used any more: whoever holds it must let go, as it is a copy of all
+    that pods take.
+    """
+
+    def __init__(self, nodes: NodeTable, nominator: PodNominator, on_gone: Callable[[NominatedTable], None]) -> None:
         self.nominator = nominator
         self._nodes = nodes
-        self._tables: RecentlyUsed[int, NominatedTable] = RecentlyUsed(_KEPT_TABLES)
-        self._alone: ShadowTable | None = None
+        self._on_gone = on_gone
+        self._tables: dict[int, NominatedTable] = {}
+        self._without: ShadowTable | None = None
 
     def seen_by(self, pod: PodInfo) -> NominatedTable | None:
         """The table that counts the nominations `pod` must respect, up to date; None if there are none.
@@ -122,23 +134,31 @@ class Nominations:
         Upstream: framework/runtime/framework.go addGENominatedPods, pods of equal or higher priority.
         """
         if not self.nominator.nodes():
-            self._tables.clear()
+            if self._tables:
+                self._keep(0)
             return None
         priority = self.nominator.lowest_priority_from(pod.priority)
         if priority is None:
             return None
-        table = self._tables.get(priority)
+        table = self._tables.pop(priority, None)
         if table is None:
-            table = self._tables.put(priority, NominatedTable(self._nodes, self.nominator, priority))
+            self._keep(_KEPT_TABLES - 1)
+            table = NominatedTable(self._nodes, self.nominator, priority)
+        # The most recently used one is the last.
+        self._tables[priority] = table
         table.follow()
         return table
 
-    def alone(self) -> ShadowTable:
+    def without_nominated(self) -> ShadowTable:
         """A table without nominated pods, up to date, to add those of one node at a time; restore it after use."""
-        if self._alone is None:
-            self._alone = ShadowTable(self._nodes)
-        self._alone.follow()
-        return self._alone
+        if self._without is None:
+            self._without = ShadowTable(self._nodes)
+        self._without.follow()
+        return self._without
+
+    def _keep(self, count: int) -> None:
+        for priority in list(self._tables)[: max(len(self._tables) - count, 0)]:
+            self._on_gone(self._tables.pop(priority))
 
 
 def _is_countable(pod: PodInfo) -> bool:

@@ -5,26 +5,34 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.pod_templates import PodTemplates
 from bayplan.config.types import Profile
 from bayplan.framework.cluster_event import WILDCARD, EventRegistration
+from bayplan.framework.effects import Effect
 from bayplan.framework.interface import (
+    Binding,
     BindPlugin,
+    CycleState,
     EnqueueExtensions,
     FilterPlugin,
     PermitPlugin,
     PostBindPlugin,
     PostFilterPlugin,
+    PostFilterResult,
     PreBindPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
     PreScorePlugin,
     QueueSortPlugin,
+    Rejections,
     ReservePlugin,
     ScorePlugin,
+    SignPlugin,
+    VersionedSignPlugin,
 )
-from bayplan.framework.status import SUCCESS, Status
+from bayplan.framework.status import SUCCESS, Code, Status
 
 EXTENDER = "Extender"
 """The name that pods rejected by an extender wait under (upstream: framework/types.go ExtenderName)."""
@@ -71,10 +79,11 @@ class Framework:
         # Only what filters and scores look at makes pods alike.
         deciding = [*self.pre_filters, *self.filters, *self.pre_scores, *(entry.plugin for entry in self.scores)]
         unique = {plugin.name: plugin for plugin in deciding}
-        self._signers = tuple(getattr(plugin, "sign_pod", None) for plugin in unique.values())
-        is_template_enough = not any(getattr(plugin, "signs_more", False) for plugin in unique.values())
+        signers = [plugin for plugin in unique.values() if isinstance(plugin, SignPlugin)]
+        self._signers = tuple(signers) if len(signers) == len(unique) else None
+        is_template_enough = not any(plugin.traits.signs_more for plugin in unique.values())
         self._templates = PodTemplates() if is_template_enough else None
-        self._sign_versions = tuple(plugin for plugin in unique.values() if hasattr(plugin, "sign_version"))
+        self._sign_versions = tuple(plugin for plugin in signers if isinstance(plugin, VersionedSignPlugin))
 
     def run_pre_enqueue(self, pod: PodInfo) -> Status:
         """The first rejection of the PreEnqueue plugins, or SUCCESS."""
@@ -83,6 +92,64 @@ class Framework:
             if not status.ok:
                 return Status(status.code, status.reasons, plugin.name)
         return SUCCESS
+
+    def run_post_filter(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable, rejections: Rejections
+    ) -> PostFilterResult:
+        """The first result of a PostFilter plugin that makes room, or one that joins why none does.
+
+        A final answer ends the search and its reasons stand alone. The nomination is the last plugin's, `retry_after`
+        the soonest that any gave (upstream: framework/runtime/framework.go RunPostFilterPlugins).
+        """
+        reasons: list[str] = []
+        retries: list[float] = []
+        nominated_node_name: str | None = None
+        for plugin in self.post_filters:
+            result = plugin.post_filter(state, pod, nodes, rejections)
+            if result.status.code is Code.SUCCESS:
+                return result
+            if result.retry_after is not None:
+                retries.append(result.retry_after)
+            nominated_node_name = result.nominated_node_name
+            if result.status.code is not Code.UNSCHEDULABLE:
+                reasons = [*result.status.reasons]
+                break
+            reasons.extend(result.status.reasons)
+        status = Status(Code.UNSCHEDULABLE, tuple(reasons))
+        return PostFilterResult(status, nominated_node_name, retry_after=min(retries, default=None))
+
+    def run_reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """SUCCESS once every Reserve plugin took what the pod needs, else the first failure with its plugin's name.
+
+        The caller runs `run_unreserve` after a failure.
+        """
+        for plugin in self.reserves:
+            status = plugin.reserve(state, pod, node_name)
+            if not status.ok:
+                return Status(status.code, status.reasons, plugin.name)
+        return SUCCESS
+
+    def run_unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Have every Reserve plugin give back what it took, in reverse order, also those that took nothing yet."""
+        for plugin in reversed(self.reserves):
+            plugin.unreserve(state, pod, node_name)
+
+    def run_permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """SUCCESS if every Permit plugin lets the pod go on, else the first rejection with its plugin's name."""
+        for plugin in self.permits:
+            status = plugin.permit(state, pod, node_name)
+            if not status.ok:
+                return Status(status.code, status.reasons, plugin.name)
+        return SUCCESS
+
+    def run_pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> list[tuple[str, Sequence[Effect]]]:
+        """The effects to perform before the bind, by the name of the PreBind plugin; those with none are left out."""
+        steps = [(plugin.name, plugin.pre_bind(state, pod, node_name)) for plugin in self.pre_binds]
+        return [(name, effects) for name, effects in steps if effects]
+
+    def run_bind(self, pod: PodInfo, node_name: str) -> Binding:
+        """The binding to post, which the first Bind plugin names."""
+        return self.binds[0].bind(pod, node_name)
 
     def signature(self, pod: PodInfo) -> Hashable:
         """Equal for pods that every filter and score treats alike; None if the pod is like no other.
@@ -103,9 +170,11 @@ class Framework:
         return known[1]
 
     def _sign(self, pod: PodInfo) -> Hashable:
+        if self._signers is None:
+            return None
         parts: list[Hashable] = []
-        for sign in self._signers:
-            part = sign(pod) if sign is not None else None
+        for plugin in self._signers:
+            part = plugin.sign_pod(pod)
             if part is None:
                 return None
             parts.append(part)

@@ -2,13 +2,15 @@
 
 import logging
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.framework.interface import MAX_NODE_SCORE, Normalize, Plugin, PostFilterResult, PreFilterResult
+from bayplan.framework.interface import MAX_NODE_SCORE, Plugin, PostFilterResult, PreFilterResult
 from bayplan.framework.status import Code, Reason, Status
+from bayplan.framework.traits import Normalize, Reads, Traits
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +44,14 @@ class PluginError(Exception):
     """A plugin from outside raised or answered nonsense; the text names it and is the user's."""
 
 
+def traits_of(plugin: object) -> Traits:
+    """The `traits` of a plugin from outside, or those it declares by the single attributes `reads` and `normalize`."""
+    declared = getattr(plugin, "traits", None)
+    if isinstance(declared, Traits):
+        return declared
+    return Traits(reads=getattr(plugin, "reads", Reads.NODE), normalize=getattr(plugin, "normalize", Normalize.NONE))
+
+
 class CheckedPlugin:
     """Stands for a plugin from outside: has the methods that one has, and lets only answers of the right kind through.
 
@@ -50,14 +60,13 @@ class CheckedPlugin:
     """
 
     name: ClassVar[str]
-    signs_more: ClassVar[bool] = True
+    traits: ClassVar[Traits]
 
     def __init__(self, plugin: object) -> None:
         self._plugin = plugin
         vars(self)["name"] = getattr(plugin, "name", "")
-        for attribute in ("reads", "normalize"):
-            if hasattr(plugin, attribute):
-                setattr(self, attribute, getattr(plugin, attribute))
+        # Nobody outside needs to know what pods of one template share.
+        vars(self)["traits"] = replace(traits_of(plugin), signs_more=True)
         for method in CALLS:
             if callable(getattr(plugin, method, None)):
                 setattr(self, method, self._guard(method))
@@ -70,7 +79,7 @@ class CheckedPlugin:
     def _guard(self, method: str) -> _Method:
         call: _Method = getattr(self._plugin, method)
         check = _CHECKS.get(method, _any)
-        normalize = getattr(self._plugin, "normalize", Normalize.NONE)
+        normalize = self.traits.normalize
 
         def guarded(*arguments: object) -> object:
             try:

@@ -15,8 +15,9 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import NodeAffinityArgs
 from bayplan.framework.cluster_event import NODE_ADD, NODE_LABEL, NODE_TAINT, EventRegistration, QueueingHint
-from bayplan.framework.interface import CycleState, Normalize, PreFilterResult, Reads, Scores
+from bayplan.framework.interface import CycleState, PreFilterResult, Scores
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
+from bayplan.framework.traits import Normalize, Reads, Traits
 from bayplan.plugins.node_selection import NodeSelection, RequiredNodeAffinity
 
 _ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
@@ -36,8 +37,7 @@ class NodeAffinity:
     """
 
     name: ClassVar[str] = "NodeAffinity"
-    reads: ClassVar[Reads] = Reads.NODE
-    normalize: ClassVar[Normalize] = Normalize.DEFAULT
+    traits: ClassVar[Traits] = Traits(reads=Reads.NODE, normalize=Normalize.DEFAULT)
 
     def __init__(self, args: NodeAffinityArgs, index: NodeIndex) -> None:
         self._index = index

@@ -16,8 +16,9 @@ from bayplan.framework.cluster_event import (
     EventRegistration,
     QueueingHint,
 )
-from bayplan.framework.interface import CycleState, PreFilterResult, Reads
+from bayplan.framework.interface import CycleState, PreFilterResult
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason
+from bayplan.framework.traits import Reads, Traits
 
 _RESTART_ALL = "RestartAllContainersOnContainerExits"
 _USER_NAMESPACES = "UserNamespacesHostNetworkSupport"
@@ -31,7 +32,7 @@ class NodeDeclaredFeatures:
     """
 
     name: ClassVar[str] = "NodeDeclaredFeatures"
-    reads: ClassVar[Reads] = Reads.NODE
+    traits: ClassVar[Traits] = Traits(reads=Reads.NODE)
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
         return _needed(pod)

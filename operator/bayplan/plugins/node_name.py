@@ -9,15 +9,16 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import NODE_ADD, NODE_TAINT, EventRegistration
-from bayplan.framework.interface import CycleState, Reads
+from bayplan.framework.interface import CycleState
 from bayplan.framework.status import Code, Codes, Reason
+from bayplan.framework.traits import Reads, Traits
 
 
 class NodeName:
     """Rejects all nodes but the one in `spec.nodeName` (upstream: plugins/nodename/node_name.go)."""
 
     name: ClassVar[str] = "NodeName"
-    reads: ClassVar[Reads] = Reads.NODE
+    traits: ClassVar[Traits] = Traits(reads=Reads.NODE)
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
         return pod.pod.spec.node_name

@@ -18,8 +18,9 @@ from bayplan.framework.cluster_event import (
     EventRegistration,
     QueueingHint,
 )
-from bayplan.framework.interface import CycleState, Reads
+from bayplan.framework.interface import CycleState
 from bayplan.framework.status import Code, Codes, Reason
+from bayplan.framework.traits import Reads, Traits
 
 _CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
@@ -31,7 +32,7 @@ class NodeUnschedulable:
     """
 
     name: ClassVar[str] = "NodeUnschedulable"
-    reads: ClassVar[Reads] = Reads.NODE
+    traits: ClassVar[Traits] = Traits(reads=Reads.NODE)
 
     def __init__(self, index: NodeIndex) -> None:
         self._index = index

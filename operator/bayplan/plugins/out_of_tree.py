@@ -11,8 +11,9 @@ from bayplan.config.errors import ConfigurationError, FieldError, child, item, q
 from bayplan.config.plugin_sets import UPSTREAM_PLUGINS
 from bayplan.config.types import EXTENSION_POINTS, PLUGIN_SET_KEYS, OpaqueArgs, Profile, SchedulerConfiguration
 from bayplan.framework.cluster_event import EventRegistration
-from bayplan.framework.interface import EnqueueExtensions, Normalize, Plugin, Reads, extends
-from bayplan.plugins.checked_plugin import CALLS, CheckedPlugin
+from bayplan.framework.interface import Plugin
+from bayplan.framework.traits import Normalize, Reads, Traits
+from bayplan.plugins.checked_plugin import CALLS, CheckedPlugin, traits_of
 
 GROUP: Final = "bayplan.plugins"
 """Entry points of this group are plugins: the name is the plugin's, the value a class or factory `(args, handle)`."""
@@ -23,6 +24,11 @@ _PARTNERS: Final[Mapping[str, str]] = {"filter": "reasons", "reserve": "unreserv
 _OPTIONAL: Final = ("sign_pod", "events_to_register")
 
 _Factory = Callable[[Any, Any], object]
+
+
+def extends(plugin: type | Plugin, point: str) -> bool:
+    """Whether a plugin (class or instance) has the method of an extension point."""
+    return callable(getattr(plugin, "sort_key" if point == "queue_sort" else point, None))
 
 
 def installed_plugins() -> frozenset[str]:
@@ -145,7 +151,7 @@ def _problems(plugin: object, name: str) -> list[str]:
     wanted += [each for each in _OPTIONAL if hasattr(plugin, each)]
     wanted += [_PARTNERS[point] for point in points if point in _PARTNERS]
     problems += _attribute_problems(plugin, points)
-    if getattr(plugin, "normalize", None) is Normalize.CUSTOM:
+    if traits_of(plugin).normalize is Normalize.CUSTOM:
         wanted.append("normalize_score")
     for method in wanted:
         if problem := _call_problem(getattr(plugin, method, None), CALLS[method], method):
@@ -154,6 +160,9 @@ def _problems(plugin: object, name: str) -> list[str]:
 
 
 def _attribute_problems(plugin: object, points: list[str]) -> list[str]:
+    traits = getattr(plugin, "traits", None)
+    if traits is not None:
+        return [] if isinstance(traits, Traits) else [f"traits must be Traits, not {quote(repr(traits))}"]
     required: dict[str, tuple[str, type]] = {}
     if "score" in points:
         required["normalize"] = ("score", Normalize)
@@ -171,10 +180,11 @@ def _attribute_problems(plugin: object, points: list[str]) -> list[str]:
 
 
 def _registration_problems(plugin: object) -> list[str]:
-    if not isinstance(plugin, EnqueueExtensions):
+    events_to_register = getattr(plugin, "events_to_register", None)
+    if events_to_register is None:
         return []
     try:
-        registrations = list(plugin.events_to_register())
+        registrations = list(events_to_register())
     except Exception as error:  # noqa: BLE001  as above
         return [f"events_to_register failed: {_told(error)}"]
     if not all(isinstance(each, EventRegistration) for each in registrations):

@@ -24,7 +24,7 @@ from bayplan.config.types import (
     SchedulerConfiguration,
     VolumeBindingArgs,
 )
-from bayplan.framework.interface import Plugin, extends
+from bayplan.framework.interface import Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.plugins.default_binder import DefaultBinder
 from bayplan.plugins.image_locality import ImageLocality
@@ -37,7 +37,7 @@ from bayplan.plugins.node_resources.node_resources_balanced_allocation import No
 from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.node_unschedulable import NodeUnschedulable
 from bayplan.plugins.node_volume_limits.node_volume_limits import NodeVolumeLimits
-from bayplan.plugins.out_of_tree import load_out_of_tree
+from bayplan.plugins.out_of_tree import extends, load_out_of_tree
 from bayplan.plugins.pod_topology_spread.pod_topology_spread import PodTopologySpread
 from bayplan.plugins.preemption.default_preemption import DefaultPreemption
 from bayplan.plugins.priority_sort import PrioritySort
@@ -110,7 +110,7 @@ IN_TREE: Final[Mapping[str, InTreePlugin]] = {
     "NodeName": InTreePlugin(NodeName, lambda args, handle: NodeName()),
     "TaintToleration": InTreePlugin(TaintToleration, lambda args, handle: TaintToleration(handle.index)),
     "NodeAffinity": InTreePlugin(NodeAffinity, _affinity),
-    "NodePorts": InTreePlugin(NodePorts, lambda args, handle: NodePorts(handle.index)),
+    "NodePorts": InTreePlugin(NodePorts, lambda args, handle: NodePorts(handle.nodes)),
     "NodeResourcesFit": InTreePlugin(NodeResourcesFit, _fit),
     "VolumeRestrictions": InTreePlugin(
         VolumeRestrictions, lambda args, handle: VolumeRestrictions(handle.nodes, handle.listers)
@@ -124,7 +124,7 @@ IN_TREE: Final[Mapping[str, InTreePlugin]] = {
     "InterPodAffinity": InTreePlugin(InterPodAffinity, _inter_pod_affinity),
     "DefaultPreemption": InTreePlugin(DefaultPreemption, _preemption),
     "NodeResourcesBalancedAllocation": InTreePlugin(NodeResourcesBalancedAllocation, _balanced),
-    "ImageLocality": InTreePlugin(ImageLocality, lambda args, handle: ImageLocality(handle.index)),
+    "ImageLocality": InTreePlugin(ImageLocality, lambda args, handle: ImageLocality(handle.nodes)),
     "DefaultBinder": InTreePlugin(DefaultBinder, lambda args, handle: DefaultBinder()),
     "NodeDeclaredFeatures": InTreePlugin(NodeDeclaredFeatures, lambda args, handle: NodeDeclaredFeatures()),
 }

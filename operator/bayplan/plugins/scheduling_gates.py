@@ -6,12 +6,14 @@ from typing import ClassVar
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import UNSCHEDULABLE_POD_GATES, EventRegistration, QueueingHint
 from bayplan.framework.status import SUCCESS, Code, Status
+from bayplan.framework.traits import Traits
 
 
 class SchedulingGates:
     """Holds pods until `spec.schedulingGates` is empty (upstream: plugins/schedulinggates/scheduling_gates.go)."""
 
     name: ClassVar[str] = "SchedulingGates"
+    traits: ClassVar[Traits] = Traits()
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         gates = pod.pod.spec.scheduling_gates

@@ -18,8 +18,9 @@ from bayplan.framework.cluster_event import (
     EventRegistration,
     QueueingHint,
 )
-from bayplan.framework.interface import CycleState, Normalize, Reads, Scores
+from bayplan.framework.interface import CycleState, Scores
 from bayplan.framework.status import SUCCESS, Code, Codes, Reason, Status
+from bayplan.framework.traits import Normalize, Reads, Traits
 
 _HARD_EFFECTS = ("NoSchedule", "NoExecute")
 _SOFT_EFFECT = "PreferNoSchedule"
@@ -32,8 +33,7 @@ class TaintToleration:
     """
 
     name: ClassVar[str] = "TaintToleration"
-    reads: ClassVar[Reads] = Reads.NODE
-    normalize: ClassVar[Normalize] = Normalize.REVERSE
+    traits: ClassVar[Traits] = Traits(reads=Reads.NODE, normalize=Normalize.REVERSE)
 
     def __init__(self, index: NodeIndex) -> None:
         self._index = index

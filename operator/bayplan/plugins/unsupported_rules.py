@@ -8,6 +8,7 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import CycleState, PreFilterResult
 from bayplan.framework.status import SUCCESS, Code, Status
+from bayplan.framework.traits import Traits
 
 _Rule = tuple[str, str]
 """The plugin of kube-scheduler that enforces a rule, and what of the pod calls for it."""
@@ -21,6 +22,7 @@ class UnsupportedRules:
     """
 
     name: ClassVar[str] = "UnsupportedRules"
+    traits: ClassVar[Traits] = Traits()
 
     def __init__(self, implemented: Collection[str]) -> None:
         self._implemented = frozenset(implemented)

@@ -21,8 +21,9 @@ from bayplan.framework.cluster_event import (
     cluster_event,
     queue_if,
 )
-from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult, Reads
+from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
+from bayplan.framework.traits import Reads, Traits
 from bayplan.plugins.volumes.claims import claim_hint, claim_not_found, named_claims
 from bayplan.plugins.volumes.volumes_in_use import VolumesInUse, are_in_conflict, disk_uses
 
@@ -41,7 +42,7 @@ class VolumeRestrictions:
 
     name: ClassVar[str] = "VolumeRestrictions"
     # Which pods have what a pod needs is found out in every cycle, so that pods share what other plugins say.
-    reads: ClassVar[Reads] = Reads.CLUSTER
+    traits: ClassVar[Traits] = Traits(reads=Reads.CLUSTER)
 
     def __init__(self, nodes: NodeTable, listers: Listers) -> None:
         self._in_use = VolumesInUse(nodes)

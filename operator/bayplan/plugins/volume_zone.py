@@ -23,8 +23,9 @@ from bayplan.framework.cluster_event import (
     cluster_event,
     queue_if,
 )
-from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult, Reads
+from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
+from bayplan.framework.traits import Reads, Traits
 from bayplan.plugins.volumes.claims import (
     WAIT_FOR_FIRST_CONSUMER,
     claim_class,
@@ -52,7 +53,7 @@ class VolumeZone:
 
     name: ClassVar[str] = "VolumeZone"
     # Where a pod's volumes are is found out in every cycle, so that pods share what other plugins say.
-    reads: ClassVar[Reads] = Reads.CLUSTER
+    traits: ClassVar[Traits] = Traits(reads=Reads.CLUSTER)
 
     def __init__(self, index: NodeIndex, listers: Listers) -> None:
         self._index = index

@@ -1,13 +1,30 @@
 """How full the cluster is, from the node table's columns."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import numpy as np
 
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.resources import PODS
-from bayplan.scheduler.observer import AllocationSummary
 
 _HALF = 32
 _LOW = (1 << _HALF) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationSummary:
+    """How full the cluster is, for the packing metrics.
+
+    A node is in use when it holds at least one pod. Amounts are by resource name, in milli-CPU for cpu and
+    in the resource's own unit (bytes, counts) for the rest; `requested` is the sum over all placed pods.
+    """
+
+    nodes: int
+    nodes_in_use: int
+    requested: Mapping[str, int]
+    allocatable_in_use: Mapping[str, int]
+    allocatable: Mapping[str, int]
 
 
 def allocation_summary(nodes: NodeTable) -> AllocationSummary:

@@ -59,14 +59,14 @@ def pod_scheduled_call(
     written: WrittenCondition | None = None,
     nomination: str | None = None,
 ) -> ApiCall | None:
-    """The PATCH that sets PodScheduled=False, or None if the pod says exactly that already.
+    """The PATCH that sets PodScheduled=False, or None if the pod's condition is that already.
 
-    `nomination` is written along in the same request, whatever the condition says: autoscalers look at both and must
-    never see the condition alone. "" ends a nomination, None says nothing about it.
+    `nomination` is written in the same request, even if the condition stays the same: autoscalers look at both and
+    must never see the condition alone. "" ends a nomination, None leaves it alone.
 
-    `written` is what was written since this version of the pod, which then counts instead of what the pod says. The UID
-    makes the API server refuse a recreated pod. The transition time is left alone while the status stays False, as
-    kube-scheduler does (upstream: pkg/api/v1/pod UpdatePodCondition).
+    `written` is what was written since this version of the pod, and then counts instead of the pod's own condition.
+    The UID makes the API server refuse a recreated pod. The transition time is left alone while the status stays False,
+    as kube-scheduler does (upstream: pkg/api/v1/pod UpdatePodCondition).
     """
     message = condition_message(message)
     old = _condition(pod, "PodScheduled")
@@ -91,7 +91,7 @@ def nomination_ended_call(pod: PodInfo) -> ApiCall:
 
 
 def disruption_target_call(victim: PodInfo, scheduler_name: str, now: datetime) -> ApiCall | None:
-    """The PATCH that says on a victim why it ends, or None if it says so (upstream: preemption/executor.go)."""
+    """The PATCH of a victim's DisruptionTarget condition, or None if that is set (upstream: preemption/executor.go)."""
     message = f"{scheduler_name}: preempting to accommodate a higher priority pod"
     reason = "PreemptionByScheduler"
     condition: dict[str, Any] = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
@@ -112,7 +112,7 @@ def delete_call(victim: PodInfo) -> ApiCall:
 
 
 def eviction_call(victim: PodInfo) -> ApiCall:
-    """The POST that asks for a victim's end and is refused with 429 if a PodDisruptionBudget forbids it."""
+    """The POST that requests a victim's end and is refused with 429 if a PodDisruptionBudget forbids it."""
     body = {
         "kind": "Eviction",
         "apiVersion": "policy/v1",

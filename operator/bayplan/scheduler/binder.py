@@ -40,8 +40,8 @@ class Binder:
     """Posts bindings and resolves every doubtful answer by reading the pod.
 
     The caller keeps the assumption until `bind` returns. A lost answer never counts as a failure: the pod is read
-    until it tells, and posted again a few times if it is still unbound, which is safe because the API server binds a
-    UID once. `confirmed_node` gives the node a watch has shown the pod of a UID on, None before.
+    until that is clear, and posted again a few times if it is still unbound, which is safe because the API server binds
+    a UID once. `confirmed_node` gives the node a watch has shown the pod of a UID on, None before.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Binder:
         """Bind, and return what became of the pod.
 
         Raises:
-            BindError: the pod is still unbound and the API server did not act; says why.
+            BindError: the pod is still unbound and the API server did not act; the text is why.
         """
         problem = ""
         for post in range(_MAX_POSTS):
@@ -82,7 +82,7 @@ class Binder:
         raise BindError(f"still unbound after {_MAX_POSTS} attempts: {problem}")
 
     async def _settle(self, binding: Binding, pause: float) -> BindResult:
-        """Wait and ask until the pod, or a watch, tells what became of a binding in doubt."""
+        """Read the pod until it, or a watch, shows what became of a binding in doubt."""
         while True:
             await asyncio.sleep(pause)
             pause = min(pause * 2, _MAX_PAUSE_SECONDS)
@@ -120,7 +120,7 @@ class Binder:
         return result or problem
 
     async def _read(self, binding: Binding) -> BindResult | None:
-        """What the pod itself says; None if it could not be asked."""
+        """What became of the binding as read from the pod; None if it could not be read."""
         try:
             response = await self._client.request(
                 "GET", pod_path(binding.namespace, binding.name), timeout_seconds=self._timeout

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 
 import numpy as np
@@ -13,25 +13,27 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.evaluation.evaluation import Evaluation
 from bayplan.evaluation.kept_evaluations import KeptEvaluations
 from bayplan.framework.candidate import Candidate
+from bayplan.framework.interface import CycleState, Rejections
 from bayplan.framework.nominated_table import Nominations
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import Code, Diagnosis, Status
+from bayplan.framework.status import Diagnosis
 from bayplan.queue.nominator import Nominator
-from bayplan.scheduler.extender.verdicts import diagnosis_with_verdicts, rejections_with_verdicts
+from bayplan.scheduler.sampling import NodeSampler
 from bayplan.scheduler.trace import Trace, trace_attempt
 
 ExtensionPointObserver = Callable[[str, str, str, float], None]
-"""Told `(extension_point, status, profile, seconds)`; measuring is all the clock is for, no decision reads it."""
+"""Receives `(extension_point, status, profile, seconds)`; no decision reads the clock."""
 
-_MIN_FEASIBLE_NODES_TO_FIND = 100
-_MIN_PERCENTAGE = 5
+Verdicts = Callable[[Diagnosis, Rejections], tuple[Diagnosis, Rejections]]
+"""Adds the rejections of extenders to those of the filters."""
 
 
 @dataclass(slots=True)  # made once a cycle: a frozen one takes three times as long
 class Placement:
     """The node chosen for a pod; `score` is None when only one node was feasible and nothing was scored.
 
-    `scores` are what each plugin gave the node, when that was asked for and nodes were scored.
+    `scores` are what each plugin gave the node, when scores were asked for and nodes were scored. `state` is what
+    PreFilter, Filter and PreScore wrote, for the extension points that follow in this attempt.
     """
 
     node_name: str
@@ -39,6 +41,7 @@ class Placement:
     feasible_nodes: int
     trace: Trace | None = None
     scores: dict[str, int] | None = None
+    state: CycleState = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class FitError:
 
     `nominated_node_name` is "" when an earlier nomination is to be cleared, None when it stays. `candidates` are the
     nodes preemption compared; with `evicts` the victims end through the Eviction API. After `retry_after` seconds
-    preemption may say something else although nothing happened.
+    preemption may find another answer although nothing happened.
     """
 
     diagnosis: Diagnosis
@@ -60,7 +63,7 @@ class FitError:
 
     @property
     def message(self) -> str:
-        """What the user is told."""
+        """The text of the FailedScheduling Event and of the condition."""
         return self.diagnosis.message
 
 
@@ -75,15 +78,15 @@ class SchedulingCycle:
         self, nodes: NodeTable, nominator: Nominator | None = None, *, observe: ExtensionPointObserver | None = None
     ) -> None:
         self._nodes = nodes
-        self._nominations = Nominations(nodes, nominator or Nominator())
-        self._observe = observe
         self._evaluations = KeptEvaluations(nodes)
-        self._next_start = 0
+        self._nominations = Nominations(nodes, nominator or Nominator(), self._evaluations.forget_nominated)
+        self._observe = observe
+        self._sampler = NodeSampler(nodes)
 
     def schedule(
         self, pod: PodInfo, framework: Framework, *, explain: bool = False, with_scores: bool = False
     ) -> Placement | FitError:
-        """Choose the best node for `pod` now, or say why there is none.
+        """Choose the best node for `pod` now, or give the reasons why there is none.
 
         `explain` records the verdict on every node, `with_scores` only the plugins' scores of the chosen one.
 
@@ -97,16 +100,15 @@ class SchedulingCycle:
             self._evaluations.forget(id(framework), framework.signature(pod))
             raise
 
-    def feasible_nodes(self, pod: PodInfo, framework: Framework) -> list[str]:
-        """The nodes that pass the filters now, as many as percentageOfNodesToScore asks for.
+    # The three parts of `schedule` between which extenders are called.
 
-        The first half of `schedule`, for those who ask extenders about the nodes before they `choose` or `reject`.
-        """
+    def feasible_nodes(self, pod: PodInfo, framework: Framework) -> list[str]:
+        """The nodes that pass the filters now, as many as percentageOfNodesToScore requires."""
         with self._forgetting(pod, framework):
             started = perf_counter()
             evaluation = self._evaluation(pod, framework)
-            evaluation.refresh(pod)
-            sampled = self._sample(evaluation, framework)
+            percentage = framework.percentage_of_nodes_to_score
+            sampled = None if percentage is None else self._sampler.sample(evaluation, percentage)
             rows = np.flatnonzero(evaluation.feasible) if sampled is None else sampled
             self._report("Filter", len(rows) > 0, framework, started)
             return [self._nodes.names[row] for row in rows.tolist()]
@@ -118,23 +120,21 @@ class SchedulingCycle:
         with self._forgetting(pod, framework):
             started = perf_counter()
             evaluation = self._evaluation(pod, framework)
-            evaluation.refresh(pod)
             known = {row: name for name in names if (row := self._nodes.row(name)) is not None}
             rows = np.array(sorted(row for row in known if evaluation.feasible[row]), dtype=np.intp)
+            state = evaluation.state.copy()
             if len(rows) < 2:
-                return Placement(known[int(rows[0])], None, len(names)) if len(rows) else None
-            totals = _total(evaluation, pod, rows)
+                return Placement(known[int(rows[0])], None, len(names), state=state) if len(rows) else None
+            totals = _totals(evaluation, pod, rows)
             totals += np.array([extra.get(known[row], 0) for row in rows.tolist()], dtype=np.int64)
             best = int(totals.argmax())
             self._report("Score", True, framework, started)
-            return Placement(known[int(rows[best])], int(totals[best]), len(rows))
+            return Placement(known[int(rows[best])], int(totals[best]), len(rows), state=state)
 
-    def reject(self, pod: PodInfo, framework: Framework, verdicts: Mapping[str, Status]) -> FitError:
-        """Why no node is left when extenders spoke against those in `verdicts` and left no other."""
+    def reject(self, pod: PodInfo, framework: Framework, verdicts: Verdicts) -> FitError:
+        """Why no node is left after extenders gave their `verdicts`."""
         with self._forgetting(pod, framework):
-            evaluation = self._evaluation(pod, framework)
-            evaluation.refresh(pod)
-            return self._fit_error(pod, framework, evaluation, explain=False, verdicts=verdicts)
+            return self._fit_error(pod, framework, self._evaluation(pod, framework), None, verdicts)
 
     @contextmanager
     def _forgetting(self, pod: PodInfo, framework: Framework) -> Iterator[None]:
@@ -150,17 +150,15 @@ class SchedulingCycle:
     ) -> Placement | FitError:
         started = perf_counter()
         evaluation = self._evaluation(pod, framework)
-        evaluation.refresh(pod)
-        nominated = self._fits_where_nominated(pod, evaluation)
-        if nominated is not None:
-            self._report("Filter", True, framework, started)
-            trace = trace_attempt(self._nodes, evaluation, pod, nominated) if explain else None
-            return Placement(self._nodes.names[nominated[0]], None, 1, trace)
-        sampled = self._sample(evaluation, framework)
-        feasible_count = evaluation.filtering.feasible_count() if sampled is None else len(sampled)
+        sampled = self._nominated_row(pod, evaluation)
+        percentage = framework.percentage_of_nodes_to_score
+        if sampled is None and percentage is not None:
+            sampled = self._sampler.sample(evaluation, percentage)
+        feasible_count = evaluation.filters.feasible_count() if sampled is None else len(sampled)
         filtered = self._report("Filter", feasible_count > 0, framework, started)
         if feasible_count == 0:
-            return self._fit_error(pod, framework, evaluation, explain=explain)
+            trace = trace_attempt(self._nodes, evaluation, pod, None) if explain else None
+            return self._fit_error(pod, framework, evaluation, trace)
         score: int | None = None
         if feasible_count == 1:
             row = int(np.argmax(evaluation.feasible)) if sampled is None else int(sampled[0])
@@ -169,7 +167,7 @@ class SchedulingCycle:
             row = int(totals.argmax())
             score = int(totals[row])
         else:
-            totals = _total(evaluation, pod, sampled)
+            totals = _totals(evaluation, pod, sampled)
             best = int(totals.argmax())
             row, score = int(sampled[best]), int(totals[best])
         if score is not None:
@@ -180,9 +178,9 @@ class SchedulingCycle:
             rows = np.flatnonzero(evaluation.feasible) if sampled is None else sampled
             chosen = int(np.argmax(rows == row))
             scores = {plugin: int(given[chosen]) for plugin, given in evaluation.scores(pod, rows).items()}
-        return Placement(self._nodes.names[row], score, feasible_count, trace, scores)
+        return Placement(self._nodes.names[row], score, feasible_count, trace, scores, evaluation.state.copy())
 
-    def _fits_where_nominated(self, pod: PodInfo, evaluation: Evaluation) -> Rows | None:
+    def _nominated_row(self, pod: PodInfo, evaluation: Evaluation) -> Rows | None:
         """The row the pod is nominated to, if it fits there now: then no other is looked at.
 
         Upstream: schedule_one.go evaluateNominatedNode.
@@ -192,7 +190,7 @@ class SchedulingCycle:
         return None if row is None or not evaluation.feasible[row] else np.array([row], dtype=np.intp)
 
     def _report(self, point: str, ok: bool, framework: Framework, started: float) -> float:
-        """Tell how long an extension point took for all nodes; returns the time now."""
+        """Report how long an extension point took for all nodes; returns the time now."""
         now = perf_counter()
         if self._observe is not None:
             self._observe(point, "Success" if ok else "Unschedulable", framework.profile_name, now - started)
@@ -203,94 +201,50 @@ class SchedulingCycle:
         pod: PodInfo,
         framework: Framework,
         evaluation: Evaluation,
-        *,
-        explain: bool,
-        verdicts: Mapping[str, Status] | None = None,
+        trace: Trace | None,
+        verdicts: Verdicts | None = None,
     ) -> FitError:
-        diagnosis = evaluation.filtering.diagnose(pod)
+        """Why the filters rejected every node, and the result of the PostFilter plugins."""
+        diagnosis, rejections = evaluation.filters.verdicts.diagnose(pod), evaluation.filters.verdicts.rejections()
         if verdicts is not None:
-            diagnosis = diagnosis_with_verdicts(diagnosis, verdicts)
-        trace = trace_attempt(self._nodes, evaluation, pod, None) if explain else None
+            diagnosis, rejections = verdicts(diagnosis, rejections)
         if diagnosis.node_count == 0 or not framework.post_filters:
             return FitError(diagnosis, trace=trace)
-        rejections = evaluation.filtering.rejections()
-        if verdicts is not None:
-            rejections = rejections_with_verdicts(rejections, verdicts, self._nodes)
-        reasons: list[str] = []
-        nominated_node_name: str | None = None
-        retries: list[float] = []
-        for plugin in framework.post_filters:
-            result = plugin.post_filter({}, pod, self._nodes, rejections)
-            if result.status.code is Code.SUCCESS:
-                node_name, victims = result.nominated_node_name, result.victims
-                return FitError(diagnosis, node_name, victims, trace, result.candidates, evicts=result.evicts)
-            if result.retry_after is not None:
-                retries.append(result.retry_after)
-            nominated_node_name = result.nominated_node_name
-            if result.status.code is not Code.UNSCHEDULABLE:
-                # As upstream (framework/runtime/framework.go RunPostFilterPlugins): a final answer stands alone.
-                reasons = [*result.status.reasons]
-                break
-            reasons.extend(result.status.reasons)
-        diagnosis = Diagnosis(
-            diagnosis.node_count,
-            diagnosis.reasons,
-            diagnosis.rejector_plugins,
-            diagnosis.pre_filter_message,
-            ", ".join(reasons),
+        result = framework.run_post_filter(evaluation.state.copy(), pod, self._nodes, rejections)
+        if not result.status.ok:
+            # By position, as `replace` takes six times as long.
+            diagnosis = Diagnosis(
+                diagnosis.node_count,
+                diagnosis.reasons,
+                diagnosis.rejector_plugins,
+                diagnosis.pre_filter_message,
+                result.status.message,
+            )
+        return FitError(
+            diagnosis,
+            result.nominated_node_name,
+            result.victims,
+            trace,
+            result.candidates,
+            evicts=result.evicts,
+            retry_after=result.retry_after,
         )
-        return FitError(diagnosis, nominated_node_name, trace=trace, retry_after=min(retries, default=None))
 
     def _evaluation(self, pod: PodInfo, framework: Framework) -> Evaluation:
+        """The evaluation of the pod's shape, with its filters brought up to date."""
         signature = framework.signature(pod)
         seen = self._nominations.seen_by(pod)
-        if signature is None:
-            return Evaluation(framework, self._nodes, self._nominations, seen)
-        key = (id(framework), signature, None if seen is None else id(seen))
-        evaluation = self._evaluations.get(key)
+        key = (id(framework), signature, seen)
+        evaluation = None if signature is None else self._evaluations.get(key)
         if evaluation is None:
             evaluation = Evaluation(framework, self._nodes, self._nominations, seen)
-            self._evaluations.put(key, evaluation, pod)
+            if signature is not None:
+                self._evaluations.put(key, evaluation, pod)
+        evaluation.refresh(pod)
         return evaluation
 
-    def _sample(self, evaluation: Evaluation, framework: Framework) -> Rows | None:
-        """The feasible rows a search limited by percentageOfNodesToScore finds; None when it is not limited.
 
-        The search starts where the last one ended, so that all nodes get their turn (upstream: schedule_one.go
-        findNodesThatPassFilters).
-        """
-        percentage = framework.percentage_of_nodes_to_score
-        if percentage is None:
-            return None
-        candidates = evaluation.filtering.candidates()
-        count = len(candidates)
-        wanted = nodes_to_find(count, percentage)
-        if wanted >= count or evaluation.filtering.rejection is not None:
-            return None
-        order = np.roll(candidates, -(self._next_start % count))
-        passed = np.flatnonzero(evaluation.feasible[order])
-        if len(passed) > wanted:
-            visited = int(passed[wanted - 1]) + 1
-            passed = passed[:wanted]
-        else:
-            visited = count
-        self._next_start = (self._next_start + visited) % len(self._nodes)
-        return order[passed]
-
-
-def nodes_to_find(count: int, percentage: int) -> int:
-    """How many feasible nodes are enough among `count` (upstream: schedule_one.go numFeasibleNodesToFind).
-
-    A `percentage` of 0 means kube-scheduler's adaptive one.
-    """
-    if count < _MIN_FEASIBLE_NODES_TO_FIND or percentage >= 100:
-        return count
-    if percentage == 0:
-        percentage = max(50 - count // 125, _MIN_PERCENTAGE)
-    return max(count * percentage // 100, _MIN_FEASIBLE_NODES_TO_FIND)
-
-
-def _total(evaluation: Evaluation, pod: PodInfo, rows: Rows) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _totals(evaluation: Evaluation, pod: PodInfo, rows: Rows) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     total = np.zeros(len(rows), dtype=np.int64)
     for scores in evaluation.scores(pod, rows).values():
         total += scores

@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 Job = Callable[[], Awaitable[None]]
 
 Ended = Callable[[bool], None]
-"""Told once whether a patch was done."""
+"""Called once at the end of a patch: True if it was done, False if it was given up."""
 
 _RETRY_DELAYS_SECONDS = (0.1, 0.5, 2.0)
 _MAX_WAITING_CALLS = 20_000
@@ -27,13 +27,13 @@ _NAMES = ("bind", "call", "preemption")
 
 
 class Dispatcher:
-    """Runs binds at once up to a limit, preemptions beside them, and Events and status patches behind them.
+    """Runs binds at once up to a limit, preemptions at the same time, and Events and status patches after them.
 
     A lost Event or an old condition is a pity, a lost bind is not acceptable: jobs (binds) look after their own
     retries and are never dropped; calls are retried on answers that promise it helps, then logged and given up, and
     the oldest are dropped when very many wait. Status patches of one pod never overtake each other: those that wait
     are sent as one. Events have a client, and so a rate limit, of their own, as in kube-scheduler. Workers are
-    few long-lived tasks, not one task a call, which costs less per pod. `on_patched` is told the body of the answer to
+    few long-lived tasks, not one task a call, which costs less per pod. `on_patched` receives the body of the answer to
     each status patch that was taken: the pod in its newest version.
     """
 
@@ -110,7 +110,7 @@ class Dispatcher:
     def patch(self, uid: str, call: ApiCall, ended: Ended) -> None:
         """Patch a pod's status, in one request with a patch of the same pod that still waits.
 
-        `ended` is told whether it was done; False also when it was given up.
+        `ended` is called with True once it is done, with False when it is given up.
         """
         waiting = self._latest_patch.get(uid)
         if waiting is not None:
@@ -203,8 +203,8 @@ class Dispatcher:
                 self._on_patched(answer.body)
         finally:
             self._patching.discard(uid)
-            for tell in ended:
-                tell(answer is not None)
+            for end in ended:
+                end(answer is not None)
 
     async def _perform_event(self, call: ApiCall) -> None:
         await self._perform(self._events_client, call)
@@ -220,7 +220,7 @@ class Dispatcher:
         return None
 
     async def _answer(self, client: ApiClient, call: ApiCall) -> tuple[ApiResponse | None, str]:
-        """Send a call, again after answers that say it may work later; the last answer and what was wrong with it."""
+        """Send a call, and again while the answer is one that may change; return the last answer and its problem."""
         problem = ""
         answer: ApiResponse | None = None
         for delay in (*_RETRY_DELAYS_SECONDS, None):

@@ -1,7 +1,8 @@
-"""What watch events mean for cache and queue: the only way the cluster's news reach the scheduler."""
+"""Applies watch events to cache and queue: the only way that changes of the cluster reach the scheduler."""
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Generic, TypeVar
 
@@ -23,7 +24,7 @@ T = TypeVar("T", bound=KubernetesObject)
 
 
 class ObservedHandler(Generic[T]):
-    """Passes watch events on and tells how long each took; `resource` begins the label, as kube-scheduler names it."""
+    """Passes watch events on and reports how long each took; `resource` begins the label, as in kube-scheduler."""
 
     def __init__(self, handler: Handler[T], resource: str, observer: SchedulerObserver) -> None:
         self._handler = handler
@@ -53,75 +54,65 @@ class ObservedHandler(Generic[T]):
         self._handler.on_synced()
 
 
+@dataclass(eq=False)
 class NodeEvents:
     """Keeps the cache's nodes, and wakes pods that a changed node may help."""
 
-    def __init__(
-        self, cache: Cache, queue: SchedulingQueue, wake: Callable[[], None], observer: SchedulerObserver
-    ) -> None:
-        self._cache = cache
-        self._queue = queue
-        self._wake = wake
-        self._observer = observer
+    cache: Cache
+    queue: SchedulingQueue
+    wake: Callable[[], None]
+    observer: SchedulerObserver
 
     def on_add(self, node: Node) -> None:
         """A node appeared."""
         if self._set(node):
-            self._queue.move_all(events.NODE_ADD, None, node)
-            self._wake()
+            self.queue.move_all(events.NODE_ADD, None, node)
+            self.wake()
 
     def on_update(self, old: Node, new: Node) -> None:
         """A node changed; one move per kind of change, as kube-scheduler splits them."""
-        known = self._cache.has_node(new.metadata.name)
+        known = self.cache.has_node(new.metadata.name)
         if not self._set(new):
             return
         if not known:
             # It could not be read before: to the scheduler it is new.
-            self._queue.move_all(events.NODE_ADD, None, new)
+            self.queue.move_all(events.NODE_ADD, None, new)
         else:
             for event in node_changes(old, new):
-                self._queue.move_all(event, old, new)
-        self._wake()
+                self.queue.move_all(event, old, new)
+        self.wake()
 
     def on_delete(self, node: Node) -> None:
         """A node went away."""
-        self._cache.remove_node(node.metadata.name)
-        self._queue.move_all(events.NODE_DELETE, node, None)
-        self._wake()
+        self.cache.remove_node(node.metadata.name)
+        self.queue.move_all(events.NODE_DELETE, node, None)
+        self.wake()
 
     def on_synced(self) -> None:
         """All nodes there were at the start are known."""
 
     def _set(self, node: Node) -> bool:
         try:
-            self._cache.set_node(node)
+            self.cache.set_node(node)
         except QuantityError as error:
             # A node whose capacity nobody can read must not be chosen on what it had before.
             logger.warning("node left out node=%r error=%s", node.metadata.name, error)
-            self._observer.undecodable("Node")
-            self._cache.remove_node(node.metadata.name)
+            self.observer.undecodable("Node")
+            self.cache.remove_node(node.metadata.name)
             return False
         return True
 
 
+@dataclass(eq=False)
 class AssignedPodEvents:
     """Keeps what pods take on nodes, whoever placed them, and wakes pods that freed room may help."""
 
-    def __init__(
-        self,
-        cache: Cache,
-        queue: SchedulingQueue,
-        wake: Callable[[], None],
-        observer: SchedulerObserver,
-        *,
-        on_gone: Callable[[str], None],
-    ) -> None:
-        self._cache = cache
-        self._queue = queue
-        self._wake = wake
-        self._observer = observer
-        self._on_gone = on_gone
-        self._ended: set[str] = set()
+    cache: Cache
+    queue: SchedulingQueue
+    wake: Callable[[], None]
+    observer: SchedulerObserver
+    on_gone: Callable[[str], None]
+    _ended: set[str] = field(default_factory=set, init=False)
 
     def on_add(self, pod: Pod) -> None:
         """A pod with a node appeared: one of ours confirmed, or another's."""
@@ -129,13 +120,13 @@ class AssignedPodEvents:
         if is_finished(pod):
             self._gone(info)
             return
-        assumed = self._cache.is_assumed(info.uid)
+        assumed = self.cache.is_assumed(info.uid)
         if self._set(info):
             # Bound by somebody else while it waited here: it is nobody's to schedule any more.
             if not assumed:
-                self._queue.delete(info.uid)
-            self._queue.move_all(events.ASSIGNED_POD_ADD, None, info)
-            self._wake()
+                self.queue.delete(info.uid)
+            self.queue.move_all(events.ASSIGNED_POD_ADD, None, info)
+            self.wake()
 
     def on_update(self, old: Pod, new: Pod) -> None:
         """A pod on a node changed; only labels and lower requests can help a waiting pod."""
@@ -148,11 +139,11 @@ class AssignedPodEvents:
         if not self._set(after):
             return
         if old.metadata.labels != new.metadata.labels:
-            self._queue.move_all(events.ASSIGNED_POD_UPDATE, before, after)
-            self._wake()
+            self.queue.move_all(events.ASSIGNED_POD_UPDATE, before, after)
+            self.wake()
         if new.spec != old.spec and scaled_down(before, after):
-            self._queue.move_all(events.ASSIGNED_POD_SCALE_DOWN, before, after)
-            self._wake()
+            self.queue.move_all(events.ASSIGNED_POD_SCALE_DOWN, before, after)
+            self.wake()
 
     def on_delete(self, pod: Pod) -> None:
         """A pod left its node, by deletion or by ending (the watch leaves finished pods out)."""
@@ -162,12 +153,12 @@ class AssignedPodEvents:
             self._gone(PodInfo(pod))
 
     def ended(self, uid: str) -> None:
-        """The API server answered that the pod is gone for good; what the watch still tells of it is old.
+        """The API server answered that the pod is gone for good; what the watch still shows of it is old.
 
-        Only for a pod that the watch has shown: so it will tell of the end, too.
+        Only for a pod that the watch has shown: so it will show the end, too.
         """
-        pod = self._cache.pod(uid)
-        if pod is not None and not self._cache.is_assumed(uid):
+        pod = self.cache.pod(uid)
+        if pod is not None and not self.cache.is_assumed(uid):
             self._ended.add(uid)
             self._gone(pod)
 
@@ -175,23 +166,23 @@ class AssignedPodEvents:
         """All pods on nodes there were at the start are known."""
 
     def _gone(self, pod: PodInfo) -> None:
-        self._cache.remove_pod(pod.uid)
-        self._on_gone(pod.uid)
-        self._queue.move_all(events.ASSIGNED_POD_DELETE, pod, None)
-        self._wake()
+        self.cache.remove_pod(pod.uid)
+        self.on_gone(pod.uid)
+        self.queue.move_all(events.ASSIGNED_POD_DELETE, pod, None)
+        self.wake()
 
     def _set(self, pod: PodInfo) -> bool:
         try:
-            self._cache.set_pod(pod)
+            self.cache.set_pod(pod)
         except QuantityError as error:
             logger.warning("pod on a node not counted pod=%r error=%s", pod.key, error)
-            self._observer.undecodable("Pod")
+            self.observer.undecodable("Pod")
             return False
         return True
 
 
 class ListerEvents(Generic[T]):
-    """Keeps a lister equal to what a watch tells, and wakes pods that a change may help.
+    """Keeps a lister equal to what a watch shows, and wakes pods that a change may help.
 
     `kind` is the API's name of what the lister holds. No plugin waits for kinds without an `EventResource`, such as
     ReplicaSet: these wake nobody.
@@ -210,23 +201,23 @@ class ListerEvents(Generic[T]):
     def on_add(self, obj: T) -> None:
         """An object appeared."""
         self._lister.set(obj)
-        self._tell(self._add, None, obj)
+        self._notify(self._add, None, obj)
 
     def on_update(self, old: T, new: T) -> None:
-        """An object changed; the hints of those who wait for it find out what."""
+        """An object changed; the hints of the plugins that wait for it find out what."""
         self._lister.set(new)
-        self._tell(self._update, old, new)
+        self._notify(self._update, old, new)
 
     def on_delete(self, obj: T) -> None:
         """An object went away."""
         self._lister.delete(key_of(obj.metadata))
-        self._tell(self._delete, obj, None)
+        self._notify(self._delete, obj, None)
 
     def on_synced(self) -> None:
         """All objects there were at the start are known, or the API server has no such kind."""
         self._lister.synced = True
 
-    def _tell(self, event: ClusterEvent | None, old: T | None, new: T | None) -> None:
+    def _notify(self, event: ClusterEvent | None, old: T | None, new: T | None) -> None:
         if event is not None:
             self._queue.move_all(event, old, new)
             self._wake()

@@ -52,16 +52,16 @@ class EventRecorder:
         self._swept = now()
 
     def scheduled(self, pod: PodInfo, node_name: str) -> None:
-        """Say that the pod was bound; a pod is bound once, so this is never a series."""
+        """Record that the pod was bound; a pod is bound once, so this is never a series."""
         note = f"Successfully assigned {pod.key} to {node_name}"
         self._create(pod, ("Normal", "Scheduled", "Binding"), note, self._now())
 
     def failed_scheduling(self, pod: PodInfo, message: str) -> None:
-        """Say why the pod is still pending."""
+        """Record why the pod is still pending."""
         self._repeatable(pod, ("Warning", "FailedScheduling", "Scheduling"), message)
 
     def preempted(self, victim: PodInfo, preemptor: PodInfo, node_name: str, *, in_memory: bool = False) -> None:
-        """Say on a victim whom it makes room for, by UID: its owner may not know the other's name.
+        """Record on a victim the pod it makes room for, by UID: its owner may not see the other's name.
 
         `in_memory` is a victim that was not bound yet and goes back to the queue.
         """

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from bayplan.api.objects import Pod
 from bayplan.cache.pod_info import PodInfo
@@ -16,6 +17,7 @@ def foreign_nominations_selector(scheduler_names: Iterable[str]) -> str:
     return ",".join(["spec.nodeName=", "status.nominatedNodeName!=", *others])
 
 
+@dataclass(eq=False)
 class ForeignNominationEvents:
     """Keeps room for pods of other schedulers as for our own; they are never queued and nothing is written on them.
 
@@ -23,9 +25,8 @@ class ForeignNominationEvents:
     leaves it.
     """
 
-    def __init__(self, queue: SchedulingQueue, wake: Callable[[], None]) -> None:
-        self._queue = queue
-        self._wake = wake
+    queue: SchedulingQueue
+    wake: Callable[[], None]
 
     def on_add(self, pod: Pod) -> None:
         """A nomination appeared."""
@@ -37,8 +38,8 @@ class ForeignNominationEvents:
             self.on_delete(pod)
             return
         if pod.status.nominated_node_name:
-            self._queue.nominate(info, pod.status.nominated_node_name)
-            self._wake()
+            self.queue.nominate(info, pod.status.nominated_node_name)
+            self.wake()
 
     def on_update(self, old: Pod, new: Pod) -> None:
         """A nominated pod changed, perhaps its node."""
@@ -46,8 +47,8 @@ class ForeignNominationEvents:
 
     def on_delete(self, pod: Pod) -> None:
         """The pod was bound, deleted, or is nominated no more."""
-        self._queue.withdraw(pod.metadata.uid)
-        self._wake()
+        self.queue.withdraw(pod.metadata.uid)
+        self.wake()
 
     def on_synced(self) -> None:
         """All nominations there were at the start are known."""

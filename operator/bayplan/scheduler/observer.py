@@ -1,26 +1,10 @@
-"""What the scheduling loop tells whoever watches it, and what it shows about its state when asked."""
+"""What the scheduling loop reports as it works, for metrics."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 AttemptResult = Literal["scheduled", "unschedulable", "error"]
 """How one attempt to schedule a pod ended, in kube-scheduler's words."""
-
-
-@dataclass(frozen=True, slots=True)
-class AllocationSummary:
-    """How full the cluster is, for the packing metrics.
-
-    A node is in use when it holds at least one pod. Amounts are by resource name, in milli-CPU for cpu and
-    in the resource's own unit (bytes, counts) for the rest; `requested` is the sum over all placed pods.
-    """
-
-    nodes: int
-    nodes_in_use: int
-    requested: Mapping[str, int]
-    allocatable_in_use: Mapping[str, int]
-    allocatable: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +44,7 @@ class SchedulerObserver(Protocol):
         """One watch event was taken into cache and queue."""
 
     def preemption_attempt(self) -> None:
-        """Preemption was asked for room for a pod, whatever it found."""
+        """Preemption was tried for a pod, whatever it found."""
 
     def preemption_victims(self, count: int) -> None:
         """Preemption chose a node where `count` pods end."""
@@ -82,4 +66,4 @@ class SchedulerObserver(Protocol):
 
 
 class NoObserver(SchedulerObserver):
-    """An observer that looks away: for simulations and tests that measure nothing."""
+    """An observer that measures nothing."""

@@ -18,7 +18,7 @@ from bayplan.scheduler.api_calls import (
 logger = logging.getLogger(__name__)
 
 Patch = Callable[[str, ApiCall, Callable[[bool], None]], None]
-"""`(uid, call, ended)`: sends a pod's patch; tells `ended` whether it was done, or given up."""
+"""`(uid, call, ended)`: sends a pod's patch and calls `ended` with whether it was done."""
 
 
 class PodConditions:
@@ -35,7 +35,7 @@ class PodConditions:
         self._written: WeakKeyDictionary[PodInfo, WrittenCondition] = WeakKeyDictionary()
 
     def pending(self, pod: PodInfo, reason: str, message: str, *, nomination: str | None = None) -> None:
-        """Say on the pod why it is pending, unless it says so already; `nomination` as in `pod_scheduled_call`."""
+        """Write why the pod is pending, unless that is written already; `nomination` as in `pod_scheduled_call`."""
         self._write(pod, (reason, message), nomination, lambda done: None)
 
     async def nominated(self, pod: PodInfo, reason: str, message: str, node_name: str) -> bool:

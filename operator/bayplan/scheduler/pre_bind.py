@@ -1,4 +1,4 @@
-"""What plugins want done before a bind: performed beside the loop, so that slow volumes hold up nobody else."""
+"""Performs the effects of PreBind plugins while the loop goes on: slow volumes hold up no other pod."""
 
 import asyncio
 import logging
@@ -7,9 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from bayplan.api.client import decode_status
-from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.effects import Effect, WaitFor, Write
-from bayplan.framework.runtime import Framework
 from bayplan.scheduler.api_calls import MERGE_PATCH, ApiCall
 from bayplan.scheduler.dispatcher import Dispatcher
 
@@ -93,12 +91,6 @@ class PreBinder:
         if response.status >= 300:
             reason = ": ".join(filter(None, decode_status(response.body)))
             raise PreBindError(f"writing {write.about}: status {response.status}: {reason}")
-
-
-def pre_bind_steps(framework: Framework, pod: PodInfo, node_name: str) -> list[tuple[str, Sequence[Effect]]]:
-    """The effects of the profile's PreBind plugins that have any, by plugin name."""
-    steps = [(plugin.name, plugin.pre_bind({}, pod, node_name)) for plugin in framework.pre_binds]
-    return [(name, effects) for name, effects in steps if effects]
 
 
 async def _wait(wait: WaitFor, is_wanted: Callable[[], bool]) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import msgspec
@@ -12,14 +13,14 @@ from bayplan.api.quantity import QuantityError
 from bayplan.api.watch_event import UNREADABLE, Identity, read_pod
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
-from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import ApiCall, delete_call, disruption_target_call, eviction_call
-from bayplan.scheduler.cycle import FitError
+from bayplan.scheduler.attempt import Nominated, return_to_queue
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
-from bayplan.scheduler.failure import FailureHandler
+from bayplan.scheduler.failure_reporter import UNSCHEDULABLE, FailureReporter
 from bayplan.scheduler.observer import SchedulerObserver
+from bayplan.scheduler.pod_conditions import PodConditions
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ _GONE = frozenset({404, 409, 422})
 
 
 class _End(Identity, rename="camel"):
-    """What tells a pod that is gone from one that is going."""
+    """The fields that distinguish a pod that is gone from one that is terminating."""
 
     deletion_timestamp: str | None = None
     deletion_grace_period_seconds: int | None = None
@@ -43,85 +44,68 @@ class _Ending(msgspec.Struct):
 _end_decoder = msgspec.json.Decoder(_Ending)
 
 
+@dataclass(kw_only=True, eq=False)
 class PreemptionExecutor:
     """Makes the room that a decision found (upstream: framework/preemption/executor.go).
 
-    The scheduling loop relies on this order: the nomination counts at once, for decisions about other pods; then the
-    API learns of nomination and condition in one request; only then victims end. The pod stays in flight until all
-    calls are made, so it is not tried again meanwhile and misses no event; then it waits for its victims like any
-    rejected pod. If a victim cannot be ended the nomination is withdrawn, no further victim ends, and the pod backs
-    off. `reject_waiting` takes back a bind that was not posted yet; `victim_gone` is told of victims without a grace
-    period, which are gone with the API server's answer. An outcome that `evicts` ends its victims through the Eviction
-    API, one by one, so that a PodDisruptionBudget can refuse.
+    The scheduling loop relies on this order: the nomination counts since the attempt; nomination and condition are
+    written in one request; only then victims end. The pod stays in flight until all calls are made, so it is not tried
+    again meanwhile and misses no event; then it waits for its victims like any rejected pod. If a victim cannot be
+    ended the nomination is withdrawn, no further victim ends, and the pod backs off. `reject_waiting` takes back a bind
+    that was not posted yet. `victim_gone` receives the UIDs of victims without a grace period, which are gone with the
+    API server's answer. An outcome that `evicts` ends its victims through the Eviction API, one by one, so that a
+    PodDisruptionBudget can refuse.
     """
 
-    def __init__(
-        self,
-        *,
-        cache: Cache,
-        queue: SchedulingQueue,
-        dispatcher: Dispatcher,
-        recorder: EventRecorder,
-        failures: FailureHandler,
-        observer: SchedulerObserver,
-        reject_waiting: Callable[[str], bool],
-        victim_gone: Callable[[str], None],
-        now: Callable[[], datetime],
-        wake: Callable[[], None],
-    ) -> None:
-        self._cache = cache
-        self._queue = queue
-        self._dispatcher = dispatcher
-        self._recorder = recorder
-        self._failures = failures
-        self._observer = observer
-        self._reject_waiting = reject_waiting
-        self._victim_gone = victim_gone
-        self._now = now
-        self._wake = wake
-        self._ending: dict[str, asyncio.Task[str]] = {}
+    cache: Cache
+    queue: SchedulingQueue
+    dispatcher: Dispatcher
+    recorder: EventRecorder
+    conditions: PodConditions
+    failures: FailureReporter
+    observer: SchedulerObserver
+    reject_waiting: Callable[[str], bool]
+    victim_gone: Callable[[str], None]
+    now: Callable[[], datetime]
+    wake: Callable[[], None]
+    _ending: dict[str, asyncio.Task[str]] = field(default_factory=dict, init=False)
 
-    def start(self, queued: QueuedPodInfo, outcome: FitError, node_name: str, started: float) -> None:
-        """Nominate the popped pod to the node now, and see to the rest beside the loop."""
-        pod = queued.pod_info
-        self._queue.nominate(pod, node_name)
-        for other in self._queue.nominator.nominated_pods_for_node(node_name):
-            # Pods of other schedulers are theirs to move.
-            if other.priority < pod.priority and self._queue.get(other.uid) is not None:
-                self._queue.withdraw(other.uid, wake=True)
-                self._failures.nomination_ended(other)
-        victims = [victim.uid for victim in outcome.victims if not _is_terminating(victim)]
+    def start(self, nominated: Nominated) -> None:
+        """End the victims of a nominated pod while the loop goes on."""
+        pod = nominated.pod
+        for other in nominated.displaced:
+            self.conditions.nomination_ended(other)
+        chosen = nominated.fit_error.victims
+        victims = [victim.uid for victim in chosen if not _is_terminating(victim)]
         if victims:
-            self._observer.preemption_victims(len(outcome.victims))
+            self.observer.preemption_victims(len(chosen))
         # A bind not posted yet is taken back now: soon it would be too late, and the victim would have to be deleted.
-        victims = [uid for uid in victims if not self._rejected(uid, pod, node_name)]
-        self._dispatcher.preempt(lambda: self._carry_out(queued, outcome, node_name, victims, started))
+        victims = [uid for uid in victims if not self._rejected(uid, pod, nominated.node_name)]
+        self.dispatcher.preempt(lambda: self._carry_out(nominated, victims))
 
     def sweep(self) -> None:
         """Withdraw nominations to nodes that are gone; pods in flight are left to their attempt."""
-        nominator = self._queue.nominator
-        for node_name in [name for name in nominator.nodes() if not self._cache.has_node(name)]:
+        nominator = self.queue.nominator
+        for node_name in [name for name in nominator.nodes() if not self.cache.has_node(name)]:
             for pod in nominator.nominated_pods_for_node(node_name):
-                queued = self._queue.get(pod.uid)
+                queued = self.queue.get(pod.uid)
                 if queued is not None and queued.sub_queue is not None:
                     logger.info("nomination to a node that is gone pod=%r node=%r", pod.key, node_name)
-                    self._queue.withdraw(pod.uid, wake=True)
-                    self._failures.nomination_ended(pod)
+                    self.queue.withdraw(pod.uid, wake=True)
+                    self.conditions.nomination_ended(pod)
 
     def _rejected(self, uid: str, preemptor: PodInfo, node_name: str) -> bool:
-        victim = self._cache.pod(uid)
-        if victim is None or not self._cache.is_assumed(uid) or not self._reject_waiting(uid):
+        victim = self.cache.pod(uid)
+        if victim is None or not self.cache.is_assumed(uid) or not self.reject_waiting(uid):
             return False
-        self._recorder.preempted(victim, preemptor, node_name, in_memory=True)
+        self.recorder.preempted(victim, preemptor, node_name, in_memory=True)
         return True
 
-    async def _carry_out(
-        self, queued: QueuedPodInfo, outcome: FitError, node_name: str, victims: list[str], started: float
-    ) -> None:
-        pod = queued.pod_info
+    async def _carry_out(self, nominated: Nominated, victims: list[str]) -> None:
+        pod, node_name, fit_error = nominated.pod, nominated.node_name, nominated.fit_error
         try:
-            if await self._failures.nominated(queued, outcome.message, node_name, started):
-                problem = await self._end_all(pod, node_name, victims, evicts=outcome.evicts)
+            if await self.failures.nominated(nominated):
+                problem = await self._end_all(pod, node_name, victims, evicts=fit_error.evicts)
             else:
                 problem = "the nomination was not written"
         except Exception as error:
@@ -129,10 +113,20 @@ class PreemptionExecutor:
             problem = repr(error)
         if problem:
             logger.warning("preemption given up pod=%r node=%r problem=%s", pod.key, node_name, problem)
-            self._failures.preemption_failed(queued, outcome.message, node_name)
+            self._give_up(nominated)
         else:
-            self._failures.hand_back(queued, rejectors=outcome.diagnosis.rejector_plugins)
-        self._wake()
+            rejectors = fit_error.diagnosis.rejector_plugins
+            return_to_queue(self.queue, nominated, "", rejectors=rejectors, ends_nomination=False)
+        self.wake()
+
+    def _give_up(self, nominated: Nominated) -> None:
+        """Let the pod back off, and withdraw its nomination unless it is to another node by now."""
+        ours = self.queue.nominator.nominated_node(nominated.pod.uid) == nominated.node_name
+        message = nominated.fit_error.message
+        failed = return_to_queue(self.queue, nominated, message, error=True, ends_nomination=False)
+        if ours and not failed.gone:
+            self.queue.withdraw(failed.pod.uid)
+            self.conditions.pending(failed.pod, UNSCHEDULABLE, message, nomination="")
 
     async def _end_all(self, preemptor: PodInfo, node_name: str, victims: list[str], *, evicts: bool) -> str:
         """End the victims, several at once; the first problem, which spares those not begun, or "".
@@ -144,7 +138,7 @@ class PreemptionExecutor:
 
         async def worker() -> None:
             for uid in left:
-                if problems or self._queue.nominator.nominated_node(preemptor.uid) != node_name:
+                if problems or self.queue.nominator.nominated_node(preemptor.uid) != node_name:
                     return
                 if problem := await self._end(uid, preemptor, node_name, evicts=evicts):
                     problems.append(problem)
@@ -157,7 +151,7 @@ class PreemptionExecutor:
         running = self._ending.get(uid)
         if running is not None:
             return await running
-        victim = self._cache.pod(uid)
+        victim = self.cache.pod(uid)
         if victim is None or _is_terminating(victim):
             return ""
         work = self._evict if evicts else self._delete
@@ -168,11 +162,11 @@ class PreemptionExecutor:
             del self._ending[uid]
 
     async def _delete(self, victim: PodInfo, preemptor: PodInfo, node_name: str) -> str:
-        condition = disruption_target_call(victim, preemptor.pod.spec.scheduler_name, self._now())
+        condition = disruption_target_call(victim, preemptor.pod.spec.scheduler_name, self.now())
         for call in (condition, delete_call(victim)):
             if call is None:
                 continue
-            answer = await self._dispatcher.request(call)
+            answer = await self.dispatcher.request(call)
             if answer is not None and answer.status in _GONE:
                 return ""
             if problem := _problem(call, answer):
@@ -181,29 +175,29 @@ class PreemptionExecutor:
         return ""
 
     async def _evict(self, victim: PodInfo, preemptor: PodInfo, node_name: str) -> str:
-        """Eviction comes before the condition: a pod that may stay must not say that it ends."""
+        """Eviction comes before the condition: a pod that may stay must not be marked as ending."""
         call = eviction_call(victim)
-        answer = await self._dispatcher.request(call)
+        answer = await self.dispatcher.request(call)
         if answer is not None and answer.status in _GONE:
             return ""
         if problem := _problem(call, answer):
             return problem
-        condition = disruption_target_call(victim, preemptor.pod.spec.scheduler_name, self._now())
-        answer = None if condition is None else await self._dispatcher.request(condition)
+        condition = disruption_target_call(victim, preemptor.pod.spec.scheduler_name, self.now())
+        answer = None if condition is None else await self.dispatcher.request(condition)
         self._ended(victim, preemptor, node_name, answer)
         return ""
 
     def _ended(self, victim: PodInfo, preemptor: PodInfo, node_name: str, answer: ApiResponse | None) -> None:
         logger.info("preempted victim=%r pod=%r node=%r", victim.key, preemptor.key, node_name)
-        self._recorder.preempted(victim, preemptor, node_name)
-        self._learn(victim.uid, answer)
+        self.recorder.preempted(victim, preemptor, node_name)
+        self._apply_answer(victim.uid, answer)
 
-    def _learn(self, uid: str, answer: ApiResponse | None) -> None:
-        """Count the victim as terminating, or gone, as soon as the API server says so; nobody preempts it again.
+    def _apply_answer(self, uid: str, answer: ApiResponse | None) -> None:
+        """Count the victim as terminating, or gone, as soon as the API server answers that; nobody preempts it again.
 
-        The watch may be ahead of the answer: it is right where it already knows as much.
+        The watch may be ahead of the answer, and then it is right.
         """
-        held = self._cache.pod(uid)
+        held = self.cache.pod(uid)
         if held is None or answer is None or answer.status >= 400:
             return
         try:
@@ -213,13 +207,13 @@ class PreemptionExecutor:
         if end.uid != uid or end.deletion_timestamp is None:
             return
         if end.deletion_grace_period_seconds == 0 and not end.finalizers:
-            self._victim_gone(uid)
+            self.victim_gone(uid)
             return
-        told = None if _is_terminating(held) else read_pod(answer.body)
-        if told is None or not told.spec.node_name:
+        newest = None if _is_terminating(held) else read_pod(answer.body)
+        if newest is None or not newest.spec.node_name:
             return
         try:
-            self._cache.set_pod(PodInfo(told))
+            self.cache.set_pod(PodInfo(newest))
         except QuantityError as error:
             logger.debug("answer about a victim cannot be read pod=%r error=%s", held.key, error)
 

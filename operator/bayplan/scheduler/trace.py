@@ -1,4 +1,4 @@
-"""What a cycle saw of every node, recorded only when somebody asked for an explanation."""
+"""Records a cycle's verdict on every node, for explanations."""
 
 from dataclasses import dataclass, field
 
@@ -29,12 +29,12 @@ def trace_attempt(nodes: NodeTable, evaluation: Evaluation, pod: PodInfo, sample
 
     As in kube-scheduler's log there are no scores when a single node was feasible: nothing was scored then.
     """
-    filtering = evaluation.filtering
+    rejection = evaluation.filters.rejection
     trace: Trace = {nodes.names[row]: NodeTrace() for row in nodes.rows().tolist()}
-    if filtering.rejection is not None:
+    if rejection is not None:
         for verdict in trace.values():
-            verdict.rejected_by = filtering.rejection.plugin
-            verdict.reasons = list(filtering.rejection.reasons)
+            verdict.rejected_by = rejection.plugin
+            verdict.reasons = list(rejection.reasons)
         return trace
     _trace_rejections(nodes, evaluation, pod, trace)
     feasible = np.flatnonzero(evaluation.feasible) if sampled is None else sampled
@@ -51,19 +51,20 @@ def trace_attempt(nodes: NodeTable, evaluation: Evaluation, pod: PodInfo, sample
 
 
 def _trace_rejections(nodes: NodeTable, evaluation: Evaluation, pod: PodInfo, trace: Trace) -> None:
-    filtering = evaluation.filtering
+    verdicts = evaluation.filters.verdicts
     rows = nodes.rows()
-    out = filtering.narrowed_out(rows)
+    out = verdicts.narrowed_out(rows)
     for row in rows[out].tolist():
         verdict = trace[nodes.names[row]]
-        verdict.rejected_by, verdict.reasons = filtering.narrowed_plugins, [filtering.narrowed_reason]
+        pre_filters = verdicts.pre_filters
+        verdict.rejected_by, verdict.reasons = pre_filters.narrowed_plugins, [pre_filters.narrowed_reason]
     rows = rows[~out]
-    first = filtering.rejected_by(rows)
+    first = verdicts.rejected_by(rows)
     for index in np.unique(first[first >= 0]).tolist():
         rejected = rows[first == index]
-        plugin = filtering.filter_at(index).name
+        plugin = verdicts.filter_at(index).name
         for row in rejected.tolist():
             trace[nodes.names[row]].rejected_by = plugin
-        for text, holds in filtering.reasons_of(pod, index, rejected):
+        for text, holds in verdicts.reasons_of(pod, index, rejected):
             for row in rejected[holds].tolist():
                 trace[nodes.names[row]].reasons.append(text)

@@ -9,7 +9,8 @@ from prometheus_client.registry import Collector
 
 from bayplan import __version__
 from bayplan.cache.cache import CacheSizes
-from bayplan.scheduler.observer import AllocationSummary, WatchState
+from bayplan.scheduler.allocation import AllocationSummary
+from bayplan.scheduler.observer import WatchState
 
 QUEUES = ("active", "backoff", "unschedulable", "gated")
 NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")

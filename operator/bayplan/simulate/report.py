@@ -182,15 +182,16 @@ def cluster_use(nodes: NodeTable) -> ClusterUse:
     allocation: dict[str, Allocation] = {}
     demand: dict[str, int] = {}
     per_node: list[dict[str, int]] = [{} for _ in pod_counts]
-    for name in sorted({*nodes.allocatable, *nodes.requested} - {PODS}):
-        column, taken = nodes.allocatable.get(name), nodes.requested_column(name)
-        offered = [0] * len(pod_counts) if column is None else column[rows].tolist()
-        demand[name] = 0 if taken is None else sum(taken[rows].tolist())
+    for name, taken in sorted(nodes.requested.items()):
+        offered = nodes.allocatable[name][rows].tolist()
+        demand[name] = sum(taken[rows].tolist())
         for node, amount in zip(per_node, offered, strict=True):
             node[name] = amount
-        if any(offered):
-            used = sum(amount for amount, used in zip(offered, in_use, strict=True) if used)
-            allocation[name] = Allocation(demand[name], sum(offered), used)
+        used = sum(amount for amount, used in zip(offered, in_use, strict=True) if used)
+        allocation[name] = Allocation(demand[name], sum(offered), used)
+    for row in rows.tolist():
+        # No number of nodes covers a resource that none has.
+        demand |= {n: a for pod in nodes.pods[row].values() for n, a in pod.placed.amounts.items() if n not in demand}
     pods = sum(pod_counts)
     allocation[PODS] = Allocation(pods, sum(allowed), sum(a for a, used in zip(allowed, in_use, strict=True) if used))
     return ClusterUse(

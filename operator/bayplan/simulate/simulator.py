@@ -1,4 +1,4 @@
-"""The scheduler without an API server: the same queue, cycle and cache on objects at hand."""
+"""The scheduler without an API server: the same queue, attempts and cache on objects from files."""
 
 import logging
 import time
@@ -16,8 +16,8 @@ from bayplan.framework.cluster_event import ASSIGNED_POD_ADD, ASSIGNED_POD_DELET
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queue_profile import queue_profile
-from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.scheduler.attempt import AttemptRunner, Failed, Nominated, Reserved, Result, return_to_queue
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 from bayplan.simulate.admission import created_at, latest_times
 from bayplan.simulate.cluster import ClusterObjects, SkippedPod
@@ -30,7 +30,7 @@ Outcome = Placement | FitError
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One attempt on one pod; `error` is set when the cycle could not decide."""
+    """One attempt on one pod; `error` is set when no decision could be made."""
 
     pod: PodInfo
     outcome: Outcome | None
@@ -80,17 +80,23 @@ class Simulator:
         self.cache = Cache()
         self._moment = 0.0
         nominator = Nominator()
-        self._frameworks = build_frameworks(
+        self.frameworks = build_frameworks(
             configuration, self.cache.nodes, self.cache.listers, nominator, lambda: self._moment
         )
-        self._cycle = SchedulingCycle(self.cache.nodes, nominator)
         self._now = 0.0
-        first = next(iter(self._frameworks.values()))
+        first = next(iter(self.frameworks.values()))
         self.queue = SchedulingQueue(
             clock=lambda: self._now,
-            profiles={name: queue_profile(framework) for name, framework in self._frameworks.items()},
+            profiles={name: queue_profile(framework) for name, framework in self.frameworks.items()},
             sort_key=first.queue_sort.sort_key,
             nominator=nominator,
+        )
+        self._attempts = AttemptRunner(
+            cache=self.cache,
+            queue=self.queue,
+            cycle=SchedulingCycle(self.cache.nodes, nominator),
+            frameworks=self.frameworks,
+            clock=lambda: self._now,
         )
         self._evicted: set[str] = set()
         self._given = _Given()
@@ -119,7 +125,7 @@ class Simulator:
                 self.cache.set_pod(pod)
             elif pod.pod.metadata.deletion_timestamp is not None:
                 given.finished += 1
-            elif pod.pod.spec.scheduler_name not in self._frameworks:
+            elif pod.pod.spec.scheduler_name not in self.frameworks:
                 given.other_schedulers += 1
             else:
                 waiting.append(pod)
@@ -144,10 +150,10 @@ class Simulator:
         `explain` records what the cycle saw of every node; `scores` what each plugin gave the chosen one.
         """
         started = self._clock()
-        queued = self.queue.pop()
-        if queued is None:
+        attempt = self._attempts.run(explain=explain, with_scores=scores)
+        if attempt is None:
             return None
-        decision = self._decide(queued, explain=explain, scores=scores)
+        decision = self._follow_up(attempt)
         self._seconds += self._clock() - started
         report = self._reports.get(decision.pod.uid)
         if report is None:
@@ -172,43 +178,25 @@ class Simulator:
         pods = [*self._reports.values(), *(self._gated_report(pod) for pod in gated)]
         return Report(pods, self._summary(pods, len(gated)))
 
-    def _decide(self, queued: QueuedPodInfo, *, explain: bool, scores: bool) -> Decision:
-        pod = queued.pod_info
-        framework = self._frameworks[queued.profile]
-        try:
-            outcome = self._cycle.schedule(pod, framework, explain=explain, with_scores=scores)
-        except Exception as error:
-            # As in the scheduling loop: whatever one pod makes a plugin do must not stop the others.
-            logger.debug("scheduling cycle failed pod=%r", pod.key, exc_info=True)
-            self.queue.add_unschedulable(queued, rejector_plugins=frozenset(), error=True)
-            return Decision(pod, None, str(error) or type(error).__name__)
-        if isinstance(outcome, Placement):
-            self.cache.assume_pod(pod, outcome.node_name)
-            # What plugins assume, such as volumes taken, stands for the writes that nobody makes here.
-            for plugin in framework.reserves:
-                plugin.reserve({}, pod, outcome.node_name)
+    def _follow_up(self, attempt: Result) -> Decision:
+        """Perform at once what `bayplan run` has the API server do: bind the pod, or end the victims."""
+        pod = attempt.pod
+        if isinstance(attempt, Reserved):
             self.queue.done(pod.uid)
-            self.queue.nominator.delete(pod.uid)
             self.queue.move_all(ASSIGNED_POD_ADD, None, pod)
-        else:
-            self._settle_nomination(pod, outcome)
-            self.queue.add_unschedulable(queued, rejector_plugins=outcome.diagnosis.rejector_plugins, error=False)
-            for victim in outcome.victims:
+            return Decision(pod, attempt.placement)
+        if isinstance(attempt, Nominated):
+            fit_error = attempt.fit_error
+            rejectors = fit_error.diagnosis.rejector_plugins
+            return_to_queue(self.queue, attempt, fit_error.message, rejectors=rejectors, ends_nomination=False)
+            for victim in fit_error.victims:
                 self._evict(victim, pod)
-        return Decision(pod, outcome)
-
-    def _settle_nomination(self, pod: PodInfo, outcome: FitError) -> None:
-        nominator, node_name = self.queue.nominator, outcome.nominated_node_name
-        if node_name is None:
-            return
-        if not node_name:
-            nominator.delete(pod.uid)
-            return
-        nominator.add(pod, node_name)
-        # Pods of lower priority cannot count on this node any more (upstream: executor.go prepareCandidate).
-        for other in nominator.nominated_pods_for_node(node_name):
-            if other.priority < pod.priority:
-                nominator.delete(other.uid)
+            return Decision(pod, fit_error)
+        if isinstance(attempt, Failed):
+            if attempt.exception is not None:
+                logger.debug("scheduling cycle failed pod=%r", pod.key, exc_info=attempt.exception)
+            return Decision(pod, attempt.fit_error, None if attempt.fit_error else attempt.message)
+        return Decision(pod, None, attempt.message)
 
     def _evict(self, victim: PodInfo, preemptor: PodInfo) -> None:
         self.cache.remove_pod(victim.uid)

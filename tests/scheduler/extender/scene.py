@@ -4,7 +4,7 @@ import msgspec
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.scheduler.extender.client import make_clients
-from bayplan.scheduler.extender.extended_cycle import ExtendedCycle
+from bayplan.scheduler.extender.cycle import ExtendedCycle
 
 WHOLE_POD = b'{"metadata":{"name":"p","annotations":{"a":"b"}}}'
 
@@ -15,14 +15,14 @@ class ExtendedScene:
     `reads` counts how often the API server was asked for the whole pod.
     """
 
-    def __init__(self, stack, cycle, nodes, framework, extenders):
-        self.framework = framework
-        clients = make_clients(extenders)
-        for client in clients:
+    def __init__(self, stack, world, extenders):
+        self.world = world
+        self.clients = make_clients(extenders)
+        for client in self.clients:
             stack.push_async_callback(client.close)
         self.meanwhile = lambda: None
         self.reads = 0
-        self.cycle = ExtendedCycle(cycle, nodes, clients, self._source)
+        self.cycle = ExtendedCycle(world.cycle, world.cache.nodes, self.clients, self._source)
 
     async def _source(self, pod):
         self.reads += 1
@@ -30,4 +30,4 @@ class ExtendedScene:
         return msgspec.Raw(WHOLE_POD)
 
     async def schedule(self, pod):
-        return await self.cycle.schedule(PodInfo(pod), self.framework)
+        return await self.cycle.schedule(PodInfo(pod), self.world.framework)

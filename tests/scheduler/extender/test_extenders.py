@@ -1,25 +1,26 @@
 import asyncio
+import json
 from dataclasses import replace
 from datetime import timedelta
 
 import msgspec
 import pytest
-from tests.builders import make_container, make_node, make_pod
+from tests.builders import make_container, make_node, make_pod, make_pod_info
 from tests.faults.certificates import Authority
+from tests.plugins.preemption.worlds import World
 from tests.scheduler.extender.extender_server import ExtenderServer, keep, points
 from tests.scheduler.extender.scene import ExtendedScene
 
+from bayplan.api.client import ApiResponse
 from bayplan.api.errors import CredentialsError
 from bayplan.api.objects import ResourceRequirements
-from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.connections import Extender, ExtenderManagedResource, ExtenderTLSConfig, leave_to_extenders
 from bayplan.config.load import default_configuration
 from bayplan.framework.cluster_event import NODE_ADD
 from bayplan.framework.interface import Binding
-from bayplan.plugins.registry import build_frameworks
-from bayplan.scheduler.binder import Binder, BindError, BindResult
-from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
+from bayplan.scheduler.binder import BindError, BindResult
+from bayplan.scheduler.cycle import FitError, Placement
 from bayplan.scheduler.extender.binder import ExtenderBinder
 from bayplan.scheduler.extender.client import ExtenderClient, make_clients
 from bayplan.scheduler.extender.wire import ExtenderError, is_interested, read_filter_answer, read_priorities
@@ -32,12 +33,9 @@ class Scene(ExtendedScene):
     """A cluster of four equal nodes, the cycle, and extenders in front of it."""
 
     def __init__(self, stack, *extenders, nodes=4):
-        self.cache = Cache()
-        for number in range(nodes):
-            self.cache.set_node(make_node(f"n{number}"))
         configuration = replace(default_configuration(), extenders=extenders)
-        framework = build_frameworks(configuration, self.cache.nodes)["bayplan"]
-        super().__init__(stack, SchedulingCycle(self.cache.nodes), self.cache.nodes, framework, extenders)
+        world = World(*(make_node(f"n{number}") for number in range(nodes)), configuration=configuration)
+        super().__init__(stack, world, extenders)
 
     async def decide(self, pod=None):
         return await self.schedule(pod or make_pod("p", cpu="1"))
@@ -104,7 +102,7 @@ async def test_what_extenders_say_of_nodes_is_in_the_message(stack, server):
     assert isinstance(outcome, FitError)
     assert outcome.message.startswith("0/4 nodes are available: 1 broken, 2 no licence.")
     assert outcome.diagnosis.rejector_plugins == {"Extender"}
-    (registration,) = scene.framework.registrations()["Extender"]
+    (registration,) = scene.world.framework.registrations()["Extender"]
     assert NODE_ADD.matches(registration.event)
     assert registration.hint is None
 
@@ -112,7 +110,7 @@ async def test_what_extenders_say_of_nodes_is_in_the_message(stack, server):
 async def test_reasons_of_filters_and_of_extenders_are_counted_together(stack, server):
     server.answers = {"filter": keep(failed={"n1": "hot"})}
     scene = Scene(stack, at(server), nodes=2)
-    scene.cache.set_node(make_node("n0", cpu="500m"))
+    scene.world.cache.set_node(make_node("n0", cpu="500m"))
     assert (await scene.decide()).message.startswith("0/2 nodes are available: 1 Insufficient cpu, 1 hot.")
 
 
@@ -167,12 +165,12 @@ async def test_a_prioritizer_that_fails_gives_no_scores(stack, server):
 async def test_a_node_that_fills_up_while_extenders_think_is_not_chosen(stack, server):
     server.answers = {"filter": keep("n1", "n2"), "prioritize": points(n1=10)}
     scene = Scene(stack, at(server))
-    scene.meanwhile = lambda: scene.cache.set_pod(PodInfo(make_pod("q", cpu="4", node="n1", uid="q")))
+    scene.meanwhile = lambda: scene.world.cache.set_pod(make_pod_info("q", cpu="4", node="n1", uid="q"))
     assert await scene.node() == "n2"
     for name in ("n1", "n2"):
-        scene.cache.remove_node(name)
+        scene.world.cache.remove_node(name)
     server.answers["filter"] = keep("n0", "n3")
-    scene.meanwhile = lambda: [scene.cache.remove_node(name) for name in ("n0", "n3")]
+    scene.meanwhile = lambda: [scene.world.cache.remove_node(name) for name in ("n0", "n3")]
     server.answers["filter"] = lambda body: {"NodeNames": ["n0", "n3"]}
     with pytest.raises(ExtenderError, match="the nodes that extenders left no longer fit the pod"):
         await scene.decide()
@@ -285,52 +283,67 @@ def test_a_tls_configuration_that_cannot_work_is_an_error_at_the_start(tls, told
 BINDS = Extender(bind_verb="bind")
 
 
-def binder(client, *, settled=BindResult.REFUSED, monkeypatch):
-    async def settle(self, binding, pause):
-        return settled
+class PodApi:
+    """The API server's side of one unbound pod, or of one on `node`; remembers the bindings posted and the doubts."""
 
-    async def bind(self, binding):
-        return BindResult.GONE
+    def __init__(self, node=""):
+        self.pod = {"metadata": {"uid": "gpu"}, "spec": {"nodeName": node} if node else {}}
+        self.posts = []
+        self.doubts = 0
 
-    monkeypatch.setattr(Binder, "_settle", settle)
-    monkeypatch.setattr(Binder, "bind", bind)
-    doubts = []
-    made = ExtenderBinder(
-        None,
+    async def request(self, method, path, **_):
+        if method == "POST":
+            self.posts.append(path)
+        return ApiResponse(201 if method == "POST" else 200, json.dumps(self.pod).encode())
+
+    def doubt(self):
+        self.doubts += 1
+
+
+def binder(client, api):
+    return ExtenderBinder(
+        api,
         client,
-        assumed=lambda uid: PodInfo(make_pod("p", uid=uid, requests={GPU: "1"} if uid == "gpu" else None)),
+        assumed=lambda uid: make_pod_info("p", uid=uid, requests={GPU: "1"} if uid == "gpu" else None),
         node_exists=lambda name: True,
         confirmed_node=lambda uid: None,
-        on_ambiguous=lambda: doubts.append(1),
+        on_ambiguous=api.doubt,
     )
-    return made, doubts
 
 
-async def test_an_interested_extender_binds(stack, server, monkeypatch):
+async def test_an_interested_extender_binds(stack, server):
     server.answers = {"bind": lambda body: {"Error": ""}}
     (client,) = make_clients([at(server, BINDS, managed_resources=MANAGES_GPU.managed_resources)])
     stack.push_async_callback(client.close)
-    made, _ = binder(client, monkeypatch=monkeypatch)
+    api = PodApi()
+    made = binder(client, api)
     assert await made.bind(Binding("default", "p", "gpu", "n1")) is BindResult.BOUND
     assert server.calls == [("bind", {"PodName": "p", "PodNamespace": "default", "PodUID": "gpu", "Node": "n1"})]
-    assert await made.bind(Binding("default", "p", "plain", "n1")) is BindResult.GONE
-    assert len(server.calls) == 1
+    assert api.posts == []
+    assert await made.bind(Binding("default", "p", "plain", "n1")) is BindResult.BOUND
+    assert (len(server.calls), len(api.posts)) == (1, 1)
 
 
-async def test_a_bind_that_an_extender_refuses_fails_unless_the_pod_is_bound_after_all(stack, server, monkeypatch):
+@pytest.mark.parametrize(
+    ("ignorable", "node", "posts"), [(False, "n1", 0), (True, "", 1)], ids=["bound after all", "ignorable"]
+)
+async def test_a_bind_that_an_extender_refuses_may_come_to_pass(stack, server, ignorable, node, posts):
     server.answers = {"bind": lambda body: {"Error": "no"}}
-    clients = make_clients([at(server, BINDS), at(server, BINDS, ignorable=True)])
-    for client in clients:
-        stack.push_async_callback(client.close)
-    binding = Binding("default", "p", "u", "n1")
-    made, doubts = binder(clients[0], monkeypatch=monkeypatch)
+    (client,) = make_clients([at(server, BINDS, ignorable=ignorable)])
+    stack.push_async_callback(client.close)
+    api = PodApi(node)
+    assert await binder(client, api).bind(Binding("default", "p", "gpu", "n1")) is BindResult.BOUND
+    assert len(api.posts) == posts
+
+
+async def test_a_bind_that_an_extender_refuses_fails_with_its_words_if_the_pod_is_unbound(stack, server):
+    server.answers = {"bind": lambda body: {"Error": "no"}}
+    (client,) = make_clients([at(server, BINDS)])
+    stack.push_async_callback(client.close)
+    api = PodApi()
     with pytest.raises(BindError, match=r"^no$"):
-        await made.bind(binding)
-    assert doubts == [1]
-    made, _ = binder(clients[0], settled=BindResult.BOUND, monkeypatch=monkeypatch)
-    assert await made.bind(binding) is BindResult.BOUND
-    made, _ = binder(clients[1], monkeypatch=monkeypatch)
-    assert await made.bind(binding) is BindResult.GONE
+        await binder(client, api).bind(Binding("default", "p", "gpu", "n1"))
+    assert (api.doubts, api.posts) == (1, [])
 
 
 async def test_prioritizers_are_asked_side_by_side(stack):
@@ -343,6 +356,6 @@ async def test_prioritizers_are_asked_side_by_side(stack):
         return {"n1": 1}
 
     scene = Scene(stack, *(at(each, filter_verb="") for each in servers))
-    for client in scene.cycle._extenders:
+    for client in scene.clients:
         client.prioritize = meet.__get__(client)
     assert await scene.node() == "n1"

@@ -18,12 +18,12 @@ class Scene(ExtendedScene):
     """Three full nodes, of which the scheduler alone would choose n0, and extenders that are asked."""
 
     def __init__(self, stack, *extenders):
-        self.world = World(
+        world = World(
             *(make_node(f"n{number}", cpu="4") for number in range(3)),
             *(self.low(f"a{number}", f"n{number}", number) for number in range(3)),
             *(self.low(f"b{number}", f"n{number}", number) for number in range(3)),
         )
-        super().__init__(stack, self.world.cycle, self.world.cache.nodes, self.world.framework, extenders)
+        super().__init__(stack, world, extenders)
 
     @staticmethod
     def low(name, node, priority):

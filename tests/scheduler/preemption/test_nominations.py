@@ -1,11 +1,10 @@
 """Nominations: when they are written, when they end, and what becomes of the pods that had them."""
 
 import pytest
-from tests.builders import make_node, make_pod
+from tests.builders import make_node, make_pod_info
 from tests.scheduler.preemption.scene import preempt
 
 from bayplan.api.errors import AmbiguousError
-from bayplan.cache.pod_info import PodInfo
 from bayplan.queue.queued_pod import SubQueue
 
 
@@ -32,7 +31,7 @@ async def test_lower_nominations_on_the_node_are_cleared_and_their_pods_woken(sc
 
 
 async def test_nominations_of_other_schedulers_pods_are_not_theirs_to_clear(scene):
-    scene.queue.nominator.add(PodInfo(make_pod("foreign", uid="foreign", priority=1)), "n1")
+    scene.queue.nominator.add(make_pod_info("foreign", uid="foreign", priority=1), "n1")
     await preempt(scene)
     assert scene.nominated("foreign") == "n1"
     assert "foreign" not in {name for _, name in scene.api.order()}
@@ -104,7 +103,7 @@ async def test_an_error_in_the_cycle_clears_the_nomination(scene):
 async def test_a_nomination_to_a_node_that_goes_away_is_cleared_and_the_pod_tried_again(scene):
     await preempt(scene)
     scene.nodes.on_delete(make_node("n1", cpu="1"))
-    scene.scheduler._preemption.sweep()
+    scene.scheduler.preemption.sweep()
     await scene.work()
     assert scene.nominated() is None
     assert scene.api.bodies("PATCH", "p")[-1]["status"] == {"nominatedNodeName": None}
@@ -115,7 +114,7 @@ async def test_a_restart_reads_nominations_from_the_pods_and_drops_those_to_node
     scene.pod("kept", nominated="n1")
     scene.pod("stale", nominated="n9")
     assert (scene.nominated("kept"), scene.nominated("stale")) == ("n1", "n9")
-    scene.scheduler._preemption.sweep()
+    scene.scheduler.preemption.sweep()
     await scene.work()
     assert (scene.nominated("kept"), scene.nominated("stale")) == ("n1", None)
     assert scene.api.order() == [("PATCH", "stale")]

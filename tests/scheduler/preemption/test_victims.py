@@ -240,8 +240,11 @@ async def test_a_rejected_bind_that_was_placed_anew_is_posted_once(scene):
     scene.nodes.on_add(make_node("n3", cpu="1"))
     scene.pod("young", priority=0)
     scene.step()
-    assert scene.scheduler._binding.reject("young")
-    assert not scene.scheduler._binding.reject("young")
+    scene.chooser.nominations["p"] = ("n3", "young")
+    scene.pod()
+    scene.step()
+    assert scene.cache.node_of("young") is None
+    scene.pending.gone("p")
     scene.queue.activate(["young"])
     scene.step()
     await scene.work()

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from bayplan.api.selectors import Labels
 from bayplan.cache.change_log import Rows
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.nominated_table import Beside
+from bayplan.framework.nominated_table import NominatedPods
 from bayplan.plugins.inter_pod_affinity.placed_terms import TermKind
 from bayplan.plugins.inter_pod_affinity.terms import (
     Amounts,
@@ -36,6 +36,11 @@ class RequiredTerms:
         self._matches_at: object = None
         self._added_matches: Amounts = np.zeros(0, dtype=np.int64)
         self._has_own = bool(terms.required_affinity or terms.required_anti_affinity)
+
+    @property
+    def nbytes(self) -> int:
+        """What the arrays take."""
+        return self._affinity.nbytes + self._anti.nbytes + self._existing.nbytes
 
     def may_reject(self, pod: PodInfo) -> bool:
         """Return whether any term may rule out a row now."""
@@ -82,31 +87,31 @@ class RequiredTerms:
         """Return the rows that anti-affinity of either side fails; None when there are none."""
         return self._near(rows, self._anti_amounts(), self._existing.amounts(pod))
 
-    def added_near(self, pod: PodInfo, beside: Beside) -> _Mask:
+    def added_near(self, pod: PodInfo, nominated: NominatedPods) -> _Mask:
         """The rows that anti-affinity of either side fails because of the pods added there, `(rows,) bool`."""
         cluster, own = self._cluster, pod.pod.metadata.labels
         # Pods of one shape may differ in labels that no term on a node reads, but terms of added pods may read them.
-        version = (beside, own, cluster.namespaces.version, cluster.nodes.objects_changed.position)
+        version = (nominated, own, cluster.namespaces.version, cluster.nodes.objects_changed.position)
         if self._near_at != version:
             self._near_at = version
             labels = self._cluster.namespace_labels(pod.namespace)
             keys: dict[str, list[int]] = {}
-            for at, pods in enumerate(beside.added):
+            for at, pods in enumerate(nominated.added):
                 for key in {key for other in pods for key in self._kept_apart_by(pod, labels, other)}:
                     keys.setdefault(key, []).append(at)
-            self._added_near = np.zeros(len(beside.rows), dtype=np.bool_)
+            self._added_near = np.zeros(len(nominated.rows), dtype=np.bool_)
             for key, places in keys.items():
-                ids = self._cluster.labels.column(key).ids[beside.rows[places]]
+                ids = self._cluster.labels.column(key).ids[nominated.rows[places]]
                 self._added_near[np.array(places, dtype=np.intp)[ids != 0]] = True
         return self._added_near
 
-    def added_matches(self, beside: Beside) -> Amounts:
+    def added_matches(self, nominated: NominatedPods) -> Amounts:
         """How many of the pods added to each row are such as the pod must be near, `(rows,) int64`."""
-        version = (beside, self._cluster.namespaces.version)
+        version = (nominated, self._cluster.namespaces.version)
         if self._matches_at != version:
             self._matches_at = version
             match = self._affinity.match if self._affinity.topology_keys else lambda pod: False
-            self._added_matches = np.array([sum(map(match, pods)) for pods in beside.added], dtype=np.int64)
+            self._added_matches = np.array([sum(map(match, pods)) for pods in nominated.added], dtype=np.int64)
         return self._added_matches
 
     def _kept_apart_by(self, pod: PodInfo, labels: Labels | None, other: PodInfo) -> Iterator[str]:

@@ -16,9 +16,10 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.config.types import InterPodAffinityArgs
 from bayplan.framework.cluster_event import EventRegistration
-from bayplan.framework.interface import CycleState, Normalize, PreFilterResult, Reads, Scores
-from bayplan.framework.nominated_table import Beside
+from bayplan.framework.interface import CycleState, PreFilterResult, Scores
+from bayplan.framework.nominated_table import NominatedPods
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
+from bayplan.framework.traits import Normalize, Reads, Traits
 from bayplan.plugins.inter_pod_affinity.events import EVENTS
 from bayplan.plugins.inter_pod_affinity.filter import RequiredTerms
 from bayplan.plugins.inter_pod_affinity.placed_terms import TermKind
@@ -45,9 +46,7 @@ class InterPodAffinity:
     """
 
     name: ClassVar[str] = "InterPodAffinity"
-    reads: ClassVar[Reads] = Reads.CLUSTER
-    reads_feasible: ClassVar[bool] = False
-    normalize: ClassVar[Normalize] = Normalize.CUSTOM
+    traits: ClassVar[Traits] = Traits(reads=Reads.CLUSTER, reads_feasible=False, normalize=Normalize.CUSTOM)
 
     def __init__(
         self, args: InterPodAffinityArgs, nodes: NodeTable, index: NodeIndex, namespaces: Lister[Namespace]
@@ -89,13 +88,15 @@ class InterPodAffinity:
         required = self._required(state, pod, nodes)
         return _codes(len(rows), required.too_near(pod, rows), required.affinity_fails(pod, rows))
 
-    def filter_beside(self, state: CycleState, pod: PodInfo, nodes: NodeTable, beside: Beside) -> Codes:
+    def filter_with_nominated(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable, nominated: NominatedPods
+    ) -> Codes:
         required = self._required(state, pod, nodes)
-        near, more = required.added_near(pod, beside), required.added_matches(beside)
-        already_near = required.too_near(pod, beside.rows)
+        near, more = required.added_near(pod, nominated), required.added_matches(nominated)
+        already_near = required.too_near(pod, nominated.rows)
         if already_near is not None:
             near = near | already_near
-        return _codes(len(beside.rows), near, required.affinity_fails(pod, beside.rows, more))
+        return _codes(len(nominated.rows), near, required.affinity_fails(pod, nominated.rows, more))
 
     def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
         required = self._required(state, pod, nodes)

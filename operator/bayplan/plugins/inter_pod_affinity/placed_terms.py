@@ -1,7 +1,8 @@
 """The affinity terms of pods that are on nodes, counted by term and row: a pod is compared with each term once."""
 
+import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import Final
 
@@ -11,15 +12,21 @@ from numpy.typing import NDArray
 from bayplan.api.selectors import Labels
 from bayplan.cache.affinity_terms import NO_TERMS, AffinityTerm, PodAffinityTerms
 from bayplan.cache.change_log import EntryLog
-from bayplan.cache.node_table import NodeTable
+from bayplan.cache.incremental_view import PodView
+from bayplan.cache.node_table import NodeTable, PodChange
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.row_follower import PodFollower
+
+KEPT_TERM_BYTES: Final = 8 * 2**20
+"""How much of the terms that came and went is kept at least for readers, as `AffinityTerm.size` counts it."""
 
 _SLACK = 64
 
 _WEIGHT_BITS: Final = 40
 _COUNT_BITS: Final = 64 - _WEIGHT_BITS
 _ONE: Final = 1 << _WEIGHT_BITS
+
+
+_numbers = itertools.count()
 
 
 class TermKind(IntEnum):
@@ -33,9 +40,11 @@ class TermKind(IntEnum):
 class PlacedTerm:
     """A term that placed pods have: by row how many times, and the amount: the same or, if preferred, its tallies."""
 
-    __slots__ = ("kind", "rows", "term")
+    __slots__ = ("kind", "number", "rows", "term")
 
     def __init__(self, kind: TermKind, term: AffinityTerm) -> None:
+        self.number = next(_numbers)
+        """No other has it, ever: by it readers remember a term that they do not keep."""
         self.kind = kind
         self.term = term
         self.rows: dict[int, tuple[int, int]] = {}
@@ -47,7 +56,7 @@ TermChange = tuple[PlacedTerm, int, int]
 _Key = tuple[TermKind, AffinityTerm]
 
 
-class PlacedTerms:
+class PlacedTerms(PodView):
     """Every term of every pod in a node table; always equal to what a count from scratch would give.
 
     Rows without a node object count too: readers go by node labels, which those do not have.
@@ -55,13 +64,12 @@ class PlacedTerms:
     """
 
     def __init__(self, nodes: NodeTable) -> None:
-        self._nodes = nodes
-        self._follower = PodFollower(nodes)
+        super().__init__(nodes)
         self._terms: dict[_Key, PlacedTerm] = {}
         # Terms that need a label, by that label, and those that need none; dicts keep the order they came in.
         self._by_label: dict[tuple[str, str], dict[PlacedTerm, None]] = {}
         self._free: dict[PlacedTerm, None] = {}
-        self._changes: EntryLog[TermChange] = EntryLog()
+        self._changes: EntryLog[TermChange] = EntryLog(KEPT_TERM_BYTES, lambda change: change[0].term.size)
         self._key_uses: Counter[str] = Counter()
         self._label_keys: frozenset[str] = frozenset()
         self.kinds: Counter[TermKind] = Counter()
@@ -92,21 +100,18 @@ class PlacedTerms:
         """Return the changes after `position`; None if they are not known any more and all terms must be read."""
         return self._changes.since(position)
 
-    def catch_up(self) -> None:
-        """Take in what changed in the table."""
-        changes = self._follower.follow()
-        if changes is None:
-            self._read_all()
-        else:
-            touched = False
-            for row, before, after in changes:
-                # What stays must not be dropped in between.
-                if after is not None and after.affinity_terms is not NO_TERMS:
-                    touched = self._count(after, row, 1)
-                if before is not None and before.affinity_terms is not NO_TERMS:
-                    touched = self._count(before, row, -1)
-            if not touched:
-                return
+    def _read(self, changes: Sequence[PodChange]) -> None:
+        touched = False
+        for row, before, after in changes:
+            # What stays must not be dropped in between.
+            if after is not None and after.affinity_terms is not NO_TERMS:
+                touched = self._count(after, row, 1)
+            if before is not None and before.affinity_terms is not NO_TERMS:
+                touched = self._count(before, row, -1)
+        if touched:
+            self._update_label_keys()
+
+    def _update_label_keys(self) -> None:
         if self._key_uses.keys() - self._label_keys or len(self._label_keys) > 2 * len(self._key_uses) + _SLACK:
             self._label_keys = frozenset(self._key_uses)
             self.label_keys_version += 1
@@ -125,6 +130,7 @@ class PlacedTerms:
         for (row, key), (uses, amount) in counted.items():
             if uses or amount:
                 self._grow(key, row, uses, amount)
+        self._update_label_keys()
 
     def _count(self, pod: PodInfo, row: int, sign: int) -> bool:
         for key, weight in _keys(pod.affinity_terms):
@@ -151,10 +157,10 @@ class PlacedTerms:
         placed = self._terms[key] = PlacedTerm(*key)
         self.kinds[key[0]] += 1
         self._key_uses.update(key[1].label_keys)
-        if key[1].anchors is None:
+        if key[1].required_labels is None:
             self._free[placed] = None
         else:
-            for label in key[1].anchors:
+            for label in key[1].required_labels:
                 self._by_label.setdefault(label, {})[placed] = None
         return placed
 
@@ -162,7 +168,7 @@ class PlacedTerms:
         kind, term = key
         placed = self._terms.pop(key)
         self._free.pop(placed, None)
-        for label in term.anchors or ():
+        for label in term.required_labels or ():
             del self._by_label[label][placed]
             if not self._by_label[label]:
                 del self._by_label[label]

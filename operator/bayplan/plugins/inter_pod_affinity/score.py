@@ -30,6 +30,11 @@ class PreferredTerms:
         hard = tally(hard_weight) if hard_weight else 0
         self._existing = ExistingPodsTerms(cluster, {TermKind.PREFERRED: 1, TermKind.REQUIRED_AFFINITY: hard})
 
+    @property
+    def nbytes(self) -> int:
+        """What the arrays take."""
+        return self._own.nbytes + self._existing.nbytes
+
     def amounts(self, pod: PodInfo) -> dict[str, Amounts]:
         """Return what each topology key's domains are scored by, as tallies; empty when nothing is to be scored."""
         amounts: dict[str, Amounts] = {}

@@ -14,6 +14,7 @@ from bayplan.cache.node_index import LabelColumn, NodeIndex
 from bayplan.cache.node_label_keys import NodeLabelKeys
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.plugins.inter_pod_affinity.placed_terms import PlacedTerm, PlacedTerms, TermKind
 
 Amounts = NDArray[np.int64]
@@ -21,6 +22,10 @@ Amounts = NDArray[np.int64]
 
 _KEPT_ANSWERS = 4096
 _FEW_TERMS = 4
+
+_KEPT_LABEL_BYTES = 2 * 2**20
+"""What labels may take for which a counter remembers its answer: those of 2,000 pods, if they differ."""
+_BYTES_PER_LABEL = 256
 
 
 class ClusterView:
@@ -72,6 +77,12 @@ class IncomingPodTerms:
         self._counters: dict[str, MatchingPods] = {}
         self._matches_all: Callable[[PodInfo], int] = lambda pod: 0
         self.topology_keys = tuple(dict.fromkeys(term.topology_key for term, _ in terms))
+
+    @property
+    def nbytes(self) -> int:
+        """What the counts take."""
+        counts = 1 if self._together and self._counters else len(self._counters)
+        return counts * self._cluster.nodes.capacity * 8
 
     def amounts(self) -> dict[str, Amounts]:
         """Return what matches now, per topology key that some node has."""
@@ -145,8 +156,13 @@ class ExistingPodsTerms:
         self._factors = {kind: factor for kind, factor in factors.items() if factor}
         self._at = -1
         self._made_for: tuple[int, int, Labels | None] | None = None
-        self._matches: dict[PlacedTerm, bool] = {}
+        self._matches: dict[int, bool] = {}
         self._amounts: dict[str, Amounts] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """What the amounts take."""
+        return sum([each.nbytes for each in self._amounts.values()])
 
     def amounts(self, pod: PodInfo) -> Mapping[str, Amounts]:
         """Return what matches now, per topology key; keys without any are left out. Pods must be of one shape."""
@@ -177,9 +193,9 @@ class ExistingPodsTerms:
             if factor is None:
                 continue
             term = placed.term
-            answer = matches.get(placed)
+            answer = matches.get(placed.number)
             if answer is None:
-                answer = matches[placed] = term.topology_key in known and term.matches(
+                answer = matches[placed.number] = term.topology_key in known and term.matches(
                     pod.namespace, labels, namespace_labels
                 )
             if answer:
@@ -208,7 +224,7 @@ class _WeightSum:
         self._anchored: dict[tuple[str, str], list[tuple[AffinityTerm, frozenset[str], int]]] = {}
         self._free: list[tuple[AffinityTerm, frozenset[str], int]] = []
         for each in terms:
-            anchors = each[0].anchors
+            anchors = each[0].required_labels
             if anchors is None:
                 self._free.append(each)
             else:
@@ -248,15 +264,15 @@ def _remembered(answer: Callable[[PodInfo], int], terms: int) -> Callable[[PodIn
     """Return `answer`, called once for pods with equal namespace and labels where that takes long."""
     if terms <= _FEW_TERMS:
         return answer
-    known: dict[tuple[object, ...], int] = {}
+    known: RecentlyUsed[tuple[object, ...], int] = RecentlyUsed(
+        _KEPT_LABEL_BYTES, lambda key, _: _BYTES_PER_LABEL * len(key)
+    )
 
     def remembered(pod: PodInfo) -> int:
         key = (pod.namespace, *(pod.pod.metadata.labels or {}).items())
         value = known.get(key)
         if value is None:
-            if len(known) >= _KEPT_ANSWERS:
-                known.clear()
-            value = known[key] = answer(pod)
+            value = known.put(key, answer(pod))
         return value
 
     return remembered

@@ -19,8 +19,9 @@ from bayplan.framework.cluster_event import (
     cluster_event,
     queue_if,
 )
-from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult, Reads
+from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult
 from bayplan.framework.status import SUCCESS, Code, Codes, Reason
+from bayplan.framework.traits import Reads, Traits
 from bayplan.plugins.node_volume_limits.attachable_volumes import AttachableVolumes, MissingClaimError
 from bayplan.plugins.node_volume_limits.volume_counts import VolumeCounts
 from bayplan.plugins.volumes.claims import claim_hint, has_claims
@@ -39,7 +40,7 @@ class NodeVolumeLimits:
 
     name: ClassVar[str] = "NodeVolumeLimits"
     # Which volumes a pod's claims stand for is found out in every cycle, so that pods share what other plugins say.
-    reads: ClassVar[Reads] = Reads.CLUSTER
+    traits: ClassVar[Traits] = Traits(reads=Reads.CLUSTER)
 
     def __init__(self, nodes: NodeTable, listers: Listers) -> None:
         self._csi_nodes = CSINodeColumns(nodes, listers)

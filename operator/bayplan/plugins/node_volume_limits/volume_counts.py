@@ -6,10 +6,10 @@ import numpy as np
 
 from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from bayplan.cache.change_log import Rows
+from bayplan.cache.incremental_view import UsageView
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.row_follower import RowFollower
 from bayplan.plugins.node_volume_limits.attachable_volumes import AttachableVolumes
 from bayplan.plugins.volumes.claims import claim_references, ownership_problem
 from bayplan.plugins.volumes.csi_migration import CSIVolume, translate_inline_volume
@@ -40,20 +40,19 @@ class _RowVolumes:
         return sum(volume.driver == driver for volumes in (self.used, self.attached) for volume in volumes)
 
 
-class VolumeCounts:
+class VolumeCounts(UsageView):
     """Counts the volumes on each row of a table; answers are never older than the table and the listers.
 
     Preemption asks about other tables of the same rows, without some of the pods; these are counted on the spot.
     """
 
     def __init__(self, nodes: NodeTable, listers: Listers, attachable: AttachableVolumes) -> None:
-        self._nodes = nodes
+        super().__init__(nodes)
         self._attachable = attachable
         self._claims = listers.of(PersistentVolumeClaim)
         self._volumes = listers.of(PersistentVolume)
         self._classes = listers.of(StorageClass)
         self._attachments = _Attachments(listers)
-        self._row_follower = RowFollower(nodes)
         self._claims_at = self._volumes_at = 0
         self._classes_at = -1
         self._by_row: dict[int, _RowVolumes] = {}
@@ -93,27 +92,25 @@ class VolumeCounts:
 
     def _catch_up(self) -> None:
         stale = self._stale_rows()
+        self.catch_up()
         if stale is None:
-            self._count_all()
+            self._read_all()
             return
         for row in stale:
             self._drop(row)
             self._count(row)
 
     def _stale_rows(self) -> set[int] | None:
-        """Return the rows to count again, None for all; rows that only got pods are brought up to date here."""
-        change = self._row_follower.follow()
+        """Return the rows whose claims, volumes or attachments changed; None for all."""
         claims_at, self._claims_at = self._claims_at, self._claims.version
         volumes_at, self._volumes_at = self._volumes_at, self._volumes.version
         classes_at, self._classes_at = self._classes_at, self._classes.version
         claims = self._claims.changes.since(claims_at) if claims_at != self._claims_at else []
         volumes = self._volumes.changes.since(volumes_at) if volumes_at != self._volumes_at else []
         node_names = self._attachments.changed_nodes()
-        if change.everything or classes_at != self._classes_at:
+        if classes_at != self._classes_at or claims is None or volumes is None or node_names is None:
             return None
-        if claims is None or volumes is None or node_names is None:
-            return None
-        stale = {row for row in change.usage.tolist() if not self._add_new_pods(row)}
+        stale: set[int] = set()
         for claim in claims:
             stale |= self._rows_of_claim.get(claim)
         for volume in volumes:
@@ -121,11 +118,14 @@ class VolumeCounts:
         stale.update(row for name in node_names if (row := self._nodes.row(name)) is not None)
         return stale
 
-    def _count_all(self) -> None:
+    def _start_over(self) -> None:
         for kept in (self._by_row, self._rows_using, self._rows_of_claim, self._rows_of_volume, self._columns):
             kept.clear()
-        for row, pods in enumerate(self._nodes.pods):
-            if pods or self._attachments.of_node(self._nodes.names[row]):
+
+    def _read(self, changes: Rows) -> None:
+        for row in changes.tolist():
+            if not self._add_new_pods(row):
+                self._drop(row)
                 self._count(row)
 
     def _drop(self, row: int) -> None:

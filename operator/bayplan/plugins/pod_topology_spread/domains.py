@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from bayplan.api.objects import Taint
 from bayplan.api.tolerations import Tolerance, find_untolerated_taint
 from bayplan.cache.change_log import Rows
+from bayplan.cache.incremental_view import NodeView
 from bayplan.cache.matching_pods import MatchingPods
 from bayplan.cache.node_index import LabelColumn, NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.row_follower import ObjectFollower
-from bayplan.framework.nominated_table import Beside
+from bayplan.framework.nominated_table import NominatedPods
 from bayplan.plugins.node_selection import RequiredNodeAffinity
 from bayplan.plugins.pod_topology_spread.constraints import PodSelector, SpreadConstraint
 
@@ -36,8 +36,8 @@ class Domains:
 
     __slots__ = (
         "_added",
-        "_beside",
         "_counting",
+        "_nominated",
         "_seen_at",
         "_summed_at",
         "_totals",
@@ -65,7 +65,7 @@ class Domains:
         self._counting = counting
         self._totals: NDArray[np.int64] = np.zeros(self.limit, dtype=np.int64)
         self._summed_at = self._seen_at = -1
-        self._beside: Beside | None = None
+        self._nominated: NominatedPods | None = None
         self._added: NDArray[np.int64] = self._totals
 
     def have_changed(self) -> bool:
@@ -88,22 +88,30 @@ class Domains:
             self._totals = summed.astype(np.int64)
         return self._totals
 
-    def totals_beside(self, beside: Beside) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return for each row of `beside`, were its pods on it, the pods in its domain and in the emptiest of all.
+    @property
+    def nbytes(self) -> int:
+        """What the arrays take, those of counted pods included."""
+        of_nodes = (self.ids, self.ids_or_limit, self.labelled, self.counted, self.counted_rows, self.counted_ids)
+        of_domains = (self.known, self._totals)
+        counts = 0 if self._counting is None else 8 * len(self.counted)
+        return sum([array.nbytes for array in (*of_nodes, *of_domains)]) + counts
+
+    def totals_with_nominated(self, nominated: NominatedPods) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return for each row of `nominated`, were its pods on it, the pods in its domain and in the emptiest of all.
 
         Both are `(rows,) int64`; without domains the second is not to be used.
         """
-        ids, totals = self.ids[beside.rows], self.totals()
+        ids, totals = self.ids[nominated.rows], self.totals()
         here = totals[ids]
         fewest = totals[self.known]
         least = np.full(len(ids), fewest.min() if len(fewest) else 0)
         if self._counting is None:
             return here, least
-        if self._beside is not beside:
+        if self._nominated is not nominated:
             weigh = self._counting.weigh
-            self._beside = beside
-            self._added = np.array([sum(map(weigh, pods)) for pods in beside.added], dtype=np.int64)
-            self._added[~self.counted[beside.rows]] = 0
+            self._nominated = nominated
+            self._added = np.array([sum(map(weigh, pods)) for pods in nominated.added], dtype=np.int64)
+            self._added[~self.counted[nominated.rows]] = 0
         here = here + self._added
         grown = self._added != 0
         if grown.any():
@@ -120,7 +128,7 @@ class Domains:
         return self._counting.counts()[rows]
 
 
-class SpreadDomains:
+class SpreadDomains(NodeView):
     """The domains of some constraints of one pod, kept current as nodes change; the filter and the score have one each.
 
     With `requires_all_keys` only nodes with all topology keys count. Once no node has all of them, the constraints
@@ -137,24 +145,20 @@ class SpreadDomains:
         *,
         requires_all_keys: bool,
     ) -> None:
+        super().__init__(nodes)
         self._constraints = constraints
         self._inclusion = _Inclusion(pod)
-        self._nodes = nodes
         self._index = index
         self._requires_all_keys = requires_all_keys
         self._counting = [count_pods(each.selector) for each in constraints]
-        self._follower = ObjectFollower(nodes)
         self.domains: list[Domains] = []
         self.has_all_keys: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
         """Which rows have all topology keys, `(capacity,) bool`."""
 
-    def catch_up(self) -> bool:
-        """Rebuild the domains if a node changed; True if so."""
-        changed = self._follower.follow()
-        if changed is not None and not len(changed):
-            return False
-        self._rebuild()
-        return True
+    @property
+    def nbytes(self) -> int:
+        """What the arrays take."""
+        return self.has_all_keys.nbytes + sum([each.nbytes for each in self.domains])
 
     def have_changed(self) -> bool:
         """Catch up; True if nodes or matching pods are others than at the last call."""
@@ -163,7 +167,7 @@ class SpreadDomains:
         changed = [each.have_changed() for each in self.domains]
         return rebuilt or any(changed)
 
-    def _rebuild(self) -> None:
+    def _read_all(self) -> None:
         exists = self._nodes.exists
         self.has_all_keys = exists.copy()
         columns: list[LabelColumn] = []

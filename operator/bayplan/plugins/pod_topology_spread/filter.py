@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
-from bayplan.framework.nominated_table import Beside
+from bayplan.framework.nominated_table import NominatedPods
 from bayplan.framework.status import Code, Codes, Reason
 from bayplan.plugins.pod_topology_spread.constraints import SpreadConstraint
 from bayplan.plugins.pod_topology_spread.domains import Domains, SpreadDomains
@@ -28,22 +28,27 @@ class HardSpread:
         self._domains = domains
         self._codes: Codes = np.zeros(0, dtype=np.int8)
 
+    @property
+    def nbytes(self) -> int:
+        """What the arrays take."""
+        return self._codes.nbytes + self._domains.nbytes
+
     def codes(self, rows: Rows) -> Codes:
         """Return a code per row as the table is now, `(rows,) int8`."""
         if self._domains.have_changed():
             self._codes = self._decide()
         return self._codes[rows]
 
-    def codes_beside(self, beside: Beside) -> Codes:
-        """Return a code per row of `beside`, if its pods were on it; `(rows,) int8`."""
+    def codes_with_nominated(self, nominated: NominatedPods) -> Codes:
+        """Return a code per row of `nominated`, if its pods were on it; `(rows,) int8`."""
         self._domains.catch_up()
-        codes: Codes = np.zeros(len(beside.rows), dtype=np.int8)
+        codes: Codes = np.zeros(len(nominated.rows), dtype=np.int8)
         for constraint, domains in reversed(list(zip(self._constraints, self._domains.domains, strict=False))):
-            here, least = domains.totals_beside(beside)
+            here, least = domains.totals_with_nominated(nominated)
             min_match_num = _fixed_min_match_num(constraint, domains)
             skew = here + constraint.self_match - (least if min_match_num is None else min_match_num)
             codes[skew > constraint.max_skew] = Code.UNSCHEDULABLE
-            codes[~domains.labelled[beside.rows]] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+            codes[~domains.labelled[nominated.rows]] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
         return codes
 
     def reasons(self, rows: Rows) -> Sequence[Reason]:

@@ -9,16 +9,17 @@ import numpy as np
 from bayplan.api.objects import TopologySpreadConstraint
 from bayplan.cache.change_log import Rows
 from bayplan.cache.listers import Listers
-from bayplan.cache.matching_pods import MatchingPods, MatchingPodsOnTrial
+from bayplan.cache.matching_pods import MatchingPods, MatchingPodsOfShadow
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.shadow_table import ShadowTable
 from bayplan.config.types import PodTopologySpreadArgs, PodTopologySpreadDefaulting
 from bayplan.framework.cluster_event import EventRegistration
-from bayplan.framework.interface import CycleState, Normalize, PreFilterResult, Reads, Scores
-from bayplan.framework.nominated_table import Beside
+from bayplan.framework.interface import CycleState, PreFilterResult, Scores
+from bayplan.framework.nominated_table import NominatedPods
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
+from bayplan.framework.traits import Normalize, Reads, Traits
 from bayplan.plugins.pod_topology_spread.constraints import (
     SCHEDULE_ANYWAY,
     PodSelector,
@@ -50,9 +51,7 @@ class PodTopologySpread:
     """
 
     name: ClassVar[str] = "PodTopologySpread"
-    reads: ClassVar[Reads] = Reads.CLUSTER
-    pre_reads: ClassVar[Reads] = Reads.NODE
-    normalize: ClassVar[Normalize] = Normalize.CUSTOM
+    traits: ClassVar[Traits] = Traits(reads=Reads.CLUSTER, pre_reads=Reads.NODE, normalize=Normalize.CUSTOM)
 
     def __init__(self, args: PodTopologySpreadArgs, index: NodeIndex, listers: Listers) -> None:
         self._index = index
@@ -98,8 +97,10 @@ class PodTopologySpread:
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
         return self._hard_spread(state, pod, nodes).codes(rows)
 
-    def filter_beside(self, state: CycleState, pod: PodInfo, nodes: NodeTable, beside: Beside) -> Codes:
-        return self._hard_spread(state, pod, nodes).codes_beside(beside)
+    def filter_with_nominated(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable, nominated: NominatedPods
+    ) -> Codes:
+        return self._hard_spread(state, pod, nodes).codes_with_nominated(nominated)
 
     def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
         return self._hard_spread(state, pod, nodes).reasons(rows)
@@ -180,7 +181,7 @@ class PodTopologySpread:
         known = self._counts.get(key)
         if known is None:
             if isinstance(nodes, ShadowTable):
-                known = MatchingPodsOnTrial(nodes, counts, selects)
+                known = MatchingPodsOfShadow(nodes, counts, selects)
             else:
                 known = MatchingPods(nodes, counts)
             self._counts[key] = known

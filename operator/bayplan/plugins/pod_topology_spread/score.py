@@ -43,6 +43,11 @@ class SoftSpread:
         self._domains = domains
         self._requires_all_keys = requires_all_keys
 
+    @property
+    def nbytes(self) -> int:
+        """What the arrays take."""
+        return self._domains.nbytes
+
     def scores(self, feasible: Rows) -> Scores:
         """Return the final 0..100 scores if exactly the rows `feasible` are feasible, `(feasible,) int64`."""
         self._domains.catch_up()

@@ -13,6 +13,7 @@ from bayplan.config.types import DefaultPreemptionArgs, PDBPolicy
 from bayplan.framework.candidate import choose
 from bayplan.framework.interface import CycleState, PostFilterResult, Rejections
 from bayplan.framework.status import SUCCESS, Code, Diagnosis, Status
+from bayplan.framework.traits import Traits
 from bayplan.plugins.preemption.budgets import Budgets
 from bayplan.plugins.preemption.dry_run import STRICT, DryRun, Findings, rows_where_preemption_might_help
 from bayplan.plugins.preemption.eligibility import seconds_until_allowed, too_early, why_not_eligible
@@ -33,6 +34,7 @@ class DefaultPreemption:
     """
 
     name: ClassVar[str] = "DefaultPreemption"
+    traits: ClassVar[Traits] = Traits()
 
     def __init__(
         self,

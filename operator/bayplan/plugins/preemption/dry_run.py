@@ -13,8 +13,9 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.cache.shadow_table import ShadowTable
 from bayplan.framework.candidate import Candidate
-from bayplan.framework.interface import FilterPlugin, Reads, Rejections
+from bayplan.framework.interface import FilterPlugin, Rejections
 from bayplan.framework.status import Code
+from bayplan.framework.traits import Reads
 from bayplan.plugins.preemption.budgets import Budgets
 from bayplan.plugins.preemption.kept_selections import KeptSelections
 from bayplan.plugins.preemption.lower_priority import LowerPriorityPods
@@ -156,6 +157,5 @@ def rows_where_preemption_might_help(rejections: Rejections) -> Rows:
 
 
 def _reads_columns(plugin: FilterPlugin) -> bool:
-    return plugin.reads in (Reads.NODE, Reads.NODES) or (
-        plugin.reads is Reads.USAGE and not getattr(plugin, "reads_pods", True)
-    )
+    traits = plugin.traits
+    return traits.reads in (Reads.NODE, Reads.NODES) or (traits.reads is Reads.USAGE and not traits.reads_pods)

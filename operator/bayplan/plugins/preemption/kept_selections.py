@@ -1,43 +1,38 @@
 """Victims that were selected, kept from one pod to the next like it, for rows on which nothing changed since."""
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Sequence
 from typing import Final
 
+from bayplan.cache.change_log import Rows
+from bayplan.cache.incremental_view import UsageView
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
-from bayplan.cache.row_follower import RowFollower
-from bayplan.framework.interface import FilterPlugin
+from bayplan.framework.interface import FilterPlugin, SignPlugin, VersionedSignPlugin
 from bayplan.plugins.preemption.lower_priority import LowerPriorityPods
 from bayplan.plugins.preemption.victims import VictimSelection
 
 _KEPT_KINDS: Final = 8
 
 
-@dataclass(slots=True, eq=False)
-class SelectionsOfAKind:
+class SelectionsOfAKind(UsageView):
     """The selections for pods of one kind; `ColumnVictimSelector` relies on `get` giving only those that hold.
 
     A selection holds as long as the row has the same pods, the same node and the same possible victims.
     """
 
-    table: NodeTable
-    lower: LowerPriorityPods
-    budgets_version: int
-    _follower: RowFollower = field(init=False)
-    _selections: dict[int, tuple[Sequence[PodInfo], VictimSelection]] = field(init=False, default_factory=dict)
+    def __init__(self, table: NodeTable, lower: LowerPriorityPods, budgets_version: int) -> None:
+        super().__init__(table)
+        self.table = table
+        self.lower = lower
+        self.budgets_version = budgets_version
+        self._selections: dict[int, tuple[Sequence[PodInfo], VictimSelection]] = {}
 
-    def __post_init__(self) -> None:
-        self._follower = RowFollower(self.table)
+    def _read_all(self) -> None:
+        self._selections.clear()
 
-    def follow(self) -> None:
-        """Forget the selections of rows that changed."""
-        change = self._follower.follow()
-        if change.everything:
-            self._selections.clear()
-            return
-        for row in change.usage.tolist():
+    def _read(self, changes: Rows) -> None:
+        for row in changes.tolist():
             self._selections.pop(row, None)
 
     def get(self, row: int) -> VictimSelection | None:
@@ -56,6 +51,7 @@ class KeptSelections:
 
     def __init__(self) -> None:
         self._kinds: RecentlyUsed[Hashable, SelectionsOfAKind] = RecentlyUsed(_KEPT_KINDS)
+        self._signers: dict[str, Callable[[PodInfo], Hashable]] = {}
 
     def of(
         self,
@@ -67,7 +63,7 @@ class KeptSelections:
         budgets_version: int,
     ) -> SelectionsOfAKind:
         """Return the up-to-date selections for pods that `filters` treat like `pod`, among these nominations."""
-        kind = _kind(pod, filters)
+        kind = self._kind(pod, filters)
         kept = self._kinds.get(kind) if kind is not None else None
         if (
             kept is None
@@ -78,17 +74,25 @@ class KeptSelections:
             kept = SelectionsOfAKind(table, lower, budgets_version)
             if kind is not None:
                 self._kinds.put(kind, kept)
-        kept.follow()
+        kept.catch_up()
         return kept
 
+    def _kind(self, pod: PodInfo, filters: Sequence[FilterPlugin]) -> Hashable:
+        """Return what pods of equal priority share that these filters treat alike; None if one gives no signature."""
+        signs: list[Hashable] = [pod.priority]
+        for plugin in filters:
+            signer = self._signers.get(plugin.name)
+            if signer is None:
+                signer = self._signers[plugin.name] = _signer(plugin)
+            sign = signer(pod)
+            if sign is None:
+                return None
+            signs.append((plugin.name, sign))
+        return tuple(signs)
 
-def _kind(pod: PodInfo, filters: Sequence[FilterPlugin]) -> Hashable:
-    """Return what pods of equal priority share that these filters treat alike; None if one gives no signature."""
-    signs: list[Hashable] = [pod.priority]
-    for plugin in filters:
-        sign_pod = getattr(plugin, "sign_pod", None)
-        sign = None if sign_pod is None else sign_pod(pod)
-        if sign is None:
-            return None
-        signs.append((plugin.name, getattr(plugin, "sign_version", 0), sign))
-    return tuple(signs)
+
+def _signer(plugin: FilterPlugin) -> Callable[[PodInfo], Hashable]:
+    """Return what gives the plugin's signature of a pod; protocols take too long to check for every pod."""
+    if isinstance(plugin, VersionedSignPlugin):
+        return lambda pod: None if (sign := plugin.sign_pod(pod)) is None else (plugin.sign_version, sign)
+    return plugin.sign_pod if isinstance(plugin, SignPlugin) else lambda pod: None

@@ -5,52 +5,46 @@ from math import inf
 import numpy as np
 
 from bayplan.cache.change_log import Rows
+from bayplan.cache.incremental_view import UsageView
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.row_follower import RowFollower
 from bayplan.plugins.preemption.victims import VictimRule, importance
 
 
-class LowerPriorityPods:
+class LowerPriorityPods(UsageView):
     """The possible victims of a pod of `priority` on every row, most important first, and the sums of their requests.
 
-    `counts` is how many, `requested` what they take by resource; both `(capacity,) int64`. Rows are read again
-    only when their pods changed, or when a pod that had not run long enough has by now: `evictable_from` is when the
-    first one will have, in seconds since the epoch, or inf.
+    `counts` is how many, `requested` what they take of each resource that the table counts; both `(capacity,) int64`.
+    Rows are read again only when their pods changed, or when a pod that had not run long enough has by now:
+    `evictable_from` is when the first one will have, in seconds since the epoch, or inf.
     """
 
     def __init__(self, nodes: NodeTable, priority: int, rule: VictimRule) -> None:
-        self._nodes = nodes
+        super().__init__(nodes)
         self._priority = priority
         self._rule = rule
-        self._follower = RowFollower(nodes)
         self.evictable_from = inf
         self._start_over()
 
     def follow(self) -> None:
-        """Bring everything up to date with the node table."""
-        change = self._follower.follow()
-        if change.everything or (self._rule.minimum_runtime and self._rule.now() >= self.evictable_from):
-            self._start_over()
-            rows = np.arange(self._nodes.capacity, dtype=np.intp)
-        else:
-            rows = change.usage
-        for row in rows.tolist():
-            self._read(row)
-
-    def freed(self, name: str, rows: Rows) -> Column:
-        """How much of a resource evicting all of them frees on `rows`."""
-        column = self.requested.get(name)
-        return np.zeros(len(rows), dtype=np.int64) if column is None else column[rows]
+        """Bring everything up to date with the node table and the clock."""
+        self.catch_up()
+        other_columns = self.requested.keys() != self._nodes.requested.keys()
+        if other_columns or (self._rule.minimum_runtime and self._rule.now() >= self.evictable_from):
+            self._read_all()
 
     def _start_over(self) -> None:
         capacity = self._nodes.capacity
         self.evictable_from = inf
         self.victims: list[tuple[PodInfo, ...]] = [()] * capacity
         self.counts: Column = np.zeros(capacity, dtype=np.int64)
-        self.requested: dict[str, Column] = {}
+        self.requested: dict[str, Column] = {name: np.zeros(capacity, dtype=np.int64) for name in self._nodes.requested}
 
-    def _read(self, row: int) -> None:
+    def _read(self, changes: Rows) -> None:
+        for row in changes.tolist():
+            self._read_row(row)
+
+    def _read_row(self, row: int) -> None:
         priority, rule = self._priority, self._rule
         lower = [pod for pod in self._nodes.pods[row].values() if pod.priority < priority]
         if rule.minimum_runtime:
@@ -68,7 +62,5 @@ class LowerPriorityPods:
             return
         for pod in lower:
             for name, amount in pod.placed.amounts.items():
-                column = self.requested.get(name)
-                if column is None:
-                    column = self.requested[name] = np.zeros(self._nodes.capacity, dtype=np.int64)
-                column[row] += amount
+                if name in self.requested:
+                    self.requested[name][row] += amount

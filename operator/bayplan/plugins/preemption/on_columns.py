@@ -10,7 +10,8 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.shadow_table import ShadowTable
-from bayplan.framework.interface import CycleState, Reads, Rejections
+from bayplan.framework.interface import CycleState, Rejections
+from bayplan.framework.traits import Reads
 from bayplan.plugins.preemption.budgets import Budgets
 from bayplan.plugins.preemption.kept_selections import KeptSelections
 from bayplan.plugins.preemption.lower_priority import LowerPriorityPods
@@ -41,12 +42,14 @@ class ColumnVictimSelector:
         self._lower = lower
         self._budgets = budgets
         self._scratch = scratch
-        self._beside: NodeTable = scratch.source if rejections.nominated is None else rejections.nominated.table
+        self._with_nominated: NodeTable = scratch.source if rejections.nominated is None else rejections.nominated.table
         self._state: CycleState = {}
         self._screened: set[int] = set()
-        self._reads_usage = [plugin for plugin in rejections.filters if plugin.reads is Reads.USAGE]
+        self._reads_usage = [plugin for plugin in rejections.filters if plugin.traits.reads is Reads.USAGE]
         # Only these filters can speak against a pod that is given back.
-        self._kept = kept.of(pod, self._reads_usage, table=self._beside, lower=lower, budgets_version=budgets.version)
+        self._kept = kept.of(
+            pod, self._reads_usage, table=self._with_nominated, lower=lower, budgets_version=budgets.version
+        )
 
     def fit_without_victims(self, rows: Rows, reasons: Counter[str]) -> Fits:
         """Take all possible victims off `rows` of the scratch table and return which rows then fit, `(rows,) bool`.
@@ -85,10 +88,10 @@ class ColumnVictimSelector:
         return selections
 
     def _remove_all(self, rows: Rows) -> None:
-        scratch, beside, lower = self._scratch, self._beside, self._lower
-        for name, column in beside.requested.items():
-            scratch.amounts_of(name)[rows] = column[rows] - lower.freed(name, rows)
-        scratch.pod_count[rows] = beside.pod_count[rows] - lower.counts[rows]
+        scratch, nominated, lower = self._scratch, self._with_nominated, self._lower
+        for name, column in nominated.requested.items():
+            scratch.requested[name][rows] = column[rows] - lower.requested[name][rows]
+        scratch.pod_count[rows] = nominated.pod_count[rows] - lower.counts[rows]
 
     def _reprieve(self, selections: Sequence[VictimSelection], rows: Rows) -> None:
         """Give every row its pods back, those that would violate budgets first, each unless the pod then fails."""
@@ -122,11 +125,11 @@ class ColumnVictimSelector:
     def _amounts(self, pods: Sequence[PodInfo]) -> Iterator[tuple[str, Column]]:
         """What each of `pods` takes, by resource, `(pods,) int64`."""
         taken = [pod.placed.amounts for pod in pods]
-        for name in set().union(*taken):
+        for name in self._scratch.requested.keys() & set().union(*taken):
             yield name, np.array([amounts.get(name, 0) for amounts in taken], dtype=np.int64)
 
     def _shift(self, rows: Rows, amounts: dict[str, Column], which: "Rows | slice[None]", sign: int) -> None:
         scratch = self._scratch
         for name, column in amounts.items():
-            scratch.amounts_of(name)[rows] += sign * column[which]
+            scratch.requested[name][rows] += sign * column[which]
         scratch.pod_count[rows] += sign

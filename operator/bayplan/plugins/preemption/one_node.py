@@ -4,7 +4,7 @@ import numpy as np
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.shadow_table import ShadowTable
-from bayplan.evaluation.trial import Trial, failure_beside
+from bayplan.evaluation.single_node_filters import SingleNodeFilters
 from bayplan.framework.interface import Rejections
 from bayplan.plugins.preemption.budgets import Budgets
 from bayplan.plugins.preemption.lower_priority import LowerPriorityPods
@@ -22,33 +22,33 @@ class NodeVictimSelector:
         self._lower = lower
         self._budgets = budgets
         self._scratch = scratch
-        self._trial: Trial | None = None
+        self._filters: SingleNodeFilters | None = None
 
     def select(self, row: int) -> VictimSelection:
         """Return the victims on `row`, or why there are none; the scratch table is as before."""
-        if self._trial is None:
+        if self._filters is None:
             rejections = self._rejections
-            self._trial = Trial(self._pod, rejections.filters, rejections.pre_filters, self._scratch)
+            self._filters = SingleNodeFilters(self._pod, rejections.filters, rejections.pre_filters, self._scratch)
         try:
-            return self._select(self._trial, row)
+            return self._select(self._filters, row)
         finally:
             self._scratch.restore(np.array([row], dtype=np.intp))
 
-    def _select(self, trial: Trial, row: int) -> VictimSelection:
+    def _select(self, filters: SingleNodeFilters, row: int) -> VictimSelection:
         scratch, seen = self._scratch, self._rejections.nominated
         nominated = [] if seen is None else seen.others(row, self._pod)
         possible = self._lower.victims[row]
         for victim in possible:
             scratch.remove_pod(victim, row)
         selection = VictimSelection(row)
-        failure = failure_beside(trial, nominated, row, explain=True)
+        failure = filters.first_failure_with_nominated(nominated, row, explain=True)
         if failure is not None:
             selection.reasons = list(failure.reasons)
             return selection
         violating, others = self._budgets.split_by_violation(possible)
         for index, victim in enumerate([*violating, *others]):
             scratch.place([victim], row)
-            if failure_beside(trial, nominated, row) is not None:
+            if filters.first_failure_with_nominated(nominated, row) is not None:
                 scratch.remove_pod(victim, row)
                 selection.victims.append(victim)
                 selection.violations += index < len(violating)

@@ -8,9 +8,9 @@ import numpy as np
 from bayplan.api.meta_objects import LabelSelector
 from bayplan.api.quantity import QuantityError, value
 from bayplan.api.storage_objects import CSIStorageCapacity
+from bayplan.cache.incremental_view import NodeView
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import Column, NodeTable
-from bayplan.cache.row_follower import ObjectFollower
 from bayplan.plugins.volume_binding.node_topology import (
     NodeTopology,
     NumberByLabelValue,
@@ -33,13 +33,12 @@ class _Capacity:
     term: SingleLabelTerm | None
 
 
-class StorageCapacities:
+class StorageCapacities(NodeView):
     """Keeps the largest volume of a class that each node has space for, until a capacity or a node changes."""
 
     def __init__(self, nodes: NodeTable, listers: Listers, topology: NodeTopology) -> None:
-        self._nodes = nodes
+        super().__init__(nodes)
         self._topology = topology
-        self._rows = ObjectFollower(nodes)
         self._lister = listers.of(CSIStorageCapacity)
         self._at = 0
         self._known: dict[str, _Capacity] = {}
@@ -56,10 +55,7 @@ class StorageCapacities:
         return capacities.column
 
     def _catch_up(self) -> None:
-        rows = self._rows.follow()
-        if rows is None or len(rows):
-            for capacities in self._classes.values():
-                capacities.column = None
+        self.catch_up()
         at, self._at = self._at, self._lister.version
         if at == self._at:
             return
@@ -75,6 +71,10 @@ class StorageCapacities:
             if new is not None:
                 self._known[key] = new
                 self._classes.setdefault(new.class_name, _ClassCapacities()).set(key, new)
+
+    def _read_all(self) -> None:
+        for capacities in self._classes.values():
+            capacities.column = None
 
 
 class _ClassCapacities:

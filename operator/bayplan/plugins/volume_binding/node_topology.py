@@ -10,10 +10,11 @@ from bayplan.api.meta_objects import LabelSelector
 from bayplan.api.objects import NodeSelectorRequirement, NodeSelectorTerm
 from bayplan.api.selectors import compile_label_selector, compile_node_selector_terms, is_label_key, is_label_value
 from bayplan.api.storage_objects import TopologySelectorTerm, VolumeNodeAffinity
+from bayplan.cache.change_log import Rows
+from bayplan.cache.incremental_view import NodeView
 from bayplan.cache.node_index import LabelColumn, NodeIndex
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.recently_used import RecentlyUsed
-from bayplan.cache.row_follower import ObjectFollower
 from bayplan.plugins.node_selection import NodeSelection
 
 Mask = NDArray[np.bool_]
@@ -173,23 +174,21 @@ def _without_fields(terms: list[NodeSelectorTerm]) -> list[NodeSelectorTerm] | N
     return found
 
 
-class _SelectedNodes:
+class _SelectedNodes(NodeView):
     """Keeps which nodes some terms select; those that changed are matched again."""
 
-    __slots__ = ("_follower", "_index", "_mask", "_nodes", "_selection")
-
     def __init__(self, index: NodeIndex, nodes: NodeTable, terms: Sequence[NodeSelectorTerm]) -> None:
+        super().__init__(nodes)
         self._index = index
-        self._nodes = nodes
         self._selection = NodeSelection(terms)
-        self._follower = ObjectFollower(nodes)
         self._mask: Mask = np.zeros(0, dtype=np.bool_)
 
     def current(self) -> Mask:
-        rows = self._follower.follow()
-        if rows is None:
-            self._mask = np.zeros(self._nodes.capacity, dtype=np.bool_)
-            rows = self._nodes.rows()
-        if len(rows):
-            self._mask[rows] = self._selection.matches(self._index, self._nodes, rows)
+        self.catch_up()
         return self._mask
+
+    def _start_over(self) -> None:
+        self._mask = np.zeros(self._nodes.capacity, dtype=np.bool_)
+
+    def _read(self, changes: Rows) -> None:
+        self._mask[changes] = self._selection.matches(self._index, self._nodes, changes)

@@ -14,8 +14,9 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import VolumeBindingArgs
 from bayplan.framework.cluster_event import EventRegistration
 from bayplan.framework.effects import Effect, WaitFor
-from bayplan.framework.interface import NOT_CONCERNED, CycleState, Normalize, PreFilterResult, Reads, Scores
+from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult, Scores
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
+from bayplan.framework.traits import Reads, Traits
 from bayplan.plugins.volume_binding.assume_cache import AssumeCaches
 from bayplan.plugins.volume_binding.binder import FoundVolumes, PodVolumeClaims, VolumeBinder
 from bayplan.plugins.volume_binding.events import volume_binding_events
@@ -46,9 +47,7 @@ class VolumeBinding:
 
     name: ClassVar[str] = "VolumeBinding"
     # What a pod's claims need is found out in every cycle, so that pods share what other plugins say.
-    reads: ClassVar[Reads] = Reads.CLUSTER
-    reads_feasible: ClassVar[bool] = False
-    normalize: ClassVar[Normalize] = Normalize.NONE
+    traits: ClassVar[Traits] = Traits(reads=Reads.CLUSTER, reads_feasible=False)
 
     def __init__(
         self,

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.api.storage_objects import CSINode
+from bayplan.cache.change_log import Rows
+from bayplan.cache.incremental_view import NodeView
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import Column, NodeTable
-from bayplan.cache.row_follower import ObjectFollower
 from bayplan.plugins.volumes.csi_migration import is_migrated_on
 
 NO_LIMIT: Final = 2**62
@@ -21,15 +22,14 @@ _Read = Callable[[str, CSINode | None], int]
 """`(name, csi_node)`: what a CSINode, or its absence, says of the driver or in-tree plugin `name`."""
 
 
-class CSINodeColumns:
+class CSINodeColumns(NodeView):
     """Keeps columns over the rows of a node table; each is made when first asked for.
 
     A column is brought up to date only where a CSINode or a node changed. At most `_KEPT_COLUMNS` are kept.
     """
 
     def __init__(self, nodes: NodeTable, listers: Listers) -> None:
-        self._nodes = nodes
-        self._rows = ObjectFollower(nodes)
+        super().__init__(nodes)
         self._csi_nodes = listers.of(CSINode)
         self._csi_nodes_at = 0
         self._columns: dict[tuple[_Read, str], NDArray[Any]] = {}
@@ -57,14 +57,22 @@ class CSINodeColumns:
         return column
 
     def _catch_up(self) -> None:
+        self.catch_up()
         at, self._csi_nodes_at = self._csi_nodes_at, self._csi_nodes.version
-        rows = self._rows.follow()
-        names = self._csi_nodes.changes.since(at) if at != self._csi_nodes_at else []
-        if rows is None or names is None:
-            self._columns.clear()
+        if at == self._csi_nodes_at:
             return
-        named = (self._nodes.row(name) for name in names)
-        for row in {*rows.tolist(), *(row for row in named if row is not None)}:
+        names = self._csi_nodes.changes.since(at)
+        if names is None:
+            self._read_all()
+        else:
+            rows = (self._nodes.row(name) for name in names)
+            self._read(np.array([row for row in rows if row is not None], dtype=np.intp))
+
+    def _read_all(self) -> None:
+        self._columns.clear()
+
+    def _read(self, changes: Rows) -> None:
+        for row in changes.tolist():
             csi_node = self._csi_nodes.get(self._nodes.names[row])
             for (read, name), column in self._columns.items():
                 column[row] = read(name, csi_node)

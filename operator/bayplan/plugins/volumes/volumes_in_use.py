@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from bayplan.api.objects import Pod, Volume
 from bayplan.cache.change_log import Rows
+from bayplan.cache.incremental_view import UsageView
 from bayplan.cache.node_table import NodeTable
-from bayplan.cache.row_follower import RowFollower
 from bayplan.plugins.volumes.claims import named_claims
 from bayplan.plugins.volumes.csi_migration import text_of
 from bayplan.plugins.volumes.inverted_index import InvertedIndex
@@ -35,7 +35,7 @@ def are_in_conflict(wanted: DiskUses, held: DiskUses) -> bool:
     return any(disk in held and not (is_read_only and held[disk]) for disk, is_read_only in wanted.items())
 
 
-class VolumesInUse:
+class VolumesInUse(UsageView):
     """Keeps the in-tree disks and named claims of the pods on each row of a table.
 
     Rows whose pods use neither cost nothing. An answer is never older than the table. Preemption asks about other
@@ -43,8 +43,7 @@ class VolumesInUse:
     """
 
     def __init__(self, nodes: NodeTable) -> None:
-        self._nodes = nodes
-        self._follower = RowFollower(nodes)
+        super().__init__(nodes)
         self._disks: dict[int, DiskUses] = {}
         self._rows_of_disk: InvertedIndex[Disk, int] = InvertedIndex()
         self._claims: dict[int, set[str]] = {}
@@ -55,30 +54,26 @@ class VolumesInUse:
         if nodes is not self._nodes:
             found = [are_in_conflict(wanted, _disks_on(nodes, row)) for row in rows.tolist()]
             return np.array(found, dtype=np.bool_)
-        self._catch_up()
+        self.catch_up()
         holders = {row for disk in wanted for row in self._rows_of_disk.get(disk)}
         return np.isin(rows, [row for row in holders if are_in_conflict(wanted, self._disks[row])])
 
     def is_named(self, nodes: NodeTable, claim_key: str) -> bool:
         """Tell whether a persistentVolumeClaim volume of any pod on any node names the claim "namespace/name"."""
-        self._catch_up()
+        self.catch_up()
         rows = self._rows_of_claim.get(claim_key)
         if nodes is self._nodes:
             return bool(rows)
         return any(claim_key in _claims_on(nodes, row) for row in rows)
 
-    def _catch_up(self) -> None:
-        change = self._follower.follow()
-        if change.everything:
-            for kept in (self._disks, self._rows_of_disk, self._claims, self._rows_of_claim):
-                kept.clear()
-            for row, pods in enumerate(self._nodes.pods):
-                if pods:
-                    self._count(row)
-        elif len(change.usage):
-            for row in change.usage.tolist():
-                self._drop(row)
-                self._count(row)
+    def _start_over(self) -> None:
+        for kept in (self._disks, self._rows_of_disk, self._claims, self._rows_of_claim):
+            kept.clear()
+
+    def _read(self, changes: Rows) -> None:
+        for row in changes.tolist():
+            self._drop(row)
+            self._count(row)
 
     def _drop(self, row: int) -> None:
         self._rows_of_disk.remove(self._disks.pop(row, ()), row)

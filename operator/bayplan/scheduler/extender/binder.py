@@ -19,7 +19,7 @@ _SETTLE_SECONDS = 0.2
 class ExtenderBinder(Binder):
     """A Binder that hands pods to the extender with a bindVerb if that is interested in them.
 
-    An extender that fails may have bound the pod all the same: the pod itself is asked before anything is undone
+    An extender that fails may have bound the pod all the same: the pod is read before anything is undone
     (upstream gives the room away at once: schedule_one.go extendersBinding). `assumed` gives the pod of a UID.
     """
 

@@ -34,7 +34,7 @@ _MAX_ANSWER_BYTES = 64 * 2**20
 
 
 class ExtenderClient:
-    """Asks one extender as kube-scheduler does; every failure is an ExtenderError (upstream: extender.go).
+    """Calls one extender as kube-scheduler does; every failure is an ExtenderError (upstream: extender.go).
 
     Certificates are read when it is made. Redirects are not followed and no credentials are sent but the client
     certificate of its own tlsConfig.
@@ -51,7 +51,7 @@ class ExtenderClient:
         self._session: aiohttp.ClientSession | None = None
 
     def interested(self, pod: PodInfo) -> bool:
-        """Whether it is asked about the pod at all."""
+        """Whether it is called for the pod at all."""
         return is_interested(self.spec, pod)
 
     async def filter(self, pod: msgspec.Raw, nodes: Sequence[Node]) -> FilterAnswer:
@@ -72,7 +72,7 @@ class ExtenderClient:
         return read_preemption_answer(body)
 
     async def bind(self, binding: Binding) -> None:
-        """Have it bind the pod; returns when it says that it did."""
+        """Have it bind the pod; returns after its confirmation."""
         if error := read_bind_answer(await self._send(self.spec.bind_verb, binding_args(binding))):
             raise ExtenderError(error)
 
@@ -143,7 +143,7 @@ def _require_sense(tls: ExtenderTLSConfig, ca: bytes, certificate: bytes, key: b
 
 
 def make_clients(extenders: Collection[Extender]) -> tuple[ExtenderClient, ...]:
-    """The clients in the order they are asked: ignorable extenders last (upstream: scheduler.go buildExtenders).
+    """The clients in the order they are called: ignorable extenders last (upstream: scheduler.go buildExtenders).
 
     Raises:
         CredentialsError: a tlsConfig cannot be used; names the extender.

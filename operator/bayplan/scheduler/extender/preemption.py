@@ -1,9 +1,8 @@
-"""Extenders' say in preemption: one after the other narrows the candidates, and may choose other victims."""
+"""Calls extenders in preemption: one after the other narrows the candidates, and may choose other victims."""
 
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 
@@ -16,12 +15,12 @@ from bayplan.scheduler.extender.wire import ExtenderError, ProposedVictims
 
 logger = logging.getLogger(__name__)
 
-WholePod = Callable[[], Coroutine[Any, Any, msgspec.Raw]]
-"""Reads the pod from the API server."""
+PodSource = Callable[[PodInfo], Awaitable[msgspec.Raw]]
+"""Returns the whole pod as JSON, with what bayplan itself does not keep: extenders read annotations."""
 
 
-async def with_extenders_say(
-    outcome: FitError, pod: PodInfo, extenders: Sequence[ExtenderClient], nodes: NodeTable, whole: WholePod
+async def extenders_choice(
+    outcome: FitError, pod: PodInfo, extenders: Sequence[ExtenderClient], nodes: NodeTable, pod_source: PodSource
 ) -> FitError:
     """The outcome with the best of the candidates that all interested extenders leave.
 
@@ -30,14 +29,14 @@ async def with_extenders_say(
     Raises:
         ExtenderError: the pod cannot be read.
     """
-    asked = [each for each in extenders if each.spec.preempt_verb and each.interested(pod)]
+    interested = [each for each in extenders if each.spec.preempt_verb and each.interested(pod)]
     candidates = outcome.candidates
-    if not asked or not candidates:
+    if not interested or not candidates:
         return outcome
-    given = await whole()
-    for extender in asked:
+    whole = await pod_source(pod)
+    for extender in interested:
         try:
-            proposed = await extender.preempt(given, candidates)
+            proposed = await extender.preempt(whole, candidates)
             candidates = _valid(extender, proposed, nodes)
         except ExtenderError as error:
             if not extender.spec.ignorable:
@@ -55,7 +54,7 @@ async def with_extenders_say(
 def _valid(
     extender: ExtenderClient, proposed: Mapping[str, ProposedVictims], nodes: NodeTable
 ) -> tuple[Candidate, ...]:
-    """The proposals with their pods, which must be where the extender says that they are."""
+    """The proposals with their pods, which must be on the nodes that the extender names."""
     found = []
     for name, victims in proposed.items():
         row = nodes.row(name)

@@ -1,4 +1,4 @@
-"""What is said to extenders and understood of their answers: JSON of kube-scheduler's extender/v1, as values."""
+"""Encodes calls to extenders and decodes their answers: JSON of kube-scheduler's extender/v1."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ _MAX_SCORE: Final = 2**53
 
 
 class ExtenderError(Exception):
-    """An extender could not be asked, or did not answer as it must; the text is kube-scheduler's where it has one."""
+    """An extender could not be called, or its answer is wrong; the text is kube-scheduler's where it has one."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterAnswer:
-    """The nodes an extender leaves, and what it says of others, by name."""
+    """The nodes an extender leaves, and its verdicts on others, by name."""
 
     names: tuple[str, ...]
     verdicts: Mapping[str, Status]
@@ -40,7 +40,7 @@ class ProposedVictims:
 
 
 def is_interested(extender: Extender, pod: PodInfo) -> bool:
-    """Whether the extender is asked about the pod (upstream: extender.go IsInterested)."""
+    """Whether the extender is called for the pod (upstream: extender.go IsInterested)."""
     if not extender.managed_resources:
         return True
     managed = {resource.name for resource in extender.managed_resources}
@@ -101,7 +101,7 @@ def preemption_args(extender: Extender, pod: msgspec.Raw, candidates: Sequence[C
 
 
 def read_preemption_answer(body: bytes) -> dict[str, ProposedVictims]:
-    """The victims a preempt call proposed, by node; pods are named by UID whatever it was told of them.
+    """The victims a preempt call proposed, by node; pods are named by UID, whichever form the call had.
 
     Raises:
         ExtenderError: the answer is not an object of victims.
@@ -116,7 +116,7 @@ def read_preemption_answer(body: bytes) -> dict[str, ProposedVictims]:
 
 
 def read_filter_answer(extender: Extender, body: bytes, given: Collection[str]) -> FilterAnswer:
-    """What a filter call answered; nodes the extender was not asked about do not count.
+    """What a filter call answered; nodes that were not in the call do not count.
 
     Raises:
         ExtenderError: it answered an error, a node it was not given, or something else altogether.

@@ -1,11 +1,10 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.builders import make_node, make_pod
+from tests.builders import make_node, make_pod_info
 
 from bayplan.cache.cache import Cache
-from bayplan.cache.matching_pods import MatchingPodsOnTrial
-from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.matching_pods import MatchingPodsOfShadow
 from bayplan.cache.shadow_table import ShadowTable
 
 
@@ -18,7 +17,7 @@ def is_web(pod):
 
 
 def pod_on(uid, app="web", *, deleting=False):
-    return PodInfo(make_pod(uid, uid=uid, node="n1", labels={"app": app}, deleting=deleting))
+    return make_pod_info(uid, uid=uid, node="n1", labels={"app": app}, deleting=deleting)
 
 
 def trial(*pods):
@@ -28,7 +27,7 @@ def trial(*pods):
         cache.set_pod(pod)
     shadow = ShadowTable(cache.nodes)
     shadow.follow()
-    return cache, shadow, MatchingPodsOnTrial(shadow, lambda pod: stays(pod) and is_web(pod), is_web)
+    return cache, shadow, MatchingPodsOfShadow(shadow, lambda pod: stays(pod) and is_web(pod), is_web)
 
 
 def test_a_terminating_pod_counts_for_nothing_until_it_is_taken_off_on_trial():

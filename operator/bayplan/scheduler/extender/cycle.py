@@ -1,8 +1,10 @@
-"""The scheduling cycle with extenders: the pure cycle's filters and scores, with calls between them."""
+"""The scheduling cycle with extenders: they are called between the plugins' filters and their scores."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import msgspec
 
@@ -12,20 +14,19 @@ from bayplan.api.objects import Node
 from bayplan.api.watch_event import read_pod
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.runtime import Framework
-from bayplan.framework.status import Status
+from bayplan.framework.interface import Rejections
+from bayplan.framework.runtime import EXTENDER, Framework
+from bayplan.framework.status import Code, Diagnosis, Status
 from bayplan.scheduler.api_calls import pod_path
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 from bayplan.scheduler.extender.client import ExtenderClient
-from bayplan.scheduler.extender.preemption import with_extenders_say
+from bayplan.scheduler.extender.preemption import PodSource, extenders_choice
 from bayplan.scheduler.extender.wire import ExtenderError
 
 logger = logging.getLogger(__name__)
 
-PodSource = Callable[[PodInfo], Awaitable[msgspec.Raw]]
-"""Gives the whole pod as JSON, with what bayplan itself does not keep: extenders go by annotations."""
 
-
+@dataclass(eq=False)
 class ExtendedCycle:
     """Decides for one pod with the extenders' help; the loop awaits it, so decisions stay one at a time.
 
@@ -36,52 +37,45 @@ class ExtendedCycle:
         ExtenderError: an extender that is not ignorable failed, or the pod cannot be read; the text is the user's.
     """
 
-    def __init__(
-        self, cycle: SchedulingCycle, nodes: NodeTable, extenders: Sequence[ExtenderClient], pod_source: PodSource
-    ) -> None:
-        self._cycle = cycle
-        self._nodes = nodes
-        self._extenders = extenders
-        self._pod_source = pod_source
+    cycle: SchedulingCycle
+    nodes: NodeTable
+    extenders: Sequence[ExtenderClient]
+    pod_source: PodSource
 
     async def schedule(self, pod: PodInfo, framework: Framework) -> Placement | FitError:
-        """As `SchedulingCycle.schedule`, with the interested extenders asked."""
+        """As `SchedulingCycle.schedule`, with what the interested extenders answer."""
         outcome = await self._decide(pod, framework)
         if isinstance(outcome, FitError):
-
-            async def whole() -> msgspec.Raw:
-                return await self._pod_source(pod)
-
-            return await with_extenders_say(outcome, pod, self._extenders, self._nodes, whole)
+            return await extenders_choice(outcome, pod, self.extenders, self.nodes, self.pod_source)
         return outcome
 
     async def _decide(self, pod: PodInfo, framework: Framework) -> Placement | FitError:
-        asked = [
+        interested = [
             each
-            for each in self._extenders
+            for each in self.extenders
             if (each.spec.filter_verb or each.spec.prioritize_verb) and each.interested(pod)
         ]
-        names: Sequence[str] = self._cycle.feasible_nodes(pod, framework) if asked else ()
+        names: Sequence[str] = self.cycle.feasible_nodes(pod, framework) if interested else ()
         if not names:
-            return self._cycle.schedule(pod, framework)
-        whole = await self._pod_source(pod)
-        names, verdicts = await self._filter(asked, pod, whole, names)
+            return self.cycle.schedule(pod, framework)
+        whole = await self.pod_source(pod)
+        names, verdicts = await self._filter(interested, pod, whole, names)
         if not names:
-            return self._cycle.reject(pod, framework, verdicts)
+            return self.cycle.reject(pod, framework, partial(_with_verdicts, verdicts, self.nodes))
         scores: Mapping[str, int] = {}
         if len(names) > 1:
-            scores = await self._prioritize(asked, pod, whole, names)
-        placement = self._cycle.choose(pod, framework, names, scores)
+            scores = await self._prioritize(interested, pod, whole, names)
+        placement = self.cycle.choose(pod, framework, names, scores)
         if placement is None:
             raise ExtenderError("the nodes that extenders left no longer fit the pod")
         return placement
 
     async def _filter(
-        self, asked: Sequence[ExtenderClient], pod: PodInfo, whole: msgspec.Raw, names: Sequence[str]
+        self, interested: Sequence[ExtenderClient], pod: PodInfo, whole: msgspec.Raw, names: Sequence[str]
     ) -> tuple[Sequence[str], dict[str, Status]]:
         """The nodes all extenders leave, and their verdicts on others (upstream: findNodesThatPassExtenders)."""
         verdicts: dict[str, Status] = {}
-        for extender in asked:
+        for extender in interested:
             if not extender.spec.filter_verb:
                 continue
             nodes = self._objects(names)
@@ -101,12 +95,12 @@ class ExtendedCycle:
         return names, verdicts
 
     async def _prioritize(
-        self, asked: Sequence[ExtenderClient], pod: PodInfo, whole: msgspec.Raw, names: Sequence[str]
+        self, interested: Sequence[ExtenderClient], pod: PodInfo, whole: msgspec.Raw, names: Sequence[str]
     ) -> dict[str, int]:
         """The sum of all extenders' scores by node; one that fails gives none (upstream: prioritizeNodes)."""
         nodes = self._objects(names)
 
-        async def ask(extender: ExtenderClient) -> dict[str, int]:
+        async def prioritize(extender: ExtenderClient) -> dict[str, int]:
             try:
                 return await extender.prioritize(whole, nodes)
             except ExtenderError as error:
@@ -115,12 +109,31 @@ class ExtendedCycle:
                 )
                 return {}
 
-        given = await asyncio.gather(*(ask(each) for each in asked if each.spec.prioritize_verb))
+        given = await asyncio.gather(*(prioritize(each) for each in interested if each.spec.prioritize_verb))
         return {name: sum(scores.get(name, 0) for scores in given) for name in names}
 
     def _objects(self, names: Sequence[str]) -> list[Node]:
-        rows = (self._nodes.row(name) for name in names)
-        return [node for row in rows if row is not None and (node := self._nodes.nodes[row]) is not None]
+        rows = (self.nodes.row(name) for name in names)
+        return [node for row in rows if row is not None and (node := self.nodes.nodes[row]) is not None]
+
+
+def _with_verdicts(
+    verdicts: Mapping[str, Status], nodes: NodeTable, diagnosis: Diagnosis, rejections: Rejections
+) -> tuple[Diagnosis, Rejections]:
+    """The filters' findings with those of extenders; a node that an extender left out silently adds no reason.
+
+    Nodes that only extenders rejected count as unresolvable unless their verdict says otherwise, as in kube-scheduler.
+    """
+    reasons = dict(diagnosis.reasons)
+    for status in verdicts.values():
+        for reason in status.reasons:
+            reasons[reason] = reasons.get(reason, 0) + 1
+    codes = rejections.codes.copy()
+    for position in (codes == Code.SUCCESS).nonzero()[0].tolist():
+        verdict = verdicts.get(nodes.names[rejections.rows[position]])
+        codes[position] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if verdict is None else verdict.code
+    rejectors = diagnosis.rejector_plugins | {EXTENDER}
+    return replace(diagnosis, reasons=reasons, rejector_plugins=rejectors), replace(rejections, codes=codes)
 
 
 def pod_from_api(client: ApiClient) -> PodSource:

@@ -4,20 +4,13 @@ from collections.abc import Sequence
 
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.interface import (
-    CycleState,
-    FilterPlugin,
-    PreFilterPlugin,
-    PreFilterResult,
-    PreScorePlugin,
-    Reads,
-)
+from bayplan.framework.interface import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Status
 
 
-class PreFiltering:
-    """Keeps what the PreFilter plugins said, which Filtering starts from.
+class PreFilters:
+    """Keeps the results of the PreFilter plugins, which both rounds of filters start from.
 
     `rejection` is set when they rejected the pod as a whole. `filters` are those that none of them switched off.
     `narrowed_to` are the names of the nodes they narrowed the search to, or None, and `narrowed_by` the plugins that
@@ -28,40 +21,40 @@ class PreFiltering:
         self._framework = framework
         self._nodes = nodes
         self._state = state
-        self._said: dict[str, PreFilterResult] = {}
-        self._asked_again: list[PreFilterPlugin] = []
+        self._results: dict[str, PreFilterResult] = {}
+        self._every_cycle: list[PreFilterPlugin] = []
         self.rejection: Status | None = None
         self.filters: list[FilterPlugin] = []
         self.narrowed_to: frozenset[str] | None = None
         self.narrowed_by: list[str] = []
 
-    def says_the_same(self, pod: PodInfo) -> bool:
-        """Whether the plugins that read the cluster still say what they said."""
-        for plugin in self._asked_again:
-            said, says = self._said[plugin.name], plugin.pre_filter(self._state, pod, self._nodes)
-            if says is not said and says != said:
+    def still_hold(self, pod: PodInfo) -> bool:
+        """Run the plugins that read the cluster; whether their results are as before."""
+        for plugin in self._every_cycle:
+            before, result = self._results[plugin.name], plugin.pre_filter(self._state, pod, self._nodes)
+            if result is not before and result != before:
                 return False
         return True
 
-    def ask(self, pod: PodInfo, *, anew: bool) -> bool:
-        """Ask the plugins: they may reject the pod, narrow the search, or switch their filter off.
+    def run(self, pod: PodInfo, *, anew: bool) -> bool:
+        """Run the plugins: they may reject the pod, narrow the search, or switch their filter off.
 
-        Unless `anew`, those that do not read the cluster are not asked again, and said what they said. True if the
-        outcome differs from last time, so that every row must be asked again.
+        Unless `anew`, the results of those that do not read the cluster are taken from last time. True if the outcome
+        differs from last time, so that every row must be filtered again.
         """
         before = (self.rejection, self.narrowed_to, self.filters)
         self.rejection = None
         self.narrowed_to = None
         self.narrowed_by = []
-        self._asked_again = []
+        self._every_cycle = []
         skipped: set[str] = set()
         for plugin in self._framework.pre_filters:
-            kept = None if anew else self._said.get(plugin.name)
-            if kept is None or (not kept.lasting and pre_reads(plugin) is Reads.CLUSTER):
-                kept = plugin.pre_filter(self._state, pod, self._nodes)
-            result = self._said[plugin.name] = kept
-            if not result.lasting and pre_reads(plugin) is Reads.CLUSTER:
-                self._asked_again.append(plugin)
+            every_cycle = plugin.traits.runs_pre_every_cycle
+            result = None if anew else self._results.get(plugin.name)
+            if result is None or (every_cycle and not result.lasting):
+                result = self._results[plugin.name] = plugin.pre_filter(self._state, pod, self._nodes)
+            if every_cycle and not result.lasting:
+                self._every_cycle.append(plugin)
             status = result.status
             if status.code is Code.SKIP:
                 skipped.add(plugin.name)
@@ -90,16 +83,14 @@ class PreFiltering:
         """The plugins that narrowed the search, as one name or several."""
         return " ".join(sorted(self.narrowed_by))
 
+    @property
+    def narrowed_reason(self) -> str:
+        """What nodes left out of the search are told."""
+        return f"node(s) didn't satisfy plugin(s) [{self.narrowed_plugins}]"
+
     def _nothing_left(self) -> Status:
         names = sorted(self.narrowed_by)
         text = (
-            f"node(s) didn't satisfy plugin {names[0]}"
-            if len(names) == 1
-            else f"node(s) didn't satisfy plugin(s) [{self.narrowed_plugins}] simultaneously"
+            f"node(s) didn't satisfy plugin {names[0]}" if len(names) == 1 else f"{self.narrowed_reason} simultaneously"
         )
         return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (text,), self.narrowed_plugins)
-
-
-def pre_reads(plugin: PreFilterPlugin | PreScorePlugin) -> Reads:
-    """What the answers of a plugin's PreFilter and PreScore depend on; as its `reads` unless it says otherwise."""
-    return getattr(plugin, "pre_reads", getattr(plugin, "reads", Reads.NODE))

@@ -8,10 +8,11 @@ from tests.builders import make_node, make_pod
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import Profile
-from bayplan.evaluation.filtering import Filtering
-from bayplan.framework.interface import PreFilterResult, Reads
+from bayplan.evaluation.evaluation import Evaluation
+from bayplan.framework.interface import PreFilterResult
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import SKIP, SUCCESS, Code, Reason, Status
+from bayplan.framework.traits import Reads, Traits
 
 
 @dataclass
@@ -22,7 +23,7 @@ class Stub:
     rejects: dict[str, int] = field(default_factory=dict)
     before: Status = SUCCESS
     narrows_to: frozenset[str] | None = None
-    reads: Reads = Reads.NODE
+    traits: Traits = field(default_factory=Traits)
     asked: list[list[str]] = field(default_factory=list)
 
     def pre_filter(self, state, pod, nodes):
@@ -47,21 +48,22 @@ class Bench:
         sort = Stub("Sort")
         both = [(plugin, 0) for plugin in plugins]
         points = {"queue_sort": [(sort, 0)], "pre_filter": both, "filter": both} | points
-        self.filtering = Filtering(Framework(Profile(), points), self.cache.nodes, {})
+        self.evaluation = Evaluation(Framework(Profile(), points), self.cache.nodes)
+        self.filters = self.evaluation.filters
         self.pod = PodInfo(make_pod())
 
     def refresh(self) -> set[str]:
         """The feasible nodes now."""
-        self.filtering.refresh(self.pod)
-        return {self.cache.nodes.names[row] for row in np.flatnonzero(self.filtering.feasible).tolist()}
+        self.evaluation.refresh(self.pod)
+        return {self.cache.nodes.names[row] for row in np.flatnonzero(self.filters.feasible).tolist()}
 
     def message(self) -> str:
         self.refresh()
-        return self.filtering.diagnose(self.pod).message
+        return self.filters.verdicts.diagnose(self.pod).message
 
     def codes(self) -> list[int]:
         self.refresh()
-        return self.filtering.rejections().codes.tolist()
+        return self.filters.verdicts.rejections().codes.tolist()
 
 
 UNRESOLVABLE = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
@@ -75,7 +77,7 @@ def test_the_first_rejecting_filter_in_profile_order_is_named():
     bench = Bench(Stub("X", {"a": 1}), Stub("Y", {"a": 2, "b": 2, "c": 2}))
     assert bench.message() == "0/3 nodes are available: 1 X says no, 2 Y says no."
     assert bench.codes() == [1, 2, 2]
-    assert bench.filtering.diagnose(bench.pod).rejector_plugins == {"X", "Y"}
+    assert bench.filters.verdicts.diagnose(bench.pod).rejector_plugins == {"X", "Y"}
 
 
 def test_the_message_sorts_counts_as_text():
@@ -102,7 +104,7 @@ def test_an_unresolvable_pre_filter_rejects_all_nodes_and_ends_the_round():
     assert bench.refresh() == set()
     assert bench.message() == "0/3 nodes are available: hopeless, really."
     assert bench.codes() == [2, 2, 2]
-    assert bench.filtering.diagnose(bench.pod).rejector_plugins == {"X"}
+    assert bench.filters.verdicts.diagnose(bench.pod).rejector_plugins == {"X"}
 
 
 def test_a_merely_unschedulable_pre_filter_yields_to_a_later_unresolvable_one():
@@ -115,7 +117,7 @@ def test_a_merely_unschedulable_pre_filter_yields_to_a_later_unresolvable_one():
 def test_a_pre_filter_may_file_its_rejection_under_other_plugins():
     bench = Bench(Stub("X", before=Status(UNRESOLVABLE, ("no",), "P Q")))
     bench.refresh()
-    assert bench.filtering.diagnose(bench.pod).rejector_plugins == {"P", "Q"}
+    assert bench.filters.verdicts.diagnose(bench.pod).rejector_plugins == {"P", "Q"}
 
 
 def test_a_narrowed_search_tells_the_other_nodes_why():
@@ -123,8 +125,8 @@ def test_a_narrowed_search_tells_the_other_nodes_why():
     assert bench.refresh() == set()
     assert bench.message() == "0/3 nodes are available: 1 X says no, 2 node(s) didn't satisfy plugin(s) [X]."
     assert bench.codes() == [1, 2, 2]
-    assert bench.cache.nodes.row("a") in bench.filtering.candidates().tolist()
-    assert len(bench.filtering.candidates()) == 1
+    assert bench.cache.nodes.row("a") in bench.filters.candidates().tolist()
+    assert len(bench.filters.candidates()) == 1
 
 
 def test_narrowing_by_two_plugins_keeps_what_both_allow():
@@ -178,7 +180,7 @@ def test_only_changed_nodes_are_asked_about_again():
     ],
 )
 def test_what_a_filter_reads_decides_when_it_is_asked(reads, after_pod, after_node):
-    plugin = Stub("X", reads=reads)
+    plugin = Stub("X", traits=Traits(reads))
     bench = Bench(plugin)
     bench.refresh()
     plugin.asked.clear()
@@ -192,7 +194,7 @@ def test_what_a_filter_reads_decides_when_it_is_asked(reads, after_pod, after_no
 
 
 def test_a_filter_that_reads_the_cluster_is_asked_every_time():
-    plugin = Stub("X", reads=Reads.CLUSTER)
+    plugin = Stub("X", traits=Traits(Reads.CLUSTER))
     bench = Bench(plugin)
     for _ in range(3):
         bench.refresh()
@@ -200,7 +202,7 @@ def test_a_filter_that_reads_the_cluster_is_asked_every_time():
 
 
 def test_a_filter_that_reads_all_nodes_is_asked_when_one_is_gone():
-    plugin = Stub("X", reads=Reads.NODES)
+    plugin = Stub("X", traits=Traits(Reads.NODES))
     bench = Bench(plugin)
     bench.refresh()
     bench.cache.remove_node("c")
@@ -209,7 +211,7 @@ def test_a_filter_that_reads_all_nodes_is_asked_when_one_is_gone():
 
 
 def test_a_pre_filter_that_reads_the_cluster_may_change_its_mind():
-    plugin = Stub("X", {"a": 1}, before=Status(UNRESOLVABLE, ("no",)), reads=Reads.CLUSTER)
+    plugin = Stub("X", {"a": 1}, before=Status(UNRESOLVABLE, ("no",)), traits=Traits(Reads.CLUSTER))
     bench = Bench(plugin)
     assert bench.refresh() == set()
     plugin.before = SUCCESS

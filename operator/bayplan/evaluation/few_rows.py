@@ -1,0 +1,113 @@
+"""Filters and scores of a few rows in plain integers: after most cycles one row changed, and numpy takes longer for it.
+
+Everything here says what `FilterRound` and `ScoreTotals` say of many rows. Figures: docs/adr/0011.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.evaluation.raw_score import NOT_FEASIBLE, RawScore
+from bayplan.framework.interface import (
+    CycleState,
+    FewRowsFilterPlugin,
+    FewRowsScorePlugin,
+    FilterPlugin,
+    ScorePlugin,
+)
+from bayplan.framework.status import Code
+from bayplan.framework.traits import Reads
+
+FEW_ROWS: Final = 8
+"""Up to so many rows whose pods changed are looked at by themselves, if no node object did."""
+
+_RunOnFew = Callable[[CycleState, PodInfo, NodeTable, Sequence[int]], list[int]]
+
+
+class FewRowsFilters:
+    """The filters that read usage, by their number in a round."""
+
+    def __init__(
+        self,
+        numbered: Sequence[tuple[int, FilterPlugin]],
+        codes: NDArray[np.int8],
+        allowed: NDArray[np.bool_] | None,
+        feasible: NDArray[np.bool_],
+    ) -> None:
+        self._filters = [(index, _few_filter(plugin)) for index, plugin in numbered]
+        self._codes = codes
+        self._allowed = allowed
+        self._feasible = feasible
+
+    def run(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
+        """Bring the round's codes and feasible set up to date on these rows; those some filter answered ERROR for."""
+        codes, allowed, feasible, exists = self._codes, self._allowed, self._feasible, nodes.exists
+        existing = [row for row in rows if exists[row]]
+        if len(existing) < len(rows):
+            feasible[list(rows)] = False
+        for index, few_filter in self._filters:
+            for row, code in zip(existing, few_filter(state, pod, nodes, existing), strict=True):
+                codes[index, row] = code
+        erring: list[int] = []
+        for row in existing:
+            worst = max(codes[:, row].tolist(), default=Code.SUCCESS)
+            if worst >= Code.ERROR:
+                erring.append(row)
+            feasible[row] = worst == Code.SUCCESS and (allowed is None or allowed[row])
+        return erring
+
+
+class FewRowsScores:
+    """The scores whose weighted sums are kept."""
+
+    def __init__(self, entries: Sequence[RawScore]) -> None:
+        self._entries = entries
+        self._reading_usage = [(entry, _few_score(entry.plugin)) for entry in entries if entry.reads is Reads.USAGE]
+
+    def update(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> None:
+        """Run the scores that read usage on these rows."""
+        existing = [row for row in rows if nodes.exists[row]]
+        for entry, few_score in self._reading_usage:
+            scores = few_score(state, pod, nodes, existing)
+            if entry.constant is not None:
+                if not any(scores):
+                    continue
+                entry.vary()
+            for row, score in zip(existing, scores, strict=True):
+                entry.raw[row] = score
+
+    def total(
+        self,
+        rows: Sequence[int],
+        *,
+        feasible: NDArray[np.bool_],
+        sums: NDArray[np.int64],
+        totals: NDArray[np.int64],
+    ) -> None:
+        """Sum the normalised scores of these rows; what is summed of a row without a node does not count."""
+        same = sum([entry.constant for entry in self._entries if entry.constant is not None])
+        varying = [entry for entry in self._entries if entry.constant is None]
+        for row in rows:
+            total = same
+            for entry in varying:
+                total += entry.weighted_row(row)
+            sums[row] = total
+            totals[row] = total if feasible[row] else NOT_FEASIBLE
+
+
+def _few_filter(plugin: FilterPlugin) -> _RunOnFew:
+    """The plugin's `filter_few`, or its `filter` run on these rows alone."""
+    if isinstance(plugin, FewRowsFilterPlugin):
+        return plugin.filter_few
+    return lambda state, pod, nodes, rows: plugin.filter(state, pod, nodes, np.array(rows, dtype=np.intp)).tolist()
+
+
+def _few_score(plugin: ScorePlugin) -> _RunOnFew:
+    """The plugin's `score_few`, or its `score` run on these rows alone."""
+    if isinstance(plugin, FewRowsScorePlugin):
+        return plugin.score_few
+    return lambda state, pod, nodes, rows: plugin.score(state, pod, nodes, np.array(rows, dtype=np.intp)).tolist()

@@ -1,0 +1,160 @@
+"""The plain round of filters: each is run again where what it reads changed, and its codes are kept."""
+
+from collections.abc import Sequence
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.cache.change_log import Rows
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.row_follower import RowChange
+from bayplan.evaluation.few_rows import FEW_ROWS, FewRowsFilters
+from bayplan.evaluation.pre_filters import PreFilters
+from bayplan.framework.interface import CycleState, FilterPlugin
+from bayplan.framework.status import Code, Codes
+from bayplan.framework.traits import Reads
+
+_NOT_MANY_ROWS = 64
+"""Up to so many rows are picked out rather than all looked at."""
+
+NumberedFilters = Sequence[tuple[int, FilterPlugin]]
+"""Filters with their places among those that apply."""
+
+
+class FilterError(RuntimeError):
+    """A filter could not answer about a node, which leaves the pod's cycle without an outcome."""
+
+
+class Changed(IntEnum):
+    """Which rows' verdicts a refresh may have changed; scores rely on it."""
+
+    NOTHING = 0
+    ROWS = 1
+    """At most which rows are feasible among those whose pods or node changed, and reasons."""
+    ANYWHERE = 2
+    """Rows that no log of the node table names may have become feasible or not."""
+
+
+class FilterRound:
+    """Keeps, per row, the code of every filter that applies, and from those the feasible set."""
+
+    def __init__(self, pre_filters: PreFilters, nodes: NodeTable, state: CycleState) -> None:
+        self.pre_filters = pre_filters
+        self.state = state
+        self._nodes = nodes
+        self.by_reads: dict[Reads, list[tuple[int, FilterPlugin]]] = {}
+        """The filters that apply, numbered, by what they read."""
+        self.codes: NDArray[np.int8] = np.zeros((0, 0), dtype=np.int8)
+        """What each filter that applies says of each row, `(filters, capacity) int8`."""
+        self.allowed: NDArray[np.bool_] | None = None
+        """The rows that PreFilters narrowed the search to, `(capacity,) bool`, or None."""
+        self.feasible: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+        self._few_rows = FewRowsFilters((), self.codes, self.allowed, self.feasible)
+        self._answers: dict[int, Codes] = {}
+        self._answered_rows: Rows | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """What the arrays take."""
+        answers = sum(answer.nbytes for answer in self._answers.values())
+        return self.codes.nbytes + self.feasible.nbytes + (0 if self.allowed is None else self.allowed.nbytes) + answers
+
+    def start_over(self) -> None:
+        """Forget all codes; the filters are those that the PreFilters left."""
+        capacity, filters = self._nodes.capacity, self.pre_filters.filters
+        self.by_reads = {reads: [] for reads in Reads}
+        for numbered in enumerate(filters):
+            self.by_reads[numbered[1].traits.reads].append(numbered)
+        self._answers = {}
+        self._answered_rows = None
+        self.codes = np.zeros((len(filters), capacity), dtype=np.int8)
+        self.feasible = np.zeros(capacity, dtype=np.bool_)
+        self.allowed = None if self.pre_filters.narrowed_to is None else np.zeros(capacity, dtype=np.bool_)
+        self._few_rows = FewRowsFilters(self.by_reads[Reads.USAGE], self.codes, self.allowed, self.feasible)
+
+    def refresh(self, pod: PodInfo, change: RowChange, *, anew: bool) -> Changed:
+        """Run filters where they may say something else, on all rows if `anew`; whose verdict that may have changed.
+
+        Raises:
+            FilterError: a filter answered ERROR for a row that no filter before it rejects.
+        """
+        if anew or len(change.usage) > FEW_ROWS or len(change.objects) or self.by_reads[Reads.CLUSTER]:
+            return self._refresh_many(pod, change, anew=anew)
+        erring = self._few_rows.run(self.state, pod, self._nodes, change.usage.tolist())
+        if erring:
+            self._raise_error(pod, np.array(erring, dtype=np.intp))
+        return Changed.ROWS if len(change.usage) else Changed.NOTHING
+
+    def _refresh_many(self, pod: PodInfo, change: RowChange, *, anew: bool) -> Changed:
+        nodes = self._nodes
+        if anew:
+            rows = node_rows = nodes.rows()
+        else:
+            self.feasible[change.usage] = False
+            rows, node_rows = (rows[nodes.exists[rows]] for rows in (change.usage, change.objects))
+        if self.allowed is not None and len(node_rows):
+            wanted = self.pre_filters.narrowed_to or ()
+            self.allowed[node_rows] = [nodes.names[row] in wanted for row in node_rows.tolist()]
+        for reads, to_filter in ((Reads.USAGE, rows), (Reads.NODE, node_rows)):
+            if len(to_filter):
+                for index, plugin in self.by_reads[reads]:
+                    self.codes[index, to_filter] = plugin.filter(self.state, pod, nodes, to_filter)
+        reading_all = self.by_reads[Reads.CLUSTER]
+        if anew or len(change.objects):
+            reading_all = self.by_reads[Reads.NODES] + reading_all
+        moved = self._filter_all(pod, reading_all)
+        if moved is not None:
+            few = len(moved) + len(rows) < _NOT_MANY_ROWS
+            rows = np.union1d(rows, moved) if few else nodes.rows()
+        self._combine(pod, rows)
+        # Even where a code of a filter that reads the cluster stays, its reason may be another.
+        return Changed.ROWS if moved is None else Changed.ANYWHERE
+
+    def _filter_all(self, pod: PodInfo, numbered: NumberedFilters) -> Rows | None:
+        """Run filters on all rows; the rows whose code is another than before, None if there are none."""
+        existing = self._nodes.rows()
+        if existing is not self._answered_rows:
+            self._answered_rows = existing
+            self._answers.clear()
+        moved: list[Rows] = []
+        for index, plugin in numbered:
+            answer = plugin.filter(self.state, pod, self._nodes, existing)
+            before = self._answers.get(index)
+            differs = answer != (self.codes[index, existing] if before is None else before)
+            # Copied, as the plugin may write to its own array in the next cycle.
+            self._answers[index] = answer.copy()
+            different = existing[differs]
+            if len(different):
+                self.codes[index, different] = answer[differs]
+                moved.append(different)
+        return np.concatenate(moved) if moved else None
+
+    def _combine(self, pod: PodInfo, rows: Rows) -> None:
+        """Find out which of `rows` every filter passed."""
+        if not len(rows):
+            return
+        # Reduced over whole columns when most rows are asked about, as copying some out takes longer.
+        most = 2 * len(rows) > self._nodes.capacity
+        worst = np.bitwise_or.reduce(self.codes if most else self.codes[:, rows], axis=0)
+        worst = worst[rows] if most else worst
+        if int(worst.max()) >= Code.ERROR:
+            self._raise_error(pod, rows)
+        passed = worst == 0
+        if self.allowed is not None:
+            passed &= self.allowed[rows]
+        self.feasible[rows] = passed
+
+    def _raise_error(self, pod: PodInfo, rows: Rows) -> None:
+        """End the cycle if a filter could not answer about a row that no filter before it rejects."""
+        if self.allowed is not None:
+            rows = rows[self.allowed[rows]]
+        codes = self.codes[:, rows]
+        first = (codes != 0).argmax(axis=0)
+        erring = np.flatnonzero(codes[first, np.arange(len(rows))] == Code.ERROR)
+        if len(erring):
+            index, row = int(first[erring[0]]), rows[erring[:1]]
+            plugin = self.pre_filters.filters[index]
+            texts = [each.text for each in plugin.reasons(self.state, pod, self._nodes, row) if each.holds[0]]
+            raise FilterError(f'running "{plugin.name}" filter plugin: {", ".join(texts)}')

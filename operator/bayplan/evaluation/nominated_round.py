@@ -1,0 +1,180 @@
+"""The round of filters with nominated pods: a node must fit with the pods that are nominated to it as well."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.cache.change_log import Rows
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.row_follower import RowFollower
+from bayplan.evaluation.filter_round import Changed, FilterRound
+from bayplan.evaluation.single_node_filters import SingleNodeFilters
+from bayplan.framework.interface import CycleState, FilterPlugin, NominatedFilterPlugin
+from bayplan.framework.nominated_table import NominatedTable, Nominations
+from bayplan.framework.traits import Reads
+
+
+class NominatedRound:
+    """Keeps the codes of the filters on rows with nominated pods, their own added; `blocked` are those they reject.
+
+    Upstream (framework/runtime/framework.go RunFilterPluginsWithNominatedPods) adds to a node only the pods nominated
+    to that node. For filters that look at their own row alone all nodes can have theirs added at once, and filters
+    that read the cluster may know how to answer as if; if one does not, nodes are filtered one at a time.
+    """
+
+    def __init__(self, plain: FilterRound, nodes: NodeTable, nominations: Nominations, seen: NominatedTable) -> None:
+        self._plain = plain
+        self._pre = plain.pre_filters
+        self._nodes = nodes
+        self._nominations = nominations
+        self.seen = seen
+        """The nominated pods that count."""
+        self._seen_rows = RowFollower(seen.table)
+        self._state: CycleState = {}
+        self.codes: NDArray[np.int8] = np.zeros((0, 0), dtype=np.int8)
+        """As those of the plain round; 0 on rows without nominated pods."""
+        self.blocked: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+        """The rows that this round rejects, `(capacity,) bool`."""
+        self._reading_cluster: list[tuple[int, NominatedFilterPlugin]] = []
+        self._one_at_a_time = False
+        self._own_row: int | None = None
+        self._fresh = True
+        self._changed = Changed.NOTHING
+
+    @property
+    def nbytes(self) -> int:
+        """What the arrays take."""
+        return self.codes.nbytes + self.blocked.nbytes
+
+    def start_over(self) -> None:
+        """Forget all codes; the filters are those of the plain round, which has started over."""
+        capacity, reading_cluster = self._nodes.capacity, self._plain.by_reads[Reads.CLUSTER]
+        self._reading_cluster = [(at, each) for at, each in reading_cluster if isinstance(each, NominatedFilterPlugin)]
+        self._one_at_a_time = len(self._reading_cluster) < len(reading_cluster)
+        self.codes = np.zeros((len(self._pre.filters), capacity), dtype=np.int8)
+        self.blocked = np.zeros(capacity, dtype=np.bool_)
+        self._state = {}
+        self._own_row = None
+        self._fresh = True
+
+    def refresh(self, pod: PodInfo) -> Changed:
+        """Bring `blocked` up to date with the nominations; whose verdict may be another now."""
+        before = self.blocked.copy()
+        self._changed = Changed.NOTHING
+        if self._one_at_a_time:
+            self._filter_each(pod)
+        else:
+            self._filter_together(pod)
+        self._filter_own(pod)
+        return self._changed if np.array_equal(before, self.blocked) else Changed.ANYWHERE
+
+    def put_first_rejecting(self, first: NDArray[np.intp], rows: Rows) -> None:
+        """Write into `first` which filter of either round comes first on blocked rows; ours are numbered behind."""
+        blocked = self.blocked[rows]
+        if not blocked.any():
+            return
+        filters = self._pre.filters
+        failing = self.codes[:, rows[blocked]] != 0
+        alike = np.zeros(len(filters), dtype=np.bool_)
+        if not self._one_at_a_time:
+            # They say the same of a node whatever pods are on it: the plain round has their codes.
+            alike[:] = [plugin.traits.reads in (Reads.NODE, Reads.NODES) for plugin in filters]
+            failing[alike] = self._plain.codes[alike][:, rows[blocked]] != 0
+        number = failing.argmax(axis=0)
+        first[blocked] = np.where(alike[number], number, number + len(filters))
+
+    def reasons_of(self, pod: PodInfo, plugin: FilterPlugin, rows: Rows) -> list[tuple[str, NDArray[np.bool_]]]:
+        """The reasons of a filter for rows it rejected in this round, and for which of them each holds."""
+        one_by_one = self._one_at_a_time or plugin.traits.reads is Reads.CLUSTER
+        alone = np.full(len(rows), one_by_one, dtype=np.bool_)
+        if self._own_row is not None:
+            alone |= rows == self._own_row
+        found: dict[str, NDArray[np.bool_]] = {}
+        together = np.flatnonzero(~alone)
+        if len(together):
+            for reason in plugin.reasons(self._state, pod, self.seen.table, rows[together]):
+                found.setdefault(reason.text, np.zeros(len(rows), dtype=np.bool_))[together] |= reason.holds
+        if alone.any():
+            filters = self._single_node(pod)
+            for at in np.flatnonzero(alone).tolist():
+                row = int(rows[at])
+                filters.table.place(self.seen.others(row, pod), row)
+                filters.codes(row)
+                for text in filters.reasons(plugin, row):
+                    found.setdefault(text, np.zeros(len(rows), dtype=np.bool_))[at] = True
+                filters.table.restore(rows[at : at + 1])
+        return list(found.items())
+
+    def _filter_together(self, pod: PodInfo) -> None:
+        """Filter rows whose nominated pods or whose usage changed, all with their nominated pods added."""
+        change = self._seen_rows.follow()
+        nominated = self.seen.nominated_pods()
+        reading_usage = self._plain.by_reads[Reads.USAGE]
+        if self._fresh or change.everything:
+            self._forget(np.flatnonzero(self.blocked))
+            rows = nominated.rows
+            self._state = {}
+            for pre_filter in self._pre.of([plugin for _, plugin in reading_usage]):
+                pre_filter.pre_filter(self._state, pod, self.seen.table)
+            self._fresh = False
+        else:
+            changed = change.usage
+            if self._own_row is not None:
+                changed = np.union1d(changed, [self._own_row])
+            self._forget(changed)
+            exists, pods = self._nodes.exists, self.seen.pods
+            rows = np.array([row for row in changed.tolist() if row in pods and exists[row]], dtype=np.intp)
+        self._own_row = None
+        if len(rows):
+            self._changed = Changed.ROWS
+            for index, plugin in reading_usage:
+                self.codes[index, rows] = plugin.filter(self._state, pod, self.seen.table, rows)
+        if self._reading_cluster and len(nominated.rows):
+            rows = nominated.rows
+            for index, reading_all in self._reading_cluster:
+                self.codes[index, rows] = reading_all.filter_with_nominated(
+                    self._plain.state, pod, self._nodes, nominated
+                )
+        if len(rows):
+            self.blocked[rows] = self.codes[:, rows].any(axis=0)
+
+    def _filter_each(self, pod: PodInfo) -> None:
+        """Filter every row with nominated pods, one at a time with its own added."""
+        self._own_row = None
+        self._forget(np.flatnonzero(self.blocked))
+        rows = self.seen.nominated_pods().rows
+        if len(rows):
+            filters = self._single_node(pod)
+            for row in rows.tolist():
+                self._filter_row(filters, pod, row)
+
+    def _filter_own(self, pod: PodInfo) -> None:
+        """Filter the node `pod` itself is nominated to again: there it must not be counted besides itself."""
+        name = self._nominations.nominator.nominated_node(pod.uid)
+        row = None if name is None else self._nodes.row(name)
+        if row is None or row not in self.seen.pods or not self._nodes.exists[row]:
+            return
+        self._own_row = row
+        if not self._one_at_a_time:
+            self._filter_row(self._single_node(pod), pod, row)
+
+    def _filter_row(self, filters: SingleNodeFilters, pod: PodInfo, row: int) -> None:
+        self._changed = Changed.ROWS
+        others = self.seen.others(row, pod)
+        if not others:
+            self._forget(np.array([row], dtype=np.intp))
+            return
+        filters.table.place(others, row)
+        self.codes[:, row] = filters.codes(row)
+        filters.table.restore(np.array([row], dtype=np.intp))
+        self.blocked[row] = self.codes[:, row].any()
+
+    def _forget(self, rows: Rows) -> None:
+        if len(rows):
+            self._changed = Changed.ROWS
+            self.codes[:, rows] = 0
+            self.blocked[rows] = False
+
+    def _single_node(self, pod: PodInfo) -> SingleNodeFilters:
+        filters = self._pre.filters
+        return SingleNodeFilters(pod, filters, self._pre.of(filters), self._nominations.without_nominated())

@@ -1,0 +1,163 @@
+"""The score half of an evaluation: weighted sums of normalised scores, added up again where one may have moved."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.cache.change_log import Rows
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.row_follower import RowChange
+from bayplan.evaluation.few_rows import FEW_ROWS, FewRowsScores
+from bayplan.evaluation.raw_score import NOT_FEASIBLE, RawScore
+from bayplan.framework.interface import CycleState, Scores
+from bayplan.framework.runtime import Framework
+from bayplan.framework.status import Code
+from bayplan.framework.traits import Reads
+
+_NO_ROWS: Rows = np.empty(0, dtype=np.intp)
+
+
+class ScoreTotals:
+    """Keeps each row's total; sums of scores that keep still are kept apart from scores that move in every cycle."""
+
+    def __init__(self, framework: Framework, nodes: NodeTable, state: CycleState) -> None:
+        self._framework = framework
+        self._nodes = nodes
+        self._state = state
+        self._every_cycle = [plugin for plugin in framework.pre_scores if plugin.traits.runs_pre_every_cycle]
+        self._reads_feasible = any(plugin.traits.reads_feasible for plugin in self._every_cycle)
+        self._skipped: set[str] = set()
+        self._active: list[RawScore] = []
+        self._kept: list[RawScore] = []
+        self._moving: list[RawScore] = []
+        self._relative: list[RawScore] = []
+        self._few_rows = FewRowsScores(())
+        self._sums: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._totals: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        """What the arrays take."""
+        return self._sums.nbytes + self._totals.nbytes + sum([entry.nbytes for entry in self._active])
+
+    def refresh(
+        self, pod: PodInfo, change: RowChange, feasible: NDArray[np.bool_], *, moved: bool
+    ) -> NDArray[np.int64]:
+        """Each row's total, or NOT_FEASIBLE, `(capacity,) int64`.
+
+        `change` is what changed in the node table since the last call, and `moved` says that rows it does not name may
+        have become feasible or not.
+        """
+        everything = change.everything
+        if everything or self._every_cycle:
+            everything |= self._pre_score(pod, feasible, anew=everything)
+        moved |= everything
+        if everything:
+            self._start_over()
+            rows = node_rows = self._nodes.rows()
+        elif len(change.usage) <= FEW_ROWS and not (moved or self._moving or len(change.objects)):
+            return self._refresh_few(pod, change.usage, feasible)
+        else:
+            exists = self._nodes.exists
+            rows, node_rows = change.usage[exists[change.usage]], change.objects[exists[change.objects]]
+        nodes_changed = everything or len(change.objects) > 0
+        if self._score(pod, rows, node_rows, nodes_changed=nodes_changed) | self._settle(
+            change.usage, feasible, anew=moved or nodes_changed
+        ):
+            moved, rows = True, self._nodes.rows()
+        if len(rows):
+            self._sums[rows] = self._sum(pod, rows)
+        if self._moving:
+            self._add_moving(pod, feasible)
+        elif moved:
+            self._totals = np.where(feasible, self._sums, NOT_FEASIBLE)
+        elif len(changed := change.usage):
+            self._totals[changed] = np.where(feasible[changed], self._sums[changed], NOT_FEASIBLE)
+        return self._totals
+
+    def each(self, pod: PodInfo, rows: Rows) -> dict[str, Scores]:
+        """Each plugin's normalised, weighted scores if exactly `rows` were feasible, `(rows,) int64`."""
+        result: dict[str, Scores] = {}
+        for entry in self._active:
+            peak = int(entry.raw[rows].max(initial=0))
+            result[entry.name] = entry.weight * entry.normalised(self._state, pod, self._nodes, rows, peak)
+        return result
+
+    def _refresh_few(self, pod: PodInfo, changed: Rows, feasible: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """As `refresh` when on a few rows pods changed and nothing else: what is left to do after most cycles."""
+        rows = changed.tolist()
+        self._few_rows.update(self._state, pod, self._nodes, rows)
+        if self._settle(changed, feasible, anew=False):
+            existing = self._nodes.rows()
+            self._sums[existing] = self._sum(pod, existing)
+            self._totals = np.where(feasible, self._sums, NOT_FEASIBLE)
+        else:
+            self._few_rows.total(rows, feasible=feasible, sums=self._sums, totals=self._totals)
+        return self._totals
+
+    def _pre_score(self, pod: PodInfo, feasible: NDArray[np.bool_], *, anew: bool) -> bool:
+        """Run the PreScore plugins, unless `anew` only those that read the cluster; True if other scores count now."""
+        plugins = self._framework.pre_scores if anew else self._every_cycle
+        rows = np.flatnonzero(feasible) if anew or self._reads_feasible else _NO_ROWS
+        changed = False
+        for plugin in plugins:
+            skips = plugin.pre_score(self._state, pod, self._nodes, rows).code is Code.SKIP
+            if skips != (plugin.name in self._skipped):
+                changed = True
+                self._skipped ^= {plugin.name}
+        return changed
+
+    def _start_over(self) -> None:
+        capacity = self._nodes.capacity
+        self._active = [
+            RawScore(entry, capacity) for entry in self._framework.scores if entry.plugin.name not in self._skipped
+        ]
+        self._kept = [entry for entry in self._active if not entry.is_moving]
+        self._moving = [entry for entry in self._active if entry.is_moving]
+        self._relative = [entry for entry in self._kept if entry.is_relative]
+        self._few_rows = FewRowsScores(self._kept)
+        self._sums = np.zeros(capacity, dtype=np.int64)
+        self._totals = np.full(capacity, NOT_FEASIBLE, dtype=np.int64)
+
+    def _score(self, pod: PodInfo, rows: Rows, node_rows: Rows, *, nodes_changed: bool) -> bool:
+        """Run plugins on the rows whose raw score may be another; True if that may be all rows."""
+        everywhere = False
+        for entry in self._active:
+            if entry.reads is Reads.CLUSTER:
+                continue
+            to_score = rows if entry.reads is Reads.USAGE else node_rows
+            if entry.reads is Reads.NODES and nodes_changed:
+                to_score, everywhere = self._nodes.rows(), True
+            if len(to_score):
+                entry.update(self._state, pod, self._nodes, to_score)
+        return everywhere
+
+    def _settle(self, changed: Rows, feasible: NDArray[np.bool_], *, anew: bool) -> bool:
+        """Find the maxima that normalisations divide by; True if one moved, and with it the scores of all rows."""
+        moved = False
+        for entry in self._relative:
+            if entry.constant is None and (anew or entry.reads is Reads.USAGE or entry.may_move(changed)):
+                moved |= entry.settle(feasible)
+        return moved
+
+    def _sum(self, pod: PodInfo, rows: Rows) -> Scores:
+        """The weighted sum of the normalised scores that keep still, `(rows,) int64`."""
+        varying = [entry for entry in self._kept if entry.constant is None]
+        total = np.full(len(rows), sum([entry.constant or 0 for entry in self._kept]), dtype=np.int64)
+        for entry in varying:
+            scores = entry.normalised(self._state, pod, self._nodes, rows, entry.peak)
+            total += scores if entry.weight == 1 else entry.weight * scores
+        return total
+
+    def _add_moving(self, pod: PodInfo, feasible: NDArray[np.bool_]) -> None:
+        """Complete the totals with scores of which every row's may be another in every cycle."""
+        for entry in self._moving:
+            if entry.reads is Reads.CLUSTER:
+                entry.update(self._state, pod, self._nodes, self._nodes.rows())
+                entry.settle(feasible)
+        rows = np.flatnonzero(feasible)
+        total = self._sums[rows]
+        for entry in self._moving:
+            total += entry.weight * entry.normalised(self._state, pod, self._nodes, rows, entry.peak)
+        self._totals.fill(NOT_FEASIBLE)
+        self._totals[rows] = total

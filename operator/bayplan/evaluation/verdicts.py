@@ -1,0 +1,117 @@
+"""Who rejected which rows and why, read from both rounds of filters when somebody wants to know."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.cache.change_log import Rows
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.evaluation.filter_round import FilterRound
+from bayplan.evaluation.nominated_round import NominatedRound
+from bayplan.evaluation.pre_filters import PreFilters
+from bayplan.framework.interface import FilterPlugin, Rejections
+from bayplan.framework.status import Code, Diagnosis
+
+_PASSED = -1
+"""In `rejected_by`: no filter rejected the row."""
+
+
+class Verdicts:
+    """Explains what `Filters` found at its last refresh; what was worked out is kept until something changes.
+
+    A node's verdict is that of the first filter that rejects it, in either round. Filters of the round with nominated
+    pods are numbered behind those of the plain one.
+    """
+
+    def __init__(
+        self, pre_filters: PreFilters, plain: FilterRound, nominated: NominatedRound | None, nodes: NodeTable
+    ) -> None:
+        self.pre_filters = pre_filters
+        self._plain = plain
+        self._nominated = nominated
+        self._nodes = nodes
+        self._first: NDArray[np.intp] | None = None
+        self._diagnosis: Diagnosis | None = None
+
+    def forget(self) -> None:
+        """Why nodes were rejected may be another now."""
+        self._first = None
+        self._diagnosis = None
+
+    def rejected_by(self, rows: Rows) -> NDArray[np.intp]:
+        """For each row the number of the first filter that rejects it, or -1, `(rows,) intp`."""
+        if not len(self.pre_filters.filters):
+            return np.full(len(rows), _PASSED, dtype=np.intp)
+        failing = self._plain.codes[:, rows] != 0
+        first = np.where(failing.any(axis=0), failing.argmax(axis=0), _PASSED)
+        if self._nominated is not None:
+            self._nominated.put_first_rejecting(first, rows)
+        return first
+
+    def filter_at(self, number: int) -> FilterPlugin:
+        """The filter that `rejected_by` calls `number`, in either round."""
+        return self.pre_filters.filters[number % len(self.pre_filters.filters)]
+
+    def narrowed_out(self, rows: Rows) -> NDArray[np.bool_]:
+        """Which rows a PreFilter left out of the search, `(rows,) bool`."""
+        allowed = self._plain.allowed
+        return np.zeros(len(rows), dtype=np.bool_) if allowed is None else ~allowed[rows]
+
+    def reasons_of(self, pod: PodInfo, number: int, rows: Rows) -> list[tuple[str, NDArray[np.bool_]]]:
+        """The reasons of the filter `number` for rows it rejected, and for which of them each holds."""
+        plugin = self.filter_at(number)
+        if self._nominated is not None and number >= len(self.pre_filters.filters):
+            return self._nominated.reasons_of(pod, plugin, rows)
+        found = plugin.reasons(self._plain.state, pod, self._nodes, rows)
+        return [(reason.text, reason.holds) for reason in found]
+
+    def rejections(self) -> Rejections:
+        """The codes of all existing nodes, for PostFilter plugins."""
+        rows, filters = self._nodes.rows(), self.pre_filters.filters
+        if self.pre_filters.rejection is not None:
+            codes = np.full(len(rows), self.pre_filters.rejection.code, dtype=np.int8)
+        else:
+            first = self._first_rejecting()
+            codes = np.zeros(len(rows), dtype=np.int8)
+            rejected = first != _PASSED
+            numbers, at = first[rejected] % max(len(filters), 1), rows[rejected]
+            codes[rejected] = self._plain.codes[numbers, at]
+            if self._nominated is not None:
+                later = first[rejected] >= len(filters)
+                codes[np.flatnonzero(rejected)[later]] = self._nominated.codes[numbers[later], at[later]]
+            codes[self.narrowed_out(rows)] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        seen = None if self._nominated is None else self._nominated.seen
+        return Rejections(rows, codes, tuple(filters), self.pre_filters.of(filters), seen)
+
+    def diagnose(self, pod: PodInfo) -> Diagnosis:
+        """Why no node fits."""
+        if self._diagnosis is None:
+            self._diagnosis = self._diagnose(pod)
+        return self._diagnosis
+
+    def _first_rejecting(self) -> NDArray[np.intp]:
+        """As `rejected_by` of all existing rows."""
+        if self._first is None:
+            self._first = self.rejected_by(self._nodes.rows())
+        return self._first
+
+    def _diagnose(self, pod: PodInfo) -> Diagnosis:
+        count, rejection = len(self._nodes), self.pre_filters.rejection
+        if rejection is not None:
+            rejectors = frozenset(rejection.plugin.split())
+            return Diagnosis(count, rejector_plugins=rejectors, pre_filter_message=rejection.message)
+        rows = self._nodes.rows()
+        reasons: dict[str, int] = {}
+        plugins: set[str] = set()
+        first = self._first_rejecting()
+        out = self.narrowed_out(rows)
+        if out.any():
+            reasons[self.pre_filters.narrowed_reason] = int(np.count_nonzero(out))
+            plugins.update(self.pre_filters.narrowed_by)
+            rows, first = rows[~out], first[~out]
+        for number in np.unique(first[first != _PASSED]).tolist():
+            plugins.add(self.filter_at(number).name)
+            for text, holds in self.reasons_of(pod, number, rows[first == number]):
+                if held := int(np.count_nonzero(holds)):
+                    reasons[text] = reasons.get(text, 0) + held
+        return Diagnosis(count, reasons=reasons, rejector_plugins=frozenset(plugins))

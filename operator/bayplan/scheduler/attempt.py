@@ -1,0 +1,250 @@
+"""One attempt on one pod: popped, decided, and reserved on a node or returned to the queue. Nothing here waits."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from bayplan.cache.cache import Cache
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.effects import Effect
+from bayplan.framework.interface import Binding, CycleState
+from bayplan.framework.runtime import Framework
+from bayplan.framework.status import Code, Diagnosis, Status
+from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
+from bayplan.scheduler.observer import SchedulerObserver
+
+
+class Attempt(msgspec.Struct, eq=False):
+    """A popped pod with its profile, made for every pod; `started` is in seconds of the loop's clock."""
+
+    queued: QueuedPodInfo
+    framework: Framework
+    started: float
+
+    @property
+    def pod(self) -> PodInfo:
+        """The newest version of the pod that the queue knew when it last held it."""
+        return self.queued.pod_info
+
+
+class Skipped(Attempt, eq=False):
+    """The pod is on a node already, or ends, and then `message` is set; the queue holds it no more."""
+
+    message: str = ""
+
+
+class Reserved(Attempt, eq=False):
+    """The pod is assumed on a node and every Reserve and Permit plugin agreed.
+
+    `steps` are the effects of PreBind plugins by name, to be performed before `binding` is posted. The pod stays in
+    flight until it is bound, or until whoever binds it gives the room and the pod back.
+    """
+
+    placement: Placement
+    binding: Binding
+    steps: Sequence[tuple[str, Sequence[Effect]]]
+
+    @property
+    def state(self) -> CycleState:
+        """What plugins wrote in this attempt."""
+        return self.placement.state
+
+    def unreserve(self) -> None:
+        """Have the Reserve plugins give back what they took."""
+        self.framework.run_unreserve(self.state, self.pod, self.placement.node_name)
+
+
+class Nominated(Attempt, eq=False):
+    """No node fits, but one will once the victims are gone: its room is kept for the pod from now on.
+
+    `displaced` are the pods of lower priority whose nominations to that node ended. The pod stays in flight until
+    whoever ends the victims hands it back.
+    """
+
+    fit_error: FitError
+    node_name: str
+    displaced: Sequence[PodInfo]
+
+
+class Failed(Attempt, eq=False):
+    """The pod is back in the queue, unless it was deleted meanwhile (`gone`), and `message` is the user's.
+
+    `nomination` is "" when the pod's nomination ended, which is to be written on it, and None otherwise. `fit_error`
+    is set when a plugin rejected the pod, `exception` when one raised.
+    """
+
+    message: str
+    error: bool
+    gone: bool
+    nomination: str | None
+    fit_error: FitError | None = None
+    exception: Exception | None = None
+
+
+Result = Skipped | Reserved | Nominated | Failed
+"""What one attempt came to."""
+
+
+@dataclass(kw_only=True, eq=False)
+class AttemptRunner:
+    """Runs attempts one after the other; the scheduling loop and the simulator both rely on it.
+
+    It changes the queue, the nominations, the cache and what plugins reserve, and performs no other effect: binding,
+    ending victims and writing Events are the caller's.
+    """
+
+    cache: Cache
+    queue: SchedulingQueue
+    cycle: SchedulingCycle
+    frameworks: Mapping[str, Framework]
+    clock: Callable[[], float]
+    observer: SchedulerObserver | None = None
+
+    def run(self, *, explain: bool = False, with_scores: bool = False) -> Result | None:
+        """Pop a pod and see its attempt through; None when no pod is ready. The options are `schedule`'s."""
+        attempt = self.pop()
+        if attempt is None or isinstance(attempt, Skipped):
+            return attempt
+        try:
+            outcome = self.cycle.schedule(
+                attempt.queued.pod_info, attempt.framework, explain=explain, with_scores=with_scores
+            )
+        except Exception as error:  # noqa: BLE001  whatever one pod makes a plugin do must not stop the others
+            return self.fail(attempt, error)
+        return self.conclude(attempt, outcome)
+
+    def pop(self) -> Attempt | Skipped | None:
+        """Begin an attempt on the next pod; the caller decides and then calls `conclude` or `fail`."""
+        queued = self.queue.pop()
+        if queued is None:
+            return None
+        pod = queued.pod_info
+        framework = self.frameworks[queued.profile]
+        terminating = pod.pod.metadata.deletion_timestamp is not None
+        if terminating or self.cache.node_of(pod.uid) is not None:
+            self.queue.done(pod.uid)
+            message = f"skip schedule deleting pod: {pod.key}" if terminating else ""
+            return Skipped(queued, framework, self.clock(), message)
+        return Attempt(queued, framework, self.clock())
+
+    def conclude(self, attempt: Attempt, outcome: Placement | FitError) -> Reserved | Nominated | Failed:
+        """Reserve the node that was chosen, or nominate the pod, or return it to the queue."""
+        if self.observer is not None:
+            self.observer.algorithm(self.clock() - attempt.started)
+        if isinstance(outcome, FitError):
+            return self._no_fit(attempt, outcome)
+        try:
+            return self._reserve(attempt, outcome)
+        except Exception as error:  # noqa: BLE001  as in `run`
+            return self.fail(attempt, error)
+
+    def fail(self, attempt: Attempt, error: Exception) -> Failed:
+        """Return the pod to the queue, to back off after an error."""
+        message = str(error) or type(error).__name__
+        return return_to_queue(self.queue, attempt, message, error=True, exception=error)
+
+    def _reserve(self, attempt: Attempt, placement: Placement) -> Reserved | Failed:
+        """Assume the pod on its node and run Reserve, Permit and PreBind; undo all of it if one of them fails."""
+        queued, framework, node_name, state = attempt.queued, attempt.framework, placement.node_name, placement.state
+        pod = queued.pod_info
+        self.cache.assume_pod(pod, node_name)
+        try:
+            status = framework.run_reserve(state, pod, node_name)
+            if status.ok:
+                status = framework.run_permit(state, pod, node_name)
+            if status.ok:
+                binding = framework.run_bind(pod, node_name)
+                steps = framework.run_pre_bind(state, pod, node_name)
+                self.queue.placed(pod.uid, node_name)
+                return Reserved(queued, framework, attempt.started, placement, binding, steps)
+        except Exception:
+            self._undo(attempt, placement)
+            raise
+        self._undo(attempt, placement)
+        return self._rejected(attempt, placement, status)
+
+    def _undo(self, attempt: Attempt, placement: Placement) -> None:
+        try:
+            attempt.framework.run_unreserve(placement.state, attempt.pod, placement.node_name)
+        finally:
+            self.cache.forget_pod(attempt.pod.uid)
+
+    def _rejected(self, attempt: Attempt, placement: Placement, status: Status) -> Failed:
+        """Return a pod whose chosen node a Reserve or Permit plugin rejects; no other is tried, as in upstream."""
+        if status.code is Code.ERROR:
+            return return_to_queue(self.queue, attempt, f"{status.plugin}: {status.message}", error=True)
+        rejectors = frozenset({status.plugin})
+        diagnosis = Diagnosis(1, rejector_plugins=rejectors, pre_filter_message=status.message)
+        fit_error = FitError(diagnosis, "", trace=placement.trace)
+        return return_to_queue(self.queue, attempt, fit_error.message, rejectors=rejectors, fit_error=fit_error)
+
+    def _no_fit(self, attempt: Attempt, fit_error: FitError) -> Nominated | Failed:
+        """Keep room for the pod where its victims leave some; otherwise it waits for an event, or for time to pass."""
+        if (
+            self.observer is not None
+            and fit_error.diagnosis.node_count
+            and any(plugin.name == "DefaultPreemption" for plugin in attempt.framework.post_filters)
+        ):
+            self.observer.preemption_attempt()
+        node_name = fit_error.nominated_node_name
+        if node_name:
+            displaced = self._nominate(attempt.pod, node_name)
+            return Nominated(attempt.queued, attempt.framework, attempt.started, fit_error, node_name, displaced)
+        retry_after = fit_error.retry_after
+        return return_to_queue(
+            self.queue,
+            attempt,
+            fit_error.message,
+            rejectors=fit_error.diagnosis.rejector_plugins,
+            ends_nomination=node_name is not None,
+            retry_at=None if retry_after is None else self.clock() + retry_after,
+            fit_error=fit_error,
+        )
+
+    def _nominate(self, pod: PodInfo, node_name: str) -> list[PodInfo]:
+        """Keep the node's room for the pod and no more for pods of lower priority, which are returned.
+
+        Upstream: preemption/executor.go prepareCandidate. Pods of other schedulers are theirs to move.
+        """
+        self.queue.nominate(pod, node_name)
+        displaced = [
+            other
+            for other in self.queue.nominator.nominated_pods_for_node(node_name)
+            if other.priority < pod.priority and self.queue.get(other.uid) is not None
+        ]
+        for other in displaced:
+            self.queue.withdraw(other.uid, wake=True)
+        return displaced
+
+
+def return_to_queue(
+    queue: SchedulingQueue,
+    attempt: Attempt,
+    message: str,
+    *,
+    error: bool = False,
+    rejectors: frozenset[str] = NO_PLUGINS,
+    ends_nomination: bool = True,
+    retry_at: float | None = None,
+    fit_error: FitError | None = None,
+    exception: Exception | None = None,
+) -> Failed:
+    """Return a pod in flight to the queue: rejected pods wait for an event, errors back off.
+
+    A pod that no plugin rejected (there are no nodes) backs off as after an error, though it is called Unschedulable,
+    as in kube-scheduler. Its nomination ends unless `ends_nomination` is false. At `retry_at`, in
+    seconds of the queue's clock, a rejected pod is tried again without an event.
+    """
+    queued = attempt.queued
+    gone = queue.get(queued.uid) is None
+    queue.add_unschedulable(queued, rejector_plugins=rejectors, error=error, retry_at=retry_at)
+    nomination: str | None = None
+    if ends_nomination and (
+        queue.nominator.nominated_node(queued.uid) is not None or queued.pod_info.pod.status.nominated_node_name
+    ):
+        queue.withdraw(queued.uid)
+        nomination = ""
+    return Failed(queued, attempt.framework, attempt.started, message, error, gone, nomination, fit_error, exception)

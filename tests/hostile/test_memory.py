@@ -1,0 +1,117 @@
+"""What hostile pods leave behind once they are gone: nothing that grows with their number or size."""
+
+import gc
+import tracemalloc
+
+import pytest
+from tests.hostile.world import (
+    HOST,
+    ZONE,
+    Pod,
+    World,
+    claims,
+    decoded,
+    expression,
+    near_pods,
+    node_affinity,
+    pod,
+    requests,
+    spread,
+    term,
+)
+
+from bayplan.cache.pod_info import PodInfo
+
+MIB = 2**20
+
+
+@pytest.fixture
+def allocated():
+    """How many bytes the Python objects take that were made since the first call."""
+
+    def count():
+        if not tracemalloc.is_tracing():
+            tracemalloc.start()
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    yield count
+    tracemalloc.stop()
+
+
+def terms(count, serial):
+    """Preferred terms that no other pod has."""
+    each = [term(ZONE, expression("app", "In", f"{serial}-{i}")) for i in range(count)]
+    return near_pods("podAffinity", each, preferred=True)
+
+
+def come_and_go(world, document, node_name="n0"):
+    """The pod is bound by somebody, another pod is decided on, and the first is deleted."""
+    world.place(document, node_name)
+    assert world.schedule(pod("among", **terms(5, "shared"))).startswith("-> ")
+    world.assigned.on_delete(decoded(Pod, document))
+    assert world.schedule(pod("after", **terms(5, "shared"))).startswith("-> ")
+
+
+def test_made_up_resources_leave_nothing_behind(allocated):
+    world = World(nodes=500)
+    world.assert_unharmed()
+    before = allocated()
+    made_up = {f"made-up.io/{i}": "1" for i in range(10_000)}
+    hostile = pod(**requests(**made_up))
+    refusal = world.schedule(hostile)
+    assert refusal.startswith(
+        "0/500 nodes are available: 500 Insufficient made-up.io/0, 500 Insufficient made-up.io/1, "
+    )
+    world.pending.gone(hostile["metadata"]["uid"])
+    come_and_go(world, hostile)
+    del hostile, made_up, refusal
+    world.outcomes.clear()
+    assert allocated() - before < 5 * MIB
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        lambda serial: pod(**terms(400, serial)),
+        lambda serial: pod(labels={f"k{i}": f"{serial}" for i in range(10_000)}),
+    ],
+    ids=["terms", "labels"],
+)
+def test_however_many_pods_came_and_went_they_leave_as_much_behind(allocated, hostile):
+    world = World()
+    for serial in range(3):
+        come_and_go(world, hostile(serial))
+    before = allocated()
+    for serial in range(3, 13):
+        come_and_go(world, hostile(serial))
+    # Each takes more than a mebibyte; what is kept for readers varies between its bound and half of that.
+    assert allocated() - before < 10 * MIB
+
+
+def of_every_kind():
+    """Large pods, by what makes them large."""
+    n = 1000
+    node_terms = [{"matchExpressions": [expression("k", "Gt", str(i))]} for i in range(n)]
+    ports = [{"hostPort": i + 1} for i in range(n)]
+    return {
+        "preferred terms": pod(**terms(n, 0)),
+        "a selector": pod(**near_pods("podAffinity", [term(HOST, expression("app", "In", *map(str, range(n))))])),
+        "node selector terms": pod(**node_affinity(node_terms)),
+        "resources": pod(**requests(**{f"made-up.io/{i}": "1" for i in range(n)})),
+        "tolerations": pod(tolerations=[{"key": f"k{i}"} for i in range(n)]),
+        "spread constraints": pod(topologySpreadConstraints=[spread(f"k{i}") for i in range(n)]),
+        "volumes": pod(**claims(*map(str, range(n)))),
+        "labels": pod(labels={f"k{i}": "v" for i in range(n)}),
+        "host ports": pod(containers=[{"name": "c", "ports": ports}]),
+    }
+
+
+@pytest.mark.parametrize("kind", of_every_kind())
+def test_a_pod_takes_no_more_than_the_size_it_is_counted_by(allocated, kind):
+    document = of_every_kind()[kind]
+    before = allocated()
+    info = PodInfo(decoded(Pod, document))
+    _ = info.placed, info.host_ports, info.affinity_terms
+    taken = allocated() - before
+    assert taken < info.size < 20 * taken
