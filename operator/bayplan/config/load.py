@@ -25,13 +25,14 @@ from bayplan.config.types import (
 from bayplan.config.v1 import decode_process_settings, decode_profile, decode_v1
 
 _BETA_VERSIONS: Final = tuple(f"kubescheduler.config.k8s.io/v1beta{number}" for number in (1, 2, 3))
+_ALPHA_VERSIONS: Final = ("kubescheduler.config.k8s.io/v1alpha1", "kubescheduler.config.k8s.io/v1alpha2")
+
+_DEFAULT_PROVIDER: Final = "DefaultProvider"
+_PREEMPTION: Final = "DefaultPreemption"
 
 
 def load_configuration(
-    path: Path,
-    *,
-    scheduler_name: str | None = None,
-    known_plugins: frozenset[str] = IMPLEMENTED_PLUGINS,
+    path: Path, *, scheduler_name: str | None = None, known_plugins: frozenset[str] = IMPLEMENTED_PLUGINS
 ) -> SchedulerConfiguration:
     """The effective configuration in the file: decoded strictly, defaulted, merged and validated.
 
@@ -51,7 +52,7 @@ def load_configuration(
     if (version, kind) == (API_VERSION, KIND):
         configuration = decode_v1(document, known_plugins, errors)
     elif kind == KIND and version in _ALPHA_VERSIONS:
-        configuration = decode_v1alpha1(document, path.parent, known_plugins, errors)
+        configuration = _decode_v1alpha1(document, path.parent, known_plugins, errors)
     elif (version, kind) == ("v1", "Policy"):
         configuration = decode_policy(document, known_plugins, errors)
     else:
@@ -110,13 +111,7 @@ def _wrong_kind(version: object, kind: object) -> list[FieldError]:
     return [unsupported("apiVersion", version, supported)]
 
 
-_ALPHA_VERSIONS: Final = ("kubescheduler.config.k8s.io/v1alpha1", "kubescheduler.config.k8s.io/v1alpha2")
-
-_DEFAULT_PROVIDER: Final = "DefaultProvider"
-_PREEMPTION: Final = "DefaultPreemption"
-
-
-def decode_v1alpha1(
+def _decode_v1alpha1(
     document: Mapping[str, Any], directory: Path, known: frozenset[str], errors: list[FieldError]
 ) -> SchedulerConfiguration:
     """The configuration as v1 would say it; a policy file is looked for from `directory`."""

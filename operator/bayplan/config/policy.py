@@ -104,7 +104,6 @@ DEFAULT_SHAPE: Final = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100,
 RESOURCE_NAMES: Final[Mapping[str, str]] = {"CPU": "cpu", "Memory": "memory"}
 """Spellings of the 1.16 documentation."""
 
-
 _NOT_IMPLEMENTED: Final = "is not implemented in this version of bayplan"
 _ALWAYS: Final = frozenset(("SchedulingGates", "PrioritySort", "DefaultPreemption", "DefaultBinder"))
 _FILTERS: Final = frozenset(plugin for plugins in PREDICATES.values() for plugin in plugins)
