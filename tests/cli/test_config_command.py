@@ -130,3 +130,10 @@ def test_the_installed_command_exits_with_2_and_without_a_traceback(tmp_path):
     assert result.returncode == 2
     assert "Traceback" not in result.stderr
     assert result.stderr.startswith(f"{path}: is neither YAML nor JSON")
+
+
+@pytest.mark.parametrize("command", ["check", "show", "convert"])
+def test_every_command_explains_itself(command):
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert "Configuration file, YAML or JSON" in result.stdout
