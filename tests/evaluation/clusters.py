@@ -24,9 +24,8 @@ from bayplan.api.objects import (
 )
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import NodeTable
-from bayplan.config.default_plugins import IMPLEMENTED_PLUGINS, default_plugins
 from bayplan.config.plugin_args import default_args
-from bayplan.config.plugin_sets import merge_plugins
+from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, default_plugins, merge_plugins
 from bayplan.config.types import (
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
