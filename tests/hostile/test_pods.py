@@ -1,18 +1,7 @@
 """Pods nobody means well with: each is decided or refused by name, and the pods around it do not notice."""
 
 import pytest
-from tests.hostile.world import (
-    HOST,
-    ZONE,
-    claims,
-    expression,
-    near_pods,
-    node_affinity,
-    pod,
-    requests,
-    spread,
-    term,
-)
+from tests.hostile.world import HOST, ZONE, claims, expression, near_pods, node_affinity, pod, requests, spread, term
 
 MANY = 2000
 PLACED = "-> "

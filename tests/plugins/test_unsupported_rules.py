@@ -5,11 +5,7 @@ from tests.evaluation.clusters import default_profile
 from tests.plugins.inter_pod_affinity.affinity_scenes import preferred, required, term
 from tests.plugins.scenes import Scene, spread
 
-from bayplan.api.objects import (
-    PersistentVolumeClaimSource,
-    PodResourceClaim,
-    Volume,
-)
+from bayplan.api.objects import PersistentVolumeClaimSource, PodResourceClaim, Volume
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.status import SUCCESS, Code
 from bayplan.plugins.registry import build_framework

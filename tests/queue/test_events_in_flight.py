@@ -2,13 +2,7 @@
 
 from tests.queue.scene import COLOUR, FIT, Scene, make_profile
 
-from bayplan.framework.cluster_event import (
-    ASSIGNED_POD_DELETE,
-    NODE_ADD,
-    NODE_TAINT,
-    WILDCARD,
-    EventRegistration,
-)
+from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_ADD, NODE_TAINT, WILDCARD, EventRegistration
 from bayplan.queue.queued_pod import SubQueue
 
 

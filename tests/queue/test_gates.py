@@ -2,12 +2,7 @@
 
 from tests.queue.scene import Scene, info, make_profile
 
-from bayplan.framework.cluster_event import (
-    ASSIGNED_POD_DELETE,
-    NODE_TAINT,
-    EventRegistration,
-    QueueingHint,
-)
+from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_TAINT, EventRegistration, QueueingHint
 from bayplan.queue.queue_profile import GateRejection
 from bayplan.queue.queued_pod import SubQueue
 
