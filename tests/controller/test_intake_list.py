@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from tests.controller.kubernetes_api import PODS, Meanwhile, pod
 from tests.faults.faults import Garbage, Refuse, Reset
-from tests.scheduler.handler_scene import Scene as Handlers
+from tests.scheduler.handler_scene import HandlerScene
 from tests.waiting import Sleeps, until
 
 from bayplan.api.objects import Pod
@@ -18,7 +18,7 @@ class Scene:
     def __init__(self, server, client, *names, page_size=500):
         names = names or ("bayplan",)
         self.server = server
-        self.handlers = Handlers(profiles=names)
+        self.handlers = HandlerScene(profiles=names)
         self.pending, self.queue, self.gone = self.handlers.pending, self.handlers.queue, self.handlers.gone
         self.sleep = Sleeps()
         self.list = IntakeList(client, names, self.pending, page_size=page_size, sleep=self.sleep)

@@ -27,7 +27,7 @@ class SpiedQueue(SchedulingQueue):
         return labels
 
 
-class Scene:
+class HandlerScene:
     """One node, and every handler."""
 
     def __init__(self, profiles=("bayplan",)):
