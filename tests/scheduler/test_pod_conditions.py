@@ -22,7 +22,7 @@ class Scene:
 
     def _send(self, uid, call, lost):
         status = json.loads(call.body)["status"]
-        (message,) = [each["message"] for each in status.get("conditions", ())] or [None]
+        message = status["conditions"][0]["message"] if "conditions" in status else None
         self.statuses.append((status.get("nominatedNodeName", "nothing"), message))
         self.losers.append(lost)
 
