@@ -37,17 +37,6 @@ async def test_the_time_to_bind_is_counted_from_the_first_attempt(scene):
     assert scene.observer.bounds == [(2, 50.0)]
 
 
-def test_the_next_pod_sees_what_the_last_one_took(scene):
-    scene.node("n1", cpu="1")
-    scene.node("n2", cpu="1")
-    for name in ("p", "q", "r"):
-        scene.pod(name)
-        scene.step()
-    assert {scene.cache.node_of("p"), scene.cache.node_of("q")} == {"n1", "n2"}
-    assert scene.cache.node_of("r") is None
-    assert scene.sub_queue_of("r") is SubQueue.UNSCHEDULABLE
-
-
 async def test_a_pod_that_fits_nowhere_waits_for_what_its_rejectors_want(scene):
     scene.node(cpu="500m")
     scene.node("n2", taints=["x:NoSchedule"])

@@ -24,8 +24,7 @@ async def test_a_request_gives_the_last_answer_and_none_if_there_was_none(method
 
 @pytest.mark.parametrize("problem", [409, 500, 503, 504, AmbiguousError("lost"), UnreachableError("refused")], ids=repr)
 async def test_a_patch_is_sent_again_after_what_may_pass(problem):
-    scene = Scene()
-    scene.dispatcher.start()
+    scene = Scene.started()
     scene.client.answers["u"] = [problem] * 3
     scene.patch("u")
     await scene.drain()
@@ -35,8 +34,7 @@ async def test_a_patch_is_sent_again_after_what_may_pass(problem):
 
 @pytest.mark.parametrize("problem", [400, 401, 403, 404, 422, 429, 507])
 async def test_a_patch_is_given_up_at_once_after_what_does_not_pass(problem, caplog):
-    scene = Scene()
-    scene.dispatcher.start()
+    scene = Scene.started()
     scene.client.answers["u"] = [problem] * 9
     scene.patch("u", b"1")
     await scene.drain()
@@ -47,8 +45,7 @@ async def test_a_patch_is_given_up_at_once_after_what_does_not_pass(problem, cap
 
 
 async def test_a_call_is_given_up_after_four_tries(caplog):
-    scene = Scene()
-    scene.dispatcher.start()
+    scene = Scene.started()
     scene.events.answers["e"] = [503] * 9
     scene.client.answers["u"] = [AmbiguousError("lost")] * 9
     scene.send("e")
@@ -60,8 +57,7 @@ async def test_a_call_is_given_up_after_four_tries(caplog):
 
 
 async def test_an_event_that_exists_already_was_created_by_a_try_whose_answer_was_lost(caplog):
-    scene = Scene()
-    scene.dispatcher.start()
+    scene = Scene.started()
     scene.events.answers["e"] = [AmbiguousError("lost"), 409]
     scene.send("e")
     await scene.drain()
