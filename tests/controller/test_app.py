@@ -9,7 +9,7 @@ import kopf
 import numpy as np
 import pytest
 from tests.controller.kubernetes_api import CLAIMS, NODES, PODS, claim, node, pod
-from tests.faults.faults import Delay, RequestFault, StreamBytes
+from tests.faults.faults import Delay, StreamBytes
 
 from bayplan.api.credentials import Credentials
 from bayplan.api.storage_objects import PersistentVolumeClaim
@@ -149,26 +149,6 @@ async def test_it_exits_1_when_a_part_that_must_not_end_does(cluster, monkeypatc
     assert await cluster.exit_code() == 1
     assert "ending because a part failed" in caplog.text
     assert (repr(error) if error else "scheduler ended") in caplog.text
-
-
-async def test_a_pod_that_kopf_tells_is_gone_while_its_bind_is_under_way_keeps_its_room_and_is_bound_once(cluster):
-    class Told(RequestFault):
-        """The binding happens, and its answer is late: the watch tells of the pod's departure first."""
-
-        async def serve(self, request, act):
-            answer = await act()
-            await asyncio.sleep(0.3)
-            return answer
-
-    cluster.start("n1", pods=["waiting"])
-    cluster.server.inject(Told(), method="POST", path="/binding")
-    await cluster.until(lambda: cluster.node_of("waiting") == "n1")
-    await cluster.until(lambda: cluster.app.parts.queue.uids() == set() or cluster.notes())
-    assert cluster.app.parts.cache.sizes().pods == 1
-    await cluster.until(cluster.notes)
-    assert cluster.notes() == ["Successfully assigned default/waiting to n1"]
-    assert len(cluster.bindings()) == 1
-    assert cluster.app.parts.queue.uids() == set()
 
 
 async def test_pods_that_waited_are_placed_by_priority_although_kopf_does_not_start(cluster, monkeypatch):

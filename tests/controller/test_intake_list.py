@@ -83,14 +83,6 @@ async def test_pods_listed_over_several_pages_are_tried_in_order_of_priority(ser
     assert len(scene.lists()) == 3
 
 
-async def test_a_pod_that_is_held_in_that_version_is_not_taken_again(scene):
-    scene.put("a")
-    await scene.filled()
-    wakes = scene.handlers.wakes
-    await scene.filled()
-    assert (scene.handlers.wakes, scene.queued()) == (wakes, {"a"})
-
-
 async def test_a_pod_that_cannot_be_read_is_left_to_kopf_and_stays_what_it_was(scene):
     scene.put("odd", queued=True)
     scene.put("odd", priority="high")
@@ -157,13 +149,6 @@ async def test_it_is_filled_at_once_then_when_asked_and_compared_in_between(scen
 
 
 # Comparing it.
-
-
-async def test_only_metadata_of_our_pending_pods_is_compared(server, client):
-    scene = Scene(server, client, "a", "b")
-    await scene.compared()
-    assert [seen.query["fieldSelector"] for seen in scene.lists()] == [field_selector({"a"}), field_selector({"b"})]
-    assert all("as=PartialObjectMetadataList" in seen.headers["accept"] for seen in scene.lists())
 
 
 @pytest.mark.parametrize("how", ["filled", "compared"])

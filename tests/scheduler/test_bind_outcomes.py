@@ -63,6 +63,16 @@ async def test_a_pod_that_is_no_longer_ours_gives_the_room_back_without_a_word(s
     assert scene.observer.results() == ["unschedulable"]
 
 
+async def test_a_pod_that_is_told_gone_during_a_bind_that_succeeds_keeps_its_room(scene):
+    # The watch of unscheduled pods tells of a pod that was bound as of one that was deleted.
+    scene.node()
+    scene.pod()
+    scene.binder.meanwhile = lambda: scene.pending.gone("p")
+    await scene.attempt()
+    assert (scene.cache.node_of("p"), scene.queue.uids()) == ("n1", set())
+    assert (scene.binder.bindings, scene.said()) == ([("p", "n1")], [("p", "Scheduled", "n1")])
+
+
 async def test_a_pod_deleted_before_its_bind_began_is_not_posted(scene):
     scene.node()
     scene.pod()

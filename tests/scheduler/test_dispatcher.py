@@ -193,13 +193,6 @@ async def test_a_drain_ends_in_time_whatever_hangs(caplog):
     assert not [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
 
 
-async def test_a_drain_without_work_ends_at_once():
-    scene = Scene()
-    await scene.drain()
-    scene.dispatcher.start()
-    await scene.drain()
-
-
 async def test_what_the_server_answers_to_a_patch_is_told_if_it_took_it():
     scene = Scene.started()
     scene.client.answers["refused"] = [404]

@@ -126,13 +126,6 @@ async def test_a_victim_that_cannot_be_ended_costs_the_nomination_and_the_pod_ba
     assert scene.recorder.preemptions == []
 
 
-async def test_what_passes_is_tried_again(scene):
-    scene.api.answers["DELETE", "low-n1"] = [AmbiguousError("lost"), 503]
-    await preempt(scene)
-    assert scene.api.deleted() == ["low-n1"] * 3
-    assert scene.nominated() == "n1"
-
-
 async def test_victims_end_several_at_once_but_not_all(scene):
     victims = many(scene, 30)
     await preempt(scene, *victims)
