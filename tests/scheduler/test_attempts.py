@@ -55,25 +55,18 @@ async def test_a_pod_that_fits_nowhere_waits_for_what_its_rejectors_want(scene):
 
 
 async def test_without_nodes_a_pod_is_unschedulable_but_backs_off_as_after_an_error(scene):
-    scene.pod()
-    await scene.attempt()
-    assert scene.sub_queue_of() is SubQueue.ERROR_BACKOFF
-    assert scene.said() == [("p", "FailedScheduling", "no nodes available to schedule pods")]
-    assert scene.dispatcher.patches == [("p", "Unschedulable", "no nodes available to schedule pods")]
-    assert scene.observer.results() == ["unschedulable"]
-
-
-async def test_the_same_reason_is_patched_once_though_every_failure_is_an_event(scene):
+    message = "no nodes available to schedule pods"
     scene.pod()
     for _ in range(3):
         await scene.attempt()
+        assert scene.sub_queue_of() is SubQueue.ERROR_BACKOFF
         scene.now += 20.0
         scene.queue.flush(scene.now)
-    assert len(scene.said()) == 3
-    assert len(scene.dispatcher.patches) == 1
-    echo = PodCondition(
-        type="PodScheduled", status="False", reason="Unschedulable", message="no nodes available to schedule pods"
-    )
+    assert scene.observer.results() == ["unschedulable"] * 3
+    # The same reason is patched once, though every failure is an event.
+    assert scene.said() == [("p", "FailedScheduling", message)] * 3
+    assert scene.dispatcher.patches == [("p", "Unschedulable", message)]
+    echo = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message=message)
     scene.pod(resource_version="2", conditions=[echo])
     await scene.attempt()
     assert len(scene.dispatcher.patches) == 1
