@@ -63,14 +63,6 @@ def test_the_answer_to_a_write_is_the_pods_newest_version(handlers):
     assert handlers.queue.newest("u").pod.metadata.labels == {"a": "1"}
 
 
-def test_an_answer_during_an_attempt_is_what_is_tried_next(handlers):
-    handlers.pending.changed(make_pod(uid="u", resource_version="7"))
-    queued = handlers.queue.pop()
-    handlers.pending.written(answer(resource_version="8"))
-    handlers.queue.add_unschedulable(queued, rejector_plugins=frozenset(), error=True)
-    assert handlers.queue.get("u").pod_info.pod.metadata.resource_version == "8"
-
-
 @pytest.mark.parametrize(
     ("held", "told", "kept"),
     [("10", "9", "10"), ("10", "10", "10"), ("9", "10", "10"), ("10", "odd", "odd"), ("odd", "odd", "odd")],
