@@ -57,5 +57,7 @@ def node(name: str, *, cpu: str = "4") -> Object:
 
 
 def claim(name: str, *, volume: object = "") -> Object:
-    """A claim, bound to `volume` if that is given."""
-    return {"metadata": {"name": name, "namespace": "default"}, "spec": {"volumeName": volume}}
+    """A claim that is bound to `volume` if that is given."""
+    annotations = {"pv.kubernetes.io/bind-completed": "yes"} if volume else {}
+    metadata = {"name": name, "namespace": "default", "annotations": annotations}
+    return {"metadata": metadata, "spec": {"volumeName": volume}}

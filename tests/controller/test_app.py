@@ -6,19 +6,13 @@ import signal
 
 import aiohttp
 import kopf
-import numpy as np
 import pytest
 from tests.controller.kubernetes_api import CLAIMS, NODES, PODS, claim, node, pod
 from tests.faults.faults import Delay, StreamBytes
 
 from bayplan.api.credentials import Credentials
-from bayplan.api.storage_objects import PersistentVolumeClaim
 from bayplan.config.load import default_configuration
 from bayplan.controller.app import App, ServeOptions
-from bayplan.framework.cluster_event import ActionType, EventRegistration, EventResource, cluster_event
-from bayplan.framework.status import Code, Reason
-from bayplan.framework.traits import Reads, Traits
-from bayplan.plugins import registry
 
 EVENTS = "/apis/events.k8s.io/v1/events"
 
@@ -183,38 +177,15 @@ async def test_kopf_that_ends_is_survived_and_a_deletion_meanwhile_is_found(clus
     await cluster.until(lambda: cluster.node_of("next") == "n1")
 
 
-class WaitsForItsClaim:
-    """Rejects every node while the claim named like the pod is missing."""
-
-    name = "NodeName"
-    traits = Traits(reads=Reads.CLUSTER)
-
-    def __init__(self, claims):
-        self._claims = claims
-
-    def sign_pod(self, pod):
-        return pod.key
-
-    def filter(self, state, pod, nodes, rows):
-        assert self._claims.synced, "asked before the claims are known"
-        found = self._claims.get(pod.key) is not None
-        return np.full(len(rows), Code.SUCCESS if found else Code.UNSCHEDULABLE_AND_UNRESOLVABLE, dtype=np.int8)
-
-    def reasons(self, state, pod, nodes, rows):
-        return [Reason("claim not found", np.ones(len(rows), dtype=np.bool_))]
-
-    def events_to_register(self):
-        return (EventRegistration(cluster_event(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD)),)
-
-
-async def test_a_pod_is_bound_once_the_claim_it_waits_for_is_there(cluster, monkeypatch):
-    plugin = registry.InTreePlugin(
-        WaitsForItsClaim, lambda args, handle: WaitsForItsClaim(handle.listers.of(PersistentVolumeClaim))
-    )
-    monkeypatch.setitem(registry.IN_TREE, "NodeName", plugin)
-    cluster.server.put(CLAIMS, claim("early"))
+async def test_a_pod_is_bound_once_the_claim_it_waits_for_is_there(cluster):
+    cluster.server.put("/api/v1/persistentvolumes", {"metadata": {"name": "pv"}, "spec": {}})
+    cluster.server.put(CLAIMS, claim("early", volume="pv"))
     cluster.server.inject(Delay(0.2), path=CLAIMS)
-    cluster.start("n1", pods=["early", "late"])
-    await cluster.until(lambda: cluster.node_of("early") == "n1" and cluster.app.parts.queue.pending()["unschedulable"])
-    cluster.server.put(CLAIMS, claim("late"))
+    for name in ("early", "late"):
+        cluster.server.put(PODS, pod(name, volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": name}}]))
+    cluster.start("n1")
+    missing = 'persistentvolumeclaim "late" not found'
+    await cluster.until(lambda: cluster.node_of("early") == "n1" and any(missing in note for note in cluster.notes()))
+    cluster.server.put(CLAIMS, claim("late", volume="pv"))
     await cluster.until(lambda: cluster.node_of("late") == "n1")
+    assert not any('"early" not found' in note for note in cluster.notes()), "decided before the claims were known"

@@ -88,20 +88,20 @@ async def test_an_operator_that_ends_however_is_started_again_with_new_handlers(
     assert caplog.text.count("kopf operator ended and is started again") == 2
 
 
-async def test_the_pause_between_starts_doubles_up_to_a_bound(monkeypatch):
-    fake = FakeOperator(monkeypatch, *[RuntimeError("boom")] * 7)
-    scene = Scene()
+@pytest.mark.parametrize(
+    ("times", "delays"),
+    [
+        ([0.0] * 14, [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]),
+        ([0.0, 1.0, 10.0, 11.0, 20.0, 200.0], [1.0, 2.0, 1.0]),
+    ],
+    ids=["up to a bound", "begins anew after a long run"],
+)
+async def test_the_pause_between_starts_doubles(monkeypatch, times, delays):
+    clock = iter([*times, 300.0])
+    fake = FakeOperator(monkeypatch, *[RuntimeError("boom")] * len(delays))
+    scene = Scene(clock=lambda: next(clock))
     await until(lambda: fake.running)
-    assert scene.sleep.delays == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
-    await scene.stop()
-
-
-async def test_an_operator_that_ran_well_for_long_is_started_again_soon(monkeypatch):
-    times = iter([0.0, 1.0, 10.0, 11.0, 20.0, 200.0, 300.0])
-    fake = FakeOperator(monkeypatch, *[RuntimeError("boom")] * 3)
-    scene = Scene(clock=lambda: next(times))
-    await until(lambda: fake.running)
-    assert scene.sleep.delays == [1.0, 2.0, 1.0]
+    assert scene.sleep.delays == delays
     await scene.stop()
 
 

@@ -178,6 +178,17 @@ class Scene(Handlers):
         self.check()
         return queued
 
+    async def first_attempt(self, name="p", **pod):
+        """One node, one pod, and one attempt with its bind."""
+        self.node()
+        self.pod(name, **pod)
+        return await self.attempt()
+
+    def after(self, seconds):
+        """Time passes, and the queue looks at the clock."""
+        self.now += seconds
+        self.queue.flush(self.now)
+
     def check(self):
         self.queue.validate()
         self.cache.validate()

@@ -30,8 +30,7 @@ async def test_a_pod_that_fits_is_assumed_at_once_and_bound(scene):
 async def test_the_time_to_bind_is_counted_from_the_first_attempt(scene):
     scene.pod()
     await scene.attempt()
-    scene.now += 50.0
-    scene.queue.flush(scene.now)
+    scene.after(50.0)
     scene.node()
     await scene.attempt()
     assert scene.observer.bounds == [(2, 50.0)]
@@ -60,8 +59,7 @@ async def test_without_nodes_a_pod_is_unschedulable_but_backs_off_as_after_an_er
     for _ in range(3):
         await scene.attempt()
         assert scene.sub_queue_of() is SubQueue.ERROR_BACKOFF
-        scene.now += 20.0
-        scene.queue.flush(scene.now)
+        scene.after(20.0)
     assert scene.observer.results() == ["unschedulable"] * 3
     # The same reason is patched once, though every failure is an event.
     assert scene.said() == [("p", "FailedScheduling", message)] * 3
@@ -94,9 +92,7 @@ async def test_an_exception_in_a_plugin_fails_its_pod_alone(scene, caplog, error
 
 
 async def test_a_pod_that_is_being_deleted_is_skipped_with_an_event(scene):
-    scene.node()
-    scene.pod(deleting=True)
-    await scene.attempt()
+    await scene.first_attempt(deleting=True)
     assert scene.said() == [("p", "FailedScheduling", "skip schedule deleting pod: default/p")]
     assert (scene.queue.uids(), scene.cache.node_of("p"), scene.dispatcher.patches) == (set(), None, [])
     assert scene.observer.attempts == []

@@ -33,10 +33,8 @@ async def test_a_failed_bind_gives_the_room_back_wakes_others_and_backs_off(scen
 
 
 async def test_a_binder_that_breaks_is_a_failed_bind(scene, caplog):
-    scene.node()
-    scene.pod()
     scene.binder.result = RuntimeError("bug")
-    await scene.attempt()
+    await scene.first_attempt()
     assert scene.cache.node_of("p") is None
     assert scene.sub_queue_of() is SubQueue.ERROR_BACKOFF
     assert "bind failed unexpectedly" in caplog.text
@@ -45,11 +43,9 @@ async def test_a_binder_that_breaks_is_a_failed_bind(scene, caplog):
 @pytest.mark.parametrize("result", [BindError("unreachable"), BindResult.GONE], ids=["failed", "gone"])
 @pytest.mark.parametrize("node", ["n1", "n2"], ids=["our node", "another node"])
 async def test_a_pod_the_watch_shows_on_a_node_meanwhile_is_counted_there_and_is_no_failure(scene, result, node):
-    scene.node()
-    scene.pod()
     scene.binder.result = result
     scene.binder.meanwhile = lambda: scene.assigned.on_add(make_pod(uid="p", node=node, cpu="1"))
-    await scene.attempt()
+    await scene.first_attempt()
     assert scene.cache.confirmed_node("p") == node
     assert (scene.queue.uids(), scene.said(), scene.dispatcher.patches) == (set(), [], [])
 
@@ -65,10 +61,8 @@ async def test_a_pod_that_is_no_longer_ours_gives_the_room_back_without_a_word(s
 
 async def test_a_pod_that_is_told_gone_during_a_bind_that_succeeds_keeps_its_room(scene):
     # The watch of unscheduled pods tells of a pod that was bound as of one that was deleted.
-    scene.node()
-    scene.pod()
     scene.binder.meanwhile = lambda: scene.pending.gone("p")
-    await scene.attempt()
+    await scene.first_attempt()
     assert (scene.cache.node_of("p"), scene.queue.uids()) == ("n1", set())
     assert (scene.binder.bindings, scene.said()) == ([("p", "n1")], [("p", "Scheduled", "n1")])
 
@@ -83,11 +77,9 @@ async def test_a_pod_deleted_before_its_bind_began_is_not_posted(scene):
 
 
 async def test_a_pod_deleted_while_its_bind_fails_is_not_tried_again_or_talked_about(scene):
-    scene.node()
-    scene.pod()
     scene.binder.result = BindError("x")
     scene.binder.meanwhile = lambda: scene.pending.gone("p")
-    await scene.attempt()
+    await scene.first_attempt()
     assert (scene.queue.uids(), scene.said(), scene.dispatcher.patches) == (set(), [], [])
     assert scene.cache.node_of("p") is None
 

@@ -124,18 +124,19 @@ async def test_a_pod_that_is_there_and_unbound_after_a_conflict_or_404_is_an_err
     assert len(scene.doubts) == 0
 
 
-@pytest.mark.parametrize("code", [400, 401, 403, 405, 413, 422, 429])
-async def test_a_refusal_is_an_error_that_says_why(scene, code):
-    scene.fail(Refuse(code, "Why"), times=2)
-    with pytest.raises(BindError, match=rf"^status {code}: Why.*injected$"):
+@pytest.mark.parametrize(
+    ("fault", "problem"),
+    [
+        *((Refuse(code, "Why"), rf"^status {code}: Why.*injected$") for code in (400, 401, 403, 405, 413, 422, 429)),
+        (Redirect("http://127.0.0.1:1/"), "status 307"),
+    ],
+    ids=repr,
+)
+async def test_a_refusal_or_redirect_is_an_error_that_says_why(scene, fault, problem):
+    scene.fail(fault, times=2)
+    with pytest.raises(BindError, match=problem):
         await scene.bind()
-    assert (scene.bound_to(), len(scene.doubts), scene.count("GET")) == (None, 0, 0)
-
-
-async def test_a_redirect_is_not_followed_and_is_an_error(scene):
-    scene.fail(Redirect("http://127.0.0.1:1/"))
-    with pytest.raises(BindError, match="status 307"):
-        await scene.bind()
+    assert (scene.bound_to(), scene.doubts, scene.count("GET")) == (None, [], 0)
 
 
 @pytest.mark.parametrize(

@@ -83,12 +83,14 @@ def test_a_node_that_cannot_be_read_is_no_candidate_and_is_new_once_it_can(handl
     assert handlers.queue.labels() == ["NodeAdd"]
 
 
-def test_a_pod_on_a_node_is_counted_and_told(handlers):
-    pod = make_pod(node="a", cpu="1")
+def test_a_pod_on_a_node_is_counted_and_told_and_so_is_its_going(handlers):
+    pod = on_node()
     handlers.assigned.on_add(pod)
     assert handlers.cpu() == 1000
-    ((label, old, new),) = handlers.queue.events
-    assert (label, old, new.pod) == ("AssignedPodAdd", None, pod)
+    handlers.assigned.on_delete(pod)
+    assert (handlers.cpu(), handlers.gone) == (0, ["u"])
+    (added, _, new), (deleted, old, _) = handlers.queue.events
+    assert (added, new.pod, deleted, old.pod) == ("AssignedPodAdd", pod, "AssignedPodDelete", pod)
 
 
 def test_a_pod_bound_by_somebody_else_leaves_the_queue(handlers):
@@ -119,14 +121,6 @@ def placed(handlers):
     handlers.assigned.on_add(pod)
     handlers.queue.labels()
     return pod
-
-
-def test_a_pod_that_goes_gives_its_room_back_and_is_told(handlers):
-    pod = placed(handlers)
-    handlers.assigned.on_delete(pod)
-    assert (handlers.cpu(), handlers.gone) == (0, ["u"])
-    ((label, old, new),) = handlers.queue.events
-    assert (label, old.pod, new) == ("AssignedPodDelete", pod, None)
 
 
 @pytest.mark.parametrize(

@@ -25,9 +25,7 @@ def reserving(log, name, reserve=None):
 async def test_post_bind_plugins_hear_of_bound_pods_only(scene):
     heard = []
     scene.framework.post_binds = [Hook(name="Post", post_bind=lambda pod, node: heard.append((pod.uid, node)))]
-    scene.node()
-    scene.pod("p")
-    await scene.attempt()
+    await scene.first_attempt()
     scene.binder.result = BindResult.GONE
     scene.pod("q")
     await scene.attempt()
@@ -54,9 +52,7 @@ async def test_a_rejection_after_the_choice_undoes_what_was_reserved(scene, poin
 
 async def test_an_error_after_the_choice_backs_off(scene):
     scene.framework.reserves = [reserving([], "Last", refuse(Code.ERROR))]
-    scene.node()
-    scene.pod()
-    await scene.attempt()
+    await scene.first_attempt()
     assert scene.sub_queue_of() is SubQueue.ERROR_BACKOFF
     assert scene.dispatcher.patches == [("p", "SchedulerError", "Last: not here")]
 
@@ -69,9 +65,7 @@ async def test_an_exception_after_the_choice_undoes_everything(scene):
 
     scene.framework.reserves = [reserving(log, "First")]
     scene.framework.binds = [Hook(name="Bind", bind=broken)]
-    scene.node()
-    scene.pod()
-    await scene.attempt()
+    await scene.first_attempt()
     assert log == ["reserve First", "unreserve First"]
     assert (scene.cache.node_of("p"), scene.sub_queue_of()) == (None, SubQueue.ERROR_BACKOFF)
 
@@ -81,9 +75,7 @@ async def test_what_was_reserved_is_given_back_unless_the_pod_was_bound(scene, r
     log = []
     scene.framework.reserves = [reserving(log, "First")]
     scene.binder.result = result
-    scene.node()
-    scene.pod()
-    await scene.attempt()
+    await scene.first_attempt()
     assert log == ["reserve First", *([] if result is BindResult.BOUND else ["unreserve First"])]
 
 

@@ -134,8 +134,7 @@ async def test_a_refused_write_gives_the_volume_the_room_and_the_pod_back(scene)
     await attempt(scene)
     assert (scene.binder.bindings, scene.cache.node_of("p")) == ([], None)
     assert "persistentvolume v: status 403" in scene.said()[-1][-1]
-    scene.now += 100
-    scene.queue.flush(scene.now)
+    scene.after(100)
     await attempt(scene)
     assert len(scene.requests.calls) == 2, "the volume is free to be chosen again"
 

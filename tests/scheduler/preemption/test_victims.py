@@ -173,8 +173,7 @@ async def test_a_victim_that_is_gone_with_the_answer_makes_room_before_the_watch
     assert scene.sub_queue_of("p") in (SubQueue.BACKOFF, SubQueue.ACTIVE)
     scene.assigned.on_update(old, terminating(old))
     assert scene.cache.node_of("low-n1") is None, "what the watch still tells is old"
-    scene.now += 2.0
-    scene.queue.flush(scene.now)
+    scene.after(2.0)
     await scene.attempt()
     assert scene.binder.bindings == [("p", "n1")]
     scene.assigned.on_delete(terminating(old))
