@@ -83,6 +83,12 @@ def test_a_node_that_cannot_be_read_is_no_candidate_and_is_new_once_it_can(handl
     assert handlers.queue.labels() == ["NodeAdd"]
 
 
+def test_a_new_node_that_cannot_be_read_is_left_out(handlers):
+    handlers.nodes.on_add(make_node("b", memory="-"))
+    assert not handlers.cache.has_node("b")
+    assert (handlers.observer.left_out, handlers.queue.labels()) == (["Node"], [])
+
+
 def test_a_pod_on_a_node_is_counted_and_told_and_so_is_its_going(handlers):
     pod = on_node()
     handlers.assigned.on_add(pod)

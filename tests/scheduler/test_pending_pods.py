@@ -149,9 +149,10 @@ DEEP = reduce(lambda inner, _: {"metadata": inner, "spec": inner, "status": inne
     [
         {"metadata": {"generation": 2**80}, "spec": {"priority": 10**400}},
         {"metadata": {"uid": ["u"], "name": {"a": 1}}},
+        {"metadata": 7},
         DEEP,
     ],
-    ids=["huge numbers", "names that are no text", "nested beyond reason"],
+    ids=["huge numbers", "names that are no text", "no metadata", "nested beyond reason"],
 )
 def test_no_event_is_odd_enough_to_raise(handlers, body):
     handlers.pending.watched({"type": "ADDED", "object": body})
