@@ -46,7 +46,7 @@ class Scene:
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
     def failing(self):
-        lines = self.health.readyz().text.splitlines()
+        lines = self.health.report("readyz").text.splitlines()
         return [line.removeprefix("[-]") for line in lines if line.startswith("[-]")]
 
 
