@@ -5,10 +5,10 @@ import logging
 import math
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Any, Generic, TypeVar
 
 import aiohttp
 import msgspec
@@ -16,11 +16,14 @@ import msgspec
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import CredentialsError
 from bayplan.api.object_store import Handler, ObjectStore, T
-from bayplan.api.slices import SLICE_SECONDS, in_slices
 from bayplan.api.watch_event import UNREADABLE, outline_of, raw_event_decoder
 from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource
 
+Item = TypeVar("Item")
+
 logger = logging.getLogger(__name__)
+
+SLICE_SECONDS = 0.010
 
 GONE = 410
 # After so many answered refusals in a row the resource version itself is suspect: list again.
@@ -285,3 +288,19 @@ class Reflector(Generic[T]):
 
     def _log_undecodable(self, key: str, error: str) -> None:
         logger.warning("object skipped, it cannot be decoded path=%s object=%r reason=%r", self.path, key, error)
+
+
+async def in_slices(
+    items: Iterable[Item],
+    act: Callable[[Item], None],
+    *,
+    seconds: float = SLICE_SECONDS,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Act on each item in order, giving way to the rest of the program every `seconds`."""
+    until = clock() + seconds
+    for item in items:
+        act(item)
+        if clock() >= until:
+            await asyncio.sleep(0)
+            until = clock() + seconds
