@@ -1,7 +1,7 @@
 import asyncio
 
 from bayplan.api.credentials import Credentials
-from bayplan.controller.api_access import KopfSessions
+from bayplan.controller.operator_thread import KopfSessions
 
 
 async def test_kopf_is_given_a_new_token_when_it_logs_in_again():

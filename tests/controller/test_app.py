@@ -97,7 +97,7 @@ async def test_it_starts_becomes_ready_binds_and_exits_0_when_told():
         await c.until(lambda: c.node_of("next") == "n1" and c.condition_of("huge") == "Unschedulable")
         c.server.put(NODES, node("big", cpu="128"))
         await c.until(lambda: c.node_of("huge") == "big")
-        await c.until(lambda: c.app.parts.cache.sizes().assumed_pods == 0)
+        await c.until(lambda: c.app.parts.scheduler.cache.sizes().assumed_pods == 0)
         os.kill(os.getpid(), signal.SIGTERM)
         assert await c.exit_code() == 0
         assert c.node_of("stranger") is None
@@ -105,8 +105,8 @@ async def test_it_starts_becomes_ready_binds_and_exits_0_when_told():
             c.notes()
         )
         assert any(note.startswith("0/1 nodes are available: 1 Insufficient cpu. preemption: ") for note in c.notes())
-        assert c.app.parts.queue.uids() == set()
-        c.app.parts.cache.validate()
+        assert c.app.parts.scheduler.queue.uids() == set()
+        c.app.parts.scheduler.cache.validate()
 
 
 async def test_a_bind_under_way_is_finished_before_it_exits():
@@ -156,12 +156,12 @@ async def test_a_pod_that_kopf_tells_is_gone_while_its_bind_is_under_way_keeps_i
     async with cluster("n1", pods=["waiting"]) as c:
         c.server.inject(Told(), method="POST", path="/binding")
         await c.until(lambda: c.node_of("waiting") == "n1")
-        await c.until(lambda: c.app.parts.queue.uids() == set() or c.notes())
-        assert c.app.parts.cache.sizes().pods == 1
+        await c.until(lambda: c.app.parts.scheduler.queue.uids() == set() or c.notes())
+        assert c.app.parts.scheduler.cache.sizes().pods == 1
         await c.until(c.notes)
         assert c.notes() == ["Successfully assigned default/waiting to n1"]
         assert len([seen for seen in c.server.requests if seen.path.endswith("/binding")]) == 1
-        assert c.app.parts.queue.uids() == set()
+        assert c.app.parts.scheduler.queue.uids() == set()
 
 
 async def test_pods_that_waited_are_placed_by_priority_although_kopf_does_not_start(monkeypatch):
@@ -191,6 +191,6 @@ async def test_kopf_that_ends_is_survived_and_a_deletion_meanwhile_is_found():
         c.server.end_watches()
         await c.until(lambda: c.app.parts.operator.restarts)
         c.server.delete(PODS, "default/huge")
-        await c.until(lambda: c.app.parts.queue.uids() == set() and c.server.watches(PODS) > watches)
+        await c.until(lambda: c.app.parts.scheduler.queue.uids() == set() and c.server.watches(PODS) > watches)
         c.server.put(PODS, pod("next"))
         await c.until(lambda: c.node_of("next") == "n1")

@@ -11,8 +11,8 @@ from tests.waiting import Sleeps, until
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
 from bayplan.api.objects import Pod
-from bayplan.controller.handlers import field_selector
 from bayplan.controller.intake_list import IntakeList
+from bayplan.controller.operator_thread import field_selector
 
 
 class Scene:

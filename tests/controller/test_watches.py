@@ -255,7 +255,7 @@ async def test_a_running_scheduler_binds_a_pod_once_the_claim_it_waits_for_is_th
         app = App(default_configuration(), Credentials(server=server.url), ServeOptions("127.0.0.1", 0))
         running = asyncio.create_task(app.run())
         try:
-            await until(lambda: node_of("early") == "n1" and app.parts.queue.pending()["unschedulable"])
+            await until(lambda: node_of("early") == "n1" and app.parts.scheduler.queue.pending()["unschedulable"])
             server.put(CLAIMS, claim("late"))
             await until(lambda: node_of("late") == "n1")
         finally:

@@ -38,7 +38,7 @@ class Scene:
             node_exists=lambda name: name in self.nodes,
             confirmed_node=self.confirmed.get,
             on_ambiguous=self._count,
-            timeout_seconds=0.25,
+            timeout=0.25,
         )
 
     def _count(self):

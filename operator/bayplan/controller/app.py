@@ -55,12 +55,13 @@ class App:
         # Most of what a pod makes dies by reference count before a collection this rare would look at it.
         gc.set_threshold(_YOUNG_OBJECTS, 20, 50)
         self.port = await parts.server.start(self._options.bind_address, self._options.http_port)
-        parts.dispatcher.start()
+        parts.scheduler.dispatcher.start()
         for name, work in parts.watches.work().items():
             self._spawn(name, work)
         try:
             if await self._synced():
-                logger.info("caches synced nodes=%d pods=%d", len(parts.cache.nodes), parts.cache.sizes().pods)
+                cache = parts.scheduler.cache
+                logger.info("caches synced nodes=%d pods=%d", len(cache.nodes), cache.sizes().pods)
                 # What was listed stays: keep the collector from walking it at every full collection.
                 gc.collect()
                 gc.freeze()
@@ -105,7 +106,7 @@ class App:
         others = [task for name, task in self._tasks.items() if name != _KOPF]
         for task in ending:
             task.cancel()
-        await parts.dispatcher.drain(binds_seconds=_DRAIN_BINDS_SECONDS, calls_seconds=_DRAIN_CALLS_SECONDS)
+        await parts.scheduler.dispatcher.drain(binds_seconds=_DRAIN_BINDS_SECONDS, calls_seconds=_DRAIN_CALLS_SECONDS)
         for task in others:
             task.cancel()
         await asyncio.gather(*ending, *others, return_exceptions=True)

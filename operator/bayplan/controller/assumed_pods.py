@@ -5,12 +5,10 @@ import logging
 from collections.abc import Callable, Collection
 
 from bayplan.api.client import ApiClient
-from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.objects import Pod
-from bayplan.api.watch_event import read_pod
 from bayplan.cache.cache import is_finished
 from bayplan.cache.pod_info import PodInfo
-from bayplan.scheduler.api_calls import pod_path
+from bayplan.scheduler.binder import fetch_pod
 
 logger = logging.getLogger(__name__)
 
@@ -47,11 +45,7 @@ class AssumedPods:
         self._seen = set(assumed)
 
     async def _has_ended(self, pod: PodInfo) -> bool:
-        try:
-            response = await self._client.request("GET", pod_path(pod.namespace, pod.name))
-        except (AmbiguousError, UnreachableError, ValueError):
-            return False
-        found = read_pod(response.body) if response.status == 200 else None
+        status, found = await fetch_pod(self._client, pod.namespace, pod.name)
         if found is None:
-            return response.status == 404
+            return status == 404
         return found.metadata.uid not in {"", pod.uid} or is_finished(found)

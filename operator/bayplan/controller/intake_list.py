@@ -15,8 +15,8 @@ from bayplan.api.objects import Pod
 from bayplan.api.reflector import in_slices
 from bayplan.api.watch_event import UNREADABLE, outline_of, read_pod
 from bayplan.api.watch_source import ListMeta
-from bayplan.controller.handlers import field_selector
-from bayplan.scheduler.api_calls import pod_path
+from bayplan.controller.operator_thread import field_selector
+from bayplan.scheduler.binder import fetch_pod
 from bayplan.scheduler.pending_pods import PendingPodEvents
 
 logger = logging.getLogger(__name__)
@@ -175,11 +175,7 @@ class IntakeList:
         return page
 
     async def _fetch(self, metadata: ObjectMeta) -> None:
-        try:
-            response = await self._client.request("GET", pod_path(metadata.namespace, metadata.name))
-        except (AmbiguousError, UnreachableError, ValueError):
-            return
-        pod = read_pod(response.body) if response.status == 200 else None
+        _, pod = await fetch_pod(self._client, metadata.namespace, metadata.name)
         if pod is not None and pod.metadata.uid == metadata.uid:
             key = f"{metadata.namespace}/{metadata.name}"
             logger.info("pod the watch did not tell of enters the queue pod=%r", key)

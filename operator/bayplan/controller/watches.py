@@ -13,8 +13,14 @@ from bayplan.api.reflector import Reflector, Timing
 from bayplan.cache.cache import Cache
 from bayplan.cache.listers import Lister
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.event_handlers import AssignedPodEvents, ListerEvents, NodeEvents, ObservedHandler
-from bayplan.scheduler.foreign_nominations import ForeignNominationEvents, foreign_nominations_selector
+from bayplan.scheduler.event_handlers import (
+    AssignedPodEvents,
+    ForeignNominationEvents,
+    ListerEvents,
+    NodeEvents,
+    ObservedHandler,
+    foreign_nominations_selector,
+)
 from bayplan.scheduler.observer import SchedulerObserver, WatchState
 from bayplan.server.health import HealthChecks
 

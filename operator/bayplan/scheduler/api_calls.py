@@ -145,6 +145,11 @@ def condition_message(message: str) -> str:
     return message[:_MAX_CONDITION_MESSAGE].encode(errors="replace").decode()
 
 
+def utc_now() -> datetime:
+    """The time that is written on objects."""
+    return datetime.now(UTC)
+
+
 def rfc3339(moment: datetime) -> str:
     """A metav1.Time: whole seconds, UTC."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -115,16 +115,8 @@ class EventRecorder:
 
         `scheduler` is the profile that reports, if it is not the pod's own.
         """
-        try:
-            call, path = self._creation(pod, what, note, now, scheduler or pod.pod.spec.scheduler_name)
-        except ValueError as error:
-            logger.warning("event cannot be written pod=%r error=%s", pod.key, error)
-            return None
-        self._emit(call)
-        return path
-
-    def _creation(self, pod: PodInfo, what: _What, note: str, now: datetime, scheduler: str) -> tuple[ApiCall, str]:
         kind, reason, action = what
+        scheduler = scheduler or pod.pod.spec.scheduler_name
         name = _event_name(pod.name, now)
         regarding = {"kind": "Pod", "apiVersion": "v1", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
         if pod.pod.metadata.resource_version:
@@ -142,9 +134,15 @@ class EventRecorder:
             "regarding": regarding,
             "note": cut_note(note),
         }
-        collection = f"/apis/events.k8s.io/v1/namespaces/{path_segment(pod.namespace)}/events"
-        call = ApiCall("POST", collection, msgspec.json.encode(body), JSON, pod.key)
-        return call, f"{collection}/{path_segment(name)}"
+        try:
+            collection = f"/apis/events.k8s.io/v1/namespaces/{path_segment(pod.namespace)}/events"
+            path = f"{collection}/{path_segment(name)}"
+            content = msgspec.json.encode(body)
+        except ValueError as error:
+            logger.warning("event cannot be written pod=%r error=%s", pod.key, error)
+            return None
+        self._emit(ApiCall("POST", collection, content, JSON, pod.key))
+        return path
 
     def _finish(self, series: _Series) -> None:
         if series.count > series.written:

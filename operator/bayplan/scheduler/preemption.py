@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 
 import msgspec
 
@@ -14,13 +13,12 @@ from bayplan.api.watch_event import UNREADABLE, Identity, read_pod
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.api_calls import ApiCall, delete_call, disruption_target_call, eviction_call
+from bayplan.scheduler.api_calls import ApiCall, delete_call, disruption_target_call, eviction_call, utc_now
 from bayplan.scheduler.attempt import Nominated, return_to_queue
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
-from bayplan.scheduler.failure_reporter import UNSCHEDULABLE, FailureReporter
+from bayplan.scheduler.failure_reporter import UNSCHEDULABLE, FailureReporter, PodConditions
 from bayplan.scheduler.observer import SchedulerObserver
-from bayplan.scheduler.pod_conditions import PodConditions
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +64,6 @@ class PreemptionExecutor:
     observer: SchedulerObserver
     reject_waiting: Callable[[str], bool]
     victim_gone: Callable[[str], None]
-    now: Callable[[], datetime]
     wake: Callable[[], None]
     _ending: dict[str, asyncio.Task[str]] = field(default_factory=dict, init=False)
 
@@ -162,7 +159,7 @@ class PreemptionExecutor:
             del self._ending[uid]
 
     async def _delete(self, victim: PodInfo, preemptor: PodInfo, node_name: str) -> str:
-        condition = disruption_target_call(victim, preemptor.pod.spec.scheduler_name, self.now())
+        condition = disruption_target_call(victim, preemptor.pod.spec.scheduler_name, utc_now())
         for call in (condition, delete_call(victim)):
             if call is None:
                 continue
@@ -182,7 +179,7 @@ class PreemptionExecutor:
             return ""
         if problem := _problem(call, answer):
             return problem
-        condition = disruption_target_call(victim, preemptor.pod.spec.scheduler_name, self.now())
+        condition = disruption_target_call(victim, preemptor.pod.spec.scheduler_name, utc_now())
         answer = None if condition is None else await self.dispatcher.request(condition)
         self._ended(victim, preemptor, node_name, answer)
         return ""

@@ -304,7 +304,7 @@ class PodApi:
 def binder(client, api):
     return ExtenderBinder(
         api,
-        client,
+        extender=client,
         assumed=lambda uid: make_pod_info("p", uid=uid, requests={GPU: "1"} if uid == "gpu" else None),
         node_exists=lambda name: True,
         confirmed_node=lambda uid: None,
