@@ -147,7 +147,7 @@ class Scene:
             clock=self.clock,
             victim_gone=self._victim_gone,
         )
-        wake, gone = self.scheduler.wake, self.recorder.forget
+        wake, gone = self.news.set, self.recorder.forget
         self.nodes = NodeEvents(self.cache, self.queue, wake, self.observer)
         self.assigned = AssignedPodEvents(self.cache, self.queue, wake, self.observer, on_gone=gone)
         self.pending = PendingPodEvents(

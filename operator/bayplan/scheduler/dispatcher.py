@@ -11,7 +11,7 @@ from bayplan.scheduler.api_calls import ApiCall, merged_patch
 
 logger = logging.getLogger(__name__)
 
-Job = Callable[[], Awaitable[None]]
+Job = Callable[[], Awaitable[object]]
 
 Ended = Callable[[bool], None]
 """Called once at the end of a patch: True if it was done, False if it was given up."""
@@ -179,7 +179,7 @@ class Dispatcher:
                 return lambda: self._perform_patch(uid, call, ended)
         if self._calls:
             call = self._calls.popleft()
-            return lambda: self._perform_event(call)
+            return lambda: self._perform(self._events_client, call)
         return None
 
     def _wake(self, kind: int) -> None:
@@ -205,9 +205,6 @@ class Dispatcher:
             self._patching.discard(uid)
             for end in ended:
                 end(answer is not None)
-
-    async def _perform_event(self, call: ApiCall) -> None:
-        await self._perform(self._events_client, call)
 
     async def _perform(self, client: ApiClient, call: ApiCall) -> ApiResponse | None:
         """Send a call; the answer if it was taken; None, and logged, if it was given up."""

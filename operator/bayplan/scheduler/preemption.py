@@ -151,16 +151,17 @@ class PreemptionExecutor:
         victim = self.cache.pod(uid)
         if victim is None or _is_terminating(victim):
             return ""
-        work = self._evict if evicts else self._delete
-        task = self._ending[uid] = asyncio.create_task(work(victim, preemptor, node_name))
+        task = self._ending[uid] = asyncio.create_task(self._end_now(victim, preemptor, node_name, evicts=evicts))
         try:
             return await task
         finally:
             del self._ending[uid]
 
-    async def _delete(self, victim: PodInfo, preemptor: PodInfo, node_name: str) -> str:
+    async def _end_now(self, victim: PodInfo, preemptor: PodInfo, node_name: str, *, evicts: bool) -> str:
+        """Eviction comes before the condition: a pod that may stay must not be marked as ending."""
         condition = disruption_target_call(victim, preemptor.pod.spec.scheduler_name, utc_now())
-        for call in (condition, delete_call(victim)):
+        answer: ApiResponse | None = None
+        for call in (eviction_call(victim),) if evicts else (condition, delete_call(victim)):
             if call is None:
                 continue
             answer = await self.dispatcher.request(call)
@@ -168,26 +169,12 @@ class PreemptionExecutor:
                 return ""
             if problem := _problem(call, answer):
                 return problem
-        self._ended(victim, preemptor, node_name, answer)
-        return ""
-
-    async def _evict(self, victim: PodInfo, preemptor: PodInfo, node_name: str) -> str:
-        """Eviction comes before the condition: a pod that may stay must not be marked as ending."""
-        call = eviction_call(victim)
-        answer = await self.dispatcher.request(call)
-        if answer is not None and answer.status in _GONE:
-            return ""
-        if problem := _problem(call, answer):
-            return problem
-        condition = disruption_target_call(victim, preemptor.pod.spec.scheduler_name, utc_now())
-        answer = None if condition is None else await self.dispatcher.request(condition)
-        self._ended(victim, preemptor, node_name, answer)
-        return ""
-
-    def _ended(self, victim: PodInfo, preemptor: PodInfo, node_name: str, answer: ApiResponse | None) -> None:
+        if evicts:
+            answer = None if condition is None else await self.dispatcher.request(condition)
         logger.info("preempted victim=%r pod=%r node=%r", victim.key, preemptor.key, node_name)
         self.recorder.preempted(victim, preemptor, node_name)
         self._apply_answer(victim.uid, answer)
+        return ""
 
     def _apply_answer(self, uid: str, answer: ApiResponse | None) -> None:
         """Count the victim as terminating, or gone, as soon as the API server answers that; nobody preempts it again.

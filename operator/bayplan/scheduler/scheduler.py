@@ -80,10 +80,6 @@ class Scheduler:
             wake=news.set,
         )
 
-    def wake(self) -> None:
-        """Something changed: look at the queue again."""
-        self.news.set()
-
     def stop(self) -> None:
         """Pop no more pods; binds under way are the dispatcher's to finish."""
         self._stopping = True

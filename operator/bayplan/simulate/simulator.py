@@ -77,7 +77,8 @@ class Simulator:
         self, configuration: SchedulerConfiguration, *, clock: Callable[[], float] = time.perf_counter
     ) -> None:
         self._clock = clock
-        self._seconds = 0.0
+        self.seconds = 0.0
+        """How long all decisions so far took together."""
         self.cache = Cache()
         self._moment = 0.0
         nominator = Nominator()
@@ -155,7 +156,7 @@ class Simulator:
         if attempt is None:
             return None
         decision = self._follow_up(attempt)
-        self._seconds += self._clock() - started
+        self.seconds += self._clock() - started
         report = self._reports.get(decision.pod.uid)
         if report is None:
             report = self._reports[decision.pod.uid] = _pod_report(decision.pod)
@@ -167,11 +168,6 @@ class Simulator:
         while self.step(explain=explain) is not None:
             pass
         return self.report()
-
-    @property
-    def seconds(self) -> float:
-        """How long all decisions so far took together."""
-        return self._seconds
 
     def report(self) -> Report:
         """The attempts so far, and the cluster as it stands."""
@@ -214,7 +210,7 @@ class Simulator:
         return report
 
     def _summary(self, pods: list[PodReport], gated: int) -> Summary:
-        given, seconds = self._given, self._seconds
+        given, seconds = self._given, self.seconds
         scheduled = sum(pod.attempts[-1].node is not None for pod in pods)
         attempts = sum(len(report.attempts) for report in self._reports.values())
         use = cluster_use(self.cache.nodes)
