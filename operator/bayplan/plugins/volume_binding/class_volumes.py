@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim, VolumeNodeAffinity
-from bayplan.cache.change_log import Rows
+from bayplan.cache.change_log import KeyFollower, Rows
 from bayplan.cache.interned_column import InternedColumn
 from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.plugins.volume_binding.assume_cache import AssumeCache
@@ -52,12 +52,8 @@ class FittingVolumes:
     ends: Slots
 
 
-@dataclass(frozen=True, slots=True)
-class VolumeRun:
-    """For each position a stretch of `FittingVolumes.by_affinity`, from `first` up to `end`, that can be used there."""
-
-    first: Slots
-    end: Slots
+VolumeRun = tuple[Slots, Slots]
+"""For each position a stretch of `FittingVolumes.by_affinity` that can be used there: its first place, and its end."""
 
 
 class ClassVolumes:
@@ -151,8 +147,7 @@ class ClassVolumes:
         """Yield the fitting volumes that can be used on each row; on one row a volume is in one run at most."""
         for numbers in self._affinities.on_rows(fitting.starts < fitting.ends, topology, rows):
             is_usable = numbers != NO_VOLUME
-            first, end = fitting.starts[numbers], fitting.ends[numbers]
-            yield VolumeRun(np.where(is_usable, first, 0), np.where(is_usable, end, 0))
+            yield np.where(is_usable, fitting.starts[numbers], 0), np.where(is_usable, fitting.ends[numbers], 0)
 
     def _renumber(self) -> None:
         """Drop empty slots, and what only volumes had that are gone or changed."""
@@ -186,8 +181,8 @@ class VolumesByClass:
 
     def __init__(self, volumes: AssumeCache[PersistentVolume]) -> None:
         self._volumes = volumes
-        self._listed_at = 0
-        self._assumed_at = 0
+        self._listed = KeyFollower(volumes.lister.changes)
+        self._assumed = KeyFollower(volumes.changes)
         self._classes: dict[str, ClassVolumes] = {}
         self._known: dict[str, tuple[str, str]] = {}
         """The class and the UID of each volume, by name."""
@@ -198,15 +193,11 @@ class VolumesByClass:
         return self._classes.get(class_name) or ClassVolumes()
 
     def _catch_up(self) -> None:
-        lister = self._volumes.lister
-        listed_at, self._listed_at = self._listed_at, lister.version
-        assumed_at, self._assumed_at = self._assumed_at, self._volumes.changes.position
-        listed = lister.changes.since(listed_at) if listed_at != self._listed_at else []
-        assumed = self._volumes.changes.since(assumed_at) if assumed_at != self._assumed_at else []
+        listed, assumed = self._listed.follow(), self._assumed.follow()
         if listed is None or assumed is None:
             self._classes.clear()
             self._known.clear()
-            listed, assumed = list(lister.objects), []
+            listed, assumed = list(self._volumes.lister.objects), []
         for name in dict.fromkeys([*listed, *assumed]):
             self._update(name)
 

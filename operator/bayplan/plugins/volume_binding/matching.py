@@ -137,15 +137,15 @@ def _first_fitting(
 ) -> Slots:
     """Return for each position the first place in `fitting.slots` that is in a run and not chosen, or its length."""
     best = np.full(position_count, len(fitting.slots), dtype=np.intp)
-    for run in runs:
-        positions = np.flatnonzero(run.first < run.end)
-        at = run.first[positions]
+    for first, end in runs:
+        positions = np.flatnonzero(first < end)
+        at = first[positions]
         while len(positions):
             places = fitting.by_affinity[at]
             again = np.zeros(len(positions), dtype=np.bool_) if is_chosen is None else is_chosen(positions, places)
             free = positions[~again]
             best[free] = np.minimum(best[free], places[~again])
             # Where an earlier claim has the volume, the next one of the run is looked at.
-            again[again] = at[again] + 1 < run.end[positions[again]]
+            again[again] = at[again] + 1 < end[positions[again]]
             positions, at = positions[again], at[again] + 1
     return best

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.api.storage_objects import CSINode
-from bayplan.cache.change_log import Rows
+from bayplan.cache.change_log import KeyFollower, Rows
 from bayplan.cache.incremental_view import NodeView
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import Column, NodeTable
@@ -31,7 +31,7 @@ class CSINodeColumns(NodeView):
     def __init__(self, nodes: NodeTable, listers: Listers) -> None:
         super().__init__(nodes)
         self._csi_nodes = listers.of(CSINode)
-        self._csi_nodes_at = 0
+        self._changes = KeyFollower(self._csi_nodes.changes)
         self._columns: dict[tuple[_Read, str], NDArray[Any]] = {}
 
     def limits(self, driver: str) -> Column:
@@ -58,10 +58,7 @@ class CSINodeColumns(NodeView):
 
     def _catch_up(self) -> None:
         self.catch_up()
-        at, self._csi_nodes_at = self._csi_nodes_at, self._csi_nodes.version
-        if at == self._csi_nodes_at:
-            return
-        names = self._csi_nodes.changes.since(at)
+        names = self._changes.follow()
         if names is None:
             self._read_all()
         else:
