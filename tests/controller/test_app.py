@@ -13,7 +13,7 @@ from tests.faults.faults import Delay, RequestFault, StreamBytes
 
 from bayplan.api.credentials import Credentials
 from bayplan.config.load import default_configuration
-from bayplan.controller.app import App, ServeOptions
+from bayplan.controller.app import App
 
 EVENTS = "/apis/events.k8s.io/v1/events"
 
@@ -33,7 +33,7 @@ class Cluster:
 
     def __init__(self, server):
         self.server = server
-        self.app = App(default_configuration(), Credentials(server=server.url), ServeOptions("127.0.0.1", 0))
+        self.app = App(default_configuration(), Credentials(server=server.url), "127.0.0.1", 0)
         self.running = asyncio.create_task(self.app.run())
 
     def node_of(self, name):

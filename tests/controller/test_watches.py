@@ -16,7 +16,7 @@ from bayplan.api.storage_objects import PersistentVolumeClaim, StorageClass
 from bayplan.api.workload_objects import ReplicaSet
 from bayplan.cache.cache import Cache
 from bayplan.config.load import default_configuration
-from bayplan.controller.app import App, ServeOptions
+from bayplan.controller.app import App
 from bayplan.controller.watches import Watches
 from bayplan.framework.cluster_event import ActionType, EventRegistration, EventResource, cluster_event
 from bayplan.framework.status import Code, Reason
@@ -252,7 +252,7 @@ async def test_a_running_scheduler_binds_a_pod_once_the_claim_it_waits_for_is_th
         def node_of(name):
             return server.objects[PODS][f"default/{name}"]["spec"].get("nodeName")
 
-        app = App(default_configuration(), Credentials(server=server.url), ServeOptions("127.0.0.1", 0))
+        app = App(default_configuration(), Credentials(server=server.url), "127.0.0.1", 0)
         running = asyncio.create_task(app.run())
         try:
             await until(lambda: node_of("early") == "n1" and app.parts.scheduler.queue.pending()["unschedulable"])

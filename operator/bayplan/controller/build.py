@@ -47,9 +47,7 @@ class Parts:
     operator: OperatorThread
     intake_list: IntakeList
     assumed_pods: AssumedPods
-    clients: tuple[ApiClient, ...]
-    extenders: tuple[ExtenderClient, ...]
-    metrics: SchedulerMetrics
+    clients: tuple[ApiClient | ExtenderClient, ...]
     health: HealthChecks
     server: HttpServer
 
@@ -137,9 +135,7 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
         operator=operator,
         intake_list=intake_list,
         assumed_pods=assumed_pods,
-        clients=(client, events_client),
-        extenders=tuple(extenders),
-        metrics=metrics,
+        clients=(client, events_client, *extenders),
         health=health,
         server=HttpServer(metrics.registry, health),
     )

@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 import aiohttp
 import kopf
@@ -26,6 +27,7 @@ _STEADY_SECONDS = 60.0
 _END_SECONDS = 1.0
 
 
+@dataclass(eq=False)
 class Handover:
     """Carries pod events from kopf's loop to the scheduler's `loop`, in their order.
 
@@ -34,19 +36,16 @@ class Handover:
     the operator's stop flag: set it to end the operator; one that ends by itself sets it, too.
     """
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, take: Callable[[kopf.RawEvent], None], on_start: Callable[[], None]
-    ) -> None:
-        self.loop = loop
-        self.stop = threading.Event()
-        self._take = take
-        self._on_start = on_start
-        self._events: deque[kopf.RawEvent] = deque()
-        self._is_waking = False
+    loop: asyncio.AbstractEventLoop
+    take: Callable[[kopf.RawEvent], None]
+    on_start: Callable[[], None]
+    stop: threading.Event = field(default_factory=threading.Event, init=False)
+    _events: deque[kopf.RawEvent] = field(default_factory=deque, init=False)
+    _is_waking: bool = field(default=False, init=False)
 
     def started(self) -> None:
         """The operator is up."""
-        self.loop.call_soon_threadsafe(self._on_start)
+        self.loop.call_soon_threadsafe(self.on_start)
 
     def put(self, event: kopf.RawEvent) -> None:
         """Hand over an event; the loop is woken only if it does not come for others anyway."""
@@ -63,7 +62,7 @@ class Handover:
         while self._events:
             event = self._events.popleft()
             try:
-                self._take(event)
+                self.take(event)
             except Exception:
                 logger.exception("a pod's event was not taken type=%s", event["type"])
 
@@ -97,6 +96,7 @@ class KopfSessions:
         return self._last_token, self._credentials.ssl_context()
 
 
+@dataclass(eq=False)
 class OperatorThread:
     """Keeps a kopf operator running, on a loop that is kopf's alone.
 
@@ -106,24 +106,14 @@ class OperatorThread:
     Events go to `take`, on the scheduler's loop.
     """
 
-    def __init__(
-        self,
-        scheduler_names: Collection[str],
-        sessions: KopfSessions,
-        *,
-        take: Callable[[kopf.RawEvent], None],
-        on_restart: Callable[[], None],
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._scheduler_names = scheduler_names
-        self._sessions = sessions
-        self._take = take
-        self._on_restart = on_restart
-        self._clock = clock
-        self._sleep = sleep
-        self._is_up = False
-        self.restarts = 0
+    scheduler_names: Collection[str]
+    sessions: KopfSessions
+    take: Callable[[kopf.RawEvent], None]
+    on_restart: Callable[[], None]
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    restarts: int = field(default=0, init=False)
+    _is_up: bool = field(default=False, init=False)
 
     def problem(self) -> str | None:
         """Why pods are not heard of, in constant words; None while an operator is up."""
@@ -133,20 +123,20 @@ class OperatorThread:
         """Run operators for ever; when cancelled, return once the last one ended, or after a second without it."""
         pause = _FIRST_PAUSE_SECONDS
         while True:
-            started = self._clock()
+            started = self.clock()
             problem = await self._operate()
             self.restarts += 1
-            if self._clock() - started >= _STEADY_SECONDS:
+            if self.clock() - started >= _STEADY_SECONDS:
                 pause = _FIRST_PAUSE_SECONDS
             logger.warning("kopf operator ended and is started again problem=%r pause=%.0fs", problem, pause)
-            await self._sleep(pause)
+            await self.sleep(pause)
             pause = min(pause * 2, _MAX_PAUSE_SECONDS)
 
     async def _operate(self) -> str:
         """Run one operator until it ends; return why it did."""
         loop = asyncio.get_running_loop()
-        handover = Handover(loop, self._take, self._started)
-        registry = build_registry(self._scheduler_names, self._sessions, handover)
+        handover = Handover(loop, self.take, self._started)
+        registry = build_registry(self.scheduler_names, self.sessions, handover)
         ended: asyncio.Future[str] = loop.create_future()
 
         def tell_end(problem: str) -> None:
@@ -172,7 +162,7 @@ class OperatorThread:
     def _started(self) -> None:
         self._is_up = True
         if self.restarts:
-            self._on_restart()
+            self.on_restart()
 
 
 def _run_operator(

@@ -79,7 +79,7 @@ class BindingCycle:
         return True
 
     def _submit(self, reserved: Reserved) -> None:
-        self.dispatcher.submit(lambda: self._run(reserved))
+        self.dispatcher.submit(lambda: self._bind(reserved))
 
     async def _pre_bind(self, reserved: Reserved) -> None:
         uid = reserved.queued.uid
@@ -98,10 +98,6 @@ class BindingCycle:
         else:
             self._submit(reserved)
 
-    async def _run(self, reserved: Reserved) -> None:
-        if self._take(reserved):
-            await self._bind(reserved)
-
     def _take(self, reserved: Reserved) -> bool:
         """End the wait for a bind; False if it was rejected meanwhile, and the pod perhaps reserved anew since."""
         if self._waiting.get(reserved.pod.uid) is not reserved:
@@ -110,6 +106,8 @@ class BindingCycle:
         return True
 
     async def _bind(self, reserved: Reserved) -> None:
+        if not self._take(reserved):
+            return
         pod = reserved.pod
         try:
             # Deleted while the bind waited for its turn: nothing is left to post.

@@ -60,13 +60,7 @@ class VolumeBinding:
     # What a pod's claims need is found out in every cycle, so that pods share what other plugins say.
     traits: ClassVar[Traits] = Traits(reads=Reads.CLUSTER, reads_feasible=False)
 
-    def __init__(
-        self,
-        args: VolumeBindingArgs,
-        nodes: NodeTable,
-        index: NodeIndex,
-        listers: Listers,
-    ) -> None:
+    def __init__(self, args: VolumeBindingArgs, nodes: NodeTable, index: NodeIndex, listers: Listers) -> None:
         self._timeout_seconds = float(args.bind_timeout_seconds)
         self._nodes = nodes
         self._claims = listers.of(PersistentVolumeClaim)
