@@ -10,6 +10,7 @@ from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim
 from bayplan.cache.change_log import Rows
 from bayplan.plugins.volume_binding.class_volumes import (
     NO_VOLUME,
+    ClaimRequirements,
     ClassVolumes,
     FittingVolumes,
     Slots,
@@ -17,7 +18,6 @@ from bayplan.plugins.volume_binding.class_volumes import (
     VolumesByClass,
 )
 from bayplan.plugins.volume_binding.node_topology import Mask, NodeTopology
-from bayplan.plugins.volume_binding.requirements import ClaimRequirements
 from bayplan.plugins.volumes.claims import claim_class
 
 _MOST_LISTS = 8
