@@ -75,11 +75,11 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
     # Events have a rate limit of their own, as in kube-scheduler, so that they never hold up a bind.
     events_client = _measured_client(credentials, connection, metrics)
 
+    # These need one another: answers to the dispatcher's calls feed the queue, and the dispatcher sends the Events.
     def pod_gone(uid: str) -> None:
         recorder.forget(uid)
 
-    # These need one another: answers to the dispatcher's calls feed the queue, and the dispatcher sends the Events.
-    pending = PendingPodEvents(cache, queue, news.set, metrics, names, on_gone=pod_gone)
+    pending = PendingPodEvents(cache, queue, news.set, metrics, names, pod_gone)
     dispatcher = Dispatcher(client, events_client, on_patched=pending.written)
     recorder = EventRecorder(emit=dispatcher.send, now=utc_now, hostname=socket.gethostname())
     watches = Watches(credentials, cache, queue, metrics, wake=news.set, on_gone=recorder.forget, scheduler_names=names)

@@ -83,7 +83,7 @@ class SchedulingCycle:
         self._evaluations = KeptEvaluations(nodes)
         self._nominations = Nominations(nodes, nominator or Nominator(), self._evaluations.forget_nominated)
         self._observe = observe
-        self._sampler = NodeSampler(nodes)
+        self._next_start = 0
 
     def schedule(
         self, pod: PodInfo, framework: Framework, *, explain: bool = False, with_scores: bool = False
@@ -109,8 +109,7 @@ class SchedulingCycle:
         with self._forgetting(pod, framework):
             started = perf_counter()
             evaluation = self._evaluation(pod, framework)
-            percentage = framework.percentage_of_nodes_to_score
-            sampled = None if percentage is None else self._sampler.sample(evaluation, percentage)
+            sampled = self._sample(evaluation, framework.percentage_of_nodes_to_score)
             rows = np.flatnonzero(evaluation.feasible) if sampled is None else sampled
             self._report("Filter", len(rows) > 0, framework, started)
             return [self._nodes.names[row] for row in rows.tolist()]
@@ -153,9 +152,8 @@ class SchedulingCycle:
         started = perf_counter()
         evaluation = self._evaluation(pod, framework)
         sampled = self._nominated_row(pod, evaluation)
-        percentage = framework.percentage_of_nodes_to_score
-        if sampled is None and percentage is not None:
-            sampled = self._sampler.sample(evaluation, percentage)
+        if sampled is None:
+            sampled = self._sample(evaluation, framework.percentage_of_nodes_to_score)
         feasible_count = evaluation.filters.feasible_count() if sampled is None else len(sampled)
         filtered = self._report("Filter", feasible_count > 0, framework, started)
         if feasible_count == 0:
@@ -181,6 +179,29 @@ class SchedulingCycle:
             chosen = int(np.argmax(rows == row))
             scores = {plugin: int(given[chosen]) for plugin, given in evaluation.scores(pod, rows).items()}
         return Placement(self._nodes.names[row], score, feasible_count, trace, scores, evaluation.state.copy())
+
+    def _sample(self, evaluation: Evaluation, percentage: int | None) -> Rows | None:
+        """The feasible rows that a search limited to `percentage` finds; None when it is as good as a whole one.
+
+        The search begins where the last one ended, so that all nodes get their turn, and the rows are in its order.
+        `evaluation` is up to date. Upstream: schedule_one.go findNodesThatPassFilters.
+        """
+        if percentage is None:
+            return None
+        candidates = evaluation.filters.candidates()
+        count = len(candidates)
+        wanted = nodes_to_find(count, percentage)
+        if wanted >= count or evaluation.filters.rejection is not None:
+            return None
+        order = np.roll(candidates, -(self._next_start % count))
+        passed = np.flatnonzero(evaluation.feasible[order])
+        if len(passed) > wanted:
+            visited = int(passed[wanted - 1]) + 1
+            passed = passed[:wanted]
+        else:
+            visited = count
+        self._next_start = (self._next_start + visited) % len(self._nodes)
+        return order[passed]
 
     def _nominated_row(self, pod: PodInfo, evaluation: Evaluation) -> Rows | None:
         """The row the pod is nominated to, if it fits there now: then no other is looked at.
@@ -244,37 +265,6 @@ def _totals(evaluation: Evaluation, pod: PodInfo, rows: Rows) -> np.ndarray[tupl
     for scores in evaluation.scores(pod, rows).values():
         total += scores
     return total
-
-
-class NodeSampler:
-    """Remembers where the last search ended, so that all nodes get their turn; the cycle relies on it.
-
-    Upstream: schedule_one.go findNodesThatPassFilters.
-    """
-
-    def __init__(self, nodes: NodeTable) -> None:
-        self._nodes = nodes
-        self._next_start = 0
-
-    def sample(self, evaluation: Evaluation, percentage: int) -> Rows | None:
-        """The feasible rows that a limited search finds, in its order; None when it is as good as a whole one.
-
-        `evaluation` is up to date with the node table.
-        """
-        candidates = evaluation.filters.candidates()
-        count = len(candidates)
-        wanted = nodes_to_find(count, percentage)
-        if wanted >= count or evaluation.filters.rejection is not None:
-            return None
-        order = np.roll(candidates, -(self._next_start % count))
-        passed = np.flatnonzero(evaluation.feasible[order])
-        if len(passed) > wanted:
-            visited = int(passed[wanted - 1]) + 1
-            passed = passed[:wanted]
-        else:
-            visited = count
-        self._next_start = (self._next_start + visited) % len(self._nodes)
-        return order[passed]
 
 
 def nodes_to_find(count: int, percentage: int) -> int:

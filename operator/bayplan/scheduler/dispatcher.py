@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from bayplan.api.client import ApiClient, ApiResponse
 from bayplan.api.errors import AmbiguousError, UnreachableError
@@ -133,15 +134,11 @@ class Dispatcher:
         self._workers = []
 
     async def _wait_until(self, condition: Callable[[], bool], seconds: float) -> None:
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + seconds
-        while not condition() and (left := deadline - loop.time()) > 0:
-            self._settled.clear()
-            try:
-                async with asyncio.timeout(left):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not condition():
+                    self._settled.clear()
                     await self._settled.wait()
-            except TimeoutError:
-                return
 
     async def _run(self, kind: int) -> None:
         while True:

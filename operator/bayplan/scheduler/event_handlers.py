@@ -33,25 +33,24 @@ class ObservedHandler(Generic[T]):
 
     def on_add(self, obj: T) -> None:
         """See `Handler.on_add`."""
-        started = perf_counter()
-        self._handler.on_add(obj)
-        self._observer.event_handled(self._add, perf_counter() - started)
+        self._observe(self._add, self._handler.on_add, obj)
 
     def on_update(self, old: T, new: T) -> None:
         """See `Handler.on_update`."""
-        started = perf_counter()
-        self._handler.on_update(old, new)
-        self._observer.event_handled(self._update, perf_counter() - started)
+        self._observe(self._update, self._handler.on_update, old, new)
 
     def on_delete(self, obj: T) -> None:
         """See `Handler.on_delete`."""
-        started = perf_counter()
-        self._handler.on_delete(obj)
-        self._observer.event_handled(self._delete, perf_counter() - started)
+        self._observe(self._delete, self._handler.on_delete, obj)
 
     def on_synced(self) -> None:
         """See `Handler.on_synced`."""
         self._handler.on_synced()
+
+    def _observe(self, event: str, handle: Callable[..., None], *objects: T) -> None:
+        started = perf_counter()
+        handle(*objects)
+        self._observer.event_handled(event, perf_counter() - started)
 
 
 @dataclass(eq=False)

@@ -41,7 +41,6 @@ from bayplan.plugins.volumes.claims import (
 from bayplan.plugins.volumes.csi_migration import (
     CSIVolume,
     driver_of,
-    is_in_tree_provisioner,
     translate_inline_volume,
     translate_volume,
 )
@@ -196,9 +195,7 @@ class AttachableVolumes:
         storage_class = self._classes.get(claim_class(claim))
         if storage_class is None:
             return None
-        provisioner: str | None = storage_class.provisioner
-        if is_in_tree_provisioner(storage_class.provisioner):
-            provisioner = driver_of(storage_class.provisioner)
+        driver = driver_of(storage_class.provisioner)
         # No driver gives a handle with blanks, so this equals no real one.
         handle = f"to be made for {claim.metadata.namespace}/{claim.metadata.name}"
-        return CSIVolume(provisioner, handle) if provisioner else None
+        return CSIVolume(driver, handle) if driver else None

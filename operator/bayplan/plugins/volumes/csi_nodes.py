@@ -11,6 +11,7 @@ from bayplan.cache.change_log import KeyFollower, Rows
 from bayplan.cache.incremental_view import NodeView
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import Column, NodeTable
+from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.plugins.volumes.csi_migration import is_migrated_on
 
 NO_LIMIT: Final = 2**62
@@ -32,7 +33,7 @@ class CSINodeColumns(NodeView):
         super().__init__(nodes)
         self._csi_nodes = listers.of(CSINode)
         self._changes = KeyFollower(self._csi_nodes.changes)
-        self._columns: dict[tuple[_Read, str], NDArray[Any]] = {}
+        self._columns: RecentlyUsed[tuple[_Read, str], NDArray[Any]] = RecentlyUsed(_KEPT_COLUMNS)
 
     def limits(self, driver: str) -> Column:
         """Return how many volumes of a driver each node can attach, or NO_LIMIT, `(capacity,) int64`."""
@@ -46,14 +47,12 @@ class CSINodeColumns(NodeView):
         self._catch_up()
         column = self._columns.get((read, name))
         if column is None:
-            if len(self._columns) >= _KEPT_COLUMNS:
-                self._columns.clear()
-            column = np.full(self._nodes.capacity, read(name, None), dtype=dtype)
+            unsaid = np.full(self._nodes.capacity, read(name, None), dtype=dtype)
+            column = self._columns.put((read, name), unsaid)
             for node_name, csi_node in self._csi_nodes.objects.items():
                 row = self._nodes.row(node_name)
                 if row is not None:
                     column[row] = read(name, csi_node)
-            self._columns[read, name] = column
         return column
 
     def _catch_up(self) -> None:
