@@ -129,8 +129,8 @@ class _Never:
 
 _ALL = [each.type for each in IN_TREE.values()]
 SWITCHES: Sequence[Switch] = (
-    Switch("filter_row", plain, _without("few_rows", "RowFilterPlugin")),
-    Switch("score_row", plain, _without("few_rows", "RowScorePlugin")),
+    Switch("filter_few", plain, _without("few_rows", "FewRowsFilterPlugin")),
+    Switch("score_few", plain, _without("few_rows", "FewRowsScorePlugin")),
     Switch("filter_with_nominated", nominated, _without("nominated_round", "NominatedFilterPlugin")),
     Switch("sign_version", plain, lambda: patch.object(Framework, "signature", lambda self, pod: self._sign(pod))),
     Switch("reads", plain, _declaring(NodeAffinity, TaintToleration, reads=Reads.CLUSTER)),

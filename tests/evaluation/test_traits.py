@@ -56,14 +56,14 @@ class Plugin:
         return np.ones(len(rows), dtype=np.int64)
 
 
-class RowPlugin(Plugin):
-    def filter_row(self, state, pod, nodes, row):
-        self.calls.append("filter_row")
-        return 0
+class FewRowsPlugin(Plugin):
+    def filter_few(self, state, pod, nodes, rows):
+        self.calls.append(("filter_few", len(rows)))
+        return [0] * len(rows)
 
-    def score_row(self, state, pod, nodes, row):
-        self.calls.append("score_row")
-        return 1
+    def score_few(self, state, pod, nodes, rows):
+        self.calls.append(("score_few", len(rows)))
+        return [1] * len(rows)
 
 
 class NominatedPlugin(Plugin):
@@ -104,13 +104,13 @@ class Scene:
         return self.decide()
 
 
-def test_after_a_pod_came_to_a_node_methods_for_one_row_are_called_in_place_of_those_for_many():
-    assert Scene(RowPlugin(reads=Reads.USAGE)).decide_after("n1") == ["filter_row", "score_row"]
-    assert Scene(Plugin(reads=Reads.USAGE)).decide_after("n1") == [("filter", 1), ("score", 1)]
+def test_where_pods_came_to_few_nodes_methods_for_few_rows_are_called_in_place_of_those_for_many():
+    assert Scene(FewRowsPlugin(reads=Reads.USAGE)).decide_after("n1", "n2") == [("filter_few", 2), ("score_few", 2)]
+    assert Scene(Plugin(reads=Reads.USAGE)).decide_after("n1", "n2") == [("filter", 2), ("score", 2)]
 
 
 def test_where_pods_came_to_many_nodes_methods_for_many_rows_are_called():
-    assert Scene(RowPlugin(reads=Reads.USAGE)).decide_after(*NODES[:9]) == [("filter", 9), ("score", 9)]
+    assert Scene(FewRowsPlugin(reads=Reads.USAGE)).decide_after(*NODES[:9]) == [("filter", 9), ("score", 9)]
 
 
 def test_an_answer_that_reads_the_node_alone_stays_when_pods_come_to_it():

@@ -9,7 +9,7 @@ from bayplan.api.objects import LabelSelector, Node, Pod, TopologySpreadConstrai
 from bayplan.cache.cache import Cache
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.interface import CycleState
+from bayplan.framework.interface import CycleState, FewRowsFilterPlugin, FewRowsScorePlugin
 from bayplan.framework.status import Code
 
 
@@ -39,8 +39,8 @@ class Scene:
         rows = table.rows()
         codes = plugin.filter(state, info, table, rows)
         assert codes.dtype == np.int8
-        if hasattr(plugin, "filter_row"):
-            assert [plugin.filter_row(state, info, table, row) for row in rows.tolist()] == codes.tolist()
+        if isinstance(plugin, FewRowsFilterPlugin):
+            assert plugin.filter_few(state, info, table, rows.tolist()) == codes.tolist()
         rejected = rows[codes != 0]
         found = {
             table.names[row]: (Code(code), []) for row, code in zip(rows.tolist(), codes.tolist(), strict=True) if code
@@ -57,8 +57,8 @@ class Scene:
         state, info = CycleState(), PodInfo(pod)
         scores = plugin.score(state, info, table, rows)
         assert scores.dtype == np.int64
-        if hasattr(plugin, "score_row"):
-            assert [plugin.score_row(state, info, table, row) for row in rows.tolist()] == scores.tolist()
+        if isinstance(plugin, FewRowsScorePlugin):
+            assert plugin.score_few(state, info, table, rows.tolist()) == scores.tolist()
         return dict(zip([table.names[row] for row in rows.tolist()], scores.tolist(), strict=True))
 
     def score(self, plugin: Any, pod: Pod) -> int:

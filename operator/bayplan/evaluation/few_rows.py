@@ -14,9 +14,9 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.evaluation.raw_score import NOT_FEASIBLE, RawScore
 from bayplan.framework.interface import (
     CycleState,
+    FewRowsFilterPlugin,
+    FewRowsScorePlugin,
     FilterPlugin,
-    RowFilterPlugin,
-    RowScorePlugin,
     ScorePlugin,
 )
 from bayplan.framework.status import Code
@@ -25,10 +25,10 @@ from bayplan.framework.traits import Reads
 FEW_ROWS: Final = 8
 """Up to so many rows whose pods changed are looked at by themselves, if no node object did."""
 
-_OfRow = Callable[[CycleState, PodInfo, NodeTable, int], int]
+_RunOnFew = Callable[[CycleState, PodInfo, NodeTable, Sequence[int]], list[int]]
 
 
-class RowFilters:
+class FewRowsFilters:
     """The filters that read usage, by their number in a round."""
 
     def __init__(
@@ -38,21 +38,22 @@ class RowFilters:
         allowed: NDArray[np.bool_] | None,
         feasible: NDArray[np.bool_],
     ) -> None:
-        self._filters = [(index, _filter_row(plugin)) for index, plugin in numbered]
+        self._filters = [(index, _few_filter(plugin)) for index, plugin in numbered]
         self._codes = codes
         self._allowed = allowed
         self._feasible = feasible
 
     def run(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
         """Bring the round's codes and feasible set up to date on these rows; those some filter answered ERROR for."""
-        codes, allowed, feasible = self._codes, self._allowed, self._feasible
+        codes, allowed, feasible, exists = self._codes, self._allowed, self._feasible, nodes.exists
+        existing = [row for row in rows if exists[row]]
+        if len(existing) < len(rows):
+            feasible[list(rows)] = False
+        for index, few_filter in self._filters:
+            for row, code in zip(existing, few_filter(state, pod, nodes, existing), strict=True):
+                codes[index, row] = code
         erring: list[int] = []
-        for row in rows:
-            feasible[row] = False
-            if not nodes.exists[row]:
-                continue
-            for index, filter_row in self._filters:
-                codes[index, row] = filter_row(state, pod, nodes, row)
+        for row in existing:
             worst = max(codes[:, row].tolist(), default=Code.SUCCESS)
             if worst >= Code.ERROR:
                 erring.append(row)
@@ -60,24 +61,24 @@ class RowFilters:
         return erring
 
 
-class RowScores:
+class FewRowsScores:
     """The scores whose weighted sums are kept."""
 
     def __init__(self, entries: Sequence[RawScore]) -> None:
         self._entries = entries
-        self._reading_usage = [(entry, _score_row(entry.plugin)) for entry in entries if entry.reads is Reads.USAGE]
+        self._reading_usage = [(entry, _few_score(entry.plugin)) for entry in entries if entry.reads is Reads.USAGE]
 
     def update(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> None:
         """Run the scores that read usage on these rows."""
         existing = [row for row in rows if nodes.exists[row]]
-        for entry, score_row in self._reading_usage:
-            for row in existing:
-                value = score_row(state, pod, nodes, row)
-                if entry.constant is not None:
-                    if not value:
-                        continue
-                    entry.vary()
-                entry.raw[row] = value
+        for entry, few_score in self._reading_usage:
+            scores = few_score(state, pod, nodes, existing)
+            if entry.constant is not None:
+                if not any(scores):
+                    continue
+                entry.vary()
+            for row, score in zip(existing, scores, strict=True):
+                entry.raw[row] = score
 
     def total(
         self,
@@ -88,24 +89,25 @@ class RowScores:
         totals: NDArray[np.int64],
     ) -> None:
         """Sum the normalised scores of these rows; what is summed of a row without a node does not count."""
+        same = sum([entry.constant for entry in self._entries if entry.constant is not None])
+        varying = [entry for entry in self._entries if entry.constant is None]
         for row in rows:
-            total = 0
-            for entry in self._entries:
-                constant = entry.constant
-                total += entry.weighted_row(row) if constant is None else constant
+            total = same
+            for entry in varying:
+                total += entry.weighted_row(row)
             sums[row] = total
             totals[row] = total if feasible[row] else NOT_FEASIBLE
 
 
-def _filter_row(plugin: FilterPlugin) -> _OfRow:
-    """The plugin's `filter_row`, or its `filter` run on one row."""
-    if isinstance(plugin, RowFilterPlugin):
-        return plugin.filter_row
-    return lambda state, pod, nodes, row: int(plugin.filter(state, pod, nodes, np.array([row]))[0])
+def _few_filter(plugin: FilterPlugin) -> _RunOnFew:
+    """The plugin's `filter_few`, or its `filter` run on these rows alone."""
+    if isinstance(plugin, FewRowsFilterPlugin):
+        return plugin.filter_few
+    return lambda state, pod, nodes, rows: plugin.filter(state, pod, nodes, np.array(rows, dtype=np.intp)).tolist()
 
 
-def _score_row(plugin: ScorePlugin) -> _OfRow:
-    """The plugin's `score_row`, or its `score` run on one row."""
-    if isinstance(plugin, RowScorePlugin):
-        return plugin.score_row
-    return lambda state, pod, nodes, row: int(plugin.score(state, pod, nodes, np.array([row]))[0])
+def _few_score(plugin: ScorePlugin) -> _RunOnFew:
+    """The plugin's `score_few`, or its `score` run on these rows alone."""
+    if isinstance(plugin, FewRowsScorePlugin):
+        return plugin.score_few
+    return lambda state, pod, nodes, rows: plugin.score(state, pod, nodes, np.array(rows, dtype=np.intp)).tolist()

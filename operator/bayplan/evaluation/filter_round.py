@@ -10,7 +10,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import RowChange
-from bayplan.evaluation.few_rows import FEW_ROWS, RowFilters
+from bayplan.evaluation.few_rows import FEW_ROWS, FewRowsFilters
 from bayplan.evaluation.pre_filters import PreFilters
 from bayplan.framework.interface import CycleState, FilterPlugin
 from bayplan.framework.status import Code, Codes
@@ -51,7 +51,7 @@ class FilterRound:
         self.allowed: NDArray[np.bool_] | None = None
         """The rows that PreFilters narrowed the search to, `(capacity,) bool`, or None."""
         self.feasible: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
-        self._row_filters = RowFilters((), self.codes, self.allowed, self.feasible)
+        self._few_rows = FewRowsFilters((), self.codes, self.allowed, self.feasible)
         self._answers: dict[int, Codes] = {}
         self._answered_rows: Rows | None = None
 
@@ -72,7 +72,7 @@ class FilterRound:
         self.codes = np.zeros((len(filters), capacity), dtype=np.int8)
         self.feasible = np.zeros(capacity, dtype=np.bool_)
         self.allowed = None if self.pre_filters.narrowed_to is None else np.zeros(capacity, dtype=np.bool_)
-        self._row_filters = RowFilters(self.by_reads[Reads.USAGE], self.codes, self.allowed, self.feasible)
+        self._few_rows = FewRowsFilters(self.by_reads[Reads.USAGE], self.codes, self.allowed, self.feasible)
 
     def refresh(self, pod: PodInfo, change: RowChange, *, anew: bool) -> Changed:
         """Run filters where they may say something else, on all rows if `anew`; whose verdict that may have changed.
@@ -82,7 +82,7 @@ class FilterRound:
         """
         if anew or len(change.usage) > FEW_ROWS or len(change.objects) or self.by_reads[Reads.CLUSTER]:
             return self._refresh_many(pod, change, anew=anew)
-        erring = self._row_filters.run(self.state, pod, self._nodes, change.usage.tolist())
+        erring = self._few_rows.run(self.state, pod, self._nodes, change.usage.tolist())
         if erring:
             self._raise_error(pod, np.array(erring, dtype=np.intp))
         return Changed.ROWS if len(change.usage) else Changed.NOTHING

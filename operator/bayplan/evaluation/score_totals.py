@@ -7,7 +7,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import RowChange
-from bayplan.evaluation.few_rows import FEW_ROWS, RowScores
+from bayplan.evaluation.few_rows import FEW_ROWS, FewRowsScores
 from bayplan.evaluation.raw_score import NOT_FEASIBLE, RawScore
 from bayplan.framework.interface import CycleState, Scores
 from bayplan.framework.runtime import Framework
@@ -31,7 +31,7 @@ class ScoreTotals:
         self._kept: list[RawScore] = []
         self._moving: list[RawScore] = []
         self._relative: list[RawScore] = []
-        self._row_scores = RowScores(())
+        self._few_rows = FewRowsScores(())
         self._sums: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._totals: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
@@ -86,13 +86,13 @@ class ScoreTotals:
     def _refresh_few(self, pod: PodInfo, changed: Rows, feasible: NDArray[np.bool_]) -> NDArray[np.int64]:
         """As `refresh` when on a few rows pods changed and nothing else: what is left to do after most cycles."""
         rows = changed.tolist()
-        self._row_scores.update(self._state, pod, self._nodes, rows)
+        self._few_rows.update(self._state, pod, self._nodes, rows)
         if self._settle(changed, feasible, anew=False):
             existing = self._nodes.rows()
             self._sums[existing] = self._sum(pod, existing)
             self._totals = np.where(feasible, self._sums, NOT_FEASIBLE)
         else:
-            self._row_scores.total(rows, feasible=feasible, sums=self._sums, totals=self._totals)
+            self._few_rows.total(rows, feasible=feasible, sums=self._sums, totals=self._totals)
         return self._totals
 
     def _pre_score(self, pod: PodInfo, feasible: NDArray[np.bool_], *, anew: bool) -> bool:
@@ -115,7 +115,7 @@ class ScoreTotals:
         self._kept = [entry for entry in self._active if not entry.is_moving]
         self._moving = [entry for entry in self._active if entry.is_moving]
         self._relative = [entry for entry in self._kept if entry.is_relative]
-        self._row_scores = RowScores(self._kept)
+        self._few_rows = FewRowsScores(self._kept)
         self._sums = np.zeros(capacity, dtype=np.int64)
         self._totals = np.full(capacity, NOT_FEASIBLE, dtype=np.int64)
 

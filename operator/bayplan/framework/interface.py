@@ -141,14 +141,14 @@ class FilterPlugin(Plugin, Protocol):
 
 
 @runtime_checkable
-class RowFilterPlugin(FilterPlugin, Protocol):
-    """A filter that reads USAGE and can say of one row what `filter` says of many.
+class FewRowsFilterPlugin(FilterPlugin, Protocol):
+    """A filter that reads USAGE and answers for few rows in plain integers.
 
     After most cycles one row is all that changed, and for one numpy takes ten times as long as plain integers do.
     """
 
-    def filter_row(self, state: CycleState, pod: PodInfo, nodes: NodeTable, row: int) -> int:
-        """The code of one existing row."""
+    def filter_few(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
+        """The code of each of these existing rows, as `filter` gives them."""
         ...
 
 
@@ -196,11 +196,11 @@ class ScorePlugin(Plugin, Protocol):
 
 
 @runtime_checkable
-class RowScorePlugin(ScorePlugin, Protocol):
-    """A score that can say of one row what `score` says of many, as a filter may."""
+class FewRowsScorePlugin(ScorePlugin, Protocol):
+    """A score that answers for few rows in plain integers, as a filter may."""
 
-    def score_row(self, state: CycleState, pod: PodInfo, nodes: NodeTable, row: int) -> int:
-        """The raw score of one existing row."""
+    def score_few(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
+        """The raw score of each of these existing rows, as `score` gives them."""
         ...
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from time import perf_counter
 
 import numpy as np
@@ -235,7 +235,14 @@ class SchedulingCycle:
             return FitError(diagnosis, trace=trace)
         result = framework.run_post_filter(evaluation.state.copy(), pod, self._nodes, rejections)
         if not result.status.ok:
-            diagnosis = replace(diagnosis, post_filter_message=result.status.message)
+            # By position, as `replace` takes six times as long.
+            diagnosis = Diagnosis(
+                diagnosis.node_count,
+                diagnosis.reasons,
+                diagnosis.rejector_plugins,
+                diagnosis.pre_filter_message,
+                result.status.message,
+            )
         return FitError(
             diagnosis,
             result.nominated_node_name,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.cache.change_log import Rows
-from bayplan.cache.node_table import NodeTable
+from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import is_scalar
 from bayplan.config.types import NodeResourcesBalancedAllocationArgs
@@ -67,24 +67,28 @@ class NodeResourcesBalancedAllocation:
         scores: Scores = half + (half + with_pod - without) // 2
         return scores
 
-    def score_row(self, state: CycleState, pod: PodInfo, nodes: NodeTable, row: int) -> int:
+    def score_few(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
         amounts = pod.requests.amounts
         if not any(amounts.get(name, 0) for name in self._resources):
-            return 0
-        without: list[float] = []
-        with_pod: list[float] = []
+            return [0] * len(rows)
+        columns: list[tuple[Column, Column | None, int]] = []
         for name in self._resources:
-            wanted = amounts.get(name, 0)
-            column = nodes.allocatable.get(name)
-            allocatable = 0 if column is None or (wanted == 0 and is_scalar(name)) else column.item(row)
-            if allocatable > 0:
-                taken = nodes.requested_column(name)
-                used = 0 if taken is None else taken.item(row)
-                # Divided as floats, as numpy does and Python's integers do not.
-                without.append(min(float(used) / float(allocatable), 1.0))
-                with_pod.append(min(float(used + wanted) / float(allocatable), 1.0))
+            wanted, column = amounts.get(name, 0), nodes.allocatable.get(name)
+            if column is not None and (wanted or not is_scalar(name)):
+                columns.append((column, nodes.requested_column(name), wanted))
         half = MAX_NODE_SCORE // 2
-        return half + (half + _balance_of_row(with_pod) - _balance_of_row(without)) // 2
+        scores: list[int] = []
+        for row in rows:
+            without: list[float] = []
+            with_pod: list[float] = []
+            for column, taken, wanted in columns:
+                # Divided as floats, as numpy does and Python's integers do not.
+                if (allocatable := float(column.item(row))) > 0:
+                    used = 0 if taken is None else taken.item(row)
+                    without.append(min(float(used) / allocatable, 1.0))
+                    with_pod.append(min(float(used + wanted) / allocatable, 1.0))
+            scores.append(half + (half + _balance_of_row(with_pod) - _balance_of_row(without)) // 2)
+        return scores
 
 
 def _balance_of_row(fractions: Sequence[float]) -> int:

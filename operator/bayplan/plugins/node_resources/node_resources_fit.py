@@ -1,6 +1,6 @@
 """NodeResourcesFit: whether a pod fits what a node has left, and how well it packs."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -24,7 +24,7 @@ from bayplan.framework.cluster_event import (
 from bayplan.framework.interface import CycleState, PreFilterResult, Scores
 from bayplan.framework.status import SUCCESS, Code, Codes, Reason, Status
 from bayplan.framework.traits import Reads, Traits
-from bayplan.plugins.node_resources.resource_scoring import ResourceColumns, scorers
+from bayplan.plugins.node_resources.resource_scoring import ResourceColumns, scorer
 
 _FIRST = {CPU: 0, MEMORY: 1, EPHEMERAL_STORAGE: 2}
 
@@ -40,7 +40,7 @@ class NodeResourcesFit:
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         strategy = args.scoring_strategy
         self._resources = tuple(strategy.resources)
-        self._score, self._score_row = scorers(strategy)
+        self._scorer = scorer(strategy)
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
         requests = pod.requests
@@ -69,16 +69,18 @@ class NodeResourcesFit:
                 np.maximum(codes, short.astype(np.int8) + (short & (amount > allocatable)), out=codes)
         return codes
 
-    def filter_row(self, state: CycleState, pod: PodInfo, nodes: NodeTable, row: int) -> int:
-        code = int(nodes.pod_count.item(row) >= nodes.allowed_pods.item(row))
+    def filter_few(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
+        count, allowed = nodes.pod_count, nodes.allowed_pods
+        codes = [int(count.item(row) >= allowed.item(row)) for row in rows]
         for name, amount in state.get(self.name) or self._needed(pod):
             column, taken = nodes.allocatable.get(name), nodes.requested_column(name)
-            allocatable = 0 if column is None else column.item(row)
-            if column is None or amount > allocatable:
-                return Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-            if taken is not None and amount > allocatable - taken.item(row):
-                code = Code.UNSCHEDULABLE
-        return code
+            for index, row in enumerate(rows):
+                allocatable = 0 if column is None else column.item(row)
+                if column is None or amount > allocatable:
+                    codes[index] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+                elif taken is not None and amount > allocatable - taken.item(row):
+                    codes[index] = max(codes[index], Code.UNSCHEDULABLE)
+        return codes
 
     def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
         reasons = [Reason("Too many pods", nodes.pod_count[rows] >= nodes.allowed_pods[rows])]
@@ -94,14 +96,14 @@ class NodeResourcesFit:
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
-        usages = [None if each is None else each.usage(rows) for each in self._columns(pod, nodes)]
-        return self._score(usages, len(rows))
+        return self._scorer.score(self._columns(pod, nodes), rows)
 
-    def score_row(self, state: CycleState, pod: PodInfo, nodes: NodeTable, row: int) -> int:
-        return self._score_row([None if each is None else each.row_usage(row) for each in self._columns(pod, nodes)])
+    def score_few(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
+        return self._scorer.score_few(self._columns(pod, nodes), rows)
 
-    def _columns(self, pod: PodInfo, nodes: NodeTable) -> Iterator[ResourceColumns | None]:
-        """Give what to score each configured resource by; None for one that does not count for this pod."""
+    def _columns(self, pod: PodInfo, nodes: NodeTable) -> list[ResourceColumns]:
+        """Give what to score by for each configured resource that counts for this pod."""
+        columns: list[ResourceColumns] = []
         requests = pod.requests
         for resource in self._resources:
             name = resource.name
@@ -113,13 +115,12 @@ class NodeResourcesFit:
             else:
                 taken, wanted = nodes.requested_column(name), requests.scoring_amounts.get(name, 0)
                 if wanted == 0 and is_scalar(name):
-                    yield None
                     continue
             column = nodes.allocatable.get(name) if name != PODS else None
-            if column is None:
-                yield None
-            else:
-                yield ResourceColumns(taken, min(wanted, MAX_AMOUNT), column, nodes.all_have(name))
+            if column is not None:
+                everywhere = nodes.all_have(name)
+                columns.append(ResourceColumns(taken, min(wanted, MAX_AMOUNT), column, everywhere, resource.weight))
+        return columns
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         return (

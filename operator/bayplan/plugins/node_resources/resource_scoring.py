@@ -1,7 +1,7 @@
 """The arithmetic of NodeResourcesFit's strategies on whole columns, in kube-scheduler's integers."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Protocol
 
 import msgspec
 import numpy as np
@@ -15,69 +15,50 @@ from bayplan.framework.interface import MAX_NODE_SCORE, Scores
 _Amounts = NDArray[np.int64]
 
 
-@dataclass(slots=True)  # made per resource and cycle: a frozen one takes three times as long
-class Usage:
-    """One resource: what would be `taken` with the pod on the node, and what the node has, `(rows,) int64` each.
+class ResourceColumns(msgspec.Struct, frozen=True):
+    """One resource before rows are picked: what pods take, what the pod wants, what nodes have, and its weight.
 
     `everywhere` promises that no node lacks the resource, which saves guarding the division.
-    """
-
-    taken: _Amounts
-    allocatable: _Amounts
-    everywhere: bool
-
-
-RowUsage = tuple[int, int]
-"""One resource of one node: what would be taken with the pod on it, and what it has."""
-
-
-class ResourceColumns(msgspec.Struct, frozen=True):
-    """One resource before rows are picked: what pods take, what the pod wants, what nodes have.
-
-    `everywhere` is as in Usage.
     """
 
     taken: Column | None
     wanted: int
     allocatable: Column
     everywhere: bool
+    weight: int
 
-    def usage(self, rows: Rows) -> Usage:
-        """Return the resource on many nodes."""
+    def on(self, rows: Rows) -> tuple[_Amounts, _Amounts]:
+        """Return what would be taken with the pod on these rows, and what they have, `(rows,) int64` each."""
         used = np.full(len(rows), self.wanted) if self.taken is None else self.taken[rows] + self.wanted
-        return Usage(used, self.allocatable[rows], self.everywhere)
+        return used, self.allocatable[rows]
 
-    def row_usage(self, row: int) -> RowUsage:
-        """Return the resource on one node."""
+    def on_row(self, row: int) -> tuple[int, int]:
+        """Return what would be taken with the pod on one row, and what it has."""
         used = self.wanted if self.taken is None else self.taken.item(row) + self.wanted
         return used, self.allocatable.item(row)
 
 
-Scorer = Callable[[Sequence[Usage | None], int], Scores]
-"""Scores `rows` nodes from one usage per configured resource; None leaves a resource out for every node."""
+class Scorer(Protocol):
+    """Scores rows by the resources that count for a pod; `score_few` in plain integers, which is faster for a few."""
 
-RowScorer = Callable[[Sequence[RowUsage | None]], int]
-"""Scores one node, as a `Scorer` does many; numpy takes ten times as long for one as plain integers do."""
+    def score(self, resources: Sequence[ResourceColumns], rows: Rows) -> Scores:
+        """Return a score per row, `(rows,) int64`."""
+        ...
+
+    def score_few(self, resources: Sequence[ResourceColumns], rows: Sequence[int]) -> list[int]:
+        """Return the same for each of a few rows."""
+        ...
+
 
 _SHAPE_SCALE = 10
 """Shape scores are given as 0..10 and used as 0..100."""
 
 
-def scorers(strategy: ScoringStrategy) -> tuple[Scorer, RowScorer]:
-    """Return the functions that score many nodes and one node by `strategy`, with its weights and shape."""
-    weights = tuple(resource.weight for resource in strategy.resources)
+def scorer(strategy: ScoringStrategy) -> Scorer:
+    """Return what scores by `strategy`; the weights come with the resources."""
     if strategy.type is ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO:
-        table = shape_table(strategy.shape)
-        scores: list[int] = table.tolist()
-        return (
-            lambda usages, rows: _requested_to_capacity_ratio(usages, weights, table, rows),
-            lambda usages: _requested_to_capacity_ratio_of_row(usages, weights, scores),
-        )
-    least = strategy.type is ScoringStrategyType.LEAST_ALLOCATED
-    return (
-        lambda usages, rows: _allocated(usages, weights, least, rows),
-        lambda usages: _allocated_of_row(usages, weights, least),
-    )
+        return _RequestedToCapacityRatio(strategy.shape)
+    return _Allocated(least=strategy.type is ScoringStrategyType.LEAST_ALLOCATED)
 
 
 def shape_table(shape: Sequence[UtilizationShapePoint]) -> NDArray[np.int64]:
@@ -102,71 +83,75 @@ def _broken_linear(points: Sequence[tuple[int, int]], percent: int) -> int:
     return points[-1][1]
 
 
-def _allocated(usages: Sequence[Usage | None], weights: Sequence[int], least: bool, rows: int) -> Scores:
-    """Score by LeastAllocated or MostAllocated (upstream: least_allocated.go, most_allocated.go)."""
-    total = np.zeros(rows, dtype=np.int64)
-    weight_sum: _Amounts | int = 0
-    for usage, weight in zip(usages, weights, strict=True):
-        if usage is None:
-            continue
-        taken, allocatable = usage.taken, usage.allocatable
-        counted = np.maximum(allocatable - taken, 0) if least else np.minimum(taken, allocatable)
-        if usage.everywhere:
-            total += counted * MAX_NODE_SCORE // allocatable * weight
-            weight_sum = weight_sum + weight
-        else:
-            total += counted * MAX_NODE_SCORE // np.maximum(allocatable, 1) * weight
-            weight_sum = weight_sum + (allocatable > 0) * weight
-    mean: Scores = total // np.maximum(weight_sum, 1)
-    return mean
+class _Allocated:
+    """LeastAllocated and MostAllocated (upstream: least_allocated.go, most_allocated.go)."""
+
+    def __init__(self, *, least: bool) -> None:
+        self._least = least
+
+    def score(self, resources: Sequence[ResourceColumns], rows: Rows) -> Scores:
+        total = np.zeros(len(rows), dtype=np.int64)
+        weight_sum: _Amounts | int = 0
+        for resource in resources:
+            taken, allocatable = resource.on(rows)
+            counted = np.maximum(allocatable - taken, 0) if self._least else np.minimum(taken, allocatable)
+            if resource.everywhere:
+                total += counted * MAX_NODE_SCORE // allocatable * resource.weight
+                weight_sum = weight_sum + resource.weight
+            else:
+                total += counted * MAX_NODE_SCORE // np.maximum(allocatable, 1) * resource.weight
+                weight_sum = weight_sum + (allocatable > 0) * resource.weight
+        mean: Scores = total // np.maximum(weight_sum, 1)
+        return mean
+
+    def score_few(self, resources: Sequence[ResourceColumns], rows: Sequence[int]) -> list[int]:
+        scores: list[int] = []
+        for row in rows:
+            total = weight_sum = 0
+            for resource in resources:
+                taken, allocatable = resource.on_row(row)
+                if allocatable > 0:
+                    counted = max(allocatable - taken, 0) if self._least else min(taken, allocatable)
+                    total += counted * MAX_NODE_SCORE // allocatable * resource.weight
+                    weight_sum += resource.weight
+            scores.append(total // max(weight_sum, 1))
+        return scores
 
 
-def _allocated_of_row(usages: Sequence[RowUsage | None], weights: Sequence[int], least: bool) -> int:
-    total = weight_sum = 0
-    for usage, weight in zip(usages, weights, strict=True):
-        if usage is None or usage[1] <= 0:
-            continue
-        taken, allocatable = usage
-        counted = max(allocatable - taken, 0) if least else min(taken, allocatable)
-        total += counted * MAX_NODE_SCORE // allocatable * weight
-        weight_sum += weight
-    return total // max(weight_sum, 1)
-
-
-def _requested_to_capacity_ratio(
-    usages: Sequence[Usage | None], weights: Sequence[int], table: NDArray[np.int64], rows: int
-) -> Scores:
-    """Score by RequestedToCapacityRatio: a resource that scores 0 does not count, and the mean rounds half up.
+class _RequestedToCapacityRatio:
+    """A resource that scores 0 does not count, and the mean rounds half up.
 
     Upstream: requested_to_capacity_ratio.go.
     """
-    total = np.zeros(rows, dtype=np.int64)
-    weight_sum = np.zeros(rows, dtype=np.int64)
-    for usage, weight in zip(usages, weights, strict=True):
-        if usage is None:
-            continue
-        taken, allocatable = usage.taken, usage.allocatable
-        score = table[np.minimum(taken, allocatable) * MAX_NODE_SCORE // np.maximum(allocatable, 1)]
-        counted = (score > 0) & (allocatable > 0)
-        total += score * counted * weight
-        weight_sum += counted * weight
-    # round(total / weight_sum) of non-negative integers, without floats.
-    divisor = np.maximum(weight_sum, 1)
-    rounded: Scores = (2 * total + divisor) // (2 * divisor)
-    return rounded
 
+    def __init__(self, shape: Sequence[UtilizationShapePoint]) -> None:
+        self._table = shape_table(shape)
+        self._scores: list[int] = self._table.tolist()
 
-def _requested_to_capacity_ratio_of_row(
-    usages: Sequence[RowUsage | None], weights: Sequence[int], table: Sequence[int]
-) -> int:
-    total = weight_sum = 0
-    for usage, weight in zip(usages, weights, strict=True):
-        if usage is None or usage[1] <= 0:
-            continue
-        taken, allocatable = usage
-        score = table[min(taken, allocatable) * MAX_NODE_SCORE // allocatable]
-        if score > 0:
-            total += score * weight
-            weight_sum += weight
-    divisor = max(weight_sum, 1)
-    return (2 * total + divisor) // (2 * divisor)
+    def score(self, resources: Sequence[ResourceColumns], rows: Rows) -> Scores:
+        total = np.zeros(len(rows), dtype=np.int64)
+        weight_sum = np.zeros(len(rows), dtype=np.int64)
+        for resource in resources:
+            taken, allocatable = resource.on(rows)
+            score = self._table[np.minimum(taken, allocatable) * MAX_NODE_SCORE // np.maximum(allocatable, 1)]
+            counted = (score > 0) & (allocatable > 0)
+            total += score * counted * resource.weight
+            weight_sum += counted * resource.weight
+        # round(total / weight_sum) of non-negative integers, without floats.
+        divisor = np.maximum(weight_sum, 1)
+        rounded: Scores = (2 * total + divisor) // (2 * divisor)
+        return rounded
+
+    def score_few(self, resources: Sequence[ResourceColumns], rows: Sequence[int]) -> list[int]:
+        scores: list[int] = []
+        for row in rows:
+            total = weight_sum = 0
+            for resource in resources:
+                taken, allocatable = resource.on_row(row)
+                score = self._scores[min(taken, allocatable) * MAX_NODE_SCORE // allocatable] if allocatable > 0 else 0
+                if score > 0:
+                    total += score * resource.weight
+                    weight_sum += resource.weight
+            divisor = max(weight_sum, 1)
+            scores.append((2 * total + divisor) // (2 * divisor))
+        return scores

@@ -1,6 +1,6 @@
 """Victims that were selected, kept from one pod to the next like it, for rows on which nothing changed since."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Final
 
 from bayplan.cache.change_log import Rows
@@ -51,6 +51,7 @@ class KeptSelections:
 
     def __init__(self) -> None:
         self._kinds: RecentlyUsed[Hashable, SelectionsOfAKind] = RecentlyUsed(_KEPT_KINDS)
+        self._signers: dict[str, Callable[[PodInfo], Hashable]] = {}
 
     def of(
         self,
@@ -62,7 +63,7 @@ class KeptSelections:
         budgets_version: int,
     ) -> SelectionsOfAKind:
         """Return the up-to-date selections for pods that `filters` treat like `pod`, among these nominations."""
-        kind = _kind(pod, filters)
+        kind = self._kind(pod, filters)
         kept = self._kinds.get(kind) if kind is not None else None
         if (
             kept is None
@@ -76,14 +77,22 @@ class KeptSelections:
         kept.catch_up()
         return kept
 
+    def _kind(self, pod: PodInfo, filters: Sequence[FilterPlugin]) -> Hashable:
+        """Return what pods of equal priority share that these filters treat alike; None if one gives no signature."""
+        signs: list[Hashable] = [pod.priority]
+        for plugin in filters:
+            signer = self._signers.get(plugin.name)
+            if signer is None:
+                signer = self._signers[plugin.name] = _signer(plugin)
+            sign = signer(pod)
+            if sign is None:
+                return None
+            signs.append((plugin.name, sign))
+        return tuple(signs)
 
-def _kind(pod: PodInfo, filters: Sequence[FilterPlugin]) -> Hashable:
-    """Return what pods of equal priority share that these filters treat alike; None if one gives no signature."""
-    signs: list[Hashable] = [pod.priority]
-    for plugin in filters:
-        sign = plugin.sign_pod(pod) if isinstance(plugin, SignPlugin) else None
-        if sign is None:
-            return None
-        version = plugin.sign_version if isinstance(plugin, VersionedSignPlugin) else 0
-        signs.append((plugin.name, version, sign))
-    return tuple(signs)
+
+def _signer(plugin: FilterPlugin) -> Callable[[PodInfo], Hashable]:
+    """Return what gives the plugin's signature of a pod; protocols take too long to check for every pod."""
+    if isinstance(plugin, VersionedSignPlugin):
+        return lambda pod: None if (sign := plugin.sign_pod(pod)) is None else (plugin.sign_version, sign)
+    return plugin.sign_pod if isinstance(plugin, SignPlugin) else lambda pod: None
