@@ -68,7 +68,6 @@ class Reflector(Generic[T]):
         *,
         handler: Handler[T],
         field_selector: str = "",
-        label_selector: str = "",
         page_size: int = 500,
         keep_undecodable: bool = True,
         on_undecodable: Callable[[str, str], None] | None = None,
@@ -93,8 +92,7 @@ class Reflector(Generic[T]):
         self._source = WatchSource(
             credentials, path, list_timeout=self._timing.list_timeout, inactivity=self._timing.inactivity
         )
-        selectors = {"fieldSelector": field_selector, "labelSelector": label_selector}
-        self._selectors = {name: value for name, value in selectors.items() if value}
+        self._selector = {"fieldSelector": field_selector} if field_selector else {}
         self._page_size = page_size
         event_type = msgspec.defstruct("Event", [("type", str), ("object", object_type)])
         self._event_decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(event_type)
@@ -185,7 +183,7 @@ class Reflector(Generic[T]):
     async def _list(self) -> None:
         started = self._clock()
         present: set[str] = set()
-        query = {**self._selectors, "limit": str(self._page_size)}
+        query = {**self._selector, "limit": str(self._page_size)}
         restarts = 0
         while True:
             try:
@@ -196,7 +194,7 @@ class Reflector(Generic[T]):
                 # The list outlived its snapshot: from the start again, and at last in one piece.
                 restarts += 1
                 present.clear()
-                query = {**self._selectors} | ({"limit": str(self._page_size)} if restarts < 2 else {})
+                query = {**self._selector} | ({"limit": str(self._page_size)} if restarts < 2 else {})
                 continue
             await self._in_slices(page.items or [], lambda raw: present.add(self._put_raw(raw)))
             if not page.metadata.continue_:
@@ -217,7 +215,7 @@ class Reflector(Generic[T]):
 
     async def _watch(self) -> None:
         query = {
-            **self._selectors,
+            **self._selector,
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": self._resource_version,

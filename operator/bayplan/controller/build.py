@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
 from bayplan.cache.cache import Cache
-from bayplan.config.connection_types import ClientConnection
+from bayplan.config.connections import ClientConnection
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.assumed_pods import AssumedPods
 from bayplan.controller.intake_list import IntakeList

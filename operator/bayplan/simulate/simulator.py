@@ -21,8 +21,7 @@ from bayplan.scheduler.attempt import AttemptRunner, Failed, Nominated, Reserved
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 from bayplan.simulate.admission import created_at, latest_times
 from bayplan.simulate.cluster import ClusterObjects, SkippedPod
-from bayplan.simulate.cluster_use import cluster_use
-from bayplan.simulate.report import Attempt, PodReport, Report, Summary, preemption, verdicts
+from bayplan.simulate.report import Attempt, PodReport, Report, Summary, cluster_use, preemption, verdicts
 
 logger = logging.getLogger(__name__)
 
@@ -86,11 +85,10 @@ class Simulator:
             configuration, self.cache.nodes, self.cache.listers, nominator, lambda: self._moment
         )
         self._now = 0.0
-        first = next(iter(self.frameworks.values()))
         self.queue = SchedulingQueue(
             clock=lambda: self._now,
             profiles={name: queue_profile(framework) for name, framework in self.frameworks.items()},
-            sort_key=first.queue_sort.sort_key,
+            sort_key=next(iter(self.frameworks.values())).queue_sort.sort_key,
             nominator=nominator,
         )
         self._attempts = AttemptRunner(
@@ -157,9 +155,7 @@ class Simulator:
             return None
         decision = self._follow_up(attempt)
         self.seconds += self._clock() - started
-        report = self._reports.get(decision.pod.uid)
-        if report is None:
-            report = self._reports[decision.pod.uid] = _pod_report(decision.pod)
+        report = self._reports.setdefault(decision.pod.uid, _pod_report(decision.pod))
         report.attempts.append(decision.attempt())
         return decision
 
