@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from bayplan.scheduler.observer import SchedulerObserver
 logger = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class PendingPodEvents:
     """Feeds the queue with unscheduled pods; a thin seam, whatever does the watching.
 
@@ -25,22 +27,12 @@ class PendingPodEvents:
     out.
     """
 
-    def __init__(
-        self,
-        cache: Cache,
-        queue: SchedulingQueue,
-        wake: Callable[[], None],
-        observer: SchedulerObserver,
-        *,
-        profiles: frozenset[str],
-        on_gone: Callable[[str], None],
-    ) -> None:
-        self._cache = cache
-        self._queue = queue
-        self._wake = wake
-        self._observer = observer
-        self._profiles = profiles
-        self._on_gone = on_gone
+    cache: Cache
+    queue: SchedulingQueue
+    wake: Callable[[], None]
+    observer: SchedulerObserver
+    profiles: frozenset[str]
+    on_gone: Callable[[str], None]
 
     def watched(self, event: Mapping[str, Any]) -> None:
         """Take an event of the watch, its object as JSON's own values; raises for nothing that JSON can hold.
@@ -65,7 +57,7 @@ class PendingPodEvents:
 
     def changed(self, pod: Pod) -> None:
         """A pending pod was added or changed."""
-        if pod.spec.scheduler_name not in self._profiles:
+        if pod.spec.scheduler_name not in self.profiles:
             return
         info = PodInfo(pod)
         if pod.spec.node_name or is_finished(pod):
@@ -78,34 +70,34 @@ class PendingPodEvents:
         except ValueError as error:
             self._leave_out(info.uid, info.key, error)
             return
-        self._queue.update(None, info)
-        self._wake()
+        self.queue.update(None, info)
+        self.wake()
 
     def written(self, body: bytes) -> None:
         """The API server's answer to a write of ours on a pod: its newest version, taken while the pod waits."""
         pod = read_pod(body)
-        if pod is not None and self._queue.newest(pod.metadata.uid) is not None and not pod.spec.node_name:
+        if pod is not None and self.queue.newest(pod.metadata.uid) is not None and not pod.spec.node_name:
             self.changed(pod)
 
     def gone(self, uid: str) -> None:
         """The pod is no longer pending: deleted, ended, or bound, which the other watch tells."""
-        self._queue.delete(uid)
-        self._on_gone(uid)
+        self.queue.delete(uid)
+        self.on_gone(uid)
 
     def uids(self) -> set[str]:
         """The pods that wait or are being scheduled."""
-        return self._queue.uids()
+        return self.queue.uids()
 
     def accounts_for(self, uid: str) -> bool:
         """Whether the pod waits, is being scheduled, or has a node."""
-        return self._queue.get(uid) is not None or self._cache.node_of(uid) is not None
+        return self.queue.get(uid) is not None or self.cache.node_of(uid) is not None
 
     def _is_news(self, uid: str, version: str) -> bool:
         """Whether the queue has something to learn from this version of the pod."""
-        held = self._queue.newest(uid)
+        held = self.queue.newest(uid)
         if held is None:
             # If the pod has a node, this is from before.
-            return self._cache.node_of(uid) is None
+            return self.cache.node_of(uid) is None
         known = held.pod.metadata.resource_version
         if version.isdecimal() and known.isdecimal():
             # Upstream: apimachinery, CompareResourceVersion.
@@ -114,7 +106,7 @@ class PendingPodEvents:
 
     def _leave_out(self, uid: str, key: str, error: Exception) -> None:
         logger.warning("pod left out pod=%r error=%s", key, error)
-        self._observer.undecodable("Pod")
+        self.observer.undecodable("Pod")
         self.gone(uid)
 
 

@@ -72,21 +72,15 @@ class VolumesInUse(UsageView):
 
     def _read(self, changes: Rows) -> None:
         for row in changes.tolist():
-            self._drop(row)
-            self._count(row)
-
-    def _drop(self, row: int) -> None:
-        self._rows_of_disk.remove(self._disks.pop(row, ()), row)
-        self._rows_of_claim.remove(self._claims.pop(row, ()), row)
-
-    def _count(self, row: int) -> None:
-        disks, claims = _disks_on(self._nodes, row), _claims_on(self._nodes, row)
-        if disks:
-            self._disks[row] = disks
-            self._rows_of_disk.add(disks, row)
-        if claims:
-            self._claims[row] = claims
-            self._rows_of_claim.add(claims, row)
+            self._rows_of_disk.remove(self._disks.pop(row, ()), row)
+            self._rows_of_claim.remove(self._claims.pop(row, ()), row)
+            disks, claims = _disks_on(self._nodes, row), _claims_on(self._nodes, row)
+            if disks:
+                self._disks[row] = disks
+                self._rows_of_disk.add(disks, row)
+            if claims:
+                self._claims[row] = claims
+                self._rows_of_claim.add(claims, row)
 
 
 def _disks_on(nodes: NodeTable, row: int) -> DiskUses:
