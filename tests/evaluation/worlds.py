@@ -10,8 +10,9 @@ from tests.reference.schedule import Decision, reference_schedule
 
 from bayplan.api.objects import Node
 from bayplan.cache.cache import Cache
-from bayplan.cache.change_log import ChangeLog, EntryLog
+from bayplan.cache.change_log import ChangeLog
 from bayplan.cache.node_index import NodeIndex
+from bayplan.cache.node_table import PodLog
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import Profile
 from bayplan.evaluation.evaluation import Evaluation
@@ -32,7 +33,7 @@ class World:
         self.cache = Cache()
         self.cache.nodes.objects_changed = ChangeLog(keep=log_keep)
         self.cache.nodes.usage_changed = ChangeLog(keep=log_keep)
-        self.cache.nodes.pods_changed = EntryLog(keep=log_keep)
+        self.cache.nodes.pods_changed = PodLog(keep=log_keep)
         self.framework = build_framework(profile, self.cache.nodes, NodeIndex(self.cache.nodes))
         self.cycle = SchedulingCycle(self.cache.nodes)
         self.evaluations: dict[Hashable, Evaluation] = {}

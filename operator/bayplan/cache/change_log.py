@@ -75,17 +75,20 @@ class EntryLog(_Log[T]):
         self._entries.append(entry)
         self._size += size
         if size > self._largest:
-            self._drop_to(0)
+            self.forget_until(self.position)
         elif self._size > 2 * self._keep:
-            self._drop_to(self._keep)
+            count, left = 0, self._size
+            while left > self._keep:
+                left -= self._size_of(self._entries[count])
+                count += 1
+            self.forget_until(self._dropped + count)
 
-    def _drop_to(self, size: int) -> None:
-        dropped = 0
-        while self._size > size:
-            self._size -= self._size_of(self._entries[dropped])
-            dropped += 1
-        del self._entries[:dropped]
-        self._dropped += dropped
+    def forget_until(self, position: int) -> None:
+        """Hold no entry before `position`."""
+        count = max(position - self._dropped, 0)
+        self._size -= sum(map(self._size_of, self._entries[:count]))
+        del self._entries[:count]
+        self._dropped += count
 
     def since(self, position: int) -> list[T] | None:
         """The entries after `position`, in order; None if they are not known any more."""

@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final
+from typing import Final, Protocol
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ PodChange = tuple[int, PodInfo | None, PodInfo | None]
 
 KEPT_POD_BYTES: Final = 48 * 2**20
 """How much of the pods that came and went `pods_changed` keeps at least, as `PodInfo.size` counts it."""
+_READERS_ASKED_EVERY: Final = 256
 _LARGEST_POD_BYTES: Final = 2**20
 """Larger pods are not kept there; they are so rare that readers may as well read all pods again."""
 
@@ -29,9 +31,31 @@ _FIRST_CAPACITY = 64
 _HUGE = 2**48
 
 
-def pods_log(keep: int = KEPT_POD_BYTES) -> EntryLog[PodChange]:
-    """A log of pods that holds at most twice `keep` bytes: a reader that fell behind reads all pods again."""
-    return EntryLog(keep, _pod_bytes, _LARGEST_POD_BYTES)
+class PodReader(Protocol):
+    """Whoever follows a log of pods."""
+
+    read_to: int
+    """The position in the log up to which it knows everything."""
+
+
+class PodLog(EntryLog[PodChange]):
+    """The pods that came, went or look different; at most twice `keep` bytes of them.
+
+    Entries that all of `readers` have seen are let go of now and then, so that pods that are gone stay in memory only
+    while somebody has yet to hear of it. A reader that fell too far behind reads all pods again.
+    """
+
+    __slots__ = ("readers",)
+
+    def __init__(self, keep: int = KEPT_POD_BYTES) -> None:
+        super().__init__(keep, _pod_bytes, _LARGEST_POD_BYTES)
+        self.readers: WeakSet[PodReader] = WeakSet()
+
+    def append(self, entry: PodChange) -> None:
+        """Record an entry."""
+        super().append(entry)
+        if not self.position % _READERS_ASKED_EVERY:
+            self.forget_until(min([reader.read_to for reader in self.readers], default=self.position))
 
 
 def _pod_bytes(change: PodChange) -> int:
@@ -68,7 +92,7 @@ class NodeTable:
         self.allowed_pods: Column = self._column()
         self.objects_changed = ChangeLog()
         self.usage_changed = ChangeLog()
-        self.pods_changed = pods_log()
+        self.pods_changed = PodLog()
         self.node_count = 0
         self._rows: NDArray[np.intp] = np.empty(0, dtype=np.intp)
         self._rows_at = (-1, -1)

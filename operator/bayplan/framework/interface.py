@@ -6,7 +6,7 @@ of rows, so that the same code serves a first look at all nodes and an update of
 no clock, no I/O, nothing kept between calls but what derives from the node table.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
@@ -135,7 +135,7 @@ class FilterPlugin(Plugin, Protocol):
         """A code per row: SUCCESS, UNSCHEDULABLE or UNSCHEDULABLE_AND_UNRESOLVABLE."""
         ...
 
-    def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
+    def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Iterable[Reason]:
         """Why it rejects these rows; asked only of rows it rejected, and only when somebody wants to know."""
         ...
 

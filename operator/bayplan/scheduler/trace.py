@@ -65,6 +65,6 @@ def _trace_rejections(nodes: NodeTable, evaluation: Evaluation, pod: PodInfo, tr
         plugin = verdicts.filter_at(index).name
         for row in rejected.tolist():
             trace[nodes.names[row]].rejected_by = plugin
-        for text, holds in verdicts.reasons_of(pod, index, rejected):
-            for row in rejected[holds].tolist():
-                trace[nodes.names[row]].reasons.append(text)
+        for reason in verdicts.reasons_of(pod, index, rejected):
+            for row in rejected[reason.holds].tolist():
+                trace[nodes.names[row]].reasons.append(reason.text)

@@ -82,15 +82,15 @@ class NodeResourcesFit:
                     codes[index] = max(codes[index], Code.UNSCHEDULABLE)
         return codes
 
-    def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
-        reasons = [Reason("Too many pods", nodes.pod_count[rows] >= nodes.allowed_pods[rows])]
+    def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Iterator[Reason]:
+        # One at a time: pods may ask for thousands of resources.
+        yield Reason("Too many pods", nodes.pod_count[rows] >= nodes.allowed_pods[rows])
         for name, amount in state.get(self.name) or self._needed(pod):
             column, taken = nodes.allocatable.get(name), nodes.requested_column(name)
             free = np.zeros(len(rows), dtype=np.int64) if column is None else column[rows]
             if taken is not None:
                 free = free - taken[rows]
-            reasons.append(Reason(f"Insufficient {name}", amount > free))
-        return reasons
+            yield Reason(f"Insufficient {name}", amount > free)
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
         return SUCCESS
