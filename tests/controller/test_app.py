@@ -8,6 +8,7 @@ import signal
 import aiohttp
 import kopf
 import pytest
+from tests.cache_checks import assert_adds_up
 from tests.controller.kubernetes_api import NODES, PODS, KubernetesApi, node, pod
 from tests.faults.faults import Delay, RequestFault, StreamBytes
 
@@ -106,7 +107,7 @@ async def test_it_starts_becomes_ready_binds_and_exits_0_when_told():
         )
         assert any(note.startswith("0/1 nodes are available: 1 Insufficient cpu. preemption: ") for note in c.notes())
         assert c.app.parts.queue.uids() == set()
-        c.app.parts.cache.validate()
+        assert_adds_up(c.app.parts.cache)
 
 
 async def test_a_bind_under_way_is_finished_before_it_exits():

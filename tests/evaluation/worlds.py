@@ -4,6 +4,7 @@ from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
+from tests.cache_checks import assert_adds_up
 from tests.evaluation.clusters import node_of, pod_of
 from tests.reference.filters import Host
 from tests.reference.schedule import Decision, reference_schedule
@@ -116,7 +117,7 @@ class World:
 
     def check(self, pod: PodInfo, *, explain: bool) -> str | None:
         """Compare the long-lived cycle, and a new one, with the plain decision; the node chosen."""
-        self.cache.validate()
+        assert_adds_up(self.cache)
         expected = reference_schedule(self.hosts(), pod, self.profile)
         for cycle in (self.cycle, SchedulingCycle(self.cache.nodes)):
             self._check_result(cycle, pod, expected, explain=explain)
@@ -156,7 +157,7 @@ class World:
         evaluation.refresh(pod)
         names = self.cache.nodes.names
         assert [names[row] for row in np.flatnonzero(evaluation.feasible).tolist()] == expected.feasible
-        rejections = evaluation.filters.verdicts.rejections()
+        rejections = evaluation.verdicts.rejections()
         codes = zip(rejections.rows.tolist(), rejections.codes.tolist(), strict=True)
         assert {names[row]: code for row, code in codes if code} == expected.codes
         if len(expected.feasible) > 1:

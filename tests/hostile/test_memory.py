@@ -73,22 +73,14 @@ def test_made_up_resources_leave_nothing_behind(allocated):
     assert allocated() - before < 5 * MIB
 
 
-def spread_by(count, serial):
-    """Constraints by selectors that no other pod has."""
-    return [spread(ZONE, expression("app", "In", f"{serial}-{i}"), action="ScheduleAnyway") for i in range(count)]
-
-
 @pytest.mark.parametrize(
     ("hostile", "decided"),
     [
         pytest.param(lambda serial: pod(**terms(400, serial)), False, id="terms"),
         pytest.param(lambda serial: pod(labels={f"k{i}": f"{serial}" for i in range(10_000)}), False, id="labels"),
-        pytest.param(lambda serial: pod(**terms(1500, serial)), True, id="decided terms"),
+        pytest.param(lambda serial: pod(**terms(1000, serial)), True, id="decided terms"),
         pytest.param(
             lambda serial: pod(labels={f"k{i}": f"{serial}" for i in range(10_000)}), True, id="decided labels"
-        ),
-        pytest.param(
-            lambda serial: pod(topologySpreadConstraints=spread_by(800, serial)), True, id="decided constraints"
         ),
     ],
 )
@@ -100,9 +92,8 @@ def test_however_many_pods_came_and_went_they_leave_as_much_behind(allocated, ho
     before = allocated()
     for serial in range(10, 16):
         come_and_go(world, hostile(serial), decided=decided)
-    print("XX", (allocated() - before) / MIB)
     # Each takes more than a mebibyte; what is kept for readers varies between its bound and half of that.
-    assert allocated() - before < 10 * MIB
+    assert allocated() - before < 5 * MIB
 
 
 def of_every_kind():

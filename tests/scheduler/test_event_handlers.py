@@ -1,6 +1,7 @@
 import msgspec
 import pytest
 from tests.builders import make_node, make_pod, make_pod_info
+from tests.cache_checks import assert_adds_up
 from tests.scheduler.handler_scene import Scene
 
 from bayplan.api.objects import Node, NodeCondition, ObjectMeta
@@ -196,13 +197,13 @@ def test_the_same_event_twice_changes_nothing(scene):
         scene.nodes.on_add(node)
         scene.assigned.on_add(pod)
         scene.pending.changed(waiting)
-    scene.cache.validate()
+    assert_adds_up(scene.cache)
     assert (scene.cpu(), scene.cache.sizes().pods, scene.queue.uids()) == (1000, 1, {"w"})
     for _ in range(2):
         scene.assigned.on_delete(pod)
         scene.pending.gone("w")
         scene.nodes.on_delete(node)
-    scene.cache.validate()
+    assert_adds_up(scene.cache)
     assert (scene.cache.sizes().pods, scene.queue.uids()) == (0, set())
 
 

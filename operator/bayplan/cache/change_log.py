@@ -12,11 +12,6 @@ Rows = NDArray[np.intp]
 """Row numbers of the node table, each at most once, `(rows,) intp`."""
 
 
-def one_each(*_: object) -> int:
-    """The size of whatever is bounded by its number."""
-    return 1
-
-
 class _Log(Generic[T]):
     """An append-only list that readers follow by position; old entries are dropped in bulk.
 
@@ -50,7 +45,7 @@ class _Log(Generic[T]):
 
 
 class EntryLog(_Log[T]):
-    """For readers that are told every entry; where entries differ in size, `keep` is the size of those kept at least.
+    """For readers that are told every entry; `keep` is the size of those kept at least.
 
     Never more than twice `keep` is held, and no entry larger than `largest`: after such a one all readers start over.
     `size_of` must always say the same of an entry.
@@ -58,7 +53,7 @@ class EntryLog(_Log[T]):
 
     __slots__ = ("_largest", "_size", "_size_of")
 
-    def __init__(self, keep: int = 4096, size_of: Callable[[T], int] = one_each, largest: int | None = None) -> None:
+    def __init__(self, keep: int, size_of: Callable[[T], int], largest: int | None = None) -> None:
         super().__init__(keep)
         self._size = 0
         self._size_of = size_of

@@ -1,7 +1,7 @@
 """The columnar node table that a scheduling cycle reads: one row a node, one numpy column a quantity."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 from weakref import WeakSet
 
@@ -55,7 +55,8 @@ class PodLog(EntryLog[PodChange]):
         """Record an entry."""
         super().append(entry)
         if not self.position % _READERS_ASKED_EVERY:
-            self.forget_until(min([reader.read_to for reader in self.readers], default=self.position))
+            # Those that have read nothing yet will read all pods.
+            self.forget_until(min([each.read_to for each in self.readers if each.read_to], default=self.position))
 
 
 def _pod_bytes(change: PodChange) -> int:
@@ -100,7 +101,8 @@ class NodeTable:
         self._holders: Counter[str] = Counter()
         self._row_of: dict[str, int] = {}
         self._free = list(range(self.capacity - 1, -1, -1))
-        self._huge_rows: set[int] = set()
+        self.clamped_rows: set[int] = set()
+        """The rows where some pod asks for so much that amounts are clamped and so are no plain sums."""
 
     def __len__(self) -> int:
         return self.node_count
@@ -188,19 +190,10 @@ class NodeTable:
             self._held_by_all[name] = known
         return known
 
-    def requested_column(self, name: str) -> Column | None:
-        """What pods take of a resource, or None where no node has any."""
-        return self.requested.get(name)
-
-    def clamped_rows(self) -> Collection[int]:
-        """The rows where some pod asks for so much that amounts are clamped and so are no plain sums."""
-        return self._huge_rows
-
     def _count(self, pod: PodInfo, row: int, sign: int) -> None:
         requests = pod.placed
         self.pod_count[row] += sign
-        huge = row in self._huge_rows or any(amount > _HUGE for amount in requests.amounts.values())
-        if huge:
+        if row in self.clamped_rows or any(amount > _HUGE for amount in requests.amounts.values()):
             self._recount(row)
         else:
             requested = self.requested
@@ -219,9 +212,9 @@ class NodeTable:
         self.non_zero_cpu[row] = min(sum(pod.placed.non_zero_cpu for pod in pods), TOO_MUCH)
         self.non_zero_memory[row] = min(sum(pod.placed.non_zero_memory for pod in pods), TOO_MUCH)
         if any(amount > _HUGE for pod in pods for amount in pod.placed.amounts.values()):
-            self._huge_rows.add(row)
+            self.clamped_rows.add(row)
         else:
-            self._huge_rows.discard(row)
+            self.clamped_rows.discard(row)
 
     def _recount_resources(self, row: int, names: Iterable[str]) -> None:
         amounts = [pod.placed.amounts for pod in self.pods[row].values()]
@@ -241,8 +234,8 @@ class NodeTable:
                     columns.pop(name, None)
 
     def _add_columns(self, names: Sequence[str]) -> None:
-        requested = [name for name in names if name != PODS]
         self.allocatable.update({name: self._column() for name in names})
+        requested = [name for name in names if name != PODS]
         self.requested.update({name: self._column() for name in requested})
         for row, pods in enumerate(self.pods if requested else ()):
             if pods:

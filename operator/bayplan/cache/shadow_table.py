@@ -52,14 +52,10 @@ class ShadowTable(NodeTable):
     def restore(self, rows: Rows) -> None:
         """Make `rows` as they are in the source."""
         self.restore_columns(rows)
-        source = self.source
-        huge = source._huge_rows  # noqa: SLF001 - a table as this one
+        self.clamped_rows.difference_update(rows.tolist())
+        self.clamped_rows |= self.source.clamped_rows.intersection(rows.tolist())
         for row in rows.tolist():
             self._restore_pods(row)
-            if row in huge:
-                self._huge_rows.add(row)
-            else:
-                self._huge_rows.discard(row)
             self.usage_changed.append(row)
 
     def _restore_pods(self, row: int) -> None:
@@ -122,7 +118,7 @@ class ShadowTable(NodeTable):
         for attribute in _USAGE:
             setattr(self, attribute, getattr(source, attribute).copy())
         self.pods = [dict(on_row) for on_row in source.pods]
-        self._huge_rows = set(source._huge_rows)  # noqa: SLF001 - a table as this one
+        self.clamped_rows = set(source.clamped_rows)
 
     def _claim(self, name: str) -> int:
         raise LookupError(f"node {name} is not in the table")

@@ -154,7 +154,7 @@ class SchedulingCycle:
         percentage = framework.percentage_of_nodes_to_score
         if sampled is None and percentage is not None:
             sampled = self._sampler.sample(evaluation, percentage)
-        feasible_count = evaluation.filters.feasible_count() if sampled is None else len(sampled)
+        feasible_count = int(np.count_nonzero(evaluation.feasible)) if sampled is None else len(sampled)
         filtered = self._report("Filter", feasible_count > 0, framework, started)
         if feasible_count == 0:
             trace = trace_attempt(self._nodes, evaluation, pod, None) if explain else None
@@ -205,7 +205,7 @@ class SchedulingCycle:
         verdicts: Verdicts | None = None,
     ) -> FitError:
         """Why the filters rejected every node, and the result of the PostFilter plugins."""
-        diagnosis, rejections = evaluation.filters.verdicts.diagnose(pod), evaluation.filters.verdicts.rejections()
+        diagnosis, rejections = evaluation.verdicts.diagnose(pod), evaluation.verdicts.rejections()
         if verdicts is not None:
             diagnosis, rejections = verdicts(diagnosis, rejections)
         if diagnosis.node_count == 0 or not framework.post_filters:

@@ -25,10 +25,10 @@ class NodeSampler:
 
         `evaluation` is up to date with the node table.
         """
-        candidates = evaluation.filters.candidates()
+        candidates = evaluation.candidates()
         count = len(candidates)
         wanted = nodes_to_find(count, percentage)
-        if wanted >= count or evaluation.filters.rejection is not None:
+        if wanted >= count or evaluation.pre_filters.rejection is not None:
             return None
         order = np.roll(candidates, -(self._next_start % count))
         passed = np.flatnonzero(evaluation.feasible[order])

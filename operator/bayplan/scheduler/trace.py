@@ -29,7 +29,7 @@ def trace_attempt(nodes: NodeTable, evaluation: Evaluation, pod: PodInfo, sample
 
     As in kube-scheduler's log there are no scores when a single node was feasible: nothing was scored then.
     """
-    rejection = evaluation.filters.rejection
+    rejection = evaluation.pre_filters.rejection
     trace: Trace = {nodes.names[row]: NodeTrace() for row in nodes.rows().tolist()}
     if rejection is not None:
         for verdict in trace.values():
@@ -51,7 +51,7 @@ def trace_attempt(nodes: NodeTable, evaluation: Evaluation, pod: PodInfo, sample
 
 
 def _trace_rejections(nodes: NodeTable, evaluation: Evaluation, pod: PodInfo, trace: Trace) -> None:
-    verdicts = evaluation.filters.verdicts
+    verdicts = evaluation.verdicts
     rows = nodes.rows()
     out = verdicts.narrowed_out(rows)
     for row in rows[out].tolist():
