@@ -57,7 +57,7 @@ class Scene:
         self.woken += 1
 
     def failing(self):
-        lines = self.health.readyz().text.splitlines()
+        lines = self.health.report("readyz").text.splitlines()
         return [line.removeprefix("[-]") for line in lines if line.startswith("[-]")]
 
 

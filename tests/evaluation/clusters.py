@@ -22,9 +22,8 @@ from bayplan.api.objects import (
     TopologySpreadConstraint,
     Volume,
 )
-from bayplan.config.default_plugins import IMPLEMENTED_PLUGINS, default_plugins
 from bayplan.config.plugin_args import default_args
-from bayplan.config.plugin_sets import merge_plugins
+from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, default_plugins, merge_plugins
 from bayplan.config.types import (
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from bayplan.api.objects import Pod
-from bayplan.api.pod_answer import read_pod
+from bayplan.api.watch_event import read_pod
 from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.pod_info import PodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue

@@ -15,9 +15,9 @@ from bayplan.api.client import ApiResponse
 from bayplan.api.errors import CredentialsError
 from bayplan.api.objects import ResourceRequirements
 from bayplan.cache.pod_info import PodInfo
-from bayplan.config.connection_types import Extender, ExtenderManagedResource, ExtenderTLSConfig
-from bayplan.config.extenders import leave_to_extenders
+from bayplan.config.connections import Extender, ExtenderManagedResource, ExtenderTLSConfig
 from bayplan.config.load import default_configuration
+from bayplan.config.plugin_sets import leave_to_extenders
 from bayplan.framework.cluster_event import NODE_ADD
 from bayplan.framework.interface import Binding
 from bayplan.scheduler.binder import BindError, BindResult

@@ -6,7 +6,7 @@ from tests.plugins.preemption.worlds import World
 from tests.scheduler.extender.extender_server import ExtenderServer, keep
 from tests.scheduler.extender.scene import ExtendedScene
 
-from bayplan.config.connection_types import Extender, ExtenderManagedResource
+from bayplan.config.connections import Extender, ExtenderManagedResource
 from bayplan.scheduler.cycle import FitError
 
 BY_UID = Extender(preempt_verb="preempt", node_cache_capable=True)
