@@ -108,6 +108,7 @@ def come_and_go(cache, count):
 
 def test_pods_that_are_gone_are_held_only_while_a_view_has_yet_to_hear_of_it(cache):
     quick, slow = (noting(PodView, names_of)(cache.nodes) for _ in range(2))
+    come_and_go(cache, 1)
     news([quick, slow])
     log = cache.nodes.pods_changed
     come_and_go(cache, 1000)
