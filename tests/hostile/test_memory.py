@@ -84,9 +84,8 @@ def test_made_up_resources_leave_nothing_behind(allocated):
         ),
     ],
 )
-def test_however_many_pods_came_and_went_they_leave_as_much_behind(allocated, hostile, decided):
+def test_however_many_pods_came_and_went_they_leave_as_much_behind(world, allocated, hostile, decided):
     allocated()
-    world = World()
     for serial in range(10):
         come_and_go(world, hostile(serial), decided=decided)
     before = allocated()
