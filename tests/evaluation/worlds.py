@@ -5,21 +5,22 @@ from typing import Any
 
 import numpy as np
 from tests.cache_checks import assert_adds_up
-from tests.evaluation.clusters import node_of, pod_of
+from tests.evaluation.clusters import build_framework, node_of, pod_of
 from tests.reference.filters import Host
 from tests.reference.schedule import Decision, reference_schedule
 
 from bayplan.api.objects import Node
 from bayplan.cache.cache import Cache
 from bayplan.cache.change_log import ChangeLog
-from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import PodLog
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import Profile
 from bayplan.evaluation.evaluation import Evaluation
 from bayplan.evaluation.raw_score import NOT_FEASIBLE
-from bayplan.plugins.registry import build_framework
 from bayplan.scheduler.cycle import FitError, SchedulingCycle
+
+A_POD = 8192
+"""About the size of a pod as logs count it."""
 
 
 class World:
@@ -34,8 +35,8 @@ class World:
         self.cache = Cache()
         self.cache.nodes.objects_changed = ChangeLog(keep=log_keep)
         self.cache.nodes.usage_changed = ChangeLog(keep=log_keep)
-        self.cache.nodes.pods_changed = PodLog(keep=log_keep)
-        self.framework = build_framework(profile, self.cache.nodes, NodeIndex(self.cache.nodes))
+        self.cache.nodes.pods_changed = PodLog(keep=log_keep * A_POD)
+        self.framework = build_framework(profile, self.cache.nodes)
         self.cycle = SchedulingCycle(self.cache.nodes)
         self.evaluations: dict[Hashable, Evaluation] = {}
         self.nodes: dict[str, Node] = {}
@@ -157,7 +158,7 @@ class World:
         evaluation.refresh(pod)
         names = self.cache.nodes.names
         assert [names[row] for row in np.flatnonzero(evaluation.feasible).tolist()] == expected.feasible
-        rejections = evaluation.verdicts.rejections()
+        rejections = evaluation.filters.verdicts.rejections()
         codes = zip(rejections.rows.tolist(), rejections.codes.tolist(), strict=True)
         assert {names[row]: code for row, code in codes if code} == expected.codes
         if len(expected.feasible) > 1:
