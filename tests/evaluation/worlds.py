@@ -158,7 +158,7 @@ class World:
         evaluation.refresh(pod)
         names = self.cache.nodes.names
         assert [names[row] for row in np.flatnonzero(evaluation.feasible).tolist()] == expected.feasible
-        rejections = evaluation.filters.verdicts.rejections()
+        rejections = evaluation.verdicts.rejections()
         codes = zip(rejections.rows.tolist(), rejections.codes.tolist(), strict=True)
         assert {names[row]: code for row, code in codes if code} == expected.codes
         if len(expected.feasible) > 1:
