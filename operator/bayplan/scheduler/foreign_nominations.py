@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from bayplan.api.objects import Pod
+from bayplan.api.selectors import escape_field_value
 from bayplan.cache.pod_info import PodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
 
@@ -13,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 def foreign_nominations_selector(scheduler_names: Iterable[str]) -> str:
     """The field selector of pending pods that are nominated and not placed by any of these schedulers."""
-    others = [f"spec.schedulerName!={name}" for name in sorted(scheduler_names)]
+    others = [f"spec.schedulerName!={escape_field_value(name)}" for name in sorted(scheduler_names)]
     return ",".join(["spec.nodeName=", "status.nominatedNodeName!=", *others])
 
 
