@@ -88,9 +88,20 @@ def test_an_answer_during_an_attempt_is_what_is_tried_next(scene):
 
 @pytest.mark.parametrize(
     ("held", "told", "kept"),
-    [("10", "9", "10"), ("10", "10", "10"), ("9", "10", "10"), ("10", "odd", "odd"), ("odd", "odd", "odd")],
+    [
+        ("10", "9", "10"),
+        ("10", "10", "10"),
+        ("9", "10", "10"),
+        ("10", "9" * 5000, "9" * 5000),
+        ("9" * 5000, "10", "9" * 5000),
+        ("10", "odd", "10"),
+        ("10", "", "10"),
+        ("odd", "10", "10"),
+        ("odd", "odd", "odd"),
+        ("odd", "other", "other"),
+    ],
 )
-def test_only_a_later_version_is_news_and_versions_that_are_no_numbers_have_no_order(scene, held, told, kept):
+def test_only_a_later_version_is_news_and_what_is_no_number_is_never_later_than_one(scene, held, told, kept):
     scene.pending.changed(make_pod(uid="u", resource_version=held))
     scene.pending.changed(make_pod(uid="u", resource_version=told, labels={"a": "1"}))
     assert version(scene) == kept
@@ -192,6 +203,8 @@ LIKE_A_POD = st.recursive(
 )
 @example({"type": "ADDED", "object": {"metadata": {"generation": 2**80}, "spec": {"priority": 10**400}}})
 @example({"type": "ADDED", "object": {"metadata": {"uid": ["u"], "name": {"a": 1}}}})
+@example({"type": "ADDED", "object": {"metadata": {"uid": 10**5000, "name": 10**5000, "resourceVersion": 10**5000}}})
+@example({"type": "DELETED", "object": {"metadata": {"uid": "u", "resourceVersion": "9" * 5000}}})
 def test_nothing_that_json_can_hold_makes_taking_an_event_raise(told):
     Scene().pending.watched(told)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from bayplan.api.meta_objects import is_later_version
 from bayplan.api.objects import Pod
 from bayplan.api.pod_answer import read_pod
 from bayplan.cache.cache import Cache, is_finished
@@ -52,14 +53,14 @@ class PendingPodEvents:
         metadata = body.get("metadata") if isinstance(body, dict) else None
         if not isinstance(metadata, dict):
             metadata = {}
-        uid = str(metadata.get("uid", ""))
+        uid = _text(metadata, "uid")
         if event.get("type") == "DELETED":
             self.gone(uid)
-        elif self._is_news(uid, str(metadata.get("resourceVersion", ""))):
+        elif self._is_news(uid, _text(metadata, "resourceVersion")):
             try:
                 pod = msgspec.convert(body, Pod)
             except (msgspec.ValidationError, ValueError, RecursionError) as error:
-                self._leave_out(uid, f"{metadata.get('namespace', '')}/{metadata.get('name', '')}", error)
+                self._leave_out(uid, f"{_text(metadata, 'namespace')}/{_text(metadata, 'name')}", error)
             else:
                 self.changed(pod)
 
@@ -106,16 +107,18 @@ class PendingPodEvents:
         if held is None:
             # If the pod has a node, this is from before.
             return self._cache.node_of(uid) is None
-        known = held.pod.metadata.resource_version
-        if version.isdecimal() and known.isdecimal():
-            # Upstream: apimachinery, CompareResourceVersion.
-            return int(version) > int(known)
-        return version != known or not version
+        return is_later_version(version, held.pod.metadata.resource_version)
 
     def _leave_out(self, uid: str, key: str, error: Exception) -> None:
         logger.warning("pod left out pod=%r error=%s", key, error)
         self._observer.undecodable("Pod")
         self.gone(uid)
+
+
+def _text(metadata: Mapping[str, Any], key: str) -> str:
+    """A field of text; "" where it is missing or anything else."""
+    value = metadata.get(key)
+    return value if isinstance(value, str) else ""
 
 
 def _require_schedulable(pod: PodInfo) -> None:
