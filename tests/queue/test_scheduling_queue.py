@@ -147,14 +147,14 @@ def test_a_pod_deleted_in_flight_does_not_come_back():
     assert sum(scene.queue.pending().values()) == 0
 
 
-def test_a_pod_seen_again_after_its_deletion_in_flight_comes_back():
+@pytest.mark.parametrize(("version", "comes_back"), [("6", True), ("5", False), ("4", False)])
+def test_a_pod_deleted_in_flight_comes_back_only_in_a_later_version(version, comes_back):
     scene = Scene()
-    pod = scene.add("p")
-    queued = scene.pop()
+    queued = scene.popped("p", version="5")
     scene.queue.delete("p")
-    scene.queue.add(pod)
+    scene.add("p", version=version)
     scene.fail(queued)
-    assert scene.sub_queue("p") is SubQueue.UNSCHEDULABLE
+    assert scene.sub_queue("p") is (SubQueue.UNSCHEDULABLE if comes_back else None)
 
 
 # The observer.

@@ -175,6 +175,38 @@ def test_a_pod_that_leaves_the_unscheduled_ones_because_it_was_bound_keeps_its_p
     assert scene.pending.uids() == set()
 
 
+@pytest.mark.parametrize(("told", "queued"), [("8", False), ("9", False), ("10", True)])
+@pytest.mark.parametrize("known", [False, True])
+def test_after_its_deletion_only_a_later_version_of_a_pod_enters_the_queue(scene, known, told, queued):
+    if known:
+        scene.pending.watched(event("ADDED", resourceVersion="7"))
+    scene.pending.watched(event("DELETED", resourceVersion="9"))
+    scene.pending.changed(make_pod(uid="u", resource_version=told))
+    assert (version(scene), scene.pending.uids()) == ((told, {"u"}) if queued else (None, set()))
+
+
+def test_an_older_version_does_not_undo_a_deletion_during_the_attempt(scene):
+    scene.pending.watched(event("ADDED", resourceVersion="5"))
+    queued = scene.queue.pop()
+    scene.pending.watched(event("DELETED", resourceVersion="9"))
+    scene.pending.watched(event("MODIFIED", resourceVersion="7"))
+    scene.queue.add_unschedulable(queued, rejector_plugins=frozenset(), error=True)
+    assert scene.queue.uids() == set()
+
+
+def test_a_pod_that_ended_or_has_a_node_is_not_queued_by_what_was_said_before(scene):
+    scene.pending.changed(make_pod(uid="u", resource_version="9", phase="Failed"))
+    scene.pending.changed(make_pod(uid="u", resource_version="8"))
+    assert scene.queue.uids() == set()
+
+
+def test_a_pod_that_only_a_list_did_not_have_may_come_again_as_it_was(scene):
+    scene.pending.changed(make_pod(uid="u", resource_version="7"))
+    scene.pending.gone("u")
+    scene.pending.changed(make_pod(uid="u", resource_version="7"))
+    assert scene.queue.uids() == {"u"}
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from sys import getsizeof
 from typing import Any
 
 import msgspec
@@ -11,19 +12,23 @@ from bayplan.api.objects import Pod
 from bayplan.api.pod_answer import read_pod
 from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import pod_path
 from bayplan.scheduler.observer import SchedulerObserver
 
 logger = logging.getLogger(__name__)
 
+# Some 25,000 pods: more than leave in the half minute that a page of a list may be under way.
+_KEPT_BYTES = 8 * 2**20
+
 
 class PendingPodEvents:
     """Feeds the queue with unscheduled pods; a thin seam, whatever does the watching.
 
     Several sources tell of the same pod, one later than the other: an earlier version never replaces a later one, and a
-    version that is held already is dropped before it is read. A pod that cannot be read is reported by name and left
-    out.
+    version that is held already is dropped before it is read. What was deleted, bound or ended enters the queue again
+    only in a later version, whichever source is late. A pod that cannot be read is reported by name and left out.
     """
 
     def __init__(
@@ -42,6 +47,8 @@ class PendingPodEvents:
         self._observer = observer
         self._profiles = profiles
         self._on_gone = on_gone
+        self._ended: RecentlyUsed[str, str] = RecentlyUsed(_KEPT_BYTES, _size)
+        """The version by which a pod was no longer pending, by UID."""
 
     def watched(self, event: Mapping[str, Any]) -> None:
         """Take an event of the watch, its object as JSON's own values; raises for nothing that JSON can hold.
@@ -53,10 +60,10 @@ class PendingPodEvents:
         metadata = body.get("metadata") if isinstance(body, dict) else None
         if not isinstance(metadata, dict):
             metadata = {}
-        uid = _text(metadata, "uid")
+        uid, version = _text(metadata, "uid"), _text(metadata, "resourceVersion")
         if event.get("type") == "DELETED":
-            self.gone(uid)
-        elif self._is_news(uid, _text(metadata, "resourceVersion")):
+            self.gone(uid, version)
+        elif self._is_news(uid, version):
             try:
                 pod = msgspec.convert(body, Pod)
             except (msgspec.ValidationError, ValueError, RecursionError) as error:
@@ -70,7 +77,7 @@ class PendingPodEvents:
             return
         info = PodInfo(pod)
         if pod.spec.node_name or is_finished(pod):
-            self.gone(info.uid)
+            self.gone(info.uid, pod.metadata.resource_version)
             return
         if not self._is_news(info.uid, pod.metadata.resource_version):
             return
@@ -88,8 +95,13 @@ class PendingPodEvents:
         if pod is not None and self._queue.newest(pod.metadata.uid) is not None and not pod.spec.node_name:
             self.changed(pod)
 
-    def gone(self, uid: str) -> None:
-        """The pod is no longer pending: deleted, ended, or bound, which the other watch tells."""
+    def gone(self, uid: str, version: str = "") -> None:
+        """The pod is no longer pending: deleted, ended, or bound, which the other watch tells.
+
+        `version` is the one that says so; "" where the pod is only missing, so that it may come again as it was.
+        """
+        if uid and version and is_later_version(version, self._ended.get(uid) or ""):
+            self._ended.put(uid, version)
         self._queue.delete(uid)
         self._on_gone(uid)
 
@@ -105,14 +117,20 @@ class PendingPodEvents:
         """Whether the queue has something to learn from this version of the pod."""
         held = self._queue.newest(uid)
         if held is None:
+            ended = self._ended.get(uid)
             # If the pod has a node, this is from before.
-            return self._cache.node_of(uid) is None
+            return self._cache.node_of(uid) is None and (ended is None or is_later_version(version, ended))
         return is_later_version(version, held.pod.metadata.resource_version)
 
     def _leave_out(self, uid: str, key: str, error: Exception) -> None:
         logger.warning("pod left out pod=%r error=%s", key, error)
         self._observer.undecodable("Pod")
         self.gone(uid)
+
+
+def _size(uid: str, version: str) -> int:
+    """About how many bytes it takes to remember a version."""
+    return 200 + getsizeof(uid) + getsizeof(version)
 
 
 def _text(metadata: Mapping[str, Any], key: str) -> str:
