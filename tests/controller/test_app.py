@@ -130,7 +130,9 @@ async def test_a_stop_before_the_caches_are_filled_is_heeded():
         assert await c.exit_code() == 0
 
 
-@pytest.mark.parametrize("error", [RuntimeError("bug"), None], ids=["raises", "returns"])
+@pytest.mark.parametrize(
+    "error", [RuntimeError("bug"), asyncio.CancelledError(), None], ids=["raises", "is cancelled by itself", "returns"]
+)
 async def test_it_exits_1_when_a_part_that_must_not_end_does(monkeypatch, caplog, error):
     async with cluster("n1") as c:
 
@@ -141,7 +143,7 @@ async def test_it_exits_1_when_a_part_that_must_not_end_does(monkeypatch, caplog
         monkeypatch.setattr(c.app.parts.scheduler, "run", end)
         assert await c.exit_code() == 1
         assert "ending because a part failed" in caplog.text
-        assert (repr(error) if error else "scheduler ended") in caplog.text
+        assert (repr(error) if isinstance(error, Exception) else "scheduler ended") in caplog.text
 
 
 async def test_a_pod_that_kopf_tells_is_gone_while_its_bind_is_under_way_keeps_its_room_and_is_bound_once():
