@@ -1,5 +1,6 @@
 import asyncio
 import contextlib
+import logging
 
 import msgspec
 import pytest
@@ -31,11 +32,11 @@ class Scene:
         obj["metadata"] |= {"uid": f"uid-{name}", **metadata}
         stored = self.server.put(PODS, obj)
         if queued:
-            self.ghost(name, stored["metadata"])
+            self.ghost(name, stored["metadata"], **fields)
 
-    def ghost(self, name, metadata=None):
+    def ghost(self, name, metadata=None, **fields):
         """A pod that is queued, whatever the server has."""
-        told = pod(name)
+        told = pod(name, **fields)
         told["metadata"] |= metadata or {"uid": f"uid-{name}"}
         self.pending.changed(msgspec.convert(told, Pod))
 
@@ -48,6 +49,9 @@ class Scene:
     async def compared(self, times=1):
         for _ in range(times):
             await self.list.compare()
+
+    def fetches(self):
+        return [seen for seen in self.server.requests if seen.path != PODS]
 
     def lists(self):
         return [seen for seen in self.server.requests if seen.path == PODS]
@@ -362,6 +366,22 @@ async def test_the_namesake_of_a_missing_pod_is_not_mistaken_for_it():
         s.server.inject(Meanwhile(lambda: s.put("lost", metadata={"uid": "uid-new"})), path=PODS)
         await s.compared()
         assert s.queued() == set()
+
+
+async def test_a_pod_left_out_is_not_asked_for_until_it_changes(caplog):
+    caplog.set_level(logging.INFO)
+    async with scene() as s:
+        s.put("odd", cpu="many")
+        await s.compared(times=5)
+        assert len(s.fetches()) == len(s.handlers.observer.left_out) == 1
+        s.put("told", queued=True, cpu="many")
+        await s.compared(times=3)
+        assert len(s.fetches()) == 1
+        assert "enters the queue" not in caplog.text
+        s.put("odd", cpu="1")
+        await s.compared(times=2)
+        assert s.queued() == {"odd"}
+        assert "pod the watch did not tell of enters the queue pod='default/odd'" in caplog.text
 
 
 async def test_names_no_path_can_hold_do_not_raise():

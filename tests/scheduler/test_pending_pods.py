@@ -171,7 +171,7 @@ def test_a_pod_that_leaves_the_unscheduled_ones_because_it_was_bound_keeps_its_p
     scene.pending.watched(event("DELETED"))
     assert (scene.cache.node_of("u"), scene.cpu()) == ("a", 1000)
     scene.queue.done("u")
-    assert scene.pending.accounts_for("u")
+    assert scene.pending.accounts_for("u", "2")
     assert scene.pending.uids() == set()
 
 

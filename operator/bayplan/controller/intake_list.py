@@ -137,7 +137,9 @@ class IntakeList:
         self._drop(before - listed.keys())
         # A pod that is being deleted is skipped by the scheduler: nobody holds it, and nothing is amiss.
         unknown = {
-            uid for uid, meta in listed.items() if not meta.deletion_timestamp and not self._pending.accounts_for(uid)
+            uid
+            for uid, meta in listed.items()
+            if not meta.deletion_timestamp and not self._pending.accounts_for(uid, meta.resource_version)
         }
         # Once may be a matter of timing; twice means that kopf did not tell.
         for uid in unknown & self._missing:
@@ -182,9 +184,10 @@ class IntakeList:
             return
         pod = read_pod(response.body) if response.status == 200 else None
         if pod is not None and pod.metadata.uid == metadata.uid:
-            key = f"{metadata.namespace}/{metadata.name}"
-            logger.info("pod the watch did not tell of enters the queue pod=%r", key)
             self._take(pod)
+            if metadata.uid in self._pending.uids():
+                key = f"{metadata.namespace}/{metadata.name}"
+                logger.info("pod the watch did not tell of enters the queue pod=%r", key)
 
     def _take(self, pod: Pod) -> None:
         try:

@@ -28,7 +28,8 @@ class PendingPodEvents:
 
     Several sources tell of the same pod, one later than the other: an earlier version never replaces a later one, and a
     version that is held already is dropped before it is read. What was deleted, bound or ended enters the queue again
-    only in a later version, whichever source is late. A pod that cannot be read is reported by name and left out.
+    only in a later version, whichever source is late. A pod that cannot be read is reported by name, once a version,
+    and left out.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class PendingPodEvents:
         self._profiles = profiles
         self._on_gone = on_gone
         self._ended: RecentlyUsed[str, str] = RecentlyUsed(_KEPT_BYTES, _size)
-        """The version by which a pod was no longer pending, by UID."""
+        """The version by which a pod was no longer pending, or in which it was left out, by UID."""
 
     def watched(self, event: Mapping[str, Any]) -> None:
         """Take an event of the watch, its object as JSON's own values; raises for nothing that JSON can hold.
@@ -67,7 +68,7 @@ class PendingPodEvents:
             try:
                 pod = msgspec.convert(body, Pod)
             except (msgspec.ValidationError, ValueError, RecursionError) as error:
-                self._leave_out(uid, f"{_text(metadata, 'namespace')}/{_text(metadata, 'name')}", error)
+                self._leave_out(uid, version, f"{_text(metadata, 'namespace')}/{_text(metadata, 'name')}", error)
             else:
                 self.changed(pod)
 
@@ -84,7 +85,7 @@ class PendingPodEvents:
         try:
             _require_schedulable(info)
         except ValueError as error:
-            self._leave_out(info.uid, info.key, error)
+            self._leave_out(info.uid, pod.metadata.resource_version, info.key, error)
             return
         self._queue.update(None, info)
         self._wake()
@@ -109,9 +110,9 @@ class PendingPodEvents:
         """The pods that wait or are being scheduled."""
         return self._queue.uids()
 
-    def accounts_for(self, uid: str) -> bool:
-        """Whether the pod waits, is being scheduled, or has a node."""
-        return self._queue.get(uid) is not None or self._cache.node_of(uid) is not None
+    def accounts_for(self, uid: str, version: str) -> bool:
+        """Whether the pod waits, is being scheduled, has a node, or is not to be queued in this version."""
+        return self._queue.get(uid) is not None or not self._is_news(uid, version)
 
     def _is_news(self, uid: str, version: str) -> bool:
         """Whether the queue has something to learn from this version of the pod."""
@@ -122,10 +123,10 @@ class PendingPodEvents:
             return self._cache.node_of(uid) is None and (ended is None or is_later_version(version, ended))
         return is_later_version(version, held.pod.metadata.resource_version)
 
-    def _leave_out(self, uid: str, key: str, error: Exception) -> None:
+    def _leave_out(self, uid: str, version: str, key: str, error: Exception) -> None:
         logger.warning("pod left out pod=%r error=%s", key, error)
         self._observer.undecodable("Pod")
-        self.gone(uid)
+        self.gone(uid, version)
 
 
 def _size(uid: str, version: str) -> int:
