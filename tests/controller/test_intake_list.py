@@ -384,6 +384,17 @@ async def test_a_pod_left_out_is_not_asked_for_until_it_changes(caplog):
         assert "pod the watch did not tell of enters the queue pod='default/odd'" in caplog.text
 
 
+async def test_a_list_that_repeats_its_continue_token_is_no_list():
+    async with scene() as s:
+        s.put("a", queued=True)
+        s.put("b")
+        page = b'{"metadata":{"resourceVersion":"7","continue":"same"},"items":[]}'
+        s.server.inject(Garbage(page), path=PODS, times=1000)
+        async with asyncio.timeout(5):
+            assert not await s.list.fill()
+        assert (s.gone, s.queued(), len(s.lists())) == ([], {"a"}, 2)
+
+
 async def test_names_no_path_can_hold_do_not_raise():
     async with scene() as s:
         s.put("..", metadata={"uid": "odd"})

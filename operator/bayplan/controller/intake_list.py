@@ -175,6 +175,8 @@ class IntakeList:
         page = _page_decoder.decode(response.body)
         if not page.metadata.resource_version:
             raise _NoListError("the list has no resourceVersion")
+        if page.metadata.continue_ and page.metadata.continue_ == query.get("continue"):
+            raise _NoListError("the list repeats its continue token")
         return page
 
     async def _fetch(self, metadata: ObjectMeta) -> None:
