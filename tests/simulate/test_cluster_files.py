@@ -155,7 +155,7 @@ def test_an_object_given_twice_is_an_error_that_names_both_places(read):
         ("spec:\n  x: 1\n  x: 2\n", 'cluster.yaml: is not valid YAML: line 3: spec: key "x" is given twice'),
         ("a: !!timestamp 2026-01-01", 'line 1: a: tag "tag:yaml.org,2002:timestamp" is not supported'),
         ("? [1, 2]\n: x", "line 1: a key must be a string"),
-        ("a: &a [*a]", 'line 1: a[0]: alias "a" has no anchor before it'),
+        ("a: &a [*a]", 'line 1: a[0]: alias "a" is inside its own value'),
         ("a: {<<: 5}", "only mappings can be merged with <<"),
         ("a: " + "[" * 100, "is nested more than 64 levels deep"),
         ("just text", "cluster.yaml: document 1: Expected object, got str"),
