@@ -111,6 +111,22 @@ async def test_the_listers_hold_what_the_api_server_has_and_follow_it():
         assert scene.woken == before + 3
 
 
+async def test_each_watch_is_logged_by_its_name(caplog):
+    caplog.set_level(logging.INFO)
+    async with KubernetesApi() as server:
+        server.inject(StreamError(500), method="WATCH", path=PODS, times=6)
+        app = App(default_configuration(), Credentials(server=server.url), ServeOptions("127.0.0.1", 0))
+        running = asyncio.create_task(app.run())
+        try:
+            for name in ("nodes", "pods", "nominations"):
+                await until(lambda name=name: f"listed watch={name} " in caplog.text)
+            for name in ("pods", "nominations"):
+                await until(lambda name=name: f"watch interrupted watch={name} " in caplog.text)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
 async def test_only_what_plugins_asked_for_is_watched():
     async with watching() as (scene, server):
         await until(lambda: scene.watches.synced)
