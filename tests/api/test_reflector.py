@@ -10,6 +10,7 @@ from tests.faults.faults import (
     DribbleLines,
     DuplicateEvents,
     EndStream,
+    Garbage,
     Refuse,
     ResetInLine,
     StreamBytes,
@@ -39,7 +40,9 @@ async def test_the_first_list_is_added_in_pages_and_then_synced_is_said_once(ser
         assert 300 <= int(watch["timeoutSeconds"]) <= 600
 
 
-async def test_an_empty_list_is_synced_too(server):
+@pytest.mark.parametrize("items", ["[]", "null"])
+async def test_an_empty_list_is_synced_too(server, items):
+    server.inject(Garbage(f'{{"metadata":{{"resourceVersion":"7"}},"items":{items}}}'.encode()), method="GET")
     async with reflecting(server) as (reflector, view):
         await until(lambda: reflector.synced)
         assert view.calls == ["synced"]
