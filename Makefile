@@ -45,8 +45,7 @@ e2e: controlplane ## Run the scenarios on a real control plane
 
 oracle: controlplane ## Record kube-scheduler's decisions on new random clusters (SEED=2) and replay them in bayplan
 	$(BIN)/python -m tests.oracle.record --seed $(SEED) --out build/oracle-$(SEED)
-	$(BIN)/python -m tests.oracle.preemption_record --seed $(SEED) --out build/oracle-$(SEED)
-	BAYPLAN_ORACLE_DATA=build/oracle-$(SEED) $(PYTEST) tests/oracle/test_replay.py tests/oracle/test_simulate_command.py tests/oracle/test_preemption_replay.py $(PYTEST_ARGS)
+	BAYPLAN_ORACLE_DATA=build/oracle-$(SEED) $(PYTEST) tests/oracle/test_replay.py tests/oracle/test_simulate_command.py $(PYTEST_ARGS)
 
 controlplane: $(INSTALLED) ## Build the control plane for tests, unless it is cached
 	$(BIN)/python -m e2e.controlplane.build

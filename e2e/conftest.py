@@ -1,6 +1,5 @@
 """Fixtures of all end-to-end tests: one control plane, and bayplan running on it with its shipped rights."""
 
-import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,9 +11,7 @@ from e2e.controlplane.bayplan_process import BayplanProcess
 from e2e.controlplane.build import BINARIES, binary, say_on_stderr
 from e2e.controlplane.installation import install_bayplan
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
-from e2e.controlplane.process import stop_all
-
-BAYPLAN_STOP_SECONDS = 10.0
+from e2e.controlplane.process import STOP_SECONDS, stop_all
 
 StartControlPlane = Callable[[ControlPlaneOptions], ControlPlane]
 
@@ -69,7 +66,7 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
     """A namespace no other test has used; afterwards the cluster has no nodes and no pods at all."""
     name = f"test-{secrets.token_hex(4)}"
     client = control_plane.client
-    client.create("namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    client.create("namespaces", {"metadata": {"name": name}})
     yield name
     client.delete_all("nodes")
     for used in {found["metadata"]["namespace"] for found in client.list("pods")}:
@@ -95,17 +92,13 @@ def run_bayplan(bayplan_identity: Path, tmp_path: Path) -> Iterator[RunBayplan]:
         environment: Mapping[str, str] | None = None,
         wait_ready: bool = True,
     ) -> BayplanProcess:
-        name = f"bayplan-{len(running)}"
-        if isinstance(config, Mapping):
-            document, config = config, tmp_path / f"{name}-config.yaml"
-            config.write_text(json.dumps(document))
         process = BayplanProcess(
             tmp_path,
             config=config,
             kubeconfig=kubeconfig or bayplan_identity,
             arguments=arguments,
             environment=environment,
-            name=name,
+            name=f"bayplan-{len(running)}",
         )
         running.append(process)
         if wait_ready:
@@ -113,4 +106,4 @@ def run_bayplan(bayplan_identity: Path, tmp_path: Path) -> Iterator[RunBayplan]:
         return process
 
     yield run
-    stop_all(running, BAYPLAN_STOP_SECONDS)
+    stop_all(running, STOP_SECONDS)

@@ -15,7 +15,6 @@ from typing import TextIO
 from e2e.bench.programs import start_module
 from e2e.controlplane.client import ApiClient, path_of
 from e2e.controlplane.process import Process
-from e2e.controlplane.waiting import wait_until
 
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _READY = "ready"
@@ -35,7 +34,7 @@ class BindWatch:
         self._read = 0
         arguments: list[str | Path] = ["--kubeconfig", kubeconfig, "--namespace", namespace, "--output", self._file]
         self._process: Process = start_module("bind-watch", "e2e.bench.bind_watch", arguments, directory)
-        wait_until(self._is_ready, "the watch of bindings", detail=lambda: f"\n{self._process.log_tail()}")
+        self._process.wait_ready(self._is_ready)
 
     def poll(self) -> int:
         """Takes in what arrived and returns how many pods are bound.
@@ -52,8 +51,7 @@ class BindWatch:
             name, _, moment = line.partition(" ")
             if name != _READY:
                 self.bound_at.setdefault(name, float(moment))
-        if self._process.exit_code is not None:
-            raise RuntimeError(f"the watch of bindings ended:\n{self._process.log_tail()}")
+        self._process.check_alive()
         return len(self.bound_at)
 
     def stop(self) -> None:

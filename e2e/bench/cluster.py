@@ -2,13 +2,14 @@
 
 import contextlib
 import time
+from collections.abc import Iterable
 from http.client import HTTPException
 from pathlib import Path
 
 from e2e.bench.created import Created, read_created
 from e2e.bench.programs import start_module
 from e2e.bench.workload import PODS_PER_NODE
-from e2e.controlplane.client import ApiError, path_of
+from e2e.controlplane.client import ApiClient, ApiError, path_of
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.process import Process
 from e2e.controlplane.waiting import wait_until
@@ -40,7 +41,7 @@ class BenchCluster:
         """Creates a namespace nothing was in before, so that names may repeat, and returns its name."""
         self._namespaces += 1
         name = f"bench-{self._namespaces:03d}"
-        self._client.create("namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        self._client.create("namespaces", {"metadata": {"name": name}})
         return name
 
     def load_pods(self, namespace: str, directory: Path, *, first: int, count: int) -> list[Created]:
@@ -93,15 +94,19 @@ class BenchCluster:
 
     def clear(self, namespace: str) -> None:
         """Deletes all pods and Events of a namespace at once and waits until they are gone."""
-        deadline = time.monotonic() + _CLEAR_SECONDS
-        for resource in ("pods", "events"):
+        delete_until_gone(self._client, [("pods", namespace), ("events", namespace)])
 
-            def gone(resource: str = resource) -> bool:
-                # A collection this large may take longer than a request may; what is left is for the next one.
-                with contextlib.suppress(ApiError, OSError, HTTPException):
-                    self._client.delete_all(resource, namespace)
-                path = f"{path_of(resource, namespace=namespace)}?limit=1"
-                return not self._client.request("GET", path)["items"]
 
-            left = max(1.0, deadline - time.monotonic())
-            wait_until(gone, f"{resource} of {namespace} being deleted", timeout_seconds=left)
+def delete_until_gone(client: ApiClient, collections: Iterable[tuple[str, str | None]]) -> None:
+    """Deletes all objects of these resources and namespaces, and waits until they are gone."""
+    deadline = time.monotonic() + _CLEAR_SECONDS
+    for resource, namespace in collections:
+
+        def gone(resource: str = resource, namespace: str | None = namespace) -> bool:
+            # A collection this large may take longer than a request may; what is left is for the next one.
+            with contextlib.suppress(ApiError, OSError, HTTPException):
+                client.delete_all(resource, namespace)
+            return not client.request("GET", f"{path_of(resource, namespace=namespace)}?limit=1")["items"]
+
+        left = max(1.0, deadline - time.monotonic())
+        wait_until(gone, f"{resource} of {namespace} being deleted", timeout_seconds=left)

@@ -1,18 +1,17 @@
 """Who takes part, and how each is started: its own program, its own identity, the same settings."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from e2e.bench.programs import start_module
+from e2e.bench.programs import PYTHON_PATH, start_module
 from e2e.bench.workload import scheduler_configuration
-from e2e.controlplane import commands
+from e2e.controlplane import kube_scheduler_process
 from e2e.controlplane.bayplan_process import REPOSITORY, BayplanProcess
-from e2e.controlplane.build import binary
+from e2e.controlplane.kube_scheduler_process import KubeSchedulerProcess
 from e2e.controlplane.plane import ControlPlane
-from e2e.controlplane.process import Process, free_ports
+from e2e.controlplane.process import Process
 
 SAMPLED, ALL_NODES, BAYPLAN, BARE_BINDER = "kube-scheduler", "kube-scheduler-100", "bayplan", "bare-binder"
 BEFORE = "bayplan-before"
@@ -48,11 +47,9 @@ def contestants(profile_directory: Path | None = None, before: Path | None = Non
 
     With `profile_directory` bayplan leaves a profile there; with `before`, another checkout, its bayplan takes part.
     """
-
-    def bayplan(stage: Stage) -> Process:
-        return _bayplan(stage, profile_directory)
-
-    others = () if before is None else (Contestant(BEFORE, "bayplan before", partial(_bayplan_of, before.resolve())),)
+    bayplan = partial(_bayplan, profile_directory=profile_directory)
+    bayplan_before = partial(_bayplan, checkout=before.resolve()) if before is not None else None
+    others = () if bayplan_before is None else (Contestant(BEFORE, "bayplan before", bayplan_before),)
     everyone = (
         Contestant(SAMPLED, "kube-scheduler, default sampling", lambda stage: _kube_scheduler(stage, None)),
         Contestant(ALL_NODES, "kube-scheduler, 100 % of nodes", lambda stage: _kube_scheduler(stage, 100)),
@@ -64,40 +61,19 @@ def contestants(profile_directory: Path | None = None, before: Path | None = Non
 
 
 def _kube_scheduler(stage: Stage, percentage: int | None) -> Process:
-    kubeconfig = stage.plane.kubeconfig_for("system:kube-scheduler")
-    document = scheduler_configuration(percentage)
-    document["clientConnection"]["kubeconfig"] = str(kubeconfig)
-    config = _write_config(stage, document)
-    (port,) = free_ports(1)
-    command = commands.kube_scheduler(
-        binary("kube-scheduler"), kubeconfig, config, stage.directory, port=port, verbosity=0
+    kubeconfig = stage.plane.kubeconfig_for(kube_scheduler_process.USER)
+    return KubeSchedulerProcess(stage.directory, scheduler_configuration(percentage), kubeconfig, verbosity=0)
+
+
+def _bayplan(stage: Stage, *, profile_directory: Path | None = None, checkout: Path = REPOSITORY) -> Process:
+    return BayplanProcess(
+        stage.directory,
+        config=scheduler_configuration(None),
+        kubeconfig=stage.bayplan_kubeconfig,
+        checkout=checkout,
+        program=("e2e.bench.profiled", profile_directory) if profile_directory is not None else ("bayplan",),
+        environment={"PYTHONPATH": PYTHON_PATH} if profile_directory is not None else None,
     )
-    log = stage.directory / "kube-scheduler.log"
-    return Process("kube-scheduler", command, log_path=log, directory=stage.directory)
-
-
-def _bayplan(stage: Stage, profile_directory: Path | None) -> Process:
-    if profile_directory is None:
-        return _bayplan_of(REPOSITORY, stage)
-    config = _write_config(stage, scheduler_configuration(None))
-    arguments: list[str | Path] = [
-        profile_directory,
-        "run",
-        "--config",
-        config,
-        "--kubeconfig",
-        stage.bayplan_kubeconfig,
-        "--bind-address",
-        "127.0.0.1",
-        "--http-port",
-        "0",
-    ]
-    return start_module("bayplan", "e2e.bench.profiled", arguments, stage.directory)
-
-
-def _bayplan_of(checkout: Path, stage: Stage) -> Process:
-    config = _write_config(stage, scheduler_configuration(None))
-    return BayplanProcess(stage.directory, config=config, kubeconfig=stage.bayplan_kubeconfig, checkout=checkout)
 
 
 def _bare_binder(stage: Stage) -> Process:
@@ -110,9 +86,3 @@ def _bare_binder(stage: Stage) -> Process:
         stage.pods_file,
     ]
     return start_module("bare-binder", "e2e.bench.bare_binder", arguments, stage.directory)
-
-
-def _write_config(stage: Stage, document: dict[str, object]) -> Path:
-    path = stage.directory / "config.yaml"
-    path.write_text(json.dumps(document))  # JSON is YAML
-    return path

@@ -2,8 +2,6 @@
 
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,8 +41,7 @@ class _Turn:
 
     cluster: BenchCluster
     plan: Plan
-    namespace: str
-    directory: Path
+    stage: Stage
     watch: BindWatch
     process: Process
     meter: CpuMeter
@@ -63,7 +60,9 @@ def take_turn(
             cluster.load_pods(namespace, directory, first=0, count=plan.pods)
             stage = Stage(cluster.plane, bayplan_kubeconfig, directory, namespace, directory / "created-0.txt")
             time.sleep(_REST_SECONDS)
-            with _started(cluster, contestant, plan, stage) as turn:
+            with watched(contestant, stage) as running:
+                process = running.process
+                turn = _Turn(cluster, plan, stage, running.watch, process, CpuMeter(process))
                 drained = _drain(turn)
                 if plan.steady_pods and contestant.schedules:
                     time.sleep(_REST_SECONDS)
@@ -76,20 +75,13 @@ def take_turn(
     return Run(contestant.name, nodes, repeat, drained, steady, problem)
 
 
-@contextmanager
-def _started(cluster: BenchCluster, contestant: Contestant, plan: Plan, stage: Stage) -> Iterator[_Turn]:
-    with watched(contestant, stage) as running:
-        process = running.process
-        yield _Turn(cluster, plan, stage.namespace, stage.directory, running.watch, process, CpuMeter(process))
-
-
 def _drain(turn: _Turn) -> Drain:
     started = time.monotonic()
     apiserver, etcd = (turn.cluster.plane.process(name) for name in ("kube-apiserver", "etcd"))
     apiserver_before, etcd_before = apiserver.cpu_seconds(), etcd.cpu_seconds()
     pods = turn.plan.pods
     _wait_bound(turn, pods)
-    events_at_last_bind = turn.cluster.event_count(turn.namespace)
+    events_at_last_bind = turn.cluster.event_count(turn.stage.namespace)
     first_bind, last_bind = min(turn.watch.bound_at.values()), max(turn.watch.bound_at.values())
     last_event = max(last_bind, _wait_events(turn, pods))
     result = Drain(
@@ -104,9 +96,9 @@ def _drain(turn: _Turn) -> Drain:
         apiserver_cpu=apiserver.cpu_seconds() - apiserver_before,
         etcd_cpu=etcd.cpu_seconds() - etcd_before,
         peak_rss=turn.process.peak_rss_bytes(),
-        nodes_used=turn.cluster.nodes_used(turn.namespace),
+        nodes_used=turn.cluster.nodes_used(turn.stage.namespace),
         events_at_last_bind=min(pods, events_at_last_bind),
-        events=turn.cluster.scheduled_events(turn.namespace),
+        events=turn.cluster.scheduled_events(turn.stage.namespace),
     )
     if result.events < pods:
         raise RuntimeError(f"only {result.events} of {pods} Scheduled Events were written")
@@ -117,7 +109,11 @@ def _steady(turn: _Turn) -> Steady:
     plan = turn.plan
     cpu_before = turn.process.cpu_seconds()
     load, output = turn.cluster.start_load(
-        turn.directory, namespace=turn.namespace, first=plan.pods, count=plan.steady_pods, rate=plan.steady_rate
+        turn.stage.directory,
+        namespace=turn.stage.namespace,
+        first=plan.pods,
+        count=plan.steady_pods,
+        rate=plan.steady_rate,
     )
     total = plan.pods + plan.steady_pods
     try:
@@ -139,7 +135,7 @@ def _steady(turn: _Turn) -> Steady:
         longest=max(latencies),
         create_p50=percentile([row.answered - row.sent for row in created], 0.5),
         cpu=cpu,
-        events=turn.cluster.scheduled_events(turn.namespace) - plan.pods,
+        events=turn.cluster.scheduled_events(turn.stage.namespace) - plan.pods,
         peak_rss=turn.process.peak_rss_bytes(),
     )
 
@@ -147,7 +143,7 @@ def _steady(turn: _Turn) -> Steady:
 def _wait_bound(turn: _Turn, pods: int, *, load: Process | None = None) -> None:
     deadline = time.monotonic() + turn.plan.limit_seconds
     while (bound := turn.watch.poll()) < pods:
-        _check_alive(turn.process)
+        turn.process.check_alive()
         turn.meter.sample()
         if load is not None and load.exit_code not in {None, 0}:
             raise RuntimeError(f"creating pods failed:\n{load.log_tail()}")
@@ -162,15 +158,10 @@ def _wait_events(turn: _Turn, pods: int) -> float:
     """Waits for as many Events as there are bound pods, or until no more come, and returns when the last was seen."""
     seen, moment = -1, time.monotonic()
     while seen < pods and time.monotonic() - moment < _EVENT_STALL_SECONDS:
-        count = turn.cluster.event_count(turn.namespace)
-        _check_alive(turn.process)
+        count = turn.cluster.event_count(turn.stage.namespace)
+        turn.process.check_alive()
         turn.meter.sample()
         if count > seen:
             seen, moment = count, time.monotonic()
         time.sleep(_EVENT_POLL_SECONDS)
     return moment
-
-
-def _check_alive(process: Process) -> None:
-    if process.exit_code is not None:
-        raise RuntimeError(f"{process.name} exited with {process.exit_code}:\n{process.log_tail()}")

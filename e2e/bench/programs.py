@@ -8,7 +8,8 @@ from pathlib import Path
 from e2e.controlplane.bayplan_process import REPOSITORY
 from e2e.controlplane.process import Process
 
-_PATH = os.pathsep.join((str(REPOSITORY / "operator"), str(REPOSITORY)))
+PYTHON_PATH = os.pathsep.join((str(REPOSITORY / "operator"), str(REPOSITORY)))
+"""Where bayplan and e2e are imported from."""
 
 
 def start_module(name: str, module: str, arguments: Sequence[str | Path], directory: Path) -> Process:
@@ -17,6 +18,6 @@ def start_module(name: str, module: str, arguments: Sequence[str | Path], direct
         name,
         [sys.executable, "-m", module, *arguments],
         log_path=directory / f"{name}.log",
-        environment={**os.environ, "PYTHONPATH": _PATH},
+        environment={**os.environ, "PYTHONPATH": PYTHON_PATH},
         directory=directory,
     )

@@ -13,7 +13,6 @@ class AuditEvent:
     """One answered request; `document` is the request's body where the policy keeps bodies, else empty."""
 
     user: str
-    user_agent: str
     verb: str
     resource: str
     namespace: str
@@ -43,7 +42,6 @@ def read_audit_log(path: Path) -> list[AuditEvent]:
         events.append(
             AuditEvent(
                 user=entry["user"]["username"],
-                user_agent=entry.get("userAgent", ""),
                 verb=entry["verb"],
                 resource="/".join(part for part in parts if part),
                 namespace=target.get("namespace", ""),

@@ -1,19 +1,19 @@
 """Runs `bayplan run` as a process of its own, the way a Deployment does."""
 
 import compileall
+import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from http.client import HTTPException
 from pathlib import Path
+from typing import Any
 
 from e2e.controlplane.health import get_local, is_healthy
 from e2e.controlplane.process import Process, free_ports
-from e2e.controlplane.waiting import wait_until
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-READY_SECONDS = 60.0
 
 
 @cache
@@ -25,23 +25,29 @@ def _compile(checkout: Path) -> None:
 class BayplanProcess(Process):
     """A running `bayplan run`; its HTTP port on 127.0.0.1 is `http_port`.
 
-    `checkout` is whose source runs: this repository's, or another's to compare with.
+    `config` is a file or a document, without one bayplan's default is used. `checkout` is whose source runs: this
+    repository's, or another's to compare with. `program` is the module to run, with arguments of its own
+    before those of the `bayplan` command.
     """
 
     def __init__(
         self,
         directory: Path,
         *,
-        config: Path | None,
+        config: Path | Mapping[str, Any] | None = None,
         kubeconfig: Path | None,
         arguments: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
         name: str = "bayplan",
         checkout: Path = REPOSITORY,
+        program: Sequence[str | Path] = ("bayplan",),
     ) -> None:
         _compile(checkout)
         (self.http_port,) = free_ports(1)
-        command: list[str | Path] = [sys.executable, "-m", "bayplan", "run"]
+        command: list[str | Path] = [sys.executable, "-m", *program, "run"]
+        if isinstance(config, Mapping):
+            document, config = config, directory / f"{name}-config.yaml"
+            config.write_text(json.dumps(document))  # JSON is YAML
         if config is not None:
             command += ["--config", config]
         if kubeconfig is not None:
@@ -60,10 +66,6 @@ class BayplanProcess(Process):
             directory=directory,
         )
 
-    @property
-    def metrics_port(self) -> int:
-        return self.http_port
-
     def get(self, path: str) -> tuple[int, str]:
         """Returns the status and text of one of its endpoints."""
         return get_local(self.http_port, path)
@@ -75,22 +77,6 @@ class BayplanProcess(Process):
             raise HTTPException(f"/metrics answered {status}: {text[:200]}")
         return text
 
-    def wait_ready(self, timeout_seconds: float = READY_SECONDS) -> None:
-        """Waits until /readyz answers 200.
-
-        Raises:
-            RuntimeError: the process ended instead; the message has the end of its log.
-            TimeoutError: it did neither.
-        """
-
-        def ready_or_dead() -> bool:
-            if self.exit_code is not None:
-                raise RuntimeError(f"{self.name} exited with {self.exit_code}:\n{self.log_tail()}")
-            return is_healthy(self.http_port, path="/readyz")
-
-        wait_until(
-            ready_or_dead,
-            f"{self.name} becoming ready",
-            timeout_seconds=timeout_seconds,
-            detail=lambda: f"\n{self.log_tail()}",
-        )
+    def is_ready(self) -> bool:
+        """Whether /readyz answers 200."""
+        return is_healthy(self.http_port, path="/readyz")

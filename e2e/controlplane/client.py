@@ -27,6 +27,7 @@ _GROUPS = {
 _PREFIXES = {resource: prefix for prefix, resources in _GROUPS.items() for resource in resources}
 _LIST_PAGE = 2000
 _IDLE_SECONDS = 30.0
+_WORKERS = 16
 
 
 class ApiError(RuntimeError):
@@ -144,9 +145,9 @@ class ApiClient:
         namespace = document["metadata"].get("namespace")
         return self.request("POST", path_of(resource, namespace=namespace), document)
 
-    def create_all(self, resource: str, documents: Iterable[Object], workers: int = 16) -> Objects:
+    def create_all(self, resource: str, documents: Iterable[Object]) -> Objects:
         """Creates many objects at once and returns them in order; the first refusal is raised."""
-        with ThreadPoolExecutor(workers, thread_name_prefix="create") as pool:
+        with ThreadPoolExecutor(_WORKERS, thread_name_prefix="create") as pool:
             return list(pool.map(lambda document: self.create(resource, document), documents))
 
     def patch(

@@ -1,6 +1,5 @@
 """Starts and stops one control plane on free loopback ports."""
 
-import json
 import os
 import shutil
 import ssl
@@ -14,20 +13,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from e2e.controlplane import commands
+from e2e.controlplane import commands, kube_scheduler_process
 from e2e.controlplane.audit import POLICY_FILE, AuditEvent, read_audit_log
 from e2e.controlplane.build import binary
 from e2e.controlplane.client import ApiClient
 from e2e.controlplane.credentials import CertificateAuthority, write_kubeconfig, write_signing_key
 from e2e.controlplane.health import is_healthy
+from e2e.controlplane.kube_scheduler_process import KubeSchedulerProcess
 from e2e.controlplane.process import Process, free_ports, stop_all
 from e2e.controlplane.service_account import ServiceAccountVolume, request_token
-from e2e.controlplane.waiting import wait_until
 
 START_SECONDS = 90.0
 STOP_SECONDS = 2.0  # kube-apiserver waits up to a minute for watches to end; nothing here is worth that
 _ADMIN_GROUP = "system:masters"
-_KUBE_SCHEDULER = "system:kube-scheduler"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,37 +129,22 @@ class ControlPlane:
             unlimited=self.options.bench,
             audit=audit,
         )
-        self._launch("kube-apiserver", command)
-        self._wait_ready("kube-apiserver", self._apiserver_is_ready)
+        self._launch("kube-apiserver", command, self._apiserver_is_ready)
 
     def restart_apiserver(self) -> None:
         """Kills kube-apiserver and starts it again; watches break, objects stay."""
         self.stop_apiserver()
         self.start_apiserver()
 
-    def start_kube_scheduler(self, configuration: dict[str, Any], *, verbosity: int = 2) -> Process:
+    def start_kube_scheduler(self, configuration: dict[str, Any]) -> Process:
         """Starts kube-scheduler with its own bootstrap role and waits until it is healthy.
 
-        `configuration` is a KubeSchedulerConfiguration; the kubeconfig is filled in, leader election is
-        off unless it says otherwise. Stop it through the returned process.
+        Stop it through the returned process.
         """
-        kubeconfig = self.kubeconfig_for(_KUBE_SCHEDULER)
-        document = {
-            "apiVersion": "kubescheduler.config.k8s.io/v1",
-            "kind": "KubeSchedulerConfiguration",
-            "leaderElection": {"leaderElect": False},
-            **configuration,
-            "clientConnection": {**configuration.get("clientConnection", {}), "kubeconfig": str(kubeconfig)},
-        }
-        directory = self._folder("kube-scheduler")
-        config = directory / "config.yaml"
-        config.write_text(json.dumps(document))
-        (port,) = free_ports(1)
-        command = commands.kube_scheduler(
-            binary("kube-scheduler"), kubeconfig, config, directory, port=port, verbosity=verbosity
-        )
-        process = self._launch("kube-scheduler", command)
-        self._wait_ready("kube-scheduler", lambda: is_healthy(port, tls=True))
+        kubeconfig = self.kubeconfig_for(kube_scheduler_process.USER)
+        process = KubeSchedulerProcess(self._folder("kube-scheduler"), configuration, kubeconfig)
+        self._processes["kube-scheduler"] = process
+        process.wait_ready()
         return process
 
     def kubeconfig_for(self, user: str, *, groups: Sequence[str] = (), token: str | None = None) -> Path:
@@ -193,9 +176,7 @@ class ControlPlane:
             port=self.ports.apiserver,
         )
 
-    def kubectl(
-        self, *arguments: str | Path, kubeconfig: Path | None = None, stdin: str = "", check: bool = True
-    ) -> str:
+    def kubectl(self, *arguments: str | Path, kubeconfig: Path | None = None, check: bool = True) -> str:
         """Runs kubectl, as the admin unless told otherwise, and returns its standard output.
 
         Raises:
@@ -209,7 +190,7 @@ class ControlPlane:
         ]
         done = subprocess.run(
             command,
-            input=stdin,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             check=False,
@@ -232,15 +213,17 @@ class ControlPlane:
 
     def _start(self) -> None:
         started = time.monotonic()
-        self._launch("etcd", commands.etcd(binary("etcd"), self.directory / "etcd", self.ports))
-        self._wait_ready("etcd", lambda: is_healthy(self.ports.etcd_client, tls=False, path="/health"))
+        self._launch(
+            "etcd",
+            commands.etcd(binary("etcd"), self.directory / "etcd", self.ports),
+            lambda: is_healthy(self.ports.etcd_client, tls=False, path="/health"),
+        )
         self.start_apiserver()
         if self.options.kube_controller_manager:
             self._start_kube_controller_manager()
         if self.options.kwok:
             command = commands.kwok(binary("kwok"), self._admin_named("kwok"), self.ports)
-            self._launch("kwok", command)
-            self._wait_ready("kwok", lambda: is_healthy(self.ports.kwok, tls=False))
+            self._launch("kwok", command, lambda: is_healthy(self.ports.kwok, tls=False))
         self.start_seconds = time.monotonic() - started
 
     def _start_kube_controller_manager(self) -> None:
@@ -252,30 +235,14 @@ class ControlPlane:
             service_account_key=self._signing_key,
             ca_file=self.ca_file,
         )
-        self._launch("kube-controller-manager", command)
         port = self.ports.kube_controller_manager
-        self._wait_ready("kube-controller-manager", lambda: is_healthy(port, tls=True))
+        self._launch("kube-controller-manager", command, lambda: is_healthy(port, tls=True))
 
-    def _launch(self, name: str, command: Sequence[str | Path]) -> Process:
+    def _launch(self, name: str, command: Sequence[str | Path], is_ready: Callable[[], bool]) -> None:
         log_path = self._folder("logs") / f"{name}.log"
         process = Process(name, command, log_path=log_path, directory=self.directory)
         self._processes[name] = process
-        return process
-
-    def _wait_ready(self, name: str, check: Callable[[], bool]) -> None:
-        process = self._processes[name]
-
-        def ready_or_dead() -> bool:
-            if process.exit_code is not None:
-                raise RuntimeError(f"{name} exited with {process.exit_code}:\n{process.log_tail()}")
-            return check()
-
-        wait_until(
-            ready_or_dead,
-            f"{name} becoming ready",
-            timeout_seconds=START_SECONDS,
-            detail=lambda: f"\n{process.log_tail()}",
-        )
+        process.wait_ready(is_ready, timeout_seconds=START_SECONDS)
 
     def _apiserver_is_ready(self) -> bool:
         try:

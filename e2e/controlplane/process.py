@@ -3,13 +3,19 @@
 import contextlib
 import os
 import secrets
-import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from e2e.controlplane.waiting import wait_until
+
+READY_SECONDS = 60.0
+STOP_SECONDS = 10.0
 
 # Runs in the child: ask the kernel for SIGKILL when the parent dies in any way, then become the program.
 _EXEC = """
@@ -40,7 +46,7 @@ class Process:
     """A running program in its own session, killed by the kernel when the thread that started it ends.
 
     Start it from a thread that lives as long as the program should: the main thread, in tests.
-    Output of both streams goes to `log_path`, appended.
+    Output of both streams goes to `log_path`, appended. As a context manager it is ready, and ends with the block.
     """
 
     def __init__(
@@ -65,6 +71,19 @@ class Process:
                 start_new_session=True,
             )
 
+    def __enter__(self) -> Self:
+        try:
+            self.wait_ready()
+        except BaseException:
+            self.stop(STOP_SECONDS)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop(STOP_SECONDS)
+
     @property
     def pid(self) -> int:
         return self._child.pid
@@ -74,6 +93,34 @@ class Process:
         """The exit code, negative for a signal, or None while the process runs."""
         return self._child.poll()
 
+    def is_ready(self) -> bool:
+        """Whether it does its work; every program has its own way to tell."""
+        raise NotImplementedError
+
+    def wait_ready(self, check: Callable[[], bool] | None = None, *, timeout_seconds: float = READY_SECONDS) -> None:
+        """Waits until `check`, or `is_ready` without one, is true.
+
+        Raises:
+            RuntimeError: the process ended instead; the message has the end of its log.
+            TimeoutError: it did neither.
+        """
+
+        def ready_or_dead() -> bool:
+            self.check_alive()
+            return (check or self.is_ready)()
+
+        wait_until(
+            ready_or_dead,
+            f"{self.name} becoming ready",
+            timeout_seconds=timeout_seconds,
+            detail=lambda: f"\n{self.log_tail()}",
+        )
+
+    def check_alive(self) -> None:
+        """Raises a RuntimeError with the end of its log if the process ended."""
+        if self.exit_code is not None:
+            raise RuntimeError(f"{self.name} exited with {self.exit_code}:\n{self.log_tail()}")
+
     def terminate(self) -> None:
         """Sends SIGTERM."""
         self._child.terminate()
@@ -81,14 +128,6 @@ class Process:
     def kill(self) -> None:
         """Sends SIGKILL."""
         self._child.kill()
-
-    def suspend(self) -> None:
-        """Sends SIGSTOP."""
-        self._child.send_signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """Sends SIGCONT."""
-        self._child.send_signal(signal.SIGCONT)
 
     def wait(self, timeout_seconds: float = 30.0) -> int:
         """Waits for the end and returns the exit code.
@@ -142,7 +181,6 @@ class Process:
 def stop_all(processes: Sequence[Process], grace_seconds: float) -> None:
     """Sends SIGTERM to all, gives them `grace_seconds` together, then kills the rest."""
     for process in processes:
-        process.resume()
         process.terminate()
     deadline = time.monotonic() + grace_seconds
     for process in processes:

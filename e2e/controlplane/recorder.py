@@ -38,16 +38,16 @@ class PodEvent:
 
 
 class PodRecorder:
-    """Records every event of every pod from a resourceVersion on, in order.
+    """Records every event of every pod from its start on, in order.
 
     A broken watch continues at the last resourceVersion seen. Where the API server no longer knows that one
     (it forgets its history when it restarts) a list closes the gap, as MODIFIED and DELETED events of what
     it shows, and `gaps` counts it: the states are still true, only what came between them is unknown.
     """
 
-    def __init__(self, client: ApiClient, resource_version: str | None = None) -> None:
+    def __init__(self, client: ApiClient) -> None:
         self._client = client
-        self._version = resource_version or client.resource_version("pods")
+        self._version = client.resource_version("pods")
         self._events: list[PodEvent] = []
         self._live: dict[str, PodEvent] = {}
         self.gaps = 0
@@ -88,7 +88,7 @@ class PodRecorder:
             raise self._failure
         return list(self._events)
 
-    def catch_up(self, timeout_seconds: float = 30.0) -> list[PodEvent]:
+    def catch_up(self) -> list[PodEvent]:
         """Waits until the record holds all that happened to pods before this call, and returns it.
 
         A marker pod no scheduler takes is created and removed; when its end is seen, so is all before it.
@@ -103,7 +103,7 @@ class PodRecorder:
                 raise self._failure
             return marker in self._ended_markers
 
-        wait_until(reached, "the record catching up", timeout_seconds=timeout_seconds)
+        wait_until(reached, "the record catching up")
         return self.events
 
     def nodes_by_uid(self) -> dict[str, list[str]]:

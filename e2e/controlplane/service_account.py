@@ -5,15 +5,13 @@ from pathlib import Path
 
 from e2e.controlplane.client import ApiClient, path_of
 
+_LIFETIME_SECONDS = 3600
 
-def request_token(client: ApiClient, namespace: str, name: str, *, lifetime_seconds: int = 3600) -> str:
-    """Returns a token of an existing service account from the TokenRequest API (600 seconds at least)."""
-    request = {
-        "apiVersion": "authentication.k8s.io/v1",
-        "kind": "TokenRequest",
-        "spec": {"expirationSeconds": lifetime_seconds},
-    }
-    reply = client.request("POST", path_of("serviceaccounts", name, "token", namespace=namespace), request)
+
+def request_token(client: ApiClient, namespace: str, name: str, **spec: object) -> str:
+    """Returns a token of an existing service account; `spec` is what a TokenRequest may ask for."""
+    path = path_of("serviceaccounts", name, "token", namespace=namespace)
+    reply = client.request("POST", path, {"spec": {"expirationSeconds": _LIFETIME_SECONDS, **spec}})
     token: str = reply["status"]["token"]
     return token
 

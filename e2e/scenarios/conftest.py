@@ -1,30 +1,33 @@
 """Fixtures of the scenarios: one scheduler that serves all tests of a file."""
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 from e2e.controlplane.bayplan_process import BayplanProcess
-from e2e.controlplane.client import ApiClient
+from e2e.controlplane.client import ApiClient, ApiError, Object
 from e2e.controlplane.plane import ControlPlane
+from e2e.controlplane.process import STOP_SECONDS
 from e2e.scenarios.outcomes import assert_alive_without_a_traceback
 
-STOP_SECONDS = 10.0
+
+class CreateClass(Protocol):
+    """Creates a PriorityClass."""
+
+    def __call__(self, name: str, value: int, **fields: object) -> Object: ...
 
 
 @pytest.fixture(scope="module")
 def bayplan(bayplan_identity: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BayplanProcess]:
     """A running scheduler without a configuration file; it must survive the whole file and then end in order."""
-    process = BayplanProcess(tmp_path_factory.mktemp("bayplan"), config=None, kubeconfig=bayplan_identity)
-    try:
-        process.wait_ready()
+    with BayplanProcess(tmp_path_factory.mktemp("bayplan"), kubeconfig=bayplan_identity) as process:
         yield process
         assert_alive_without_a_traceback(process)
         process.terminate()
         assert process.wait(STOP_SECONDS) == 0, process.log_tail()
         assert "Traceback" not in process.log()
-    finally:
-        process.stop(STOP_SECONDS)
 
 
 @pytest.fixture
@@ -34,11 +37,23 @@ def client(control_plane: ControlPlane) -> ApiClient:
 
 
 @pytest.fixture
-def priority_classes(client: ApiClient) -> Iterator[None]:
+def create_class(client: ApiClient) -> Iterator[CreateClass]:
+    """Creates PriorityClasses that go with the test."""
+    made: list[str] = []
+
+    def create(name: str, value: int, **fields: object) -> Object:
+        created = client.create("priorityclasses", {"metadata": {"name": name}, "value": value, **fields})
+        made.append(name)
+        return created
+
+    yield create
+    for name in made:
+        with contextlib.suppress(ApiError):
+            client.delete("priorityclasses", name)
+
+
+@pytest.fixture
+def priority_classes(create_class: CreateClass) -> None:
     """The classes `low` (1) and `high` (1000)."""
-    values = {"low": 1, "high": 1000}
-    for name, value in values.items():
-        client.create("priorityclasses", {"metadata": {"name": name}, "value": value})
-    yield
-    for name in values:
-        client.delete("priorityclasses", name)
+    create_class("low", 1)
+    create_class("high", 1000)

@@ -1,7 +1,7 @@
 """Nodes that promise everything or nothing, pods placed without asking, and volumes nobody can use."""
 
 from e2e.controlplane.client import ApiClient, Object, Objects
-from e2e.controlplane.objects import node, pod
+from e2e.controlplane.objects import claim, local_volume, node, pod, storage_class
 from e2e.scenarios.odd_pods import MAX, expression, one
 
 LABELS = {"pool": "plain", "size": "5"}
@@ -33,27 +33,13 @@ def placed_elsewhere(namespace: str) -> Objects:
 
 def odd_storage(client: ApiClient, namespace: str) -> None:
     """Claims for more than there is, and volumes that no node can reach: `Gt` compares with a text."""
-    client.create(
-        "storageclasses",
-        {
-            "metadata": {"name": namespace},
-            "provisioner": "kubernetes.io/no-provisioner",
-            "volumeBindingMode": "WaitForFirstConsumer",
-        },
-    )
-    common: Object = {"accessModes": ["ReadWriteOnce"], "storageClassName": namespace}
+    client.create("storageclasses", storage_class(namespace))
     for name, amount in {"exabyte": "1Ei", "most": "1e100", "odd": "1m"}.items():
-        spec: Object = {**common, "resources": {"requests": {"storage": amount}}}
-        client.create("persistentvolumeclaims", {"metadata": {"name": name, "namespace": namespace}, "spec": spec})
+        client.create("persistentvolumeclaims", claim(name, namespace, namespace, amount))
+    unreachable = expression("size", "Gt", "abc")
     for name, capacity in {"small": "1n", "odd": "1e18"}.items():
-        spec = {
-            **common,
-            "capacity": {"storage": capacity},
-            "persistentVolumeReclaimPolicy": "Retain",
-            "local": {"path": "/mnt/disk"},
-            "nodeAffinity": {"required": {"nodeSelectorTerms": [expression("size", "Gt", "abc"), {}]}},
-        }
-        client.create("persistentvolumes", {"metadata": {"name": f"{namespace}-{name}"}, "spec": spec})
+        odd = local_volume(f"{namespace}-{name}", namespace, unreachable, {}, storage=capacity)
+        client.create("persistentvolumes", odd)
     change = {"metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}}
     bound: Object = {**change, "spec": {"volumeName": f"{namespace}-odd"}}
     client.patch("persistentvolumeclaims", "odd", bound, namespace=namespace)

@@ -1,12 +1,12 @@
 """Every odd pod by its name: amounts, selectors, ports, texts, very much of everything, odd volumes and odd nodes."""
 
+from e2e.controlplane.objects import container
 from e2e.scenarios.odd_pods import (
     BOUND,
     MAX,
     Case,
     affinity,
     claims,
-    container,
     expression,
     near,
     on_node,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from e2e.controlplane.client import Object
+from e2e.controlplane.objects import container
 
 BOUND = ""
 MAX = 2**63 - 1
@@ -21,12 +22,6 @@ class Case:
 def requests(verdict: str = BOUND, **amounts: object) -> Case:
     """A container with these requests, as they are: numbers and null stay so. `cpu` and the like by name."""
     return Case(verdict, {"containers": [container(amounts)]})
-
-
-def container(amounts: Object, name: str = "main", **more: object) -> Object:
-    limits = {key: amount for key, amount in amounts.items() if "/" in key}
-    resources = {"requests": amounts, **({"limits": limits} if limits else {})}
-    return {"name": name, "image": "pause", "resources": resources, **more}
 
 
 def several(verdict: str, count: int, **amounts: object) -> Case:

@@ -1,12 +1,14 @@
 """What a scheduler did, read from the API server: placements, verdicts, Events, and the room that is left."""
 
+import contextlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 
 from e2e.controlplane.bayplan_process import BayplanProcess
-from e2e.controlplane.client import ApiClient, Object, Objects
+from e2e.controlplane.client import ApiClient, ApiError, Object, Objects
+from e2e.controlplane.objects import node, pod_of_class
 from e2e.controlplane.recorder import PodRecorder
 from e2e.controlplane.waiting import wait_until
 
@@ -30,8 +32,8 @@ _LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
 
 def node_of(client: ApiClient, namespace: str, name: str) -> str:
     """The node a pod is bound to, or nothing."""
-    node: str = client.get("pods", name, namespace)["spec"].get("nodeName", "")
-    return node
+    found: str = client.get("pods", name, namespace)["spec"].get("nodeName", "")
+    return found
 
 
 def nodes_bound(client: ApiClient, namespace: str) -> dict[str, str]:
@@ -64,7 +66,7 @@ def condition_of(pod: Object) -> Object:
     return next((one for one in conditions if one["type"] == "PodScheduled"), {})
 
 
-def wait_refused(client: ApiClient, namespace: str, name: str, *, timeout_seconds: float = WAIT_SECONDS) -> Object:
+def wait_refused(client: ApiClient, namespace: str, name: str) -> Object:
     """Waits until a pod carries the scheduler's verdict that it cannot be placed, and returns the condition."""
 
     def refused() -> Object | None:
@@ -74,9 +76,60 @@ def wait_refused(client: ApiClient, namespace: str, name: str, *, timeout_second
     return wait_until(
         refused,
         f"a verdict on {name}",
-        timeout_seconds=timeout_seconds,
+        timeout_seconds=WAIT_SECONDS,
         detail=lambda: str(client.get("pods", name, namespace)["status"]),
     )
+
+
+def wait_nominated(client: ApiClient, namespace: str, name: str, node_name: str) -> Object:
+    """Waits until a pod is nominated to a node, or to none, and returns it."""
+
+    def nominated() -> Object | None:
+        found = client.get("pods", name, namespace)
+        return found if found["status"].get("nominatedNodeName", "") == node_name else None
+
+    return wait_until(
+        nominated,
+        f"the nomination of {name} to become {node_name!r}",
+        timeout_seconds=WAIT_SECONDS,
+        detail=lambda: str(client.get("pods", name, namespace)["status"]),
+    )
+
+
+def terminating(client: ApiClient, namespace: str) -> dict[str, Object]:
+    """The pods that are on their way out, by name."""
+    found = client.list("pods", namespace)
+    return {one["metadata"]["name"]: one for one in found if "deletionTimestamp" in one["metadata"]}
+
+
+def end_pod(client: ApiClient, namespace: str, name: str) -> None:
+    """What a kubelet does when a pod's containers have ended."""
+    with contextlib.suppress(ApiError):
+        client.delete("pods", name, namespace=namespace, grace_seconds=0)
+
+
+def fill_nodes(
+    client: ApiClient, namespace: str, *names: str, pods: int = 1, grace_seconds: int = 30, **fields: object
+) -> list[str]:
+    """Creates nodes of one CPU per pod, each full of pods `low-<node>-<index>` that another scheduler placed.
+
+    `fields` are of the pods. Returns their names.
+    """
+    client.create_all("nodes", [node(name, cpu=str(pods)) for name in names])
+    low = {f"low-{name}-{index}": name for name in names for index in range(pods)}
+    placed: Object = {"scheduler": "another", "grace_seconds": grace_seconds, **fields}
+    documents = [pod_of_class(each, namespace, "low", node_name=name, **placed) for each, name in low.items()]
+    client.create_all("pods", documents)
+    return list(low)
+
+
+def delete_storage(client: ApiClient) -> None:
+    """Deletes all volumes and storage classes."""
+    client.delete_all("storageclasses")
+    for found in client.list("persistentvolumes"):
+        # No controller is there to let go of it.
+        client.patch("persistentvolumes", found["metadata"]["name"], {"metadata": {"finalizers": None}})
+    client.delete_all("persistentvolumes")
 
 
 def events_of(client: ApiClient, namespace: str, name: str, reason: str = "") -> Objects:
@@ -156,17 +209,17 @@ def overcommitted(client: ApiClient) -> dict[str, dict[str, Fraction]]:
     """
     requested: dict[str, Counter[str]] = {}
     for found in client.list("pods"):
-        node = found["spec"].get("nodeName", "")
-        if not node or found["status"].get("phase") in {"Succeeded", "Failed"}:
+        on = found["spec"].get("nodeName", "")
+        if not on or found["status"].get("phase") in {"Succeeded", "Failed"}:
             continue
-        sums = requested.setdefault(node, Counter())
+        sums = requested.setdefault(on, Counter())
         sums["pods"] += 1
         for container in found["spec"]["containers"]:
             for resource, quantity in container["resources"].get("requests", {}).items():
                 sums[resource] += amount(quantity)  # type: ignore[assignment]  # a Counter of fractions
     excess: dict[str, dict[str, Fraction]] = {}
-    for node in client.list("nodes"):
-        name, allocatable = node["metadata"]["name"], node["status"]["allocatable"]
+    for found in client.list("nodes"):
+        name, allocatable = found["metadata"]["name"], found["status"]["allocatable"]
         over = {
             resource: total - amount(allocatable.get(resource, "0"))
             for resource, total in requested.get(name, Counter()).items()

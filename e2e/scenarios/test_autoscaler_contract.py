@@ -3,18 +3,28 @@
 A watch keeps each version of each pod. The predicates below are those by which the two decide whether to add a node.
 """
 
-import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 import pytest
 from e2e.conftest import RunBayplan
 from e2e.controlplane.bayplan_process import BayplanProcess
-from e2e.controlplane.client import ApiClient, ApiError, Object, Objects
-from e2e.controlplane.objects import node, pod
+from e2e.controlplane.client import ApiClient, Object, Objects
+from e2e.controlplane.objects import node, pod_of_class
 from e2e.controlplane.recorder import PodRecorder
 from e2e.controlplane.waiting import wait_until
-from e2e.scenarios.outcomes import condition_of, configuration, profile, wait_bound, wait_refused
+from e2e.scenarios.conftest import CreateClass
+from e2e.scenarios.outcomes import (
+    condition_of,
+    configuration,
+    end_pod,
+    fill_nodes,
+    profile,
+    terminating,
+    wait_bound,
+    wait_nominated,
+    wait_refused,
+)
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.usefixtures("priority_classes")]
 
@@ -94,41 +104,12 @@ def wants_a_node(pod: Object, nodes: Collection[str]) -> tuple[bool, bool]:
     return cluster_autoscaler_adds_a_node(pod, nodes), karpenter_provisions(pod)
 
 
-def _pod(name: str, namespace: str, priority: str = "low", cpu: str = "1", **fields: object) -> Object:
-    return pod(
-        name,
-        namespace,
-        requests={"cpu": cpu},
-        priorityClassName=priority,
-        terminationGracePeriodSeconds=30,
-        **fields,  # type: ignore[arg-type]  # names of the spec, or of the builder
-    )
-
-
-def _fill(client: ApiClient, namespace: str, *names: str) -> None:
-    """Nodes of one CPU, each full of one low pod that another scheduler placed."""
-    client.create_all("nodes", [node(name, cpu="1") for name in names])
-    client.create_all("pods", [_pod(f"low-{name}", namespace, scheduler="another", node_name=name) for name in names])
-
-
-def _wait_status(client: ApiClient, namespace: str, name: str, holds: Callable[[Object], bool], what: str) -> Object:
-    def found() -> Object | None:
-        document = client.get("pods", name, namespace)
-        return document if holds(document) else None
-
-    return wait_until(found, what, detail=lambda: str(client.get("pods", name, namespace)["status"]))
-
-
-def _nominated(node_name: str) -> Callable[[Object], bool]:
-    return lambda document: document["status"].get("nominatedNodeName", "") == node_name
-
-
 def test_a_pod_that_fits_nowhere_is_seen_by_both_and_only_until_its_node_is_there(
     client: ApiClient, namespace: str, bayplan: BayplanProcess
 ) -> None:
     client.create("nodes", node("small", cpu="1"))
     with Versions(client) as versions:
-        client.create("pods", _pod("big", namespace, cpu="2"))
+        client.create("pods", pod_of_class("big", namespace, "low", cpu="2"))
         condition = wait_refused(client, namespace, "big")
         assert (condition["type"], condition["status"], condition["reason"]) == (
             "PodScheduled",
@@ -152,14 +133,14 @@ def test_a_pod_that_fits_nowhere_is_seen_by_both_and_only_until_its_node_is_ther
 def test_no_version_of_a_preempting_pod_makes_anybody_add_a_node(
     client: ApiClient, namespace: str, bayplan: BayplanProcess
 ) -> None:
-    _fill(client, namespace, "n1")
+    fill_nodes(client, namespace, "n1")
     with Versions(client) as versions:
-        client.create("pods", _pod("high", namespace, "high"))
-        _wait_status(client, namespace, "high", _nominated("n1"), "the nomination")
+        client.create("pods", pod_of_class("high", namespace, "high"))
+        wait_nominated(client, namespace, "high", "n1")
         wait_until(
-            lambda: "deletionTimestamp" in client.get("pods", "low-n1", namespace)["metadata"], "the victim's end"
+            lambda: "deletionTimestamp" in client.get("pods", "low-n1-0", namespace)["metadata"], "the victim's end"
         )
-        client.delete("pods", "low-n1", namespace=namespace, grace_seconds=0)
+        client.delete("pods", "low-n1-0", namespace=namespace, grace_seconds=0)
         assert wait_bound(client, namespace, ["high"]) == {"high": "n1"}
         history = versions.of("high")
     # The condition that both look for is there, but never without the nomination that holds them back.
@@ -173,31 +154,28 @@ def test_no_version_of_a_preempting_pod_makes_anybody_add_a_node(
 def test_a_pod_whose_nominated_node_vanishes_is_given_up_to_the_autoscalers(
     client: ApiClient, namespace: str, bayplan: BayplanProcess
 ) -> None:
-    _fill(client, namespace, "n1")
-    client.create("pods", _pod("high", namespace, "high"))
-    _wait_status(client, namespace, "high", _nominated("n1"), "the nomination")
+    fill_nodes(client, namespace, "n1")
+    client.create("pods", pod_of_class("high", namespace, "high"))
+    wait_nominated(client, namespace, "high", "n1")
     client.delete("nodes", "n1")
-    swept = _wait_status(client, namespace, "high", _nominated(""), "the end of the nomination")
+    swept = wait_nominated(client, namespace, "high", "")
     assert wants_a_node(swept, {}) == (True, True)
     client.create("nodes", node("added", cpu="1"))
     assert wait_bound(client, namespace, ["high"]) == {"high": "added"}
 
 
 def test_a_pod_that_lost_its_node_to_a_higher_one_is_given_up_to_the_autoscalers(
-    client: ApiClient, namespace: str, bayplan: BayplanProcess
+    client: ApiClient, namespace: str, bayplan: BayplanProcess, create_class: CreateClass
 ) -> None:
-    client.create("priorityclasses", {"metadata": {"name": "highest"}, "value": 2000})
-    try:
-        _fill(client, namespace, "n1")
-        client.create("pods", _pod("high", namespace, "high"))
-        _wait_status(client, namespace, "high", _nominated("n1"), "the nomination")
-        client.create("pods", _pod("highest", namespace, "highest"))
-        _wait_status(client, namespace, "highest", _nominated("n1"), "the higher nomination")
-        loser = _wait_status(client, namespace, "high", _nominated(""), "the end of the lower nomination")
-        assert wants_a_node(loser, {"n1"}) == (True, True)
-        assert wants_a_node(client.get("pods", "highest", namespace), {"n1"}) == (False, False)
-    finally:
-        client.delete("priorityclasses", "highest")
+    create_class("highest", 2000)
+    fill_nodes(client, namespace, "n1")
+    client.create("pods", pod_of_class("high", namespace, "high"))
+    wait_nominated(client, namespace, "high", "n1")
+    client.create("pods", pod_of_class("highest", namespace, "highest"))
+    wait_nominated(client, namespace, "highest", "n1")
+    loser = wait_nominated(client, namespace, "high", "")
+    assert wants_a_node(loser, {"n1"}) == (True, True)
+    assert wants_a_node(client.get("pods", "highest", namespace), {"n1"}) == (False, False)
 
 
 def _patient(seconds: int) -> Object:
@@ -210,23 +188,23 @@ def test_an_autoscaler_that_is_given_time_adds_a_node_and_nobody_is_evicted(
     client: ApiClient, namespace: str, run_bayplan: RunBayplan
 ) -> None:
     run_bayplan(_patient(300))
-    _fill(client, namespace, "n1")
-    client.create("pods", _pod("high", namespace, "high", scheduler="patient"))
+    fill_nodes(client, namespace, "n1")
+    client.create("pods", pod_of_class("high", namespace, "high", scheduler="patient"))
     wait_refused(client, namespace, "high")
     assert wants_a_node(client.get("pods", "high", namespace), {"n1"}) == (True, True)
     client.create("nodes", node("added", cpu="1"))
     assert wait_bound(client, namespace, ["high"]) == {"high": "added"}
-    assert "deletionTimestamp" not in client.get("pods", "low-n1", namespace)["metadata"]
+    assert "deletionTimestamp" not in client.get("pods", "low-n1-0", namespace)["metadata"]
 
 
 def test_when_no_node_comes_in_time_the_pod_preempts_and_is_no_longer_the_autoscalers(
     client: ApiClient, namespace: str, run_bayplan: RunBayplan
 ) -> None:
     run_bayplan(_patient(5))
-    _fill(client, namespace, "n1")
+    fill_nodes(client, namespace, "n1")
     with Versions(client) as versions:
-        client.create("pods", _pod("high", namespace, "high", scheduler="patient"))
-        _wait_status(client, namespace, "high", _nominated("n1"), "the nomination")
+        client.create("pods", pod_of_class("high", namespace, "high", scheduler="patient"))
+        wait_nominated(client, namespace, "high", "n1")
         seen = [wants_a_node(version, {"n1"}) for version in versions.of("high")]
     assert seen[0] == (False, False)
     assert seen[1] == (True, True)
@@ -237,36 +215,30 @@ def test_a_gated_pod_is_nobodys_reason_to_add_a_node(
     client: ApiClient, namespace: str, bayplan: BayplanProcess
 ) -> None:
     with Versions(client) as versions:
-        client.create("pods", _pod("gated", namespace, schedulingGates=[{"name": "example.com/wait"}]))
-        client.create("pods", _pod("free", namespace))
+        client.create("pods", pod_of_class("gated", namespace, "low", schedulingGates=[{"name": "example.com/wait"}]))
+        client.create("pods", pod_of_class("free", namespace, "low"))
         wait_refused(client, namespace, "free")
         history = versions.of("gated")
     assert [wants_a_node(version, {}) for version in history] == [(False, False)]
 
 
 def test_a_pod_of_very_low_priority_is_expendable_to_cluster_autoscaler_alone(
-    client: ApiClient, namespace: str, bayplan: BayplanProcess
+    client: ApiClient, namespace: str, bayplan: BayplanProcess, create_class: CreateClass
 ) -> None:
-    values = {"expendable": EXPENDABLE_BELOW - 1, "just-not": EXPENDABLE_BELOW}
-    for name, value in values.items():
-        client.create("priorityclasses", {"metadata": {"name": name}, "value": value})
-    try:
-        verdicts = {}
-        for name in values:
-            client.create("pods", _pod(name, namespace, name))
-            wait_refused(client, namespace, name)
-            verdicts[name] = wants_a_node(client.get("pods", name, namespace), {})
-        assert verdicts == {"expendable": (False, True), "just-not": (True, True)}
-    finally:
-        for name in values:
-            client.delete("priorityclasses", name)
+    verdicts = {}
+    for name, value in {"expendable": EXPENDABLE_BELOW - 1, "just-not": EXPENDABLE_BELOW}.items():
+        create_class(name, value)
+        client.create("pods", pod_of_class(name, namespace, name))
+        wait_refused(client, namespace, name)
+        verdicts[name] = wants_a_node(client.get("pods", name, namespace), {})
+    assert verdicts == {"expendable": (False, True), "just-not": (True, True)}
 
 
 def test_the_scheduler_names_an_operator_gives_cluster_autoscaler_select_bayplans_pods(
     client: ApiClient, namespace: str, bayplan: BayplanProcess
 ) -> None:
     with Versions(client) as versions:
-        client.create("pods", _pod("waiting", namespace))
+        client.create("pods", pod_of_class("waiting", namespace, "low"))
         wait_refused(client, namespace, "waiting")
         new, *_, refused = versions.of("waiting")
     assert cluster_autoscaler_adds_a_node(refused, {}, allowed={"default-scheduler", "bayplan"})
@@ -282,9 +254,9 @@ def test_autoscalers_and_preemption_together_add_only_the_nodes_that_are_missing
 ) -> None:
     """Half of the pods find victims, half do not; a loop adds one node for each pod that Karpenter would take."""
     full = [f"n{index}" for index in range(3)]
-    _fill(client, namespace, *full)
+    fill_nodes(client, namespace, *full)
     waiting = [f"high-{index}" for index in range(6)]
-    client.create_all("pods", [_pod(name, namespace, "high") for name in waiting])
+    client.create_all("pods", [pod_of_class(name, namespace, "high") for name in waiting])
     added: list[str] = []
 
     def settled() -> bool:
@@ -293,10 +265,8 @@ def test_autoscalers_and_preemption_together_add_only_the_nodes_that_are_missing
         for name in wanting:
             added.append(f"for-{name}")
             client.create("nodes", node(f"for-{name}", cpu="1"))
-        for name, found in pods.items():
-            if "deletionTimestamp" in found["metadata"]:
-                with contextlib.suppress(ApiError):
-                    client.delete("pods", name, namespace=namespace, grace_seconds=0)
+        for name in terminating(client, namespace):
+            end_pod(client, namespace, name)
         return all(pods[name]["spec"].get("nodeName") for name in waiting)
 
     wait_until(settled, "all pods to be bound", timeout_seconds=60.0)

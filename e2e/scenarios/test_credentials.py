@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from e2e.conftest import RunBayplan
 from e2e.controlplane.bayplan_process import REPOSITORY, BayplanProcess
-from e2e.controlplane.client import ApiClient, path_of
+from e2e.controlplane.client import ApiClient
 from e2e.controlplane.credentials import write_kubeconfig
 from e2e.controlplane.installation import NAMESPACE, SERVICE_ACCOUNT
 from e2e.controlplane.objects import node, pod
@@ -57,12 +57,9 @@ def test_a_kubeconfig_may_name_an_exec_plugin(
 
 def revocable_token(client: ApiClient, secret_name: str) -> str:
     """A token of the scheduler's account that dies with a new secret of that name."""
-    document = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret_name, "namespace": NAMESPACE}}
-    secret = client.create("secrets", document)
+    secret = client.create("secrets", {"metadata": {"name": secret_name, "namespace": NAMESPACE}})
     bound_to = {"kind": "Secret", "apiVersion": "v1", "name": secret_name, "uid": secret["metadata"]["uid"]}
-    path = path_of("serviceaccounts", SERVICE_ACCOUNT, "token", namespace=NAMESPACE)
-    token: str = client.request("POST", path, {"spec": {"boundObjectRef": bound_to}})["status"]["token"]
-    return token
+    return request_token(client, NAMESPACE, SERVICE_ACCOUNT, boundObjectRef=bound_to)
 
 
 def test_in_a_pod_the_token_is_read_again_when_it_was_rotated(
@@ -74,9 +71,7 @@ def test_in_a_pod_the_token_is_read_again_when_it_was_rotated(
     (tmp_path / "sitecustomize.py").write_text(_SITE.format(folder=str(volume.directory)))
     path = f"{tmp_path}:{REPOSITORY / 'operator'}"
     environment = {**volume.environment, "PYTHONPATH": path, "KUBECONFIG": "", "HOME": str(tmp_path)}
-    process = BayplanProcess(tmp_path, config=None, kubeconfig=None, environment=environment)
-    try:
-        process.wait_ready()
+    with BayplanProcess(tmp_path, kubeconfig=None, environment=environment) as process:
         client.create("nodes", node("n1"))
         wait_bound(client, namespace, put_pods(client, namespace, "old"))
 
@@ -86,5 +81,3 @@ def test_in_a_pod_the_token_is_read_again_when_it_was_rotated(
         wait_bound(client, namespace, put_pods(client, namespace, "new"))
         assert_alive_without_a_traceback(process)
         assert not [token for token in (old, new) if token in process.log()]
-    finally:
-        process.stop(10)

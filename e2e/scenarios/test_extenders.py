@@ -1,24 +1,15 @@
 """The same extender in front of kube-scheduler and of bayplan: both choose the same nodes and say the same."""
 
-from collections.abc import Iterator
-
 import pytest
 from e2e.conftest import RunBayplan
 from e2e.controlplane.client import ApiClient, Object
 from e2e.controlplane.objects import node, pod
 from e2e.controlplane.plane import ControlPlane
-from e2e.scenarios.extender_server import extender_answering
-from e2e.scenarios.outcomes import (
-    assert_alive_without_a_traceback,
-    configuration,
-    profile,
-    wait_bound,
-    wait_refused,
-)
+from e2e.scenarios.extender_server import SCHEDULERS, both_schedulers
+from e2e.scenarios.outcomes import wait_bound, wait_refused
 
 pytestmark = pytest.mark.controlplane
 
-STOP_SECONDS = 5.0
 NODES = ("n1", "n2", "n3", "n4")
 
 
@@ -39,13 +30,6 @@ def _licences(verb: str, body: Object) -> object:
     return answer
 
 
-@pytest.fixture
-def extender() -> Iterator[str]:
-    """Its URL."""
-    with extender_answering(_licences) as url:
-        yield url
-
-
 def _put(client: ApiClient, namespace: str, scheduler: str) -> None:
     for name, annotations in {"good": {"licence": "yes"}, "bad": {}}.items():
         wanted = pod(f"{name}-{scheduler}", namespace, scheduler=scheduler, requests={"cpu": "1"})
@@ -55,32 +39,18 @@ def _put(client: ApiClient, namespace: str, scheduler: str) -> None:
 
 @pytest.mark.parametrize("capable", [True, False], ids=["names", "whole-nodes"])
 def test_kube_scheduler_and_bayplan_do_the_same_with_the_same_extender(
-    *, control_plane: ControlPlane, namespace: str, run_bayplan: RunBayplan, extender: str, capable: bool
+    control_plane: ControlPlane, namespace: str, run_bayplan: RunBayplan, *, capable: bool
 ) -> None:
     client = control_plane.client
     for name in NODES:
         client.create("nodes", node(name, cpu="8", memory="8Gi"))
-    extenders = [
-        {
-            "urlPrefix": extender,
-            "filterVerb": "filter",
-            "prioritizeVerb": "prioritize",
-            "weight": 5,
-            "nodeCacheCapable": capable,
-        }
-    ]
-    kube_scheduler = control_plane.start_kube_scheduler({"profiles": [profile("reference")], "extenders": extenders})
-    bayplan = run_bayplan({**configuration(profile("bayplan")), "extenders": extenders})
-    try:
-        _put(client, namespace, "reference")
-        _put(client, namespace, "bayplan")
-        bound = wait_bound(client, namespace, ["good-reference", "good-bayplan"])
-        assert bound == {"good-reference": "n3", "good-bayplan": "n3"}
+    extender = {"filterVerb": "filter", "prioritizeVerb": "prioritize", "weight": 5, "nodeCacheCapable": capable}
+    with both_schedulers(control_plane, run_bayplan, _licences, **extender):
+        for scheduler in SCHEDULERS:
+            _put(client, namespace, scheduler)
+        good = [f"good-{scheduler}" for scheduler in SCHEDULERS]
+        assert wait_bound(client, namespace, good) == dict.fromkeys(good, "n3")
         notes = [
-            wait_refused(client, namespace, f"bad-{scheduler}")["message"].split(".")[0]
-            for scheduler in ("reference", "bayplan")
+            wait_refused(client, namespace, f"bad-{scheduler}")["message"].split(".")[0] for scheduler in SCHEDULERS
         ]
         assert notes == ["0/4 nodes are available: 4 no licence"] * 2
-    finally:
-        kube_scheduler.stop(STOP_SECONDS)
-    assert_alive_without_a_traceback(bayplan)

@@ -1,6 +1,5 @@
 """Objects the API server accepts and a scheduler should not trust: the right verdict, and no harm to other pods."""
 
-import json
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from e2e.scenarios.outcomes import (
     assert_alive_without_a_traceback,
     condition_of,
     configuration,
+    delete_storage,
     node_of,
     wait_bound,
     wait_refused,
@@ -40,16 +40,13 @@ def world(
 ) -> Iterator[World]:
     """All the odd pods and nodes at once, among ordinary ones, given to one scheduler."""
     client, name = control_plane.client, f"hostile-{secrets.token_hex(4)}"
-    client.create("namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    client.create("namespaces", {"metadata": {"name": name}})
     client.create_all("nodes", [node(f"n{index}", pods="500", labels=LABELS) for index in range(20)])
     client.create_all("nodes", [odd_node(each, amounts) for each, amounts in ODD_NODES.items()])
     client.create("nodes", node("overfull", labels={"pool": "odd"}, taints=[TAINT]))
     client.create_all("pods", placed_elsewhere(name))
     odd_storage(client, name)
-    directory = tmp_path_factory.mktemp("hostile")
-    config = directory / "config.json"
-    config.write_text(json.dumps(configuration()))
-    process = BayplanProcess(directory, config=config, kubeconfig=bayplan_identity)
+    process = BayplanProcess(tmp_path_factory.mktemp("hostile"), config=configuration(), kubeconfig=bayplan_identity)
     try:
         process.wait_ready()
         for target in ("<script>alert(1)</script>", "../../x y", "no-such-node"):
@@ -64,11 +61,7 @@ def world(
         process.stop(10)
         client.delete_all("nodes")
         client.delete_all("pods", name)
-        for volume in client.list("persistentvolumes"):
-            # No controller is there to let go of it.
-            client.patch("persistentvolumes", volume["metadata"]["name"], {"metadata": {"finalizers": None}})
-        client.delete_all("persistentvolumes")
-        client.delete_all("storageclasses")
+        delete_storage(client)
 
 
 def document_of(namespace: str, name: str, case: Case) -> Object:

@@ -73,11 +73,8 @@ def schedule_everything(client: ApiClient) -> None:
 def run(start_control_plane: StartControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     plane = start_control_plane(ControlPlaneOptions(audit=True))
     kubeconfig = install_bayplan(plane)
-    process = BayplanProcess(
-        tmp_path_factory.mktemp("least"), config=None, kubeconfig=kubeconfig, arguments=["--verbosity", "2"]
-    )
-    try:
-        process.wait_ready()
+    directory = tmp_path_factory.mktemp("least")
+    with BayplanProcess(directory, kubeconfig=kubeconfig, arguments=["--verbosity", "2"]) as process:
         schedule_everything(plane.client)
         time.sleep(1)
         before = len(requests_of(plane))
@@ -87,8 +84,6 @@ def run(start_control_plane: StartControlPlane, tmp_path_factory: pytest.TempPat
         process.terminate()
         assert process.wait(10) == 0
         yield Run(plane, process, kubeconfig, requests_of(plane), quiet)
-    finally:
-        process.stop(10)
 
 
 def requests_of(plane: ControlPlane) -> list[AuditEvent]:

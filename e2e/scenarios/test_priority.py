@@ -1,51 +1,20 @@
 """What the priority of a pod means, on a real API server: classes, the queue's order, and who may use high priority."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 from e2e.conftest import RunBayplan, StartControlPlane
-from e2e.controlplane.client import ApiError, Object
+from e2e.controlplane.client import ApiError
 from e2e.controlplane.installation import install_bayplan
 from e2e.controlplane.objects import node, pod
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
 from e2e.controlplane.waiting import wait_until
+from e2e.scenarios.conftest import CreateClass
 from e2e.scenarios.outcomes import nodes_bound, wait_bound, wait_refused
 
 pytestmark = pytest.mark.controlplane
 
 MANIFESTS = Path(__file__).parents[2] / "manifests" / "priority"
-
-
-class CreateClass(Protocol):
-    """Creates a PriorityClass."""
-
-    def __call__(self, name: str, value: int, **fields: object) -> None: ...
-
-
-def _class(name: str, value: int, **fields: object) -> Object:
-    return {
-        "apiVersion": "scheduling.k8s.io/v1",
-        "kind": "PriorityClass",
-        "metadata": {"name": name},
-        "value": value,
-        **fields,
-    }
-
-
-@pytest.fixture
-def create_class(control_plane: ControlPlane) -> Iterator[CreateClass]:
-    """Creates PriorityClasses that go with the test."""
-    made: list[str] = []
-
-    def create(name: str, value: int, **fields: object) -> None:
-        control_plane.client.create("priorityclasses", _class(name, value, **fields))
-        made.append(name)
-
-    yield create
-    for name in made:
-        control_plane.kubectl("delete", "priorityclass", name, "--ignore-not-found")
 
 
 def _priority(control_plane: ControlPlane, namespace: str, name: str) -> int:
@@ -70,9 +39,9 @@ def test_a_pod_that_names_an_unknown_class_is_refused(control_plane: ControlPlan
     assert refusal.value.status == 403
 
 
-def test_a_class_above_one_billion_is_refused(control_plane: ControlPlane) -> None:
+def test_a_class_above_one_billion_is_refused(create_class: CreateClass) -> None:
     with pytest.raises(ApiError, match="maximum allowed value of a user defined priority is 1000000000"):
-        control_plane.client.create("priorityclasses", _class("too-high", 1_000_000_001))
+        create_class("too-high", 1_000_000_001)
 
 
 def test_a_new_global_default_counts_for_new_pods_only(

@@ -19,7 +19,7 @@ from e2e.controlplane.bayplan_process import BayplanProcess
 from e2e.controlplane.health import get_local, is_healthy
 from e2e.controlplane.objects import node, pod
 from e2e.controlplane.plane import ControlPlane
-from e2e.controlplane.process import Process, free_ports
+from e2e.controlplane.process import STOP_SECONDS, Process, free_ports
 from e2e.controlplane.waiting import wait_until
 from e2e.scenarios.outcomes import assert_alive_without_a_traceback, configuration, wait_bound
 from tests.server.samples import metrics, observe_a_bound_pod, observe_a_rejected_pod, observe_everything
@@ -36,7 +36,6 @@ VARIABLES = {"$job": JOB, "$instance": ".+", "$__rate_interval": "10s"}
 PODS_AT_ONCE = 10
 START_SECONDS = 60.0
 DATA_SECONDS = 30.0
-STOP_SECONDS = 10.0
 
 
 def dashboard_queries() -> list[str]:
@@ -121,8 +120,6 @@ def busy_scheduler(
 ) -> Iterator[BayplanProcess]:
     """A running bayplan with pods that come and go, one that never fits, and too small a request rate for them."""
     client, directory = control_plane.client, tmp_path_factory.mktemp("busy")
-    config = directory / "config.json"
-    config.write_text(json.dumps(configuration(qps=PODS_AT_ONCE)))
     stop = threading.Event()
 
     def traffic() -> None:
@@ -135,7 +132,7 @@ def busy_scheduler(
             if stop.wait(0.5):
                 return
 
-    process = BayplanProcess(directory, config=config, kubeconfig=bayplan_identity)
+    process = BayplanProcess(directory, config=configuration(qps=PODS_AT_ONCE), kubeconfig=bayplan_identity)
     thread = threading.Thread(target=traffic)
     try:
         process.wait_ready()
@@ -182,7 +179,7 @@ def prometheus(
     """Prometheus with the scheduler and the sample to scrape, once a second."""
     directory = tmp_path_factory.mktemp("prometheus")
     config = directory / "prometheus.yml"
-    ports = {JOB: busy_scheduler.metrics_port, SAMPLE_JOB: sample_port}
+    ports = {JOB: busy_scheduler.http_port, SAMPLE_JOB: sample_port}
     scrapes = [{"job_name": job, "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]} for job, port in ports.items()]
     # JSON is YAML too.
     config.write_text(json.dumps({"global": {"scrape_interval": "1s"}, "scrape_configs": scrapes}))
@@ -200,13 +197,7 @@ def prometheus(
         directory=directory,
     )
     try:
-        wait_until(
-            lambda: process.exit_code is not None or is_healthy(port, path="/-/ready"),
-            "Prometheus becoming ready",
-            timeout_seconds=START_SECONDS,
-            detail=process.log_tail,
-        )
-        assert process.exit_code is None, process.log_tail()
+        process.wait_ready(lambda: is_healthy(port, path="/-/ready"))
         yield Prometheus(port)
     finally:
         process.stop(STOP_SECONDS)
@@ -246,7 +237,7 @@ def test_prometheus_reads_the_packing_as_it_is(prometheus: Prometheus, query: st
 def test_promtool_finds_no_fault_in_the_metrics(
     prometheus_binaries: None, busy_scheduler: BayplanProcess, sample_port: int
 ) -> None:
-    for port in (busy_scheduler.metrics_port, sample_port):
+    for port in (busy_scheduler.http_port, sample_port):
         status, text = get_local(port, "/metrics")
         assert status == 200
         checked = subprocess.run(

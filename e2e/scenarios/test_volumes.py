@@ -1,14 +1,13 @@
 """Pods get the volumes they claim: bound ones rule, free ones are taken, and missing ones are asked for."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from e2e.controlplane.bayplan_process import BayplanProcess
-from e2e.controlplane.client import ApiClient
-from e2e.controlplane.objects import node, pod
+from e2e.controlplane.client import ApiClient, Object
+from e2e.controlplane.objects import claim, local_volume, node, pod, storage_class
 from e2e.controlplane.waiting import wait_until
-from e2e.scenarios.outcomes import nodes_bound, wait_bound, wait_refused
+from e2e.scenarios.outcomes import delete_storage, nodes_bound, wait_bound, wait_refused
 
 pytestmark = pytest.mark.controlplane
 
@@ -19,45 +18,17 @@ SELECTED_NODE = "volume.kubernetes.io/selected-node"
 @pytest.fixture(autouse=True)
 def storage(client: ApiClient, namespace: str) -> Iterator[None]:
     """Two nodes told apart by hostname, and no volumes left behind."""
-    for name in ("n1", "n2"):
-        labelled = node(name)
-        labelled["metadata"].setdefault("labels", {})[HOSTNAME] = name
-        client.create("nodes", labelled)
-    client.create("storageclasses", storage_class("local", "kubernetes.io/no-provisioner"))
+    client.create_all("nodes", [node("n1"), node("n2")])
+    client.create("storageclasses", storage_class("local"))
     client.create("storageclasses", storage_class("made", "csi.example"))
     yield
-    client.delete_all("storageclasses")
-    for volume in client.list("persistentvolumes"):
-        # No controller is there to let go of it.
-        client.patch("persistentvolumes", volume["metadata"]["name"], {"metadata": {"finalizers": None}})
-    client.delete_all("persistentvolumes")
-
-
-def storage_class(name: str, provisioner: str) -> dict[str, Any]:
-    return {"metadata": {"name": name}, "provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"}
-
-
-def create_claim(client: ApiClient, namespace: str, name: str, class_name: str) -> None:
-    spec = {
-        "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": "1Gi"}},
-        "storageClassName": class_name,
-    }
-    client.create("persistentvolumeclaims", {"metadata": {"name": name, "namespace": namespace}, "spec": spec})
+    delete_storage(client)
 
 
 def create_volume(client: ApiClient, name: str, class_name: str, on: str) -> None:
     """A free volume on one node, as its administrator and the volume controller leave it."""
     hosts = {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": [on]}]}
-    spec = {
-        "capacity": {"storage": "1Gi"},
-        "accessModes": ["ReadWriteOnce"],
-        "storageClassName": class_name,
-        "persistentVolumeReclaimPolicy": "Retain",
-        "local": {"path": "/mnt/disk"},
-        "nodeAffinity": {"required": {"nodeSelectorTerms": [hosts]}},
-    }
-    client.create("persistentvolumes", {"metadata": {"name": name}, "spec": spec})
+    client.create("persistentvolumes", local_volume(name, class_name, hosts))
     client.patch("persistentvolumes", name, {"status": {"phase": "Available"}}, subresource="status")
 
 
@@ -70,8 +41,8 @@ def bind_claim(client: ApiClient, namespace: str, name: str, volume: str) -> Non
     client.patch("persistentvolumeclaims", name, change, namespace=namespace)
 
 
-def claiming(name: str, namespace: str, claim: str) -> dict[str, Any]:
-    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]
+def claiming(name: str, namespace: str, claim_name: str) -> Object:
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": claim_name}}]
     return pod(name, namespace, volumes=volumes)
 
 
@@ -79,13 +50,13 @@ def test_a_free_volume_is_prebound_and_its_pod_waits_for_the_claim(
     client: ApiClient, namespace: str, bayplan: BayplanProcess
 ) -> None:
     create_volume(client, "v", "local", on="n2")
-    for claim in ("first", "second"):
-        create_claim(client, namespace, claim, "local")
+    for name in ("first", "second"):
+        client.create("persistentvolumeclaims", claim(name, namespace, "local"))
     client.create("pods", claiming("p", namespace, "first"))
 
     def prebound() -> bool:
-        volume = client.get("persistentvolumes", "v")
-        return bool(volume["spec"].get("claimRef", {}).get("name") == "first")
+        found = client.get("persistentvolumes", "v")
+        return bool(found["spec"].get("claimRef", {}).get("name") == "first")
 
     wait_until(prebound, "the volume is prebound")
     assert nodes_bound(client, namespace).get("p") is None
@@ -100,13 +71,13 @@ def test_a_free_volume_is_prebound_and_its_pod_waits_for_the_claim(
 def test_a_volume_is_asked_for_on_the_chosen_node_and_the_pod_runs_there(
     client: ApiClient, namespace: str, bayplan: BayplanProcess
 ) -> None:
-    create_claim(client, namespace, "c", "made")
+    client.create("persistentvolumeclaims", claim("c", namespace, "made"))
     client.create("pods", claiming("p", namespace, "c"))
     chosen: list[str] = []
 
     def selected() -> bool:
-        claim = client.get("persistentvolumeclaims", "c", namespace)
-        chosen[:] = [claim["metadata"].get("annotations", {}).get(SELECTED_NODE, "")]
+        found = client.get("persistentvolumeclaims", "c", namespace)
+        chosen[:] = [found["metadata"].get("annotations", {}).get(SELECTED_NODE, "")]
         return bool(chosen[0])
 
     wait_until(selected, "the claim names a node")
@@ -123,7 +94,7 @@ def test_a_pod_without_its_claim_waits_until_the_claim_comes(
     told = wait_refused(client, namespace, "p")["message"]
     assert told.startswith('0/2 nodes are available: persistentvolumeclaim "late" not found.')
     create_volume(client, "v", "local", on="n1")
-    create_claim(client, namespace, "late", "local")
+    client.create("persistentvolumeclaims", claim("late", namespace, "local"))
     bind_claim(client, namespace, "late", "v")
     wait_bound(client, namespace, ["p"])
     assert nodes_bound(client, namespace)["p"] == "n1"

@@ -20,7 +20,6 @@ pytestmark = pytest.mark.controlplane
 
 Points = tuple[tuple[int, int], ...]
 
-STOP_SECONDS = 5.0
 FULL_IS_BEST = ((0, 0), (100, 10))
 EMPTY_IS_BEST = ((0, 10), (100, 0))
 WEIGHTS = {"intel.com/foo": 5, "cpu": 3, "memory": 1}
@@ -146,8 +145,5 @@ def test_kube_scheduler_chooses_the_same_nodes(
     client = control_plane.client
     put_the_example(client, namespace, scheduler="reference", cpu=cpu)
     document = scheduler_configuration(points, scheduler="reference")
-    kube_scheduler = control_plane.start_kube_scheduler({"profiles": document["profiles"]})
-    try:
+    with control_plane.start_kube_scheduler({"profiles": document["profiles"]}):
         assert wait_bound(client, namespace, ["example"]) == {"example": winner}
-    finally:
-        kube_scheduler.stop(STOP_SECONDS)

@@ -34,12 +34,10 @@ async def test_the_files_of_the_kubeconfig_variable_are_merged_and_the_first_win
 async def test_in_a_pod_the_service_account_is_used(tmp_path, authority):
     (tmp_path / "token").write_text("projected\n")
     (tmp_path / "ca.crt").write_bytes(authority.pem)
-    (tmp_path / "namespace").write_text("packing")
     environment = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "6443"}
     credentials = load_credentials(None, environment=environment, service_account_folder=tmp_path)
     assert await credentials.token() == "projected"
-    assert (credentials.server, credentials.namespace) == ("https://[fd00::1]:6443", "packing")
-    assert credentials.ca_pem == authority.pem
+    assert (credentials.server, credentials.ca_pem) == ("https://[fd00::1]:6443", authority.pem)
 
 
 async def test_without_anything_else_the_home_folder_is_read(tmp_path, monkeypatch):
@@ -55,12 +53,12 @@ def test_a_context_can_be_chosen_and_relative_files_are_beside_their_kubeconfig(
         tmp_path,
         user=pair(tmp_path, authority),
         cluster={"certificate-authority": "ca.pem", "tls-server-name": "api"},
-        contexts=[{"name": "second", "context": {"cluster": "c", "user": "u", "namespace": "ns"}}],
+        contexts=[{"name": "second", "context": {"cluster": "c", "user": "u"}}],
     )
     credentials = load_credentials(path, "second", environment={})
     assert credentials.ca_pem == authority.pem
     assert credentials.identity_pem.count(b"BEGIN") == 2
-    assert (credentials.namespace, credentials.tls_server_name) == ("ns", "api")
+    assert credentials.tls_server_name == "api"
 
 
 def test_inline_data_is_decoded(tmp_path, authority):

@@ -3,18 +3,8 @@ import asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.api.reflecting import PODS, pod, reflecting, truth
+from tests.faults import faults
 from tests.faults.api_server import FakeApiServer
-from tests.faults.faults import (
-    CutLine,
-    DribbleLines,
-    DuplicateEvents,
-    EndStream,
-    HalfReply,
-    Refuse,
-    Reset,
-    ResetInLine,
-    StreamError,
-)
 from tests.waiting import until
 
 STEPS = st.lists(
@@ -26,18 +16,18 @@ STEPS = st.lists(
             st.just("fault"),
             st.sampled_from(
                 [
-                    CutLine(),
-                    ResetInLine(),
-                    DuplicateEvents(),
-                    DribbleLines(),
-                    EndStream(),
-                    StreamError(410),
-                    StreamError(500),
-                    Refuse(410),
-                    Refuse(429, retry_after=1),
-                    Refuse(503),
-                    Reset(),
-                    HalfReply(),
+                    faults.CutLine(),
+                    faults.ResetInLine(),
+                    faults.DuplicateEvents(),
+                    faults.DribbleLines(),
+                    faults.EndStream(),
+                    faults.StreamError(410),
+                    faults.StreamError(500),
+                    faults.Refuse(410),
+                    faults.Refuse(429, retry_after=1),
+                    faults.Refuse(503),
+                    faults.Reset(),
+                    faults.HalfReply(),
                 ]
             ),
         ),

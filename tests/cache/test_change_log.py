@@ -9,23 +9,6 @@ def rows_since(log, position):
     return None if found is None else found.tolist()
 
 
-def test_a_reader_hears_of_each_changed_row_once():
-    log = ChangeLog()
-    start = log.position
-    for row in (3, 1, 3, 3, 2):
-        log.append(row)
-    assert rows_since(log, start) == [3, 1, 2]
-    assert rows_since(log, log.position) == []
-
-
-def test_a_reader_hears_only_of_what_changed_after_its_place():
-    log = ChangeLog()
-    log.append(1)
-    place = log.position
-    log.append(2)
-    assert rows_since(log, place) == [2]
-
-
 def test_a_reader_that_fell_too_far_behind_must_start_over():
     log = ChangeLog(keep=2)
     start = log.position

@@ -30,18 +30,6 @@ def trial(*pods):
     return cache, shadow, MatchingPodsOfShadow(shadow, lambda pod: stays(pod) and is_web(pod), is_web)
 
 
-def test_a_terminating_pod_counts_for_nothing_until_it_is_taken_off_on_trial():
-    ending = pod_on("a", deleting=True)
-    cache, shadow, matching = trial(ending, pod_on("b"), pod_on("c", "db", deleting=True))
-    row = cache.nodes.row("n1")
-    assert matching.counts()[row] == 1
-    for pod in [*shadow.pods[row].values()]:
-        shadow.remove_pod(pod, row)
-    assert matching.counts()[row] == -1
-    shadow.place([ending], row)
-    assert matching.counts()[row] == 0
-
-
 def test_a_terminating_pod_that_is_really_gone_is_owed_to_nobody():
     cache, shadow, matching = trial(pod_on("a", deleting=True), pod_on("b"))
     row = cache.nodes.row("n1")

@@ -3,14 +3,13 @@ import pytest
 from tests.builders import make_node
 
 from bayplan.cache import node_index
-from bayplan.cache.cache import Cache
 from bayplan.cache.interned_column import InternedColumn
 from bayplan.cache.node_index import NodeIndex
 
 
 @pytest.fixture
-def cache():
-    return Cache()
+def index(cache):
+    return NodeIndex(cache.nodes)
 
 
 def labels(cache, index, key):
@@ -22,8 +21,7 @@ def names(cache):
     return [cache.nodes.names[row] for row in cache.nodes.rows().tolist()]
 
 
-def test_a_label_column_gives_each_row_its_value_and_none_without(cache):
-    index = NodeIndex(cache.nodes)
+def test_a_label_column_gives_each_row_its_value_and_none_without(cache, index):
     cache.set_node(make_node("a", labels={"zone": "x"}))
     cache.set_node(make_node("b", labels={"zone": ""}))
     cache.set_node(make_node("c"))
@@ -34,15 +32,13 @@ def test_a_label_column_gives_each_row_its_value_and_none_without(cache):
     assert column.id_of("y") is None
 
 
-def test_equal_values_share_a_place(cache):
-    index = NodeIndex(cache.nodes)
+def test_equal_values_share_a_place(cache, index):
     for name in "abc":
         cache.set_node(make_node(name, labels={"zone": "x"}))
     assert index.labels.column("zone").values == [None, "x"]
 
 
-def test_columns_follow_changed_and_removed_nodes(cache):
-    index = NodeIndex(cache.nodes)
+def test_columns_follow_changed_and_removed_nodes(cache, index):
     cache.set_node(make_node("a", labels={"zone": "x"}, taints=["t:NoSchedule"], unschedulable=True))
     row = cache.nodes.row("a")
     assert labels(cache, index, "zone") == {"a": "x"}
@@ -55,8 +51,7 @@ def test_columns_follow_changed_and_removed_nodes(cache):
     assert index.labels.column("zone").ids[row] == 0
 
 
-def test_columns_grow_with_the_table(cache):
-    index = NodeIndex(cache.nodes)
+def test_columns_grow_with_the_table(cache, index):
     cache.set_node(make_node("first", labels={"zone": "x"}))
     assert labels(cache, index, "zone") == {"first": "x"}
     for i in range(200):
@@ -79,8 +74,7 @@ def test_only_the_label_keys_used_last_keep_a_column(cache, monkeypatch):
     assert labels(cache, index, "y") == {"a": "2"}
 
 
-def test_values_that_churn_do_not_pile_up(cache):
-    index = NodeIndex(cache.nodes)
+def test_values_that_churn_do_not_pile_up(cache, index):
     for i in range(1000):
         cache.set_node(make_node("a", labels={"stamp": str(i)}, taints=[f"t={i}:NoSchedule"]))
         assert labels(cache, index, "stamp") == {"a": str(i)}

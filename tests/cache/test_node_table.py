@@ -11,12 +11,16 @@ from bayplan.cache.row_follower import RowFollower
 GPU = "example.com/gpu"
 
 
+@pytest.fixture
+def table():
+    return NodeTable()
+
+
 def names(table):
     return [table.names[row] for row in table.rows()]
 
 
-def test_a_node_writes_its_amounts_into_its_row():
-    table = NodeTable()
+def test_a_node_writes_its_amounts_into_its_row(table):
     row = table.set_node(make_node("a", cpu="1500m", memory="2Gi", pods=7, allocatable={GPU: 3}))
     assert (table.row("a"), table.names[row], len(table)) == (row, "a", 1)
     assert table.allocatable["cpu"][row] == 1500
@@ -25,17 +29,7 @@ def test_a_node_writes_its_amounts_into_its_row():
     assert table.allowed_pods[row] == 7
 
 
-def test_an_amount_a_changed_node_no_longer_names_becomes_zero():
-    table = NodeTable()
-    row = table.set_node(make_node("a", allocatable={GPU: 3}))
-    table.set_node(make_node("b", allocatable={GPU: 1}))
-    assert table.set_node(make_node("a", pods=None)) == row
-    assert table.allocatable[GPU][row] == 0
-    assert table.allowed_pods[row] == 0
-
-
-def test_a_node_that_cannot_be_read_changes_nothing():
-    table = NodeTable()
+def test_a_node_that_cannot_be_read_changes_nothing(table):
     table.set_node(make_node("a", cpu="1"))
     before = table.objects_changed.position
     with pytest.raises(QuantityError):
@@ -47,8 +41,7 @@ def test_a_node_that_cannot_be_read_changes_nothing():
     assert table.objects_changed.position == before
 
 
-def test_the_row_of_a_node_that_went_stays_while_pods_are_on_it():
-    table = NodeTable()
+def test_the_row_of_a_node_that_went_stays_while_pods_are_on_it(table):
     row = table.set_node(make_node("a"))
     pod = make_pod_info(cpu="1")
     table.add_pod(pod, "a")
@@ -62,30 +55,7 @@ def test_the_row_of_a_node_that_went_stays_while_pods_are_on_it():
     assert table.row("a") is None
 
 
-def test_a_freed_row_carries_nothing_over_to_the_next_node():
-    table = NodeTable()
-    table.set_node(make_node("other", allocatable={GPU: 1}))
-    row = table.set_node(make_node("a", allocatable={GPU: 3}))
-    pod = make_pod_info(cpu="1", memory="1Gi", requests={GPU: 1})
-    table.add_pod(pod, "a")
-    table.remove_pod(pod, row)
-    table.drop_node("a")
-    assert table.set_node(make_node("b")) == row
-    for column in (*table.requested.values(), table.non_zero_cpu, table.non_zero_memory, table.pod_count):
-        assert column[row] == 0
-    assert table.allocatable[GPU][row] == 0
-
-
-def test_a_pod_on_a_node_nobody_has_seen_is_counted_out_of_sight():
-    table = NodeTable()
-    table.set_node(make_node("a"))
-    row = table.add_pod(make_pod_info(cpu="1"), "ghost")
-    assert names(table) == ["a"]
-    assert table.requested["cpu"][row] == 1000
-
-
-def test_more_nodes_than_rows_move_every_column_and_tell_readers_to_start_over():
-    table = NodeTable()
+def test_more_nodes_than_rows_move_every_column_and_tell_readers_to_start_over(table):
     follower = RowFollower(table)
     first = table.set_node(make_node("first", allocatable={GPU: 2}))
     table.add_pod(make_pod_info("p", cpu="2", requests={GPU: 1}), "first")
@@ -102,16 +72,14 @@ def test_more_nodes_than_rows_move_every_column_and_tell_readers_to_start_over()
     assert follower.follow().everything
 
 
-def test_a_pod_that_cannot_be_read_changes_nothing():
-    table = NodeTable()
+def test_a_pod_that_cannot_be_read_changes_nothing(table):
     statuses = [ContainerStatus(name="c", resources=ResourceRequirements(requests={"cpu": "many"}))]
     with pytest.raises(QuantityError):
         table.add_pod(make_pod_info(container_statuses=statuses), "a")
     assert table.row("a") is None
 
 
-def test_absurd_requests_never_wrap_and_leave_no_trace():
-    table = NodeTable()
+def test_absurd_requests_never_wrap_and_leave_no_trace(table):
     row = table.set_node(make_node("a"))
     small = make_pod_info("small", cpu="1", memory="1Gi")
     table.add_pod(small, "a")
@@ -126,8 +94,7 @@ def test_absurd_requests_never_wrap_and_leave_no_trace():
     assert table.non_zero_memory[row] == 2**30
 
 
-def test_a_reader_is_told_apart_what_pods_and_what_nodes_changed():
-    table = NodeTable()
+def test_a_reader_is_told_apart_what_pods_and_what_nodes_changed(table):
     a, b = table.set_node(make_node("a")), table.set_node(make_node("b"))
     rows = RowFollower(table)
     assert rows.follow().everything
@@ -140,8 +107,7 @@ def test_a_reader_is_told_apart_what_pods_and_what_nodes_changed():
     assert (change.everything, len(change.usage), len(change.objects)) == (False, 0, 0)
 
 
-def test_a_reader_that_fell_behind_one_log_starts_over():
-    table = NodeTable()
+def test_a_reader_that_fell_behind_one_log_starts_over(table):
     table.set_node(make_node("a"))
     rows = RowFollower(table)
     rows.follow()
@@ -152,8 +118,7 @@ def test_a_reader_that_fell_behind_one_log_starts_over():
     assert rows.follow().everything
 
 
-def test_whether_all_nodes_have_a_resource_follows_the_nodes():
-    table = NodeTable()
+def test_whether_all_nodes_have_a_resource_follows_the_nodes(table):
     assert not table.all_have("cpu")
     table.set_node(make_node("a"))
     assert table.all_have("cpu")
@@ -219,8 +184,7 @@ def test_names_that_come_and_go_with_nodes_leave_nothing_behind():
     cache.validate()
 
 
-def test_the_log_of_pods_is_bounded_by_their_size_not_by_their_number():
-    table = NodeTable()
+def test_the_log_of_pods_is_bounded_by_their_size_not_by_their_number(table):
     plain, large, huge = (
         make_pod_info(requests={f"made-up.io/{i}": 1 for i in range(count)}) for count in (1, 1000, 10_000)
     )

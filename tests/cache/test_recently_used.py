@@ -4,23 +4,6 @@ from hypothesis import strategies as st
 from bayplan.cache.recently_used import RecentlyUsed
 
 
-def test_the_least_recently_used_goes_first():
-    kept = RecentlyUsed(2)
-    for key in "ab":
-        assert kept.put(key, key.upper()) == key.upper()
-    assert kept.get("a") == "A"
-    kept.put("c", "C")
-    assert [kept.get(key) for key in "abc"] == ["A", None, "C"]
-
-
-def test_a_value_put_again_is_used_again():
-    kept = RecentlyUsed(2)
-    for key in "aba":
-        kept.put(key, key)
-    kept.put("c", "c")
-    assert dict(kept.items()) == {"a": "a", "c": "c"}
-
-
 def test_a_lower_number_takes_effect_with_the_next_put():
     kept = RecentlyUsed(9)
     for key in range(9):

@@ -7,13 +7,7 @@ from hypothesis import strategies as st
 from tests.builders import make_container, make_node, make_pod
 from tests.reference import requests as oracle
 
-from bayplan.api.objects import (
-    ContainerStatus,
-    Pod,
-    PodCondition,
-    PodStatus,
-    ResourceRequirements,
-)
+from bayplan.api.objects import ContainerStatus, Pod, PodCondition, PodStatus, ResourceRequirements
 from bayplan.api.quantity import MAX_AMOUNT, TOO_MUCH, QuantityError
 from bayplan.cache.resources import (
     DEFAULT_MEMORY,
@@ -269,7 +263,6 @@ quantities = st.sampled_from(["0", "1", "1.5m", "0.1n", "250m", "1Gi", "1.5Ki", 
 names = st.sampled_from(["cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "example.com/gpu", "gpu"])
 amounts = st.dictionaries(names, quantities, max_size=4)
 maybe_amounts = st.none() | amounts
-container_names = st.sampled_from(["a", "b"])
 statuses = st.none() | st.lists(
     st.builds(
         ContainerStatus,
@@ -324,14 +317,6 @@ def test_requests_agree_with_a_slow_reading_of_the_rules(pod: Pod):
     assert (incoming.scoring_cpu, incoming.scoring_memory) == _cpu_and_memory(scoring)
     non_zero = oracle.requests(pod, defaults=True, placed=True)
     assert (placed.non_zero_cpu, placed.non_zero_memory) == _cpu_and_memory(non_zero)
-
-
-@given(pods())
-def test_no_container_ever_asks_for_more_than_its_pod_without_pod_level_requests(pod: Pod):
-    scoring = pod_requests(pod).scoring_amounts
-    for container in pod.spec.containers:
-        alone = pod_requests(make_pod(containers=[container])).amounts
-        assert all(scoring[name] >= amount for name, amount in alone.items())
 
 
 def test_pods_that_ask_for_the_same_share_one_answer():

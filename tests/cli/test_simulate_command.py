@@ -43,9 +43,6 @@ def test_the_table_shows_node_scores_and_summary(simulate):
     assert out.splitlines()[1].split()[:2] == ["default/pending", "node-2"]
     assert "NodeResourcesFit 69" in out
     assert "Nodes: 2 of 2 in use" in out
-
-
-def test_the_explained_table_shows_every_node(simulate):
     _, out, _ = simulate("--config", CONFIG, "--cluster", CLUSTER, "--explain")
     assert "NodeResourcesFit 60" in out
     assert "*  node-2" in out
@@ -106,6 +103,15 @@ def test_a_malformed_configuration_is_an_error_with_the_path_to_the_field(simula
     assert err.startswith(f"{config}: parallelism: ")
 
 
+def test_a_simulation_says_that_it_calls_no_extender(simulate, tmp_path):
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nextenders: [{urlPrefix: x}]\n"
+    )
+    code, _, err = simulate("--config", str(config), "--cluster", CLUSTER)
+    assert (code, err.count("extenders are not called in a simulation")) == (0, 1)
+
+
 def test_an_explanation_too_large_to_hold_is_refused(simulate, monkeypatch):
     monkeypatch.setattr("bayplan.cli.simulate.MAX_VERDICTS", 1)
     code, _, err = simulate("--cluster", CLUSTER, "--explain")
@@ -126,15 +132,3 @@ def test_text_the_terminal_cannot_show_is_escaped(tmp_path):
     )
     assert (ran.returncode, ran.stderr) == (0, "")
     assert r"Ignored: 1 K\xe4se" in ran.stdout
-
-
-def test_plugin_sets_that_do_not_work_out_are_an_error_that_names_the_file(simulate, tmp_path):
-    config = tmp_path / "config.yaml"
-    config.write_text(
-        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-        'profiles:\n- plugins: {multiPoint: {disabled: [{name: "*"}]}}\n'
-    )
-    code, out, err = simulate("--config", str(config), "--cluster", CLUSTER)
-    assert (code, out) == (2, "")
-    assert all(line.startswith(f"{config}: ") for line in err.splitlines())
-    assert err

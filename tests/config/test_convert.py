@@ -11,8 +11,8 @@ from tests.config.configurations import ALL_PLUGINS, POLICY, V1, fit, load, prof
 
 from bayplan.config.bounded_yaml import resolve_scalar
 from bayplan.config.convert import to_effective_yaml, to_minimal_yaml
-from bayplan.config.default_plugins import IMPLEMENTED_PLUGINS
 from bayplan.config.load import default_configuration
+from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS
 from bayplan.config.types import PLUGIN_SET_KEYS
 
 # Strings a careless writer would leave without quotes.
@@ -164,12 +164,12 @@ KNOWN = ALL_PLUGINS | {"Outside"}
 def test_what_is_written_reads_back_equal(document):
     with TemporaryDirectory() as directory:
         path = Path(directory)
-        configuration = load(path, document, known_plugins=KNOWN, extenders=True)
+        configuration = load(path, document, known_plugins=KNOWN)
         minimal = to_minimal_yaml(configuration, known_plugins=KNOWN)
-        assert load(path, minimal, known_plugins=KNOWN, extenders=True) == configuration
-        assert to_minimal_yaml(load(path, minimal, known_plugins=KNOWN, extenders=True), known_plugins=KNOWN) == minimal
+        assert load(path, minimal, known_plugins=KNOWN) == configuration
+        assert to_minimal_yaml(load(path, minimal, known_plugins=KNOWN), known_plugins=KNOWN) == minimal
         if "REDACTED" not in (effective := to_effective_yaml(configuration)):
-            assert load(path, effective, known_plugins=KNOWN, extenders=True) == configuration
+            assert load(path, effective, known_plugins=KNOWN) == configuration
 
 
 @pytest.mark.parametrize("text", TRAPS)
@@ -284,7 +284,7 @@ def test_shape_points_of_zero_are_written_out(tmp_path):
 
 def test_key_material_is_hidden_where_it_is_only_shown(tmp_path):
     extender = {"urlPrefix": "x", "tlsConfig": {"keyData": "aHVudGVyMg=="}}
-    configuration = load(tmp_path, V1 | {"extenders": [extender]}, extenders=True)
+    configuration = load(tmp_path, V1 | {"extenders": [extender]})
     assert "aHVudGVyMg" not in to_effective_yaml(configuration)
     assert "aHVudGVyMg" in to_minimal_yaml(configuration)
 
@@ -293,4 +293,5 @@ def test_arguments_of_a_plugin_that_is_not_enabled_are_kept(tmp_path):
     content = profile_with_args("NodeResourcesFit", {})
     content["profiles"][0]["plugins"] = {"multiPoint": {"disabled": [{"name": "NodeResourcesFit"}]}}
     configuration = load(tmp_path, content)
+    assert "NodeResourcesFit" in configuration.profiles[0].plugin_config
     assert load(tmp_path, to_minimal_yaml(configuration)) == configuration

@@ -162,20 +162,21 @@ def test_depth_built_of_aliases_counts():
     assert "is nested more than" in complaint("\n".join(lines))
 
 
-def test_an_alias_bomb_stops_at_the_limit():
-    lines = ["a0: &a0 [" + ",".join("x" * 9) + "]"]
-    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 20)]
-    assert f"holds more than {MAX_VALUES} values, counting aliases" in complaint("\n".join(lines))
+def bomb(first, following):
+    return "\n".join([first, *(following(n, ", ".join([f"*a{n - 1}"] * 9)) for n in range(1, 20))])
 
 
-def test_a_bomb_of_merges_stops_at_the_limit():
-    lines = ["a0: &a0 {x: 1}"]
-    lines += [f"a{n}: &a{n} {{k{n}: [{', '.join([f'*a{n - 1}'] * 9)}], <<: *a{n - 1}}}" for n in range(1, 20)]
-    assert f"holds more than {MAX_VALUES} values" in complaint("\n".join(lines))
-
-
-def test_many_values_stop_at_the_limit():
-    assert f"holds more than {MAX_VALUES} values" in complaint("a: [" + "1," * (MAX_VALUES + 1) + "]")
+@pytest.mark.parametrize(
+    "text",
+    [
+        bomb("a0: &a0 [" + ",".join("x" * 9) + "]", lambda n, inner: f"a{n}: &a{n} [{inner}]"),
+        bomb("a0: &a0 {x: 1}", lambda n, inner: f"a{n}: &a{n} {{k{n}: [{inner}], <<: *a{n - 1}}}"),
+        "a: [" + "1," * (MAX_VALUES + 1) + "]",
+    ],
+    ids=["aliases", "merges", "plain"],
+)
+def test_many_values_and_what_unfolds_into_many_stop_at_the_limit(text):
+    assert f"holds more than {MAX_VALUES} values, counting aliases" in complaint(text)
 
 
 def test_a_directory_and_a_missing_file_cannot_be_read(tmp_path):

@@ -8,9 +8,9 @@ import yaml
 from tests.config.configurations import load
 
 from bayplan.config.convert import to_effective_yaml
-from bayplan.config.default_plugins import IMPLEMENTED_PLUGINS, UPSTREAM_DEFAULT_PLUGINS
-from bayplan.config.legacy_names import NO_SUCCESSOR, PREDICATES, PRIORITIES
 from bayplan.config.load import default_configuration
+from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, UPSTREAM_DEFAULT_PLUGINS
+from bayplan.config.policy import NO_SUCCESSOR, PREDICATES, PRIORITIES
 
 DOCS = Path(__file__).parents[2] / "docs"
 TEXT = (DOCS / "configuration.md").read_text()

@@ -7,10 +7,12 @@ from tests.config.test_plugin_sets import extends
 
 from bayplan.config.load import load_configuration
 from bayplan.config.plugin_sets import expand_profiles
-from bayplan.config.types import PluginEntry, ResourceSpec, ScoringStrategyType
+from bayplan.config.types import PluginEntry, ScoringStrategyType, UtilizationShapePoint
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-WEIGHTS = (ResourceSpec("intel.com/foo", 5), ResourceSpec("cpu", 3), ResourceSpec("memory", 1))
+FOO, BAR = "intel.com/foo", "intel.com/bar"
+WORKED = {FOO: 5, "cpu": 3, "memory": 1}
+PACKING, SPREADING = [(0, 0), (100, 10)], [(0, 10), (100, 0)]
 
 
 def profile(name):
@@ -19,55 +21,31 @@ def profile(name):
 
 
 def strategy(name):
-    return profile(name).plugin_config["NodeResourcesFit"].scoring_strategy
-
-
-def scores(name):
-    configuration = load_configuration(EXAMPLES / name)
-    return expand_profiles(configuration, extends)["bayplan"]["score"]
+    found = profile(name).plugin_config["NodeResourcesFit"].scoring_strategy
+    return found.type, {each.name: each.weight for each in found.resources}, found.shape
 
 
 @pytest.mark.parametrize(
-    ("policy", "v1"),
+    ("name", "resources", "shape", "scores", "weight"),
     [
-        ("policy-worked-example.json", "worked-example.yaml"),
-        ("policy-least-requested.json", "worked-example-least-requested.yaml"),
+        ("policy-worked-example.json", WORKED, PACKING, 1, 1),
+        ("worked-example.yaml", WORKED, PACKING, 1, 1),
+        ("policy-least-requested.json", WORKED, SPREADING, 1, 1),
+        ("worked-example-least-requested.yaml", WORKED, SPREADING, 1, 1),
+        ("policy-extended-resources.json", {FOO: 3, BAR: 5}, PACKING, 1, 2),
+        ("requested-to-capacity-ratio.yaml", {FOO: 3, BAR: 3}, PACKING, 5, 1),
     ],
 )
-def test_the_worked_example_is_the_same_as_policy_and_as_v1(policy, v1):
-    assert strategy(policy) == strategy(v1)
-    assert strategy(v1).resources == WEIGHTS
-    assert strategy(v1).type is ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO
-    assert scores(policy) == scores(v1) == (PluginEntry("NodeResourcesFit", 1),)
-
-
-def test_least_requested_is_the_reverse_of_the_worked_example():
-    points = [(point.utilization, point.score) for point in strategy("policy-worked-example.json").shape]
-    reverse = [(point.utilization, point.score) for point in strategy("policy-least-requested.json").shape]
-    assert points == [(0, 0), (100, 10)]
-    assert reverse == [(0, 10), (100, 0)]
-
-
-def test_the_policy_for_extended_resources_has_its_weights():
-    name = "policy-extended-resources.json"
-    assert strategy(name).resources == (ResourceSpec("intel.com/foo", 3), ResourceSpec("intel.com/bar", 5))
-    assert scores(name) == (PluginEntry("NodeResourcesFit", 2),)
+def test_an_example_of_a_shape_has_its_points_and_weights(name, resources, shape, scores, weight):
+    points = tuple(UtilizationShapePoint(*point) for point in shape)
+    assert strategy(name) == (ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO, resources, points)
+    listed = expand_profiles(load_configuration(EXAMPLES / name), extends)["bayplan"]["score"]
+    assert (len(listed), {each.name: each.weight for each in listed}["NodeResourcesFit"]) == (scores, weight)
 
 
 def test_most_allocated_has_its_weights():
-    assert strategy("most-allocated.yaml").type is ScoringStrategyType.MOST_ALLOCATED
-    assert [(each.name, each.weight) for each in strategy("most-allocated.yaml").resources] == [
-        ("cpu", 1),
-        ("memory", 1),
-        ("intel.com/foo", 3),
-        ("intel.com/bar", 3),
-    ]
-
-
-def test_requested_to_capacity_ratio_has_its_weights():
-    name = "requested-to-capacity-ratio.yaml"
-    assert strategy(name).resources == (ResourceSpec("intel.com/foo", 3), ResourceSpec("intel.com/bar", 3))
-    assert [(point.utilization, point.score) for point in strategy(name).shape] == [(0, 0), (100, 10)]
+    resources = {"cpu": 1, "memory": 1, FOO: 3, BAR: 3}
+    assert strategy("most-allocated.yaml") == (ScoringStrategyType.MOST_ALLOCATED, resources, ())
 
 
 def test_disable_preemption_disables_it():

@@ -5,14 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.config.configurations import V1, load
 
-from bayplan.config.default_plugins import (
+from bayplan.config.errors import ConfigurationError
+from bayplan.config.plugin_sets import (
     IMPLEMENTED_PLUGINS,
     UPSTREAM_DEFAULT_PLUGINS,
     UPSTREAM_PLUGINS,
     default_plugins,
+    expand_plugins,
+    expand_profiles,
+    merge_plugin_set,
+    merge_plugins,
 )
-from bayplan.config.errors import ConfigurationError
-from bayplan.config.plugin_sets import expand_plugins, expand_profiles, merge_plugin_set, merge_plugins
 from bayplan.config.types import EXTENSION_POINTS, PluginEntry, Plugins, PluginSet
 
 FILTERS = {"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit"}
@@ -45,6 +48,12 @@ def plugin_set(enabled=(), disabled=()) -> PluginSet:
 def expand(**custom: PluginSet):
     plugins = merge_plugins(default_plugins(IMPLEMENTED_PLUGINS), Plugins(**custom))
     return expand_plugins(plugins, extends, scheduler_name="x")
+
+
+def expand_alone(**sets: PluginSet):
+    """What runs where of these sets alone, without the default plugins but for those there must be."""
+    needed = {"queue_sort": plugin_set(["PrioritySort"]), "bind": plugin_set(["DefaultBinder"])}
+    return expand_plugins(Plugins(**needed, **sets), extends, scheduler_name="x")
 
 
 def names(expanded, point: str) -> list[str]:
@@ -115,13 +124,11 @@ def test_defaults_expand_in_kube_schedulers_order_with_its_weights():
 
 
 def test_plugins_of_the_point_that_are_in_multi_point_come_first_and_the_others_last():
-    plugins = Plugins(
-        queue_sort=plugin_set(["PrioritySort"]),
-        bind=plugin_set(["DefaultBinder"]),
+    expanded = expand_alone(
         score=plugin_set([("ImageLocality", 5), ("NodeResourcesFit", 4), "NodeAffinity"]),
         multi_point=plugin_set([("TaintToleration", 3), ("NodeAffinity", 2), ("ImageLocality", 9)]),
     )
-    assert weights(expand_plugins(plugins, extends, scheduler_name="x")) == [
+    assert weights(expanded) == [
         ("ImageLocality", 5),
         ("NodeAffinity", 1),
         ("TaintToleration", 3),
@@ -167,24 +174,15 @@ def test_two_queue_sorts_are_one_too_many():
 
 
 def test_a_plugin_nobody_knows_does_not_exist():
-    plugins = Plugins(
-        queue_sort=plugin_set(["PrioritySort"]), bind=plugin_set(["DefaultBinder"]), filter=plugin_set(["Foo"])
-    )
     with pytest.raises(ConfigurationError, match=r'plugins.filter: FilterPlugin "Foo" does not exist'):
-        expand_plugins(plugins, extends, scheduler_name="x")
+        expand_alone(filter=plugin_set(["Foo"]))
 
 
 @pytest.mark.parametrize("where", ["filter", "multi_point"])
 def test_a_plugin_listed_twice_is_already_registered(where):
-    sets = {
-        "queue_sort": plugin_set(["PrioritySort"]),
-        "bind": plugin_set(["DefaultBinder"]),
-        where: plugin_set(["NodeName", "NodeName"]),
-    }
-    with pytest.raises(
-        ConfigurationError, match=r'plugins.filter: plugin "NodeName" already registered as "FilterPlugin"'
-    ):
-        expand_plugins(Plugins(**sets), extends, scheduler_name="x")
+    message = r'plugins.filter: plugin "NodeName" already registered as "FilterPlugin"'
+    with pytest.raises(ConfigurationError, match=message):
+        expand_alone(**{where: plugin_set(["NodeName", "NodeName"])})
 
 
 OVERFLOW = ["plugins.score: score plugins: total score of Score plugins could overflow"]

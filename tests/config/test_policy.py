@@ -197,50 +197,41 @@ def test_names_of_later_plugins_work_once_the_plugins_are_there(tmp_path):
     assert "DefaultPreemption" in enabled
 
 
+# A priority, and how the error goes on after its path.
+_PRIORITIES = [
+    ({"name": "SelectorSpreadPriority"}, f'.name: Invalid value: "SelectorSpreadPriority": {MISSING}'),
+    ({"name": "Foo"}, '.name: Invalid value: "Foo": does not exist'),
+    ({}, ".name: Required value"),
+    (
+        {"name": "EqualPriority", "weight": 0},
+        ".weight: Invalid value: 0: should have a positive weight applied to it",
+    ),
+    (
+        {"name": "EqualPriority", "weight": None},
+        ".weight: Invalid value: 0: should have a positive weight applied to it",
+    ),
+    ({"name": "Mine", "argument": {"labelPreference": {}}}, f".argument.labelPreference: Forbidden: {MISSING}"),
+    (ratio(name="MostRequestedPriority"), f".argument.{RATIO}: Forbidden: is no argument of MostRequestedPriority"),
+    (ratio([]), f".argument.{RATIO}.shape: Required value: at least one point must be specified"),
+    (
+        ratio(resources=[{"name": "CPU", "weight": -1}]),
+        f".argument.{RATIO}.resources[0].weight: Invalid value: -1: resource weight of cpu not in valid range (0, 100]",
+    ),
+]
+
+
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
+        *((priorities(each), f"priorities[0]{error}") for each, error in _PRIORITIES),
         (predicates("CheckServiceAffinity"), f'predicates[0].name: Invalid value: "CheckServiceAffinity": {MISSING}'),
         (predicates("HostName", "Foo"), 'predicates[1].name: Invalid value: "Foo": does not exist'),
         (predicates("HostName", "HostName"), 'predicates[1].name: Duplicate value: "HostName"'),
         (predicates(None), "predicates[0].name: Required value"),
-        (
-            priorities({"name": "SelectorSpreadPriority"}),
-            f'priorities[0].name: Invalid value: "SelectorSpreadPriority": {MISSING}',
-        ),
-        (priorities({"name": "Foo"}), 'priorities[0].name: Invalid value: "Foo": does not exist'),
-        (priorities({}), "priorities[0].name: Required value"),
-        (
-            priorities({"name": "EqualPriority"}, {"name": "EqualPriority"}),
-            'priorities[1].name: Duplicate value: "EqualPriority"',
-        ),
-        (
-            priorities({"name": "EqualPriority", "weight": 0}),
-            "priorities[0].weight: Invalid value: 0: should have a positive weight applied to it",
-        ),
-        (
-            priorities({"name": "EqualPriority", "weight": None}),
-            "priorities[0].weight: Invalid value: 0: should have a positive weight applied to it",
-        ),
+        (priorities(*[{"name": "EqualPriority"}] * 2), 'priorities[1].name: Duplicate value: "EqualPriority"'),
         (
             priorities({"name": "LeastRequestedPriority"}, ratio()),
-            (
-                'priorities[1].name: Forbidden: "LeastRequestedPriority" already says how NodeResourcesFit scores, and a '
-                "profile has only one way"
-            ),
-        ),
-        (
-            priorities({"name": "Mine", "argument": {"labelPreference": {"label": "a"}}}),
-            f"priorities[0].argument.labelPreference: Forbidden: {MISSING}",
-        ),
-        (
-            priorities(ratio(name="MostRequestedPriority")),
-            f"{RATIO_PATH}: Forbidden: is no argument of MostRequestedPriority",
-        ),
-        (priorities(ratio([])), f"{RATIO_PATH}.shape: Required value: at least one point must be specified"),
-        (
-            priorities(ratio(resources=[{"name": "CPU", "weight": -1}])),
-            f"{RATIO_PATH}.resources[0].weight: Invalid value: -1: resource weight of cpu not in valid range (0, 100]",
+            'priorities[1].name: Forbidden: "LeastRequestedPriority" already says how NodeResourcesFit scores, and a profile has only one way',
         ),
         (
             POLICY | {"hardPodAffinitySymmetricWeight": 101},

@@ -2,9 +2,11 @@
 
 from aiohttp import web
 from tests.faults.api_server import FakeApiServer, Object
+from tests.faults.faults import RequestFault
 
 PODS = "/api/v1/pods"
 NODES = "/api/v1/nodes"
+CLAIMS = "/api/v1/persistentvolumeclaims"
 
 _VERBS = ["get", "list", "watch", "patch"]
 _RESOURCES = [
@@ -27,6 +29,18 @@ class KubernetesApi(FakeApiServer):
         return await super()._serve(request)
 
 
+class Meanwhile(RequestFault):
+    """Something happens while the server is about to answer."""
+
+    def __init__(self, happen):
+        self.happen = happen
+
+    async def serve(self, request, act):
+        answer = await act()
+        self.happen()
+        return answer
+
+
 def pod(name: str, *, scheduler: str = "bayplan", cpu: str = "1", **spec: object) -> Object:
     """A pending pod as the API server stores it."""
     containers = [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]
@@ -40,3 +54,10 @@ def pod(name: str, *, scheduler: str = "bayplan", cpu: str = "1", **spec: object
 def node(name: str, *, cpu: str = "4") -> Object:
     """A node that takes pods."""
     return {"metadata": {"name": name}, "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "110"}}}
+
+
+def claim(name: str, *, volume: object = "") -> Object:
+    """A claim that is bound to `volume` if that is given."""
+    annotations = {"pv.kubernetes.io/bind-completed": "yes"} if volume else {}
+    metadata = {"name": name, "namespace": "default", "annotations": annotations}
+    return {"metadata": metadata, "spec": {"volumeName": volume}}

@@ -4,39 +4,27 @@ from bayplan.api.credentials import Credentials
 from bayplan.controller.api_access import KopfSessions
 
 
-async def test_kopf_is_given_a_new_token_when_it_logs_in_again():
-    refused = []
+async def test_each_login_of_kopf_gets_a_new_token_asked_for_on_the_credentials_own_loop():
+    refused, asked_on = [], []
 
     class Renewing(Credentials):
         async def token(self):
+            asked_on.append(asyncio.get_running_loop())
             return f"token-{len(refused)}"
 
         def invalidate(self, token):
             refused.append(token)
 
-    sessions = KopfSessions(Renewing(server="https://127.0.0.1:1"))
-    for number in range(2):
-        session = await sessions.open(asyncio.get_running_loop())
-        assert session.headers["Authorization"] == f"Bearer token-{number}"
-        await session.close()
-    assert refused == ["token-0"]
-
-
-async def test_credentials_are_asked_on_their_own_loop_and_the_session_belongs_to_kopfs():
-    asked_on = []
-
-    class Asked(Credentials):
-        async def token(self):
-            asked_on.append(asyncio.get_running_loop())
-            return "t"
-
     home = asyncio.get_running_loop()
-    sessions = KopfSessions(Asked(server="https://127.0.0.1:1"))
+    sessions = KopfSessions(Renewing(server="https://127.0.0.1:1"))
 
     async def log_in():
         session = await sessions.open(home)
         await session.close()
-        return asyncio.get_running_loop()
+        return session.headers["Authorization"], asyncio.get_running_loop()
 
-    assert await asyncio.to_thread(asyncio.run, log_in()) is not home
-    assert asked_on == [home]
+    for number in range(2):
+        authorization, kopfs_loop = await asyncio.to_thread(asyncio.run, log_in())
+        assert authorization == f"Bearer token-{number}"
+        assert kopfs_loop is not home
+    assert (refused, asked_on) == (["token-0"], [home, home])

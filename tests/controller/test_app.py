@@ -1,15 +1,15 @@
 import asyncio
-import contextlib
 import gc
 import json
+import logging
 import os
 import signal
 
 import aiohttp
 import kopf
 import pytest
-from tests.controller.kubernetes_api import NODES, PODS, KubernetesApi, node, pod
-from tests.faults.faults import Delay, RequestFault, StreamBytes
+from tests.controller.kubernetes_api import CLAIMS, NODES, PODS, claim, node, pod
+from tests.faults.faults import Delay, StreamBytes, StreamError
 
 from bayplan.api.credentials import Credentials
 from bayplan.config.load import default_configuration
@@ -33,7 +33,13 @@ class Cluster:
 
     def __init__(self, server):
         self.server = server
-        self.app = App(default_configuration(), Credentials(server=server.url), ServeOptions("127.0.0.1", 0))
+
+    def start(self, *nodes, pods=()):
+        for name in nodes:
+            self.server.put(NODES, node(name))
+        for name in pods:
+            self.server.put(PODS, pod(name))
+        self.app = App(default_configuration(), Credentials(server=self.server.url), ServeOptions("127.0.0.1", 0))
         self.running = asyncio.create_task(self.app.run())
 
     def node_of(self, name):
@@ -43,6 +49,9 @@ class Cluster:
         for found in self.server.objects[PODS][f"default/{name}"]["status"].get("conditions", ()):
             return found["reason"]
         return None
+
+    def bindings(self):
+        return [seen for seen in self.server.requests if seen.path.endswith("/binding")]
 
     def notes(self):
         posted = [seen for seen in self.server.requests if seen.method == "POST" and seen.path.endswith("/events")]
@@ -72,127 +81,124 @@ class Cluster:
             return await self.running
 
 
-@contextlib.asynccontextmanager
-async def cluster(*nodes, pods=()):
-    async with KubernetesApi() as server:
-        for name in nodes:
-            server.put(NODES, node(name))
-        for name in pods:
-            server.put(PODS, pod(name))
-        made = Cluster(server)
-        try:
-            yield made
-        finally:
-            made.running.cancel()
-            await asyncio.gather(made.running, return_exceptions=True)
+@pytest.fixture
+async def cluster(server):
+    made = Cluster(server)
+    yield made
+    made.running.cancel()
+    await asyncio.gather(made.running, return_exceptions=True)
 
 
-async def test_it_starts_becomes_ready_binds_and_exits_0_when_told():
-    async with cluster("n1", pods=["waiting"]) as c:
-        await c.until_ready()
-        await c.until(lambda: c.node_of("waiting") == "n1")
-        c.server.put(PODS, pod("next"))
-        c.server.put(PODS, pod("huge", cpu="64"))
-        c.server.put(PODS, pod("stranger", scheduler="default-scheduler"))
-        await c.until(lambda: c.node_of("next") == "n1" and c.condition_of("huge") == "Unschedulable")
-        c.server.put(NODES, node("big", cpu="128"))
-        await c.until(lambda: c.node_of("huge") == "big")
-        await c.until(lambda: c.app.parts.cache.sizes().assumed_pods == 0)
-        os.kill(os.getpid(), signal.SIGTERM)
-        assert await c.exit_code() == 0
-        assert c.node_of("stranger") is None
-        assert {"Successfully assigned default/waiting to n1", "Successfully assigned default/huge to big"} <= set(
-            c.notes()
-        )
-        assert any(note.startswith("0/1 nodes are available: 1 Insufficient cpu. preemption: ") for note in c.notes())
-        assert c.app.parts.queue.uids() == set()
-        c.app.parts.cache.validate()
+async def test_it_starts_becomes_ready_binds_and_exits_0_when_told(cluster):
+    cluster.start("n1", pods=["waiting"])
+    await cluster.until_ready()
+    await cluster.until(lambda: cluster.node_of("waiting") == "n1")
+    cluster.server.put(PODS, pod("next"))
+    cluster.server.put(PODS, pod("huge", cpu="64"))
+    cluster.server.put(PODS, pod("stranger", scheduler="default-scheduler"))
+    await cluster.until(lambda: cluster.node_of("next") == "n1" and cluster.condition_of("huge") == "Unschedulable")
+    cluster.server.put(NODES, node("big", cpu="128"))
+    await cluster.until(lambda: cluster.node_of("huge") == "big")
+    await cluster.until(lambda: cluster.app.parts.cache.sizes().assumed_pods == 0)
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await cluster.exit_code() == 0
+    assert cluster.node_of("stranger") is None
+    assert {"Successfully assigned default/waiting to n1", "Successfully assigned default/huge to big"} <= set(
+        cluster.notes()
+    )
+    assert any(note.startswith("0/1 nodes are available: 1 Insufficient cpu. preemption: ") for note in cluster.notes())
+    assert cluster.app.parts.queue.uids() == set()
+    cluster.app.parts.cache.validate()
 
 
-async def test_a_bind_under_way_is_finished_before_it_exits():
-    async with cluster("n1") as c:
-        await c.until_ready()
-        c.server.inject(Delay(0.3), method="POST", path="/binding")
-        c.server.put(PODS, pod("a"))
-        await c.until(lambda: any(seen.path.endswith("/binding") for seen in c.server.requests))
-        os.kill(os.getpid(), signal.SIGINT)
-        assert await c.exit_code() == 0
-        assert c.node_of("a") == "n1"
-        assert c.notes() == ["Successfully assigned default/a to n1"]
+async def test_a_bind_under_way_is_finished_before_it_exits(cluster):
+    cluster.start("n1")
+    await cluster.until_ready()
+    cluster.server.inject(Delay(0.3), method="POST", path="/binding")
+    cluster.server.put(PODS, pod("a"))
+    await cluster.until(cluster.bindings)
+    os.kill(os.getpid(), signal.SIGINT)
+    assert await cluster.exit_code() == 0
+    assert cluster.node_of("a") == "n1"
+    assert cluster.notes() == ["Successfully assigned default/a to n1"]
 
 
-async def test_a_stop_before_the_caches_are_filled_is_heeded():
-    async with cluster("n1") as c:
-        c.server.inject(Delay(3600), path=NODES, times=100)
-        await c.until(lambda: c.server.requests)
-        assert not await c.ready()
-        os.kill(os.getpid(), signal.SIGTERM)
-        assert await c.exit_code() == 0
+async def test_a_stop_before_the_caches_are_filled_is_heeded(cluster):
+    cluster.start("n1")
+    cluster.server.inject(Delay(3600), path=NODES, times=100)
+    await cluster.until(lambda: cluster.server.requests)
+    assert not await cluster.ready()
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await cluster.exit_code() == 0
 
 
 @pytest.mark.parametrize(
     "error", [RuntimeError("bug"), asyncio.CancelledError(), None], ids=["raises", "is cancelled by itself", "returns"]
 )
-async def test_it_exits_1_when_a_part_that_must_not_end_does(monkeypatch, caplog, error):
-    async with cluster("n1") as c:
+async def test_it_exits_1_when_a_part_that_must_not_end_does(cluster, monkeypatch, caplog, error):
+    cluster.start("n1")
 
-        async def end():
-            if error is not None:
-                raise error
+    async def end():
+        if error is not None:
+            raise error
 
-        monkeypatch.setattr(c.app.parts.scheduler, "run", end)
-        assert await c.exit_code() == 1
-        assert "ending because a part failed" in caplog.text
-        assert (repr(error) if isinstance(error, Exception) else "scheduler ended") in caplog.text
-
-
-async def test_a_pod_that_kopf_tells_is_gone_while_its_bind_is_under_way_keeps_its_room_and_is_bound_once():
-    class Told(RequestFault):
-        """The binding happens, and its answer is late: the watch tells of the pod's departure first."""
-
-        async def serve(self, request, act):
-            answer = await act()
-            await asyncio.sleep(0.3)
-            return answer
-
-    async with cluster("n1", pods=["waiting"]) as c:
-        c.server.inject(Told(), method="POST", path="/binding")
-        await c.until(lambda: c.node_of("waiting") == "n1")
-        await c.until(lambda: c.app.parts.queue.uids() == set() or c.notes())
-        assert c.app.parts.cache.sizes().pods == 1
-        await c.until(c.notes)
-        assert c.notes() == ["Successfully assigned default/waiting to n1"]
-        assert len([seen for seen in c.server.requests if seen.path.endswith("/binding")]) == 1
-        assert c.app.parts.queue.uids() == set()
+    monkeypatch.setattr(cluster.app.parts.scheduler, "run", end)
+    assert await cluster.exit_code() == 1
+    assert "ending because a part failed" in caplog.text
+    assert (repr(error) if isinstance(error, Exception) else "scheduler ended") in caplog.text
 
 
-async def test_pods_that_waited_are_placed_by_priority_although_kopf_does_not_start(monkeypatch):
+async def test_each_watch_is_logged_by_its_name(cluster, caplog):
+    caplog.set_level(logging.INFO)
+    cluster.server.inject(StreamError(500), method="WATCH", path=PODS, times=6)
+    cluster.start("n1")
+    for line in ("listed watch=nodes ", "listed watch=pods ", "listed watch=nominations "):
+        await cluster.until(lambda line=line: line in caplog.text)
+    for line in ("watch interrupted watch=pods ", "watch interrupted watch=nominations "):
+        await cluster.until(lambda line=line: line in caplog.text)
+
+
+async def test_pods_that_waited_are_placed_by_priority_although_kopf_does_not_start(cluster, monkeypatch):
     async def hang(*, stop_flag, **_):
         while not stop_flag.is_set():  # noqa: ASYNC110  it is another thread's
             await asyncio.sleep(0.01)
 
     monkeypatch.setattr(kopf, "operator", hang)
-    async with cluster("n1") as c:
-        for number in range(20):
-            c.server.put(PODS, pod(f"p{number:02}", priority=number))
-        await c.until(lambda: len(c.notes()) >= 4)
-        bound = {name for name in (f"p{number:02}" for number in range(20)) if c.node_of(name)}
-        assert bound == {"p16", "p17", "p18", "p19"}
-        assert not await c.ready()
-        os.kill(os.getpid(), signal.SIGTERM)
-        assert await c.exit_code() == 0
+    cluster.start("n1")
+    for number in range(20):
+        cluster.server.put(PODS, pod(f"p{number:02}", priority=number))
+    await cluster.until(lambda: len(cluster.notes()) >= 4)
+    bound = {name for name in (f"p{number:02}" for number in range(20)) if cluster.node_of(name)}
+    assert bound == {"p16", "p17", "p18", "p19"}
+    assert not await cluster.ready()
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await cluster.exit_code() == 0
 
 
-async def test_kopf_that_ends_is_survived_and_a_deletion_meanwhile_is_found():
-    async with cluster("n1", pods=["fits"]) as c:
-        c.server.put(PODS, pod("huge", cpu="64"))
-        await c.until(lambda: c.condition_of("huge") == "Unschedulable" and c.node_of("fits") == "n1")
-        await c.until_ready()
-        watches = c.server.watches(PODS)
-        c.server.inject(StreamBytes(b"garbage\n"), method="WATCH", path=PODS, times=3)
-        c.server.end_watches()
-        await c.until(lambda: c.app.parts.operator.restarts)
-        c.server.delete(PODS, "default/huge")
-        await c.until(lambda: c.app.parts.queue.uids() == set() and c.server.watches(PODS) > watches)
-        c.server.put(PODS, pod("next"))
-        await c.until(lambda: c.node_of("next") == "n1")
+async def test_kopf_that_ends_is_survived_and_a_deletion_meanwhile_is_found(cluster):
+    cluster.start("n1", pods=["fits"])
+    cluster.server.put(PODS, pod("huge", cpu="64"))
+    await cluster.until(lambda: cluster.condition_of("huge") == "Unschedulable" and cluster.node_of("fits") == "n1")
+    await cluster.until_ready()
+    watches = cluster.server.watches(PODS)
+    cluster.server.inject(StreamBytes(b"garbage\n"), method="WATCH", path=PODS, times=3)
+    cluster.server.end_watches()
+    await cluster.until(lambda: cluster.app.parts.operator.restarts)
+    cluster.server.delete(PODS, "default/huge")
+    await cluster.until(lambda: cluster.app.parts.queue.uids() == set() and cluster.server.watches(PODS) > watches)
+    cluster.server.put(PODS, pod("next"))
+    await cluster.until(lambda: cluster.node_of("next") == "n1")
+
+
+async def test_a_pod_is_bound_once_the_claim_it_waits_for_is_there(cluster):
+    cluster.server.put("/api/v1/persistentvolumes", {"metadata": {"name": "pv"}, "spec": {}})
+    cluster.server.put(CLAIMS, claim("early", volume="pv"))
+    cluster.server.inject(Delay(0.2), path=CLAIMS)
+    for name in ("early", "late"):
+        cluster.server.put(PODS, pod(name, volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": name}}]))
+    cluster.start("n1")
+    missing = 'persistentvolumeclaim "late" not found'
+    await cluster.until(lambda: cluster.node_of("early") == "n1" and any(missing in note for note in cluster.notes()))
+    cluster.server.put(CLAIMS, claim("late", volume="pv"))
+    await cluster.until(lambda: cluster.node_of("late") == "n1")
+    assert not any('"early" not found' in note for note in cluster.notes()), "decided before the claims were known"

@@ -1,13 +1,11 @@
 import asyncio
-import contextlib
 
 import msgspec
 import pytest
-from tests.controller.kubernetes_api import PODS, KubernetesApi, pod
-from tests.faults.faults import Garbage, Refuse, RequestFault, Reset
+from tests.controller.kubernetes_api import PODS, Meanwhile, pod
+from tests.faults.faults import Garbage, Refuse, Reset
+from tests.waiting import until
 
-from bayplan.api.client import ApiClient
-from bayplan.api.credentials import Credentials
 from bayplan.api.objects import Pod
 from bayplan.cache.pod_info import PodInfo
 from bayplan.controller.assumed_pods import AssumedPods
@@ -35,95 +33,71 @@ class Scene:
         stored = self.server.objects[PODS][f"default/{name}"]
         self.server.put(PODS, {**stored, "status": {"phase": phase}})
 
-    def recreate(self, name):
-        self.server.delete(PODS, f"default/{name}")
-        self.server.put(PODS, pod(name))
-
     async def rounds(self, count):
         for _ in range(count):
             await self.check.once()
 
 
-@contextlib.asynccontextmanager
-async def scene():
-    async with KubernetesApi() as server:
-        client = ApiClient(Credentials(server=server.url), qps=0, burst=1)
-        try:
-            yield Scene(server, client)
-        finally:
-            await client.close()
+@pytest.fixture
+def scene(server, client):
+    return Scene(server, client)
 
 
-async def test_a_pod_that_runs_is_left_to_the_watch():
-    async with scene() as s:
-        s.bound("a")
-        await s.rounds(3)
-        assert s.ended == []
+async def test_a_pod_that_runs_is_left_to_the_watch(scene):
+    scene.bound("a")
+    await scene.rounds(3)
+    assert scene.ended == []
 
 
-async def test_a_pod_is_asked_about_once_it_stayed_assumed_for_a_round():
-    async with scene() as s:
-        s.bound("a")
-        s.server.delete(PODS, "default/a")
-        await s.rounds(1)
-        assert (s.ended, s.server.requests) == ([], [])
-        await s.rounds(2)
-        assert s.ended == ["a"]
+async def test_a_pod_is_asked_about_once_it_stayed_assumed_for_a_round(scene):
+    scene.bound("a")
+    scene.server.delete(PODS, "default/a")
+    await scene.rounds(1)
+    assert (scene.ended, scene.server.requests) == ([], [])
+    await scene.rounds(2)
+    assert scene.ended == ["a"]
 
 
 @pytest.mark.parametrize("end", ["Succeeded", "Failed", "recreated"])
-async def test_a_pod_that_ended_unseen_gives_its_room_back(end):
-    async with scene() as s:
-        s.bound("a")
-        if end == "recreated":
-            s.recreate("a")
-        else:
-            s.finish("a", end)
-        await s.rounds(2)
-        assert s.ended == ["a"]
+async def test_a_pod_that_ended_unseen_gives_its_room_back(scene, end):
+    scene.bound("a")
+    if end == "recreated":
+        scene.server.delete(PODS, "default/a")
+        scene.server.put(PODS, pod("a"))
+    else:
+        scene.finish("a", end)
+    await scene.rounds(2)
+    assert scene.ended == ["a"]
 
 
 @pytest.mark.parametrize("fault", [Refuse(500), Refuse(403), Reset(), Garbage(), Garbage(b"{}")], ids=repr)
-async def test_no_answer_leaves_a_pod_as_it_is(fault):
-    async with scene() as s:
-        s.bound("a")
-        s.server.delete(PODS, "default/a")
-        s.server.inject(fault, path="/pods/a")
-        await s.rounds(2)
-        assert s.ended == []
-        await s.rounds(1)
-        assert s.ended == ["a"]
+async def test_no_answer_leaves_a_pod_as_it_is(scene, fault):
+    scene.bound("a")
+    scene.server.delete(PODS, "default/a")
+    scene.server.inject(fault, path="/pods/a")
+    await scene.rounds(2)
+    assert scene.ended == []
+    await scene.rounds(1)
+    assert scene.ended == ["a"]
 
 
-async def test_a_pod_the_watch_shows_while_the_answer_is_on_its_way_is_the_watchs():
-    class Confirmed(RequestFault):
-        async def serve(self, request, act):
-            s.assumed.clear()
-            return await act()
-
-    async with scene() as s:
-        s.bound("a")
-        s.finish("a")
-        s.server.inject(Confirmed(), path="/pods/a")
-        await s.rounds(2)
-        assert s.ended == []
+async def test_a_pod_the_watch_shows_while_the_answer_is_on_its_way_is_the_watchs(scene):
+    scene.bound("a")
+    scene.finish("a")
+    scene.server.inject(Meanwhile(scene.assumed.clear), path="/pods/a")
+    await scene.rounds(2)
+    assert scene.ended == []
 
 
-async def test_a_name_no_path_can_hold_does_not_raise():
-    async with scene() as s:
-        s.bound("..")
-        await s.rounds(3)
-        assert s.ended == []
+async def test_a_name_no_path_can_hold_does_not_raise(scene):
+    scene.bound("..")
+    await scene.rounds(3)
+    assert scene.ended == []
 
 
-async def test_it_goes_on_for_ever():
-    async with scene() as s:
-        s.bound("a")
-        s.finish("a")
-        running = asyncio.create_task(s.check.run(0.001))
-        async with asyncio.timeout(10):
-            while not s.ended:  # noqa: ASYNC110  it has no event for tests
-                await asyncio.sleep(0.001)
-        running.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await running
+async def test_it_goes_on_for_ever(scene):
+    scene.bound("a")
+    scene.finish("a")
+    running = asyncio.create_task(scene.check.run(0.001))
+    await until(lambda: scene.ended)
+    running.cancel()

@@ -5,7 +5,7 @@ from collections import Counter
 
 import kopf
 import pytest
-from tests.controller.kubernetes_api import PODS, KubernetesApi, pod
+from tests.controller.kubernetes_api import PODS, pod
 from tests.faults.faults import StreamBytes
 from tests.waiting import Sleeps, until
 
@@ -41,14 +41,14 @@ class FakeOperator:
 class Scene:
     """An operator thread, what it tells, and how it waits."""
 
-    def __init__(self, server="http://127.0.0.1:1", take=None, **options):
+    def __init__(self, server="http://127.0.0.1:1", **options):
         self.events = []
         self.restarts = []
         self.sleep = Sleeps()
         self.thread = OperatorThread(
             {"bayplan"},
             KopfSessions(Credentials(server=server)),
-            take=take or self.events.append,
+            take=self.events.append,
             on_restart=lambda: self.restarts.append(len(self.events)),
             **{"sleep": self.sleep, **options},
         )
@@ -88,20 +88,20 @@ async def test_an_operator_that_ends_however_is_started_again_with_new_handlers(
     assert caplog.text.count("kopf operator ended and is started again") == 2
 
 
-async def test_the_pause_between_starts_doubles_up_to_a_bound(monkeypatch):
-    fake = FakeOperator(monkeypatch, *[RuntimeError("boom")] * 7)
-    scene = Scene()
+@pytest.mark.parametrize(
+    ("times", "delays"),
+    [
+        ([0.0] * 14, [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]),
+        ([0.0, 1.0, 10.0, 11.0, 20.0, 200.0], [1.0, 2.0, 1.0]),
+    ],
+    ids=["up to a bound", "begins anew after a long run"],
+)
+async def test_the_pause_between_starts_doubles(monkeypatch, times, delays):
+    clock = iter([*times, 300.0])
+    fake = FakeOperator(monkeypatch, *[RuntimeError("boom")] * len(delays))
+    scene = Scene(clock=lambda: next(clock))
     await until(lambda: fake.running)
-    assert scene.sleep.delays == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
-    await scene.stop()
-
-
-async def test_an_operator_that_ran_well_for_long_is_started_again_soon(monkeypatch):
-    times = iter([0.0, 1.0, 10.0, 11.0, 20.0, 200.0, 300.0])
-    fake = FakeOperator(monkeypatch, *[RuntimeError("boom")] * 3)
-    scene = Scene(clock=lambda: next(times))
-    await until(lambda: fake.running)
-    assert scene.sleep.delays == [1.0, 2.0, 1.0]
+    assert scene.sleep.delays == delays
     await scene.stop()
 
 
@@ -132,60 +132,40 @@ async def test_a_kopf_that_does_not_end_holds_nobody_up(monkeypatch):
     await until(lambda: not kopf_threads())
 
 
-async def test_kopf_tells_of_our_pods_and_writes_nothing():
-    async with KubernetesApi() as server:
-        server.put(PODS, pod("a"))
-        server.put(PODS, pod("other", scheduler="default-scheduler"))
-        scene = Scene(server.url)
-        assert scene.thread.problem() == "kopf is not running"
-        await until(lambda: len(scene.events) == 1)
-        assert scene.thread.problem() is None
-        server.put(PODS, pod("b"))
-        await until(lambda: len(scene.events) == 2)
-        server.put(PODS, pod("b", cpu="2"))
-        await until(lambda: len(scene.events) == 3)
-        server.delete(PODS, "default/a")
-        await until(lambda: len(scene.events) == 4)
-        await scene.stop()
-        assert scene.told() == [(None, "a"), ("ADDED", "b"), ("MODIFIED", "b"), ("DELETED", "a")]
-        assert scene.restarts == []
-        assert Counter(seen.method for seen in server.requests).keys() == {"GET"}
-        watched = [seen for seen in server.requests if seen.path == PODS]
-        assert {seen.query["fieldSelector"] for seen in watched} == {field_selector({"bayplan"})}
-        assert {seen.path for seen in server.requests} <= {"/api", "/api/v1", "/apis", PODS}
+async def test_kopf_tells_of_our_pods_and_writes_nothing(server):
+    server.put(PODS, pod("a"))
+    server.put(PODS, pod("other", scheduler="default-scheduler"))
+    scene = Scene(server.url)
+    assert scene.thread.problem() == "kopf is not running"
+    await until(lambda: len(scene.events) == 1)
+    assert scene.thread.problem() is None
+    server.put(PODS, pod("b"))
+    await until(lambda: len(scene.events) == 2)
+    server.put(PODS, pod("b", cpu="2"))
+    await until(lambda: len(scene.events) == 3)
+    server.delete(PODS, "default/a")
+    await until(lambda: len(scene.events) == 4)
+    await scene.stop()
+    assert scene.told() == [(None, "a"), ("ADDED", "b"), ("MODIFIED", "b"), ("DELETED", "a")]
+    assert scene.restarts == []
+    assert Counter(seen.method for seen in server.requests).keys() == {"GET"}
+    watched = [seen for seen in server.requests if seen.path == PODS]
+    assert {seen.query["fieldSelector"] for seen in watched} == {field_selector({"bayplan"})}
+    assert {seen.path for seen in server.requests} <= {"/api", "/api/v1", "/apis", PODS}
 
 
-async def test_kopf_itself_is_started_again_after_a_broken_line_and_nothing_else_ends_with_it():
-    async with KubernetesApi() as server:
-        server.put(PODS, pod("a"))
-        server.inject(StreamBytes(b"garbage\n"), method="WATCH", path=PODS)
-        scene = Scene(server.url)
-        await until(lambda: server.watches(PODS))
-        stranger = asyncio.create_task(asyncio.Event().wait())
-        await until(lambda: server.watches(PODS) == 2)
-        server.put(PODS, pod("b"))
-        await until(lambda: len(scene.events) == 3)
-        assert scene.thread.restarts == 1
-        assert scene.restarts == [1], "told once the next operator is up"
-        assert scene.told() == [(None, "a"), (None, "a"), ("ADDED", "b")]
-        await scene.stop()
-        assert not stranger.done()
-        stranger.cancel()
-
-
-async def test_a_pod_that_breaks_its_taker_does_not_end_kopf(caplog):
-    taken = []
-
-    def take(event):
-        taken.append(event["object"]["metadata"]["name"])
-        if taken[-1] == "a":
-            raise RuntimeError("boom")
-
-    async with KubernetesApi() as server:
-        server.put(PODS, pod("a"))
-        server.put(PODS, pod("b"))
-        scene = Scene(server.url, take)
-        await until(lambda: len(taken) == 2)
-        await scene.stop()
-        assert (sorted(taken), scene.thread.restarts) == (["a", "b"], 0)
-        assert "a pod's event was not taken" in caplog.text
+async def test_kopf_itself_is_started_again_after_a_broken_line_and_nothing_else_ends_with_it(server):
+    server.put(PODS, pod("a"))
+    server.inject(StreamBytes(b"garbage\n"), method="WATCH", path=PODS)
+    scene = Scene(server.url)
+    await until(lambda: server.watches(PODS))
+    stranger = asyncio.create_task(asyncio.Event().wait())
+    await until(lambda: server.watches(PODS) == 2)
+    server.put(PODS, pod("b"))
+    await until(lambda: len(scene.events) == 3)
+    assert scene.thread.restarts == 1
+    assert scene.restarts == [1], "told once the next operator is up"
+    assert scene.told() == [(None, "a"), (None, "a"), ("ADDED", "b")]
+    await scene.stop()
+    assert not stranger.done()
+    stranger.cancel()

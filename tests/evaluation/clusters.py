@@ -5,6 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 from tests.builders import make_container, make_node, make_pod, make_selector, make_term
+from tests.plugins.inter_pod_affinity.affinity_scenes import required, term
+from tests.plugins.scenes import spread
 
 from bayplan.api.objects import (
     ContainerStatus,
@@ -13,18 +15,13 @@ from bayplan.api.objects import (
     NodeAffinity,
     NodeSelector,
     NodeSelectorTerm,
-    PersistentVolumeClaimSource,
     Pod,
-    PodAffinity,
-    PodAffinityTerm,
     PreferredSchedulingTerm,
     ResourceRequirements,
     TopologySpreadConstraint,
-    Volume,
 )
-from bayplan.config.default_plugins import IMPLEMENTED_PLUGINS, default_plugins
 from bayplan.config.plugin_args import default_args
-from bayplan.config.plugin_sets import merge_plugins
+from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, default_plugins, merge_plugins
 from bayplan.config.types import (
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
@@ -202,13 +199,10 @@ def similar_shapes(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 def _unsupported(rule: str) -> dict[str, Any]:
-    if rule == "claim":
-        return {"volumes": [Volume(name="v", persistent_volume_claim=PersistentVolumeClaimSource(claim_name="data"))]}
     if rule == "anti-affinity":
-        term = PodAffinityTerm(topology_key="zone", label_selector=LabelSelector())
-        return {"pod_anti_affinity": PodAffinity(required_during_scheduling_ignored_during_execution=[term])}
+        return {"pod_anti_affinity": required(term(selector=LabelSelector()))}
     policy = "DoNotSchedule" if rule == "spread" else "ScheduleAnyway"
-    return {"spread": [TopologySpreadConstraint(max_skew=1, topology_key="zone", when_unsatisfiable=policy)]}
+    return {"spread": [spread(selector=None, when_unsatisfiable=policy)]}
 
 
 def pod_of(shape: dict[str, Any], uid: str, *, node: str | None = None, actual_cpu: str | None = None) -> Pod:

@@ -95,14 +95,6 @@ def test_one_node_more_changes_the_image_scores_of_all_the_others():
     assert bench.totals() == {"a": 100}
 
 
-def test_growing_the_table_keeps_what_was_known():
-    bench = Bench("TaintToleration", "NodeResourcesFit")
-    bench.add(make_node("first", taints=ONE))
-    bench.totals()
-    bench.add(*(make_node(f"n{i}") for i in range(100)))
-    assert len(bench.totals()) == 101
-
-
 def test_a_row_that_changes_hands_belongs_to_the_new_node():
     bench = Bench("TaintToleration", "NodeName", pod=make_pod(node="b"))
     bench.add(make_node("a"))

@@ -4,18 +4,16 @@ import gc
 import tracemalloc
 
 import pytest
-from tests.builders import make_node, make_pod_info, make_selector, make_term
+from tests.builders import make_node, make_pod_info, make_term
+from tests.plugins.inter_pod_affinity.affinity_scenes import required, term
+from tests.plugins.preemption.worlds import World
+from tests.plugins.scenes import spread
 
-from bayplan.api.objects import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
-from bayplan.cache.cache import Cache
 from bayplan.cache.shadow_table import ShadowTable
-from bayplan.config.load import default_configuration
 from bayplan.evaluation.evaluation import Evaluation
 from bayplan.evaluation.kept_evaluations import KeptEvaluations
 from bayplan.framework.nominated_table import Nominations
-from bayplan.plugins.registry import build_frameworks
-from bayplan.queue.nominator import Nominator
-from bayplan.scheduler.cycle import Placement, SchedulingCycle
+from bayplan.scheduler.cycle import Placement
 
 NODES = 400
 HOSTNAME = "kubernetes.io/hostname"
@@ -25,12 +23,9 @@ class Scene:
     """A cluster, and kept evaluations of pods that are each of a shape of their own."""
 
     def __init__(self, limit=2**40):
-        self.cache = Cache()
-        self.nominator = Nominator()
+        self.world = World()
+        self.cache, self.nominator, self.framework = self.world.cache, self.world.nominator, self.world.framework
         self.add_nodes(0, NODES)
-        self.framework = build_frameworks(
-            default_configuration(), self.cache.nodes, self.cache.listers, self.nominator, lambda: 0.0
-        )["bayplan"]
         self.kept = KeptEvaluations(self.cache.nodes, limit)
 
     def add_nodes(self, first, last):
@@ -56,20 +51,6 @@ class Scene:
         return self.kept.get((1, number, None)) is not None
 
 
-def spread(*keys):
-    return [
-        TopologySpreadConstraint(
-            topology_key=key, max_skew=9, when_unsatisfiable=action, label_selector=make_selector(app="web")
-        )
-        for key, action in zip(keys, ("DoNotSchedule", "ScheduleAnyway"), strict=False)
-    ]
-
-
-ANTI_AFFINITY = PodAffinity(
-    required_during_scheduling_ignored_during_execution=[
-        PodAffinityTerm(topology_key=HOSTNAME, label_selector=make_selector(app="web"))
-    ]
-)
 MANY_RULES = [make_term(f"pool In v{index}") for index in range(2000)]
 
 
@@ -77,8 +58,8 @@ MANY_RULES = [make_term(f"pool In v{index}") for index in range(2000)]
     "fields",
     [
         pytest.param({}, id="plain"),
-        pytest.param({"spread": spread(HOSTNAME, "zone")}, id="spread"),
-        pytest.param({"pod_anti_affinity": ANTI_AFFINITY}, id="anti-affinity"),
+        pytest.param({"spread": [spread(HOSTNAME), spread("zone", when_unsatisfiable="ScheduleAnyway")]}, id="spread"),
+        pytest.param({"pod_anti_affinity": required(term(HOSTNAME))}, id="anti-affinity"),
         pytest.param({"preferred": [(1, make_term("zone In z1"))]}, id="preferred"),
     ],
 )
@@ -192,13 +173,12 @@ def tables():
 
 def test_what_saw_nominations_goes_with_them():
     scene = Scene()
-    cycle = SchedulingCycle(scene.cache.nodes, scene.nominator)
     before = tables()
     for episode in range(20):
         nominated = make_pod_info(f"nominated{episode}", priority=episode % 3, cpu="1")
         scene.nominator.add(nominated, f"n{episode}")
         for cpu in range(1, 4):
-            assert isinstance(cycle.schedule(make_pod_info(cpu=f"{cpu}m"), scene.framework), Placement)
+            assert isinstance(scene.world.schedule(make_pod_info(cpu=f"{cpu}m")), Placement)
         scene.nominator.delete(nominated.uid)
-        cycle.schedule(make_pod_info(cpu="1m"), scene.framework)
+        scene.world.schedule(make_pod_info(cpu="1m"))
         assert tables() <= before + 1

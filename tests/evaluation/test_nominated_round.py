@@ -2,16 +2,13 @@
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.builders import make_node, make_pod, make_selector
+from tests.builders import make_node, make_pod_info, make_selector
+from tests.plugins.inter_pod_affinity.affinity_scenes import required, term
+from tests.plugins.preemption.worlds import World
+from tests.plugins.scenes import spread
 
-from bayplan.api.objects import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
-from bayplan.cache.cache import Cache
-from bayplan.cache.pod_info import PodInfo
-from bayplan.config.load import default_configuration
 from bayplan.framework.traits import Reads
-from bayplan.plugins.registry import build_frameworks
-from bayplan.queue.nominator import Nominator
-from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
+from bayplan.scheduler.cycle import FitError, Placement
 
 APPS = ("web", "db")
 NODES = ("n0", "n1", "n2", "n3")
@@ -27,56 +24,41 @@ class FiltersNoNominated:
         self.sign_pod, self.filter, self.reasons = plugin.sign_pod, plugin.filter, plugin.reasons
 
 
-class World:
+class Both:
     """One cluster seen by two cycles: one counts nominated pods at once, one tries them node by node."""
 
     def __init__(self):
-        self.cache = Cache()
-        self.nominator = Nominator()
-        self.framework, self.singly = (self.new_framework() for _ in range(2))
-        self.singly.filters = [
+        self.at_once = World()
+        self.one_by_one = self.at_once.afresh()
+        self.one_by_one.framework.filters = [
             FiltersNoNominated(plugin) if plugin.traits.reads is Reads.CLUSTER else plugin
-            for plugin in self.singly.filters
+            for plugin in self.one_by_one.framework.filters
         ]
-        self.at_once = SchedulingCycle(self.cache.nodes, self.nominator)
-        self.one_by_one = SchedulingCycle(self.cache.nodes, self.nominator)
+        self.cache, self.nominator = self.at_once.cache, self.at_once.nominator
         self.serial = 0
         for number, name in enumerate(NODES):
             self.label(name, f"z{number % 2}")
-
-    def new_framework(self):
-        return build_frameworks(
-            default_configuration(), self.cache.nodes, self.cache.listers, self.nominator, lambda: 0.0
-        )["bayplan"]
 
     def label(self, name, zone):
         labels = {"kubernetes.io/hostname": name} | ({"zone": zone} if zone else {})
         self.cache.set_node(make_node(name, cpu="4", labels=labels))
 
     def pod(self, shape):
-        app, spread, near, far, priority = shape
+        app, spreads, near, far, priority = shape
         self.serial += 1
         uid = f"p{self.serial}"
-        return PodInfo(
-            make_pod(
-                uid,
-                uid=uid,
-                cpu="1",
-                priority=priority,
-                labels={"app": app},
-                spread=[
-                    TopologySpreadConstraint(
-                        topology_key=key,
-                        max_skew=skew,
-                        min_domains=domains,
-                        when_unsatisfiable="DoNotSchedule",
-                        label_selector=make_selector(app=of),
-                    )
-                    for key, skew, domains, of in spread
-                ],
-                pod_affinity=required(near),
-                pod_anti_affinity=required(far),
-            )
+        return make_pod_info(
+            uid,
+            uid=uid,
+            cpu="1",
+            priority=priority,
+            labels={"app": app},
+            spread=[
+                spread(key, make_selector(app=of), max_skew=skew, min_domains=domains)
+                for key, skew, domains, of in spreads
+            ],
+            pod_affinity=apps(near),
+            pod_anti_affinity=apps(far),
         )
 
     def place(self, shape, node):
@@ -85,29 +67,31 @@ class World:
     def nominate(self, shape, node):
         self.nominator.add(self.pod(shape), node)
 
+    def nominated(self, index):
+        """One of the nominated pods, if there are any."""
+        found = [pod for node in NODES for pod in self.nominator.nominated_pods_for_node(node)]
+        return found[index % len(found)] if found else None
+
     def arrive(self, index):
         """A nominated pod comes to its node, which may be noticed before its nomination ends."""
-        nominated = [pod for node in NODES for pod in self.nominator.nominated_pods_for_node(node)]
-        if nominated:
-            pod = nominated[index % len(nominated)]
-            if self.cache.node_of(pod.uid) is None:
-                self.cache.assume_pod(pod, self.nominator.nominated_node(pod.uid))
+        pod = self.nominated(index)
+        if pod and self.cache.node_of(pod.uid) is None:
+            self.cache.assume_pod(pod, self.nominator.nominated_node(pod.uid))
 
     def give_up(self, index):
-        nominated = [pod for node in NODES for pod in self.nominator.nominated_pods_for_node(node)]
-        if nominated:
-            self.nominator.delete(nominated[index % len(nominated)].uid)
+        if pod := self.nominated(index):
+            self.nominator.delete(pod.uid)
 
     def leave(self, index):
-        placed = self.cache.assumed_pods()
-        if placed:
+        if placed := self.cache.assumed_pods():
             self.cache.forget_pod(placed[index % len(placed)].uid)
 
     def look(self, shape):
         pod = self.pod(shape)
-        found = self.at_once.schedule(pod, self.framework)
-        wanted = self.one_by_one.schedule(pod, self.singly)
-        assert told(found) == told(wanted)
+        assert told(self.at_once.schedule(pod)) == told(self.one_by_one.schedule(pod))
+
+    def feasible_nodes(self, shape):
+        return self.at_once.cycle.feasible_nodes(self.pod(shape), self.at_once.framework)
 
 
 def told(outcome):
@@ -117,9 +101,8 @@ def told(outcome):
     return outcome.message, outcome.nominated_node_name, {pod.uid for pod in outcome.victims}
 
 
-def required(terms):
-    wanted = [PodAffinityTerm(topology_key=key, label_selector=make_selector(app=app)) for key, app in terms]
-    return PodAffinity(required_during_scheduling_ignored_during_execution=wanted) if wanted else None
+def apps(terms):
+    return required(*(term(key, make_selector(app=app)) for key, app in terms)) if terms else None
 
 
 app = st.sampled_from(APPS)
@@ -147,7 +130,7 @@ steps = st.one_of(
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(script=st.lists(steps, min_size=2, max_size=14), wanted=st.lists(shapes, min_size=1, max_size=3))
 def test_counting_nominated_pods_at_once_decides_as_trying_them_node_by_node(script, wanted):
-    world = World()
+    world = Both()
     for number, (step, *arguments) in enumerate(script):
         getattr(world, step)(*arguments)
         if number % 2:
@@ -158,7 +141,7 @@ def test_counting_nominated_pods_at_once_decides_as_trying_them_node_by_node(scr
 
 
 def test_another_pod_nominated_to_the_same_node_is_counted_too():
-    world = World()
+    world = Both()
     avoiding_web = ("db", [], [], [("kubernetes.io/hostname", "web")], 0)
     for name in NODES:
         world.nominate(("db", [], [], [], PRIORITY), name)
@@ -166,14 +149,14 @@ def test_another_pod_nominated_to_the_same_node_is_counted_too():
     for name in NODES[1:]:
         world.nominate(("web", [], [], [], PRIORITY), name)
     world.look(avoiding_web)
-    assert world.at_once.feasible_nodes(world.pod(avoiding_web), world.framework) == ["n0"]
+    assert world.feasible_nodes(avoiding_web) == ["n0"]
 
 
 def test_a_nominated_pod_that_arrived_is_counted_once():
-    world = World()
-    spread = ("web", [("kubernetes.io/hostname", 2, None, "web")], [], [], 0)
+    world = Both()
+    even = ("web", [("kubernetes.io/hostname", 2, None, "web")], [], [], 0)
     world.nominate(("web", [], [], [], PRIORITY), "n0")
-    world.look(spread)
+    world.look(even)
     world.arrive(0)
-    world.look(spread)
-    assert world.at_once.feasible_nodes(world.pod(spread), world.framework) == list(NODES)
+    world.look(even)
+    assert world.feasible_nodes(even) == list(NODES)

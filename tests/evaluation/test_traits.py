@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.builders import make_node, make_pod_info
+from tests.plugins.preemption.worlds import World, high, low
 
 from bayplan.cache.cache import Cache
-from bayplan.config.load import default_configuration
 from bayplan.config.types import Profile
 from bayplan.evaluation.evaluation import Evaluation
 from bayplan.framework.interface import PreFilterResult
@@ -16,9 +16,7 @@ from bayplan.framework.runtime import Framework
 from bayplan.framework.status import SUCCESS
 from bayplan.framework.traits import Reads, Traits
 from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
-from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
-from bayplan.scheduler.cycle import FitError, SchedulingCycle
 
 NODES = [f"n{number}" for number in range(20)]
 
@@ -144,12 +142,7 @@ def test_a_filter_that_knows_of_nominated_pods_is_run_once_for_all_their_nodes()
 
 @pytest.mark.parametrize(("reads_pods", "fewest", "most"), [(False, 0, 10), (True, len(NODES), 1000)])
 def test_preemption_tries_many_nodes_at_once_if_no_filter_reads_pods(monkeypatch, reads_pods, fewest, most):
-    cache = Cache()
-    for name in NODES:
-        cache.set_node(make_node(name, cpu="1"))
-        cache.set_pod(make_pod_info(f"on-{name}", node=name, cpu="1"))
     monkeypatch.setattr(NodeResourcesFit, "traits", replace(NodeResourcesFit.traits, reads_pods=reads_pods))
-    framework = build_frameworks(default_configuration(), cache.nodes, cache.listers)["bayplan"]
     calls = []
     of_rows = NodeResourcesFit.filter
 
@@ -158,7 +151,6 @@ def test_preemption_tries_many_nodes_at_once_if_no_filter_reads_pods(monkeypatch
         return of_rows(self, state, pod, nodes, rows)
 
     monkeypatch.setattr(NodeResourcesFit, "filter", counted)
-    result = SchedulingCycle(cache.nodes).schedule(make_pod_info(cpu="1", priority=5), framework)
-    assert isinstance(result, FitError)
-    assert result.nominated_node_name in NODES
+    world = World(*(make_node(name, cpu="1") for name in NODES), *(low(name, name, cpu="1") for name in NODES))
+    assert world.schedule(high(cpu="1")).nominated_node_name in NODES
     assert fewest <= len(calls) <= most

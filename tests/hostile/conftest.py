@@ -3,6 +3,7 @@
 import signal
 
 import pytest
+from tests.hostile.world import World
 
 SECONDS = 30
 
@@ -19,3 +20,9 @@ def bounded_time():
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def world() -> World:
+    """Four nodes with a pod on each."""
+    return World()

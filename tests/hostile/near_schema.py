@@ -8,27 +8,9 @@ from hypothesis import strategies as st
 
 WORDS = ["", "a", "b", "n0", "n1", "default", "kubernetes.io/hostname", "k0", "In", "NotIn", "Exists", "DoesNotExist"]
 WORDS += ["Gt", "Equal", "DoNotSchedule", "ScheduleAnyway", "NoSchedule", "PreferNoSchedule", "Honor", "Always"]
-WORDS += [
-    "ReadWriteOnce",
-    "ReadWriteOncePod",
-    "WaitForFirstConsumer",
-    "Immediate",
-    "Available",
-    "Bound",
-    "-1",
-    "9" * 30,
-]
-WORDS += [
-    "claim",
-    "volume",
-    "class",
-    "csi.example.com",
-    "example.com/gpu",
-    "cpu",
-    "memory",
-    "storage",
-    "2026-01-01T00:00:00Z",
-]
+WORDS += ["ReadWriteOnce", "ReadWriteOncePod", "WaitForFirstConsumer", "Immediate", "Available", "Bound"]
+WORDS += ["claim", "volume", "class", "csi.example.com", "example.com/gpu", "cpu", "memory", "storage"]
+WORDS += ["-1", "9" * 30, "2026-01-01T00:00:00Z"]
 NUMBERS = [0, 1, -1, 100, 2**31 - 1, 2**31, 2**63 - 1, -(2**63), 2**63, 10**40]
 QUANTITIES = ["1", "10m", "1Gi", "1e100", "0.1n", "-1", "1e-100", "9" * 30, "16Ei", 0, 1.5, 1e100, -1, None, "", "x"]
 

@@ -48,8 +48,7 @@ NODES = {
 
 
 @pytest.mark.parametrize("kind", NODES)
-def test_an_odd_node_does_not_keep_pods_from_the_others(kind):
-    world = World()
+def test_an_odd_node_does_not_keep_pods_from_the_others(world, kind):
     world.add_node(NODES[kind])
     assert world.schedule(pod(containers=[{"name": "c", "image": "pause"}])).startswith("-> ")
     world.assert_unharmed()
@@ -58,8 +57,7 @@ def test_an_odd_node_does_not_keep_pods_from_the_others(kind):
 
 
 @pytest.mark.parametrize("amount", ["", "x", "1e", "NaN"])
-def test_a_node_whose_capacity_cannot_be_read_is_left_out_and_named(amount, caplog):
-    world = World()
+def test_a_node_whose_capacity_cannot_be_read_is_left_out_and_named(world, amount, caplog):
     world.add_node(node("odd", cpu=amount))
     assert world.observer.left_out == ["Node"]
     assert "odd" in caplog.text
@@ -107,8 +105,7 @@ def test_a_preemptor_with_thousands_of_rules_makes_room_like_any_other():
     world.cache.validate()
 
 
-def test_namespaces_and_services_of_any_kind_only_add_to_what_is_counted():
-    world = World()
+def test_namespaces_and_services_of_any_kind_only_add_to_what_is_counted(world):
     for index, labels in enumerate([None, {}, {"": ""}, {f"k{i}": "v" for i in range(MANY)}]):
         world.add(Namespace, {"metadata": metadata(f"ns{index}", labels=labels)})
     for index, selector in enumerate([None, {}, {"\0": "é"}, {f"k{i}": "v" for i in range(MANY)}]):
@@ -121,8 +118,7 @@ def test_namespaces_and_services_of_any_kind_only_add_to_what_is_counted():
 
 @pytest.mark.parametrize("amount", ["1e100", "0.1n", "-1", "9" * 20, "10Ei", None, 1e100])
 @pytest.mark.parametrize("terms", [[], [{}], [{"matchExpressions": [expression("size", "Gt", "abc")]}]])
-def test_volumes_claims_and_capacities_of_any_size_are_found_or_not(amount, terms):
-    world = World()
+def test_volumes_claims_and_capacities_of_any_size_are_found_or_not(world, amount, terms):
     waits = {"provisioner": "csi.example.com", "volumeBindingMode": "WaitForFirstConsumer"}
     world.add(StorageClass, {"metadata": metadata("class"), **waits})
     world.add(CSIDriver, {"metadata": metadata("csi.example.com"), "spec": {"storageCapacity": True}})

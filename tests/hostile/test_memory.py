@@ -78,8 +78,7 @@ def test_made_up_resources_leave_nothing_behind(allocated):
     ],
     ids=["terms", "labels"],
 )
-def test_however_many_pods_came_and_went_they_leave_as_much_behind(allocated, hostile):
-    world = World()
+def test_however_many_pods_came_and_went_they_leave_as_much_behind(world, allocated, hostile):
     for serial in range(3):
         come_and_go(world, hostile(serial))
     before = allocated()

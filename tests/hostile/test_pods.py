@@ -1,19 +1,7 @@
 """Pods nobody means well with: each is decided or refused by name, and the pods around it do not notice."""
 
 import pytest
-from tests.hostile.world import (
-    HOST,
-    ZONE,
-    World,
-    claims,
-    expression,
-    near_pods,
-    node_affinity,
-    pod,
-    requests,
-    spread,
-    term,
-)
+from tests.hostile.world import HOST, ZONE, claims, expression, near_pods, node_affinity, pod, requests, spread, term
 
 MANY = 2000
 PLACED = "-> "
@@ -98,9 +86,8 @@ TERMS = {
 
 
 @pytest.mark.parametrize("rule", TERMS)
-def test_thousands_of_rules_are_decided_and_harm_nobody(rule):
+def test_thousands_of_rules_are_decided_and_harm_nobody(world, rule):
     spec, expected = TERMS[rule]
-    world = World()
     assert expected in world.schedule(pod(**spec))
     world.assert_unharmed()
     world.place(pod("as-placed", **spec), "n1")
@@ -127,16 +114,14 @@ def test_thousands_of_rules_are_decided_and_harm_nobody(rule):
         (None, PLACED),
     ],
 )
-def test_absurd_amounts_are_too_much_or_next_to_nothing(amount, expected):
-    world = World()
+def test_absurd_amounts_are_too_much_or_next_to_nothing(world, amount, expected):
     assert expected in world.schedule(pod(**requests(cpu=amount)))
     world.place(pod("as-placed", **requests(cpu=amount)), "n3")
     world.assert_unharmed()
 
 
 @pytest.mark.parametrize("amount", ["1Ei10", "", "x", "1e", "NaN", "Inf", "0x10", "1_000", "\u0661", "1" * 100 + "x"])
-def test_an_amount_that_is_none_leaves_the_pod_out_and_names_its_field(amount, caplog):
-    world = World()
+def test_an_amount_that_is_none_leaves_the_pod_out_and_names_its_field(world, amount, caplog):
     assert world.schedule(pod(**requests(cpu=amount))) is None
     assert world.observer.left_out == ["Pod"]
     assert "default/hostile" in caplog.text
@@ -147,8 +132,7 @@ def test_an_amount_that_is_none_leaves_the_pod_out_and_names_its_field(amount, c
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_any_text_may_stand_anywhere(word):
-    world = World()
+def test_any_text_may_stand_anywhere(world, word):
     given = [
         pod("labels", labels={word: word}),
         pod("selector", nodeSelector={word: word}),
@@ -172,16 +156,14 @@ def test_any_text_may_stand_anywhere(word):
     world.assert_unharmed()
 
 
-def test_a_name_of_a_megabyte_is_left_out_and_not_repeated_in_full(caplog):
-    world = World()
+def test_a_name_of_a_megabyte_is_left_out_and_not_repeated_in_full(world, caplog):
     world.schedule(pod("n" * 2**20))
     assert len(caplog.text) < 10_000
     world.assert_unharmed()
 
 
 @pytest.mark.parametrize("priority", [2**31 - 1, -(2**31), 2**31, 2**63, -(10**30), 10**30])
-def test_a_priority_beyond_its_range_orders_pods_and_no_more(priority):
-    world = World()
+def test_a_priority_beyond_its_range_orders_pods_and_no_more(world, priority):
     assert world.schedule(pod(priority=priority, **requests(cpu="100"))).startswith("0/4 nodes")
     assert world.schedule(pod("other", priority=priority)).startswith(PLACED)
     world.place(pod("as-placed", priority=priority), "n2")
@@ -189,13 +171,12 @@ def test_a_priority_beyond_its_range_orders_pods_and_no_more(priority):
 
 
 @pytest.mark.parametrize("weight", [2**31, -(2**63), 10**30, 0, -1])
-def test_a_weight_beyond_its_range_does_not_wrap_around(weight):
+def test_a_weight_beyond_its_range_does_not_wrap_around(world, weight):
     spec = near_pods(NEAR, [term(HOST, *EVERYWHERE)] * 3, preferred=True)
     for wish in spec["affinity"][NEAR]["preferredDuringSchedulingIgnoredDuringExecution"]:
         wish["weight"] = weight
     wishes = [{"weight": weight, "preference": {"matchExpressions": [expression(HOST, "Exists")]}}] * 3
     spec["affinity"]["nodeAffinity"] = {"preferredDuringSchedulingIgnoredDuringExecution": wishes}
-    world = World()
     assert world.schedule(pod(**spec)).startswith(PLACED)
     world.place(pod("as-placed", **spec), "n2")
     world.assert_unharmed()

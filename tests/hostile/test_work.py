@@ -3,18 +3,7 @@
 import sys
 
 import pytest
-from tests.hostile.world import (
-    HOST,
-    ZONE,
-    World,
-    expression,
-    near_pods,
-    node,
-    node_affinity,
-    pod,
-    spread,
-    term,
-)
+from tests.hostile.world import HOST, ZONE, World, expression, near_pods, node, node_affinity, pod, spread, term
 
 
 def tolerations_and_taints(world, n):

@@ -30,11 +30,14 @@ class Scene:
 
 @dataclass(slots=True)
 class Decision:
-    """kube-scheduler's decision about one pod, as its log has it.
+    """kube-scheduler's first decision about one pod, as its log has it; empty for a pod that only holds its room.
 
     `scores` has a list per plugin, in the order of `feasible`, after normalisation and weight; it is empty when one
     node was feasible, because nothing is scored then. `error` tells a cycle that failed from a pod that does not fit.
-    `nominated` and `victims` are for recordings in which pods may be preempted.
+
+    Where pods may be preempted, `nominated` is the node where room was made. `potential` is how many nodes evictions
+    might have helped on, `wanted` how many candidates were enough, `checked` the nodes tried unless it was all of
+    them, and `candidates` the victims, the most important last, on each node where evictions would have helped.
     """
 
     node: str | None = None
@@ -44,7 +47,10 @@ class Decision:
     message: str | None = None
     error: bool = False
     nominated: str | None = None
-    victims: list[str] = field(default_factory=list)
+    potential: int = 0
+    wanted: int = 0
+    checked: list[str] = field(default_factory=list)
+    candidates: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

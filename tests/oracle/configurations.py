@@ -10,8 +10,9 @@ OTHER_SCHEDULER = "oracle-other"
 GPU = "example.com/gpu"
 FPGA = "vendor.io/fpga"
 
-# Preemption would change the cluster in the middle of a case, and claims of devices are no part of these scenes.
-LEFT_OUT = ("DefaultPreemption", "DynamicResources")
+# Claims of devices are no part of these scenes, and preemption would change the cluster in the middle of most.
+_WITHOUT_DEVICES = ("DynamicResources",)
+_WITHOUT_PREEMPTION = ("DefaultPreemption", "DynamicResources")
 
 
 def _document(*profiles: Object) -> Object:
@@ -24,18 +25,28 @@ def _document(*profiles: Object) -> Object:
     }
 
 
-def _profile(name: str = SCHEDULER, plugins: Object | None = None, **args: Object) -> Object:
+def _profile(
+    name: str = SCHEDULER,
+    plugins: Object | None = None,
+    *,
+    left_out: tuple[str, ...] = _WITHOUT_PREEMPTION,
+    **args: Object,
+) -> Object:
     plugins = dict(plugins or {})
     multi_point = dict(plugins.get("multiPoint", {}))
     disabled = multi_point.get("disabled", [])
     if {"name": "*"} not in disabled:
-        multi_point["disabled"] = [*disabled, *({"name": plugin} for plugin in LEFT_OUT)]
+        multi_point["disabled"] = [*disabled, *({"name": plugin} for plugin in left_out)]
     plugins["multiPoint"] = multi_point
     return {
         "schedulerName": name,
         "plugins": plugins,
         "pluginConfig": [{"name": plugin, "args": given} for plugin, given in args.items()],
     }
+
+
+def _preempting(**args: int) -> Object:
+    return _document(_profile(left_out=_WITHOUT_DEVICES, DefaultPreemption=args))
 
 
 def _strategy(kind: str, shape: list[tuple[int, int]] | None = None, **weights: int) -> Object:
@@ -201,5 +212,10 @@ CONFIGURATIONS: dict[str, Object] = {
     "no-pod-rules": _document(
         _profile(plugins={"multiPoint": {"disabled": [{"name": "PodTopologySpread"}, {"name": "InterPodAffinity"}]}})
     ),
+    # The last two stop at a few candidates for preemption, from a random node on.
+    "all-nodes": _preempting(minCandidateNodesPercentage=100),
+    "defaults": _preempting(),
+    "few-nodes": _preempting(minCandidateNodesPercentage=10, minCandidateNodesAbsolute=2),
+    "a-third": _preempting(minCandidateNodesPercentage=34, minCandidateNodesAbsolute=1),
 }
 """Documents by the name that cases give."""

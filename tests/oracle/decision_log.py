@@ -2,13 +2,15 @@
 
 import json
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.oracle.case import Decision, Object
 
 _POLL_SECONDS = 0.005
+_WAIT_SECONDS = 60.0
 
 _SCORED = "Plugin scored node for pod"
 _TOTAL = "Calculated node's final score for pod"
@@ -18,19 +20,40 @@ _VOLUMES = "BindPodVolumes"
 _NO_FIT = "Unable to schedule pod; no fit; waiting"
 _NO_NODES = "Unable to schedule pod; no nodes are registered to the cluster; waiting"
 _ERROR = "Error scheduling pod; retrying"
+_DECIDING = (_SCORED, _TOTAL, _BOUND, _VOLUMES, _NO_FIT, _NO_NODES, _ERROR)
+
+_DRY_RUN = "Dry run the preemption"
+_CHECKED = "Check the potential node for preemption"
+_VICTIM = "Pod is a potential preemption victim on node"
+_TARGET = "the target node for the preemption is determined"
+_SEARCHING = (_DRY_RUN, _CHECKED, _VICTIM, _TARGET)
+_ENDED = "Preemptor Pod preempted victim Pod"
+_ENDING = "Victim Pod is already being deleted, skipping the API call for it"
+_FINISHED = "Async Preemption finished completely"
+_EVICTING = (_ENDED, _ENDING, _FINISHED)
+
 _COUNTED = {
     "Add event for node": "node-add",
     "Delete event for node": "node-delete",
     "Add event for scheduled pod": "pod-add",
     "Update event for scheduled pod": "pod-update",
     "Delete event for scheduled pod": "pod-delete",
+    "Update event for unscheduled pod": "waiting-pod-update",
 }
-_TEXTS = (_SCORED, _TOTAL, _BOUND, _VOLUMES, _NO_FIT, _NO_NODES, _ERROR)
-_MARKS = tuple(text.encode() for text in (*_TEXTS, *_COUNTED))
+_MARKS = tuple(text.encode() for text in (*_DECIDING, *_SEARCHING, *_EVICTING, *_COUNTED))
+
+
+@dataclass(slots=True)
+class Evictions:
+    """What the first preemption on behalf of one pod did: whose end it asked for, and who was ending anyway."""
+
+    ended: list[str] = field(default_factory=list)
+    ending: list[str] = field(default_factory=list)
+    finished: bool = False
 
 
 class DecisionLog:
-    """Follows one kube-scheduler's log: what it has seen of the cluster, and its decision about each pod."""
+    """Follows one kube-scheduler's log: what it has seen of the cluster, and its first decision about each pod."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -38,25 +61,29 @@ class DecisionLog:
         self._rest = b""
         self.seen: Counter[str] = Counter()
         """How many events of each kind of `_COUNTED` the scheduler has taken in."""
-        self._open: dict[str, Decision] = {}
+        self.seen_of: Counter[tuple[str, str]] = Counter()
+        """The same by kind and pod "namespace/name"."""
+        self.evictions: defaultdict[str, Evictions] = defaultdict(Evictions)
+        self._open: defaultdict[str, Decision] = defaultdict(Decision)
         self._done: dict[str, Decision] = {}
+        self._searching = ""
 
-    def decision(self, key: str, timeout_seconds: float = 60.0) -> Decision:
+    def decision(self, key: str) -> Decision:
         """Waits for the first decision about the pod "namespace/name".
 
         Raises:
             TimeoutError: there is none.
         """
-        self.wait(lambda: key in self._done, f"a decision about {key}", timeout_seconds)
+        self.wait(lambda: key in self._done, f"a decision about {key}")
         return self._done[key]
 
-    def wait(self, check: Callable[[], bool], what: str, timeout_seconds: float = 60.0) -> None:
+    def wait(self, check: Callable[[], bool], what: str) -> None:
         """Reads on until `check()` is true.
 
         Raises:
             TimeoutError: it did not become true.
         """
-        deadline = time.monotonic() + timeout_seconds
+        deadline = time.monotonic() + _WAIT_SECONDS
         while True:
             for line in self._lines():
                 self._take(line)
@@ -68,9 +95,8 @@ class DecisionLog:
 
     def forget(self) -> None:
         """Starts over, as before the next case."""
-        self.seen.clear()
-        self._open.clear()
-        self._done.clear()
+        for each in (self.seen, self.seen_of, self.evictions, self._open, self._done):
+            each.clear()
 
     def _lines(self) -> Iterator[bytes]:
         with self._path.open("rb") as file:
@@ -89,16 +115,44 @@ class DecisionLog:
         kind = _COUNTED.get(text)
         if kind is not None:
             self.seen[kind] += 1
-            return
-        pod = entry.get("pod")
-        if pod is None:
-            return
-        key = f"{pod['namespace']}/{pod['name']}"
-        if key not in self._done and text in _TEXTS:
-            self._record(key, text, entry)
+            if "pod" in entry:
+                self.seen_of[kind, key_of(entry["pod"])] += 1
+        elif text in _EVICTING:
+            self._take_eviction(text, entry)
+        elif text in _SEARCHING:
+            if text == _DRY_RUN:
+                self._searching = key_of(entry["pod"])
+            if self._searching not in self._done:
+                self._take_search(self._open[self._searching], text, entry)
+        elif text in _DECIDING and "pod" in entry:
+            key = key_of(entry["pod"])
+            if key not in self._done:
+                self._take_decision(key, text, entry)
 
-    def _record(self, key: str, text: str, entry: Object) -> None:
-        decision = self._open.setdefault(key, Decision())
+    def _take_eviction(self, text: str, entry: Object) -> None:
+        """Evictions go on after the decision; those of later attempts of a pod are not looked at."""
+        key = key_of(entry["preemptor"])
+        evictions = self.evictions[key]
+        if text == _FINISHED:
+            evictions.finished = True
+        elif text == _ENDING and key not in self._done:
+            evictions.ending.append(key_of(entry["victim"]))
+        elif text == _ENDED and not evictions.finished:
+            evictions.ended.append(key_of(entry["victim"]))
+
+    @staticmethod
+    def _take_search(decision: Decision, text: str, entry: Object) -> None:
+        if text == _DRY_RUN:
+            decision.potential, decision.wanted = entry["potentialNodesNumber"], entry["candidatesNumber"]
+        elif text == _CHECKED:
+            decision.checked.append(entry["node"])
+        elif text == _VICTIM:
+            decision.candidates.setdefault(entry["node"]["name"], []).append(key_of(entry["pod"]))
+        else:
+            decision.nominated = entry["node"]
+
+    def _take_decision(self, key: str, text: str, entry: Object) -> None:
+        decision = self._open[key]
         if text == _SCORED:
             decision.scores.setdefault(entry["plugin"], []).append(entry["score"])
             return
@@ -115,6 +169,8 @@ class DecisionLog:
         else:
             decision.message = "no nodes available to schedule pods" if text == _NO_NODES else entry["err"]
             decision.error = text == _ERROR
+        if len(decision.checked) >= decision.potential:
+            decision.checked = []
         self._done[key] = self._sorted(decision)
 
     @staticmethod
@@ -126,3 +182,8 @@ class DecisionLog:
             decision.totals = [decision.totals[place] for place in order]
         decision.scores = {name: [given[place] for place in order] for name, given in decision.scores.items()}
         return decision
+
+
+def key_of(reference: Object) -> str:
+    """The "namespace/name" of a pod in the log, or of a pod's metadata."""
+    return f"{reference['namespace']}/{reference['name']}"

@@ -8,7 +8,11 @@ T = TypeVar("T")
 
 
 class Dice(random.Random):
-    """A source of choices: the same seed throws the same, on every machine."""
+    """A source of choices for one case of a family: the same seed throws the same, on every machine."""
+
+    def __init__(self, family: str, seed: int, case: int) -> None:
+        super().__init__(f"{family}/{seed}/{case}")
+        self.case = case
 
     def maybe(self, chance: float) -> bool:
         """True with this probability."""

@@ -1,41 +1,40 @@
 """Records kube-scheduler's decisions on random clusters: `python -m tests.oracle.record --seed 7`.
 
-Needs the control plane that `make controlplane` builds. The replay in test_replay.py holds bayplan against the files.
+Needs the control plane that `make controlplane` builds; test_replay.py holds bayplan against the files.
 """
 
 import argparse
-import json
 import logging
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
-from e2e.controlplane import commands
-from e2e.controlplane.build import binary
-from e2e.controlplane.health import is_healthy
+from e2e.controlplane import kube_scheduler_process
+from e2e.controlplane.kube_scheduler_process import KubeSchedulerProcess
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
-from e2e.controlplane.process import Process, free_ports
 from e2e.controlplane.waiting import wait_until
 from tests.oracle.case import DATA, Case, Object, Scene, write_cases
 from tests.oracle.configurations import CONFIGURATIONS
 from tests.oracle.decision_log import DecisionLog
 from tests.oracle.families import parts
-from tests.oracle.families.family import FAMILIES, scene_of
+from tests.oracle.families.family import ALL_FAMILIES, scene_of
 from tests.oracle.stage import Stage
 
-# Scenes say of a pod all there is to say; what these would add or hold back belongs to no scheduler.
-ADMISSION_OFF = ("DefaultTolerationSeconds", "RuntimeClass", "StorageObjectInUseProtection", "DefaultStorageClass")
+# Scenes say of a pod all there is to say, its priority as a number; what these would add belongs to no scheduler.
+_ADMISSION_OFF = (
+    "DefaultTolerationSeconds",
+    "RuntimeClass",
+    "StorageObjectInUseProtection",
+    "DefaultStorageClass",
+    "Priority",
+)
 
 # A pod like the one before it would be given the next node of the last ranking, unscored.
 _ARGUMENTS = ("--logging-format=json", "--feature-gates=OpportunisticBatching=false")
 _SYNCED = b'"msg":"Handlers synced"'
-_STOP_SECONDS = 3.0
-
-Log = TypeVar("Log", bound=DecisionLog)
 
 
 def record(families: dict[str, int], seed: int, directory: Path) -> None:
@@ -47,11 +46,11 @@ def record(families: dict[str, int], seed: int, directory: Path) -> None:
             configuration, scene = scene_of(family, seed, index)
             scenes[configuration].append((family, f"{family}-{seed}-{index:03}", scene))
     recorded: dict[str, list[Case]] = defaultdict(list)
-    with ControlPlane.start(ControlPlaneOptions(bench=True, disable_admission=ADMISSION_OFF)) as plane:
+    with ControlPlane.start(ControlPlaneOptions(bench=True, disable_admission=_ADMISSION_OFF)) as plane:
         fresh = True
         for configuration, group in scenes.items():
             started = time.monotonic()
-            with running_kube_scheduler(plane, CONFIGURATIONS[configuration], DecisionLog) as log:
+            with _running_kube_scheduler(plane, CONFIGURATIONS[configuration]) as log:
                 stage = Stage(plane.client, log)
                 if fresh:
                     stage.create_namespaces(parts.namespaces())
@@ -67,47 +66,30 @@ def record(families: dict[str, int], seed: int, directory: Path) -> None:
 
 
 @contextmanager
-def running_kube_scheduler(plane: ControlPlane, configuration: Object, log_of: Callable[[Path], Log]) -> Iterator[Log]:
+def _running_kube_scheduler(plane: ControlPlane, configuration: Object) -> Iterator[DecisionLog]:
     """A healthy kube-scheduler of that configuration, and its log."""
     directory = plane.directory / "oracle"
     directory.mkdir(exist_ok=True)
-    kubeconfig = plane.kubeconfig_for("system:kube-scheduler")
-    document = {
-        **configuration,
-        "leaderElection": {"leaderElect": False},
-        "clientConnection": {"kubeconfig": str(kubeconfig), "qps": 5000, "burst": 5000},
-    }
-    config = directory / "config.yaml"
-    config.write_text(json.dumps(document))
-    (port,) = free_ports(1)
-    command = commands.kube_scheduler(binary("kube-scheduler"), kubeconfig, config, directory, port=port, verbosity=10)
     path = directory / "kube-scheduler.log"
     path.unlink(missing_ok=True)
-    process = Process("kube-scheduler", [*command, *_ARGUMENTS], log_path=path, directory=directory)
-
-    def ready_or_dead() -> bool:
-        if process.exit_code is not None:
-            raise RuntimeError(f"kube-scheduler exited with {process.exit_code}:\n{process.log_tail()}")
+    document = {**configuration, "clientConnection": {"qps": 5000, "burst": 5000}}
+    kubeconfig = plane.kubeconfig_for(kube_scheduler_process.USER)
+    with KubeSchedulerProcess(directory, document, kubeconfig, verbosity=10, arguments=_ARGUMENTS):
         # Objects made before the first lists are in show their last state alone, and cases wait for every change.
-        return is_healthy(port, tls=True) and _SYNCED in path.read_bytes()
-
-    try:
-        wait_until(ready_or_dead, "kube-scheduler becoming ready", timeout_seconds=60)
-        yield log_of(path)
-    finally:
-        process.stop(_STOP_SECONDS)
+        wait_until(lambda: _SYNCED in path.read_bytes(), "kube-scheduler's first lists")
+        yield DecisionLog(path)
 
 
 def main() -> int:
     """Parses the arguments and records."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--family", action="append", choices=sorted(FAMILIES), help="only this one; may be repeated")
+    parser.add_argument("--family", action="append", choices=sorted(ALL_FAMILIES), help="only this; may be repeated")
     parser.add_argument("--cases", type=int, help="cases of each family, instead of its own number")
     parser.add_argument("--out", type=Path, default=DATA, help="folder for the files, one a family")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
-    families = {name: arguments.cases or FAMILIES[name].cases for name in arguments.family or FAMILIES}
+    families = {name: arguments.cases or ALL_FAMILIES[name].cases for name in arguments.family or ALL_FAMILIES}
     started = time.monotonic()
     record(families, arguments.seed, arguments.out)
     print(f"{sum(families.values())} cases in {time.monotonic() - started:.0f} s", flush=True)

@@ -2,36 +2,21 @@
 
 import logging
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 
-from e2e.controlplane.client import ApiClient, ApiError
+from e2e.controlplane.client import ApiClient, ApiError, path_of
 from tests.oracle.case import Case, Decision, Object, Scene
-from tests.oracle.decision_log import DecisionLog
+from tests.oracle.decision_log import DecisionLog, key_of
 from tests.oracle.families.parts import NAMESPACES
+from tests.oracle.families.preemption import GATE
+
+from bayplan.api.kinds import RESOURCES
 
 logger = logging.getLogger(__name__)
 
-_CORE, _APPS, _STORAGE = "/api/v1", "/apis/apps/v1", "/apis/storage.k8s.io/v1"
-_POLICY = "/apis/policy/v1"
-
-# Where each kind lives, and whether it is in a namespace.
-_KINDS = {
-    "Namespace": (_CORE, "namespaces", False),
-    "Service": (_CORE, "services", True),
-    "ReplicationController": (_CORE, "replicationcontrollers", True),
-    "ReplicaSet": (_APPS, "replicasets", True),
-    "StatefulSet": (_APPS, "statefulsets", True),
-    "PodDisruptionBudget": (_POLICY, "poddisruptionbudgets", True),
-    "PersistentVolume": (_CORE, "persistentvolumes", False),
-    "PersistentVolumeClaim": (_CORE, "persistentvolumeclaims", True),
-    "StorageClass": (_STORAGE, "storageclasses", False),
-    "CSINode": (_STORAGE, "csinodes", False),
-    "CSIDriver": (_STORAGE, "csidrivers", False),
-    "CSIStorageCapacity": (_STORAGE, "csistoragecapacities", True),
-    "VolumeAttachment": (_STORAGE, "volumeattachments", False),
-}
-_API_VERSIONS = {_CORE: "v1", _APPS: "apps/v1", _STORAGE: "storage.k8s.io/v1", _POLICY: "policy/v1"}
+_RESOURCES = {resource.kind: resource for resource in RESOURCES}
 # Some kinds would wait for a garbage collector otherwise.
 _AT_ONCE = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
 _SETTLE_SECONDS = 0.25
@@ -70,7 +55,7 @@ class Stage:
     def _set_up(self, scene: Scene, others: list[Object]) -> None:
         list(self._pool.map(self._create, others))
         list(self._pool.map(self._create_node, scene.nodes))
-        taken = self._pool.map(self._place, scene.placed)
+        taken = self._pool.map(self._create_pod, scene.placed)
         scene.placed[:] = [pod for pod, is_there in zip(scene.placed, taken, strict=True) if is_there]
         changes = sum(("deletionTimestamp" in pod["metadata"]) + ("status" in pod) for pod in scene.placed)
         self._log.wait(
@@ -86,34 +71,62 @@ class Stage:
             time.sleep(_SETTLE_SECONDS)
 
     def _decide(self, pod: Object) -> Decision | None:
-        namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
-        try:
-            self._client.create("pods", pod)
-        except ApiError as error:
-            if error.status != 422:
-                raise
-            logger.warning("pod refused error=%r", str(error))
-            self.refused += 1
+        """None for a pod that was refused; preemptors and their ending victims stay until the scene is over."""
+        key = key_of(pod["metadata"])
+        seen_before = self._log.seen_of.copy()
+        if not self._submit(pod):
             return None
-        decision = self._log.decision(f"{namespace}/{name}")
-        if decision.node is None:
+        if "schedulingGates" in pod["spec"]:
+            return Decision()
+        decision = self._log.decision(key)
+        if decision.nominated is not None:
+            self._wait_for_victims(key, decision.candidates[decision.nominated], seen_before)
+        elif decision.node is None:
+            namespace, name = key.split("/")
             self._client.delete("pods", name, namespace=namespace, grace_seconds=0)
         return decision
 
+    def _submit(self, pod: Object) -> bool:
+        """Creates a pod to schedule; one with a nomination waits at a gate until the scheduler knows of it."""
+        if "status" not in pod:
+            return self._create_pod(pod)
+        held = {**pod, "spec": {**pod["spec"], "schedulingGates": GATE}}
+        if not self._create_pod(held):
+            return False
+        key = key_of(pod["metadata"])
+        self._log.wait(lambda: self._log.seen_of["waiting-pod-update", key] > 0, "a nomination")
+        if "schedulingGates" not in pod["spec"]:
+            namespace, name = key.split("/")
+            self._client.patch("pods", name, {"spec": {"schedulingGates": []}}, namespace=namespace)
+        return True
+
+    def _wait_for_victims(self, key: str, victims: list[str], before: Counter[tuple[str, str]]) -> None:
+        """Until all victims are ending in the scheduler's eyes: each is told why, and then deleted."""
+        evictions, seen = self._log.evictions[key], self._log.seen_of
+
+        def is_done() -> bool:
+            ending = set(evictions.ending)
+            return (evictions.finished or ending == set(victims)) and all(
+                seen["pod-update", each] >= before["pod-update", each] + 2 for each in victims if each not in ending
+            )
+
+        self._log.wait(is_done, f"the end of the victims of {key}")
+        assert sorted(evictions.ended + evictions.ending) == sorted(victims), (key, evictions)
+
     def _create(self, each: Object) -> None:
-        prefix, plural, namespaced = _KINDS[each["kind"]]
-        document = {"apiVersion": _API_VERSIONS[prefix], **each}
+        resource = _RESOURCES[each["kind"]]
+        document = {"apiVersion": resource.api_version, **each}
         status = document.pop("status", None)
-        middle = f"/namespaces/{each['metadata']['namespace']}" if namespaced else ""
-        self._client.request("POST", f"{prefix}{middle}/{plural}", document)
+        self._client.create(resource.plural, document)
         if status is not None:
-            path = f"{prefix}{middle}/{plural}/{each['metadata']['name']}/status"
-            self._client.request("PATCH", path, {"status": status}, "application/merge-patch+json")
+            name, namespace = each["metadata"]["name"], each["metadata"].get("namespace")
+            self._client.patch(resource.plural, name, {"status": status}, namespace=namespace, subresource="status")
 
     def _create_node(self, node: Object) -> None:
         self._client.create("nodes", node)
 
-    def _place(self, pod: Object) -> bool:
+    def _create_pod(self, pod: Object) -> bool:
+        """Creates a pod with its status, on its way out if it has a deletion timestamp; whether it was taken."""
         document = deepcopy(pod)
         ending = document["metadata"].pop("deletionTimestamp", None)
         status = document.pop("status", None)
@@ -129,7 +142,7 @@ class Stage:
         if status is not None:
             self._client.patch("pods", name, {"status": status}, namespace=namespace, subresource="status")
         if ending is not None:
-            # Without a kubelet it stays, on its way out.
+            # Without a kubelet it stays.
             self._client.delete("pods", name, namespace=namespace, grace_seconds=600)
         return True
 
@@ -137,9 +150,9 @@ class Stage:
         for namespace in NAMESPACES:
             self._client.delete_all("pods", namespace)
         self._client.delete_all("nodes")
-        for prefix, plural, namespaced in {_KINDS[each["kind"]] for each in others}:
-            for middle in [f"/namespaces/{name}" for name in NAMESPACES] if namespaced else [""]:
-                self._client.request("DELETE", f"{prefix}{middle}/{plural}", _AT_ONCE)
+        for resource in {_RESOURCES[each["kind"]] for each in others}:
+            for namespace in NAMESPACES if resource.namespaced else [None]:
+                self._client.request("DELETE", path_of(resource.plural, namespace=namespace), _AT_ONCE)
         seen = self._log.seen
         self._log.wait(
             lambda: seen["node-delete"] >= seen["node-add"] and seen["pod-delete"] >= seen["pod-add"],

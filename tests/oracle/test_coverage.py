@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 from tests.oracle.case import DATA, recorded_cases
-from tests.oracle.families.family import FAMILIES
+from tests.oracle.families.family import FAMILIES, PREEMPTION_FAMILIES
 
 from bayplan.plugins.registry import IN_TREE, in_tree_extends
 
@@ -48,6 +48,14 @@ _FURTHER_TEXTS = (
     'persistentvolumeclaim "',
     "waiting for ephemeral volume controller to create the persistentvolumeclaim",
     "(pod is not owner)",
+)
+
+_PREEMPTOR_FIELDS = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes")
+_PREEMPTION_TEXTS = (
+    "No preemption victims found for incoming pod",
+    "Preemption is not helpful for scheduling",
+    "not eligible due to preemptionPolicy=Never.",
+    "not eligible due to a terminating pod on the nominated node.",
 )
 
 
@@ -100,3 +108,20 @@ def test_every_configuration_decides_between_nodes(configuration):
         for decision in recorded.case.decisions
     ]
     assert any(len(set(decision.totals)) > 1 for decision in decisions)
+
+
+def test_enough_is_recorded_of_everything_that_preemption_looks_at():
+    decided = [
+        (recorded.case, pod, decision)
+        for recorded in recorded_cases(DATA, PREEMPTION_FAMILIES)
+        for pod, decision in zip(recorded.case.scene.incoming, recorded.case.decisions, strict=True)
+    ]
+    preempted = [(case, pod, decision) for case, pod, decision in decided if decision.nominated]
+    messages = " ".join(decision.message or "" for _, _, decision in decided)
+    assert len({case.name for case, _, _ in preempted}) >= 200
+    assert {case.configuration for case, _, _ in preempted} == {"all-nodes", "defaults", "few-nodes", "a-third"}
+    assert sum(len(decision.candidates) for _, _, decision in decided) >= 1000
+    assert sum(bool(decision.checked) for _, _, decision in decided) >= 50
+    assert max(len(decision.candidates[decision.nominated]) for _, _, decision in preempted) >= 5
+    assert all(any(field in pod["spec"] for _, pod, _ in preempted) for field in _PREEMPTOR_FIELDS)
+    assert all(text in messages for text in _PREEMPTION_TEXTS)

@@ -3,7 +3,8 @@
 from typing import Any
 
 import numpy as np
-from tests.builders import make_node, make_pod_info, make_selector
+from tests.builders import make_pod_info, make_selector
+from tests.reference.filters import Host
 
 from bayplan.api.objects import LabelSelector, Node, Pod, TopologySpreadConstraint
 from bayplan.cache.cache import Cache
@@ -31,11 +32,21 @@ class Scene:
             else:
                 self.cache.set_pod(PodInfo(each))
 
-    def rejections(self, plugin: Any, pod: Pod, *, with_pre_filter: bool = True) -> dict[str, tuple[Code, list[str]]]:
-        """Code and reasons of the nodes that `plugin` rejects."""
-        table, info, state = self.cache.nodes, PodInfo(pod), CycleState()
+    def hosts(self) -> list[Host]:
+        """The nodes in the table's order with their pods, for a reference."""
+        table = self.cache.nodes
+        return [Host(table.nodes[row], tuple(table.pods[row].values())) for row in table.rows().tolist()]
+
+    def rejections(
+        self, plugin: Any, pod: Pod, *, with_pre_filter: bool = True, state: CycleState | None = None
+    ) -> dict[str, tuple[Code, list[str]]]:
+        """Code and reasons of the nodes that `plugin` rejects, none if its PreFilter skips."""
+        table, info = self.cache.nodes, PodInfo(pod)
+        state = CycleState() if state is None else state
         if with_pre_filter and hasattr(plugin, "pre_filter"):
-            plugin.pre_filter(state, info, table)
+            status = plugin.pre_filter(state, info, table).status
+            if status.code is Code.SKIP:
+                return {}
         rows = table.rows()
         codes = plugin.filter(state, info, table, rows)
         assert codes.dtype == np.int8
@@ -51,10 +62,10 @@ class Scene:
                     found[table.names[row]][1].append(reason.text)
         return found
 
-    def scores(self, plugin: Any, pod: Pod) -> dict[str, int]:
+    def scores(self, plugin: Any, pod: Pod, *, state: CycleState | None = None) -> dict[str, int]:
         """The raw score of every node."""
-        table, rows = self.cache.nodes, self.cache.nodes.rows()
-        state, info = CycleState(), PodInfo(pod)
+        table, rows, info = self.cache.nodes, self.cache.nodes.rows(), PodInfo(pod)
+        state = CycleState() if state is None else state
         scores = plugin.score(state, info, table, rows)
         assert scores.dtype == np.int64
         if isinstance(plugin, FewRowsScorePlugin):
@@ -86,8 +97,3 @@ def hint(plugin: Any, event: Any, pod: Pod, old: Any = None, new: Any = None) ->
     old, new = (PodInfo(each) if isinstance(each, Pod) else each for each in (old, new))
     (registration,) = [each for each in plugin.events_to_register() if event.matches(each.event)]
     return "Queue" if registration.hint is None else registration.hint(PodInfo(pod), old, new).value
-
-
-def node_named(name: str, **rest: Any) -> Node:
-    """A node with room for anything the tests ask for."""
-    return make_node(name, uid=name, **rest)

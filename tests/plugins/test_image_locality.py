@@ -65,14 +65,6 @@ def test_the_size_is_the_one_the_first_node_tells():
     assert scene.scores(plugin, make_pod(images=["app:1"])) == {"b": 100 * 877 // 977}
 
 
-def test_images_that_vanish_are_forgotten():
-    scene = Scene(make_node("a", images={"app:1": 1000 * MIB}))
-    plugin = ImageLocality(scene.cache.nodes)
-    assert scene.score(plugin, make_pod(images=["app:1"])) == 100
-    scene.add(make_node("a"))
-    assert scene.score(plugin, make_pod(images=["app:1"])) == 0
-
-
 def test_images_and_the_number_of_containers_make_the_shape():
     plugin = ImageLocality(Scene().cache.nodes)
     assert sign(plugin, images=["a"]) == sign(plugin, images=["a"])

@@ -2,8 +2,8 @@ import pytest
 from tests.evaluation.clusters import default_profile
 from tests.plugins.scenes import Scene
 
-from bayplan.config.default_plugins import IMPLEMENTED_PLUGINS
 from bayplan.config.errors import ConfigurationError
+from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS
 from bayplan.config.types import PluginEntry, Plugins, PluginSet, Profile, SchedulerConfiguration
 from bayplan.plugins.registry import IN_TREE, build_framework, build_frameworks
 

@@ -44,14 +44,6 @@ def test_a_toleration_of_hard_effects_does_not_help_the_score():
     assert scene.score(TaintToleration(scene.index), make_pod(tolerations=["x:NoSchedule"])) == 1
 
 
-def test_changed_taints_are_noticed():
-    scene = Scene(make_node("a"))
-    plugin = TaintToleration(scene.index)
-    assert scene.rejections(plugin, make_pod()) == {}
-    scene.add(make_node("a", taints=["x:NoSchedule"]))
-    assert scene.rejections(plugin, make_pod()) == {"a": REJECTION}
-
-
 def test_pods_with_different_tolerations_share_nothing():
     plugin = TaintToleration(Scene().index)
     assert sign(plugin) == ()

@@ -2,30 +2,19 @@ import msgspec
 import pytest
 from tests.builders import make_node, make_pod, make_pod_info
 from tests.evaluation.clusters import default_profile
-from tests.plugins.scenes import Scene
+from tests.plugins.inter_pod_affinity.affinity_scenes import preferred, required, term
+from tests.plugins.scenes import Scene, spread
 
-from bayplan.api.objects import (
-    PersistentVolumeClaimSource,
-    PodAffinity,
-    PodAffinityTerm,
-    PodResourceClaim,
-    TopologySpreadConstraint,
-    Volume,
-    WeightedPodAffinityTerm,
-)
+from bayplan.api.objects import PersistentVolumeClaimSource, PodResourceClaim, Volume
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.status import SUCCESS, Code
 from bayplan.plugins.registry import build_framework
 from bayplan.plugins.unsupported_rules import UnsupportedRules
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 
-REQUIRED = PodAffinity(required_during_scheduling_ignored_during_execution=[PodAffinityTerm(topology_key="zone")])
-PREFERRED = PodAffinity(preferred_during_scheduling_ignored_during_execution=[WeightedPodAffinityTerm(weight=1)])
+REQUIRED, PREFERRED = required(term()), preferred((1, term()))
+SPREAD = "a DoNotSchedule topology spread constraint"
 CLAIM = Volume(name="v", persistent_volume_claim=PersistentVolumeClaimSource(claim_name="c"))
-
-
-def spread(policy):
-    return [TopologySpreadConstraint(max_skew=1, topology_key="zone", when_unsatisfiable=policy)]
 
 
 def with_resource_claims():
@@ -38,8 +27,8 @@ def with_resource_claims():
 HARD = [
     (make_pod(pod_affinity=REQUIRED), "required pod affinity", "InterPodAffinity"),
     (make_pod(pod_anti_affinity=REQUIRED), "required pod anti-affinity", "InterPodAffinity"),
-    (make_pod(spread=spread("DoNotSchedule")), "a DoNotSchedule topology spread constraint", "PodTopologySpread"),
-    (make_pod(spread=spread("")), "a DoNotSchedule topology spread constraint", "PodTopologySpread"),
+    (make_pod(spread=[spread()]), SPREAD, "PodTopologySpread"),
+    (make_pod(spread=[spread(when_unsatisfiable="")]), SPREAD, "PodTopologySpread"),
     (make_pod(volumes=[CLAIM]), "a persistent volume claim", "VolumeBinding"),
     (make_pod(volumes=[Volume(name="v", ephemeral={})]), "an ephemeral volume", "VolumeBinding"),
     (make_pod(volumes=[Volume(name="v", gce_persistent_disk={})]), "an in-tree disk", "VolumeRestrictions"),
@@ -74,7 +63,7 @@ def test_a_rule_whose_plugin_exists_is_left_to_it(pod, what, plugin):
     [
         make_pod(),
         make_pod(pod_affinity=PREFERRED, pod_anti_affinity=PREFERRED),
-        make_pod(spread=spread("ScheduleAnyway")),
+        make_pod(spread=[spread(when_unsatisfiable="ScheduleAnyway")]),
         make_pod(volumes=[Volume(name="scratch"), Volume(name="secrets", csi={"driver": "secrets"})]),
     ],
 )
@@ -93,11 +82,7 @@ def test_every_profile_refuses_and_files_the_pod_under_the_missing_plugins():
     scene = Scene(make_node("a"), make_node("b"))
     framework = build_framework(default_profile(), scene.cache.nodes, scene.index)
     cycle = SchedulingCycle(scene.cache.nodes)
-    devices = make_pod()
-    devices = msgspec.structs.replace(
-        devices, spec=msgspec.structs.replace(devices.spec, resource_claims=[PodResourceClaim(name="gpu")])
-    )
-    result = cycle.schedule(PodInfo(devices), framework)
+    result = cycle.schedule(PodInfo(with_resource_claims()), framework)
     assert isinstance(result, FitError)
     assert result.message.startswith(
         "0/2 nodes are available: pod has resource claims, which bayplan does not schedule yet (DynamicResources)."

@@ -4,8 +4,7 @@ from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
 from bayplan.queue.queued_pod import SubQueue
 
 
-def test_an_idle_scheduler_takes_a_rejected_pod_before_its_backoff_ends():
-    scene = Scene()
+def test_an_idle_scheduler_takes_a_rejected_pod_before_its_backoff_ends(scene):
     pod = scene.reject("p")
     scene.move(ASSIGNED_POD_DELETE)
     assert scene.sub_queue("p") is SubQueue.BACKOFF
@@ -14,16 +13,14 @@ def test_an_idle_scheduler_takes_a_rejected_pod_before_its_backoff_ends():
     assert ("active", "PopFromBackoffQ") in scene.tally.moves
 
 
-def test_a_busy_scheduler_leaves_pods_in_backoff():
-    scene = Scene()
+def test_a_busy_scheduler_leaves_pods_in_backoff(scene):
     scene.reject("urgent", priority=10)
     scene.move(ASSIGNED_POD_DELETE)
     scene.add("plain")
     assert scene.pop().pod_info.name == "plain"
 
 
-def test_pods_whose_backoff_ends_in_the_same_second_come_back_by_priority():
-    scene = Scene()
+def test_pods_whose_backoff_ends_in_the_same_second_come_back_by_priority(scene):
     scene.add("first")
     scene.add("low")
     scene.add("high", priority=5)
@@ -36,16 +33,14 @@ def test_pods_whose_backoff_ends_in_the_same_second_come_back_by_priority():
     assert scene.drain() == ["high", "first", "low"]
 
 
-def test_an_event_after_the_backoff_makes_the_pod_active_at_once():
-    scene = Scene()
+def test_an_event_after_the_backoff_makes_the_pod_active_at_once(scene):
     scene.reject("p")
     scene.clock.step(2)
     scene.move(ASSIGNED_POD_DELETE)
     assert scene.sub_queue("p") is SubQueue.ACTIVE
 
 
-def test_the_next_deadline_is_the_earliest_of_all_waits():
-    scene = Scene()
+def test_the_next_deadline_is_the_earliest_of_all_waits(scene):
     scene.reject("unschedulable")
     assert scene.queue.next_deadline() == 400.0
     scene.add("error")
@@ -66,8 +61,7 @@ def test_a_pod_that_waited_too_long_is_tried_without_an_event():
     assert scene.tally.moves[-1] == ("active", "UnschedulableTimeout")
 
 
-def test_a_gated_pod_never_times_out():
-    scene = Scene()
+def test_a_gated_pod_never_times_out(scene):
     scene.add("p", gates=["g"])
     assert scene.queue.next_deadline() is None
     scene.wait(10_000)

@@ -17,8 +17,7 @@ from bayplan.framework.cluster_event import (
 from bayplan.queue.queued_pod import SubQueue
 
 
-def test_only_pods_of_the_plugins_that_registered_move():
-    scene = Scene()
+def test_only_pods_of_the_plugins_that_registered_move(scene):
     scene.reject("big", FIT)
     scene.reject("red", COLOUR, colour="red")
     scene.move(ASSIGNED_POD_DELETE)
@@ -26,8 +25,7 @@ def test_only_pods_of_the_plugins_that_registered_move():
     assert scene.sub_queue("red") is SubQueue.UNSCHEDULABLE
 
 
-def test_a_hint_decides_pod_by_pod():
-    scene = Scene()
+def test_a_hint_decides_pod_by_pod(scene):
     scene.reject("red", COLOUR, colour="red")
     scene.reject("blue", COLOUR, colour="blue")
     scene.move(NODE_ADD, {"red"})
@@ -35,8 +33,7 @@ def test_a_hint_decides_pod_by_pod():
     assert scene.sub_queue("blue") is SubQueue.UNSCHEDULABLE
 
 
-def test_one_rejector_that_says_queue_is_enough():
-    scene = Scene()
+def test_one_rejector_that_says_queue_is_enough(scene):
     scene.reject("p", FIT | COLOUR, colour="red")
     scene.move(NODE_ADD, {"blue"})
     assert scene.sub_queue("p") is SubQueue.UNSCHEDULABLE
@@ -72,8 +69,7 @@ def test_a_hint_sees_the_object_before_and_after():
     assert seen == [("p", "before", "after")]
 
 
-def test_an_event_nobody_registered_for_changes_nothing():
-    scene = Scene()
+def test_an_event_nobody_registered_for_changes_nothing(scene):
     scene.reject("p")
     scene.move(NODE_CONDITION)
     assert scene.sub_queue("p") is SubQueue.UNSCHEDULABLE
@@ -88,8 +84,7 @@ def test_each_profile_hears_of_its_own_registrations_only():
     assert scene.sub_queue("hearing") is SubQueue.BACKOFF
 
 
-def test_a_wildcard_moves_every_pod_but_the_gated():
-    scene = Scene()
+def test_a_wildcard_moves_every_pod_but_the_gated(scene):
     scene.reject("p", frozenset({"Unregistered"}))
     scene.add("gated", gates=["g"])
     scene.move(WILDCARD)
@@ -114,8 +109,7 @@ def test_a_hint_that_raises_counts_as_queue_and_is_reported_once_per_event(caplo
     assert "broken hint" in caplog.text
 
 
-def test_events_nobody_registered_for_are_not_kept_for_pods_in_flight():
-    scene = Scene()
+def test_events_nobody_registered_for_are_not_kept_for_pods_in_flight(scene):
     scene.add("p")
     scene.pop()
     for version in range(2, 100):

@@ -1,17 +1,16 @@
+import pytest
 from tests.queue.scene import FIT, Scene
 
 from bayplan.queue.queued_pod import SubQueue
 
 
-def test_a_rejected_pod_waits_for_an_event():
-    scene = Scene()
+def test_a_rejected_pod_waits_for_an_event(scene):
     scene.reject("p")
     assert scene.sub_queue("p") is SubQueue.UNSCHEDULABLE
     assert not scene.queue.has_ready()
 
 
-def test_an_error_is_retried_after_backoff_and_never_sooner():
-    scene = Scene()
+def test_an_error_is_retried_after_backoff_and_never_sooner(scene):
     scene.add("p")
     scene.clock.now = 100.46
     scene.fail(scene.pop(), frozenset(), error=True)
@@ -26,23 +25,18 @@ def test_an_error_is_retried_after_backoff_and_never_sooner():
     assert scene.queue.next_deadline() is None
 
 
-def test_a_failure_that_no_plugin_caused_counts_as_error():
-    scene = Scene()
-    scene.add("p")
-    scene.fail(scene.pop(), frozenset(), error=False)
+def test_a_failure_that_no_plugin_caused_counts_as_error(scene):
+    scene.fail(scene.popped("p"), frozenset(), error=False)
     assert scene.sub_queue("p") is SubQueue.ERROR_BACKOFF
 
 
-def test_the_plugins_of_an_error_are_not_asked():
-    scene = Scene()
-    scene.add("p")
-    scene.fail(scene.pop(), FIT, error=True)
+def test_the_plugins_of_an_error_are_not_asked(scene):
+    scene.fail(scene.popped("p"), FIT, error=True)
     assert scene.sub_queue("p") is SubQueue.ERROR_BACKOFF
     assert scene.tally.current() == {}
 
 
-def test_backoff_grows_with_rejections_and_errors_are_counted_apart():
-    scene = Scene()
+def test_backoff_grows_with_rejections_and_errors_are_counted_apart(scene):
     scene.add("p")
     waits = []
     for error in (False, False, False, True, True, False, False):
@@ -54,23 +48,14 @@ def test_backoff_grows_with_rejections_and_errors_are_counted_apart():
     assert waits == [1, 2, 4, 1, 2, 8, 10]
 
 
-def test_a_retried_pod_goes_behind_newcomers_of_its_priority():
-    scene = Scene()
+@pytest.mark.parametrize("seconds", [1, 0], ids=["that come later", "of the same moment"])
+def test_a_retried_pod_goes_behind_newcomers_of_its_priority(scene, seconds):
     queued = scene.popped("old")
-    scene.clock.step(1)
+    scene.clock.step(seconds)
     scene.add("newcomer")
-    scene.clock.step(1)
+    scene.clock.step(seconds)
     scene.fail(queued)
-    scene.queue.activate(["old"])
-    assert scene.drain() == ["newcomer", "old"]
-
-
-def test_a_retried_pod_goes_behind_newcomers_of_the_same_moment():
-    scene = Scene()
-    queued = scene.popped("old")
-    scene.add("newcomer")
-    scene.fail(queued)
-    scene.queue.activate(["old"])
+    scene.activate("old")
     assert scene.drain() == ["newcomer", "old"]
 
 
@@ -80,16 +65,14 @@ def test_without_maximum_backoff_a_failed_pod_is_active_at_once():
     assert scene.sub_queue("p") is SubQueue.ACTIVE
 
 
-def test_a_pod_handed_back_after_done_is_kept_and_tried_again():
-    scene = Scene()
+def test_a_pod_handed_back_after_done_is_kept_and_tried_again(scene):
     queued = scene.popped("p")
     scene.queue.done("p")
     scene.fail(queued)
     assert scene.sub_queue("p") is SubQueue.BACKOFF
 
 
-def test_a_pod_that_is_queued_again_already_is_not_taken_twice():
-    scene = Scene()
+def test_a_pod_that_is_queued_again_already_is_not_taken_twice(scene):
     pod = scene.add("p")
     queued = scene.pop()
     scene.queue.done("p")

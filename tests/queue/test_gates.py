@@ -2,18 +2,12 @@
 
 from tests.queue.scene import Scene, info, make_profile
 
-from bayplan.framework.cluster_event import (
-    ASSIGNED_POD_DELETE,
-    NODE_TAINT,
-    EventRegistration,
-    QueueingHint,
-)
+from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_TAINT, EventRegistration, QueueingHint
 from bayplan.queue.queue_profile import GateRejection
 from bayplan.queue.queued_pod import SubQueue
 
 
-def test_a_gated_pod_waits_until_its_gates_are_gone():
-    scene = Scene()
+def test_a_gated_pod_waits_until_its_gates_are_gone(scene):
     scene.add("p", gates=["a", "b"])
     queued = scene.queue.get("p")
     assert queued.sub_queue is SubQueue.GATED
@@ -31,8 +25,7 @@ def test_a_gated_pod_waits_until_its_gates_are_gone():
     ]
 
 
-def test_the_clock_of_the_first_attempt_starts_when_the_gate_opens():
-    scene = Scene()
+def test_the_clock_of_the_first_attempt_starts_when_the_gate_opens(scene):
     scene.add("p", gates=["g"])
     queued = scene.queue.get("p")
     assert queued.initial_attempt_timestamp is None

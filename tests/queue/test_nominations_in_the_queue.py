@@ -1,25 +1,15 @@
-from tests.queue.scene import FIT, Scene, info
+from tests.queue.scene import FIT, info
 
 
-def test_a_pod_that_comes_with_a_nomination_has_it():
-    scene = Scene()
-    scene.queue.add(info("p", nominated="n1"))
-    assert scene.queue.nominator.nominated_node("p") == "n1"
-
-
-def test_a_nomination_follows_the_status_of_a_waiting_pod_and_dies_with_it():
-    scene = Scene()
-    scene.queue.add(info("p"))
-    scene.update(info("p", version="2", nominated="n1"))
-    assert scene.queue.nominator.nominated_node("p") == "n1"
-    scene.update(info("p", version="3", nominated="n2"))
-    assert scene.queue.nominator.nominated_node("p") == "n2"
+def test_a_nomination_follows_the_status_of_a_waiting_pod_and_dies_with_it(scene):
+    for version, node in (("1", "n1"), ("2", "n2")):
+        scene.queue.add(info("p", version=version, nominated=node))
+        assert scene.queue.nominator.nominated_node("p") == node
     scene.queue.delete("p")
     assert scene.queue.nominator.nominated_node("p") is None
 
 
-def test_a_status_that_comes_late_does_not_nominate_a_pod_in_flight():
-    scene = Scene()
+def test_a_status_that_comes_late_does_not_nominate_a_pod_in_flight(scene):
     scene.queue.add(info("p", nominated="n1"))
     scene.queue.pop()
     scene.queue.placed("p", "n1")
@@ -29,8 +19,7 @@ def test_a_status_that_comes_late_does_not_nominate_a_pod_in_flight():
     assert scene.queue.nominator.nominated_node("p") is None
 
 
-def test_a_pod_handed_back_has_the_nomination_its_newest_status_names():
-    scene = Scene()
+def test_a_pod_handed_back_has_the_nomination_its_newest_status_names(scene):
     scene.queue.add(info("p"))
     queued = scene.queue.pop()
     newest = info("p", version="2", nominated="n1")

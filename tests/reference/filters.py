@@ -1,12 +1,14 @@
 """What each filter says of one pod and one node, written as kube-scheduler's documentation tells it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bayplan.api.objects import Node, NodeSelectorRequirement, NodeSelectorTerm, Pod, Taint, Toleration
+from bayplan.api.objects import LabelSelector, Node, NodeSelectorRequirement, NodeSelectorTerm, Pod, Taint, Toleration
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import node_allocatable
 from bayplan.config.types import NodeAffinityArgs, NodeResourcesFitArgs
+
+Labels = Mapping[str, str]
 
 UNSCHEDULABLE = 1
 UNRESOLVABLE = 2
@@ -130,6 +132,21 @@ def _field_holds(field: NodeSelectorRequirement, name: str) -> bool:
     if field.key != "metadata.name" or len(values) != 1:
         return False
     return (name == values[0]) == (field.operator == "In") and field.operator in ("In", "NotIn")
+
+
+def label_selector_holds(selector: LabelSelector | None, labels: Labels) -> bool:
+    """Whether labels match the selector; none matches without one."""
+    if selector is None:
+        return False
+    if any(labels.get(key) != value for key, value in (selector.match_labels or {}).items()):
+        return False
+    tests: dict[str, Callable[[str, list[str]], bool]] = {
+        "In": lambda key, values: labels.get(key) in values,
+        "NotIn": lambda key, values: labels.get(key) not in values,
+        "Exists": lambda key, values: key in labels,
+        "DoesNotExist": lambda key, values: key not in labels,
+    }
+    return all(tests[each.operator](each.key, each.values or []) for each in selector.match_expressions or [])
 
 
 def node_ports(pod: PodInfo, host: Host) -> Verdict:

@@ -1,13 +1,12 @@
 """Pod affinity told pod by pod and node by node, as kube-scheduler's own loops go."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from tests.reference.filters import UNRESOLVABLE, UNSCHEDULABLE, Host, Verdict
+from tests.reference.filters import UNRESOLVABLE, UNSCHEDULABLE, Host, Labels, Verdict, label_selector_holds
 
 from bayplan.api.objects import LabelSelector, Pod, PodAffinity, PodAffinityTerm
 from bayplan.cache.pod_info import PodInfo
 
-Labels = Mapping[str, str]
 Namespaces = Mapping[str, Labels]
 """The labels of each namespace that is known."""
 
@@ -97,40 +96,26 @@ def _count(pairs: _Pairs, host: Host, term: PodAffinityTerm, amount: int) -> Non
 def _own_matches(owner: PodInfo, term: PodAffinityTerm, other: Pod, namespaces: Namespaces) -> bool:
     """A term of the incoming pod: a selector of namespaces is looked up, and asked once more without labels."""
     selector = term.namespace_selector
-    names = {name for name, labels in namespaces.items() if _selects(selector, labels)}
+    names = {name for name, labels in namespaces.items() if label_selector_holds(selector, labels)}
     if selector == LabelSelector():
         names = {other.metadata.namespace}
-    if other.metadata.namespace not in names | _names(owner.pod, term) and not _selects(selector, {}):
+    if other.metadata.namespace not in names | _names(owner.pod, term) and not label_selector_holds(selector, {}):
         return False
-    return _selects(term.label_selector, other.metadata.labels or {})
+    return label_selector_holds(term.label_selector, other.metadata.labels or {})
 
 
 def _others_match(owner: PodInfo, term: PodAffinityTerm, incoming: PodInfo, namespaces: Namespaces) -> bool:
     """A term of a pod on a node: the labels of the incoming pod's namespace are asked."""
     labels = namespaces.get(incoming.namespace, {})
-    if incoming.namespace not in _names(owner.pod, term) and not _selects(term.namespace_selector, labels):
+    if incoming.namespace not in _names(owner.pod, term) and not label_selector_holds(term.namespace_selector, labels):
         return False
-    return _selects(term.label_selector, incoming.pod.metadata.labels or {})
+    return label_selector_holds(term.label_selector, incoming.pod.metadata.labels or {})
 
 
 def _names(owner: Pod, term: PodAffinityTerm) -> set[str]:
     if not term.namespaces and term.namespace_selector is None:
         return {owner.metadata.namespace}
     return set(term.namespaces or [])
-
-
-def _selects(selector: LabelSelector | None, labels: Labels) -> bool:
-    if selector is None:
-        return False
-    if any(labels.get(key) != value for key, value in (selector.match_labels or {}).items()):
-        return False
-    tests: dict[str, Callable[[str, list[str]], bool]] = {
-        "In": lambda key, values: labels.get(key) in values,
-        "NotIn": lambda key, values: labels.get(key) not in values,
-        "Exists": lambda key, values: key in labels,
-        "DoesNotExist": lambda key, values: key not in labels,
-    }
-    return all(tests[each.operator](each.key, each.values or []) for each in selector.match_expressions or [])
 
 
 def _part(pod: Pod, part: str) -> PodAffinity:

@@ -10,7 +10,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.config.plugin_args import default_args
 from bayplan.config.plugin_sets import expand_plugins
 from bayplan.config.types import PluginEntry, Profile
-from bayplan.plugins.registry import IN_TREE, in_tree_extends
+from bayplan.plugins.registry import in_tree_extends
 
 _REVERSED = "TaintToleration"
 
@@ -41,15 +41,12 @@ def reference_schedule(hosts: Sequence[Host], pod: PodInfo, profile: Profile) ->
     decision = Decision()
     points = expand_plugins(profile.plugins, in_tree_extends, scheduler_name=profile.scheduler_name)
     pinned = _pinned(pod) if "NodeAffinity" in [entry.name for entry in points["pre_filter"]] else None
-    whole = _unsupported(pod)
-    if whole is None and pinned is not None and not pinned:
-        whole = "NodeAffinity", ["pod affinity terms conflict"]
-    if whole is not None:
-        plugin, texts = whole
+    if pinned is not None and not pinned:
+        reason = "pod affinity terms conflict"
         for host in hosts:
-            _reject(decision, host, plugin, (UNRESOLVABLE, texts))
-        decision.plugins = set(plugin.split())
-        decision.message = f"0/{len(hosts)} nodes are available: {', '.join(texts)}."
+            _reject(decision, host, "NodeAffinity", (UNRESOLVABLE, [reason]))
+        decision.plugins = {"NodeAffinity"}
+        decision.message = f"0/{len(hosts)} nodes are available: {reason}."
     else:
         for host in hosts:
             if pinned is not None and host.name not in pinned:
@@ -99,12 +96,8 @@ def _verdict(plugin: str, pod: PodInfo, host: Host, hosts: Sequence[Host], profi
         "NodeResourcesFit": lambda: filters.node_resources_fit(pod, host, args),
         "InterPodAffinity": lambda: inter_pod_affinity.verdict(pod, host, hosts, {}),
         "PodTopologySpread": lambda: topology_spread.verdict(pod, host, hosts),
-    }.get(plugin, _nothing)()
-
-
-def _nothing() -> Verdict:
-    """What plugins say that the generated pods give no cause to speak."""
-    return None
+        # The generated pods give other plugins no cause to speak.
+    }.get(plugin, lambda: None)()
 
 
 def _score(
@@ -158,25 +151,6 @@ def _message(decision: Decision, count: int) -> str:
         for reason in reasons:
             counts[reason] = counts.get(reason, 0) + 1
     return f"0/{count} nodes are available: {', '.join(sorted(f'{n} {reason}' for reason, n in counts.items()))}."
-
-
-def _unsupported(pod: PodInfo) -> tuple[str, list[str]] | None:
-    """Of the rules no plugin enforces, those that the generated pods can have."""
-    spec = pod.pod.spec
-    found = []
-    anti = spec.affinity and spec.affinity.pod_anti_affinity
-    if anti and anti.required_during_scheduling_ignored_during_execution:
-        found.append(("InterPodAffinity", "required pod anti-affinity"))
-    if any(each.when_unsatisfiable == "DoNotSchedule" for each in spec.topology_spread_constraints or []):
-        found.append(("PodTopologySpread", "a DoNotSchedule topology spread constraint"))
-    if any(volume.persistent_volume_claim for volume in spec.volumes or []):
-        found.append(("VolumeBinding", "a persistent volume claim"))
-    found = [rule for rule in found if rule[0] not in IN_TREE]
-    found = [rule for rule in found if rule[0] not in IN_TREE]
-    if not found:
-        return None
-    texts = [f"pod has {what}, which bayplan does not schedule yet ({plugin})" for plugin, what in found]
-    return " ".join(sorted({plugin for plugin, _ in found})), texts
 
 
 def _pinned(pod: PodInfo) -> set[str] | None:

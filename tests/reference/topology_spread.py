@@ -3,9 +3,18 @@
 import math
 from collections.abc import Sequence
 
-from tests.reference.filters import UNRESOLVABLE, UNSCHEDULABLE, Host, Verdict, required_terms, term_holds, tolerated
+from tests.reference.filters import (
+    UNRESOLVABLE,
+    UNSCHEDULABLE,
+    Host,
+    Verdict,
+    label_selector_holds,
+    required_terms,
+    term_holds,
+    tolerated,
+)
 
-from bayplan.api.objects import LabelSelector, TopologySpreadConstraint
+from bayplan.api.objects import TopologySpreadConstraint
 from bayplan.cache.pod_info import PodInfo
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -13,9 +22,9 @@ NOT_MATCHED = "node(s) didn't match pod topology spread constraints"
 NO_LABEL = "node(s) didn't match pod topology spread constraints (missing required label)"
 
 
-def verdict(pod: PodInfo, host: Host, hosts: Sequence[Host], *, constraints: list | None = None) -> Verdict:
+def verdict(pod: PodInfo, host: Host, hosts: Sequence[Host]) -> Verdict:
     """What the filter says of `host` among `hosts`."""
-    hard = own(pod, "DoNotSchedule") if constraints is None else constraints
+    hard = own(pod, "DoNotSchedule")
     eligible = [each for each in hosts if all(c.topology_key in each.labels for c in hard)]
     for each in hard:
         if each.topology_key not in host.labels:
@@ -34,40 +43,29 @@ def verdict(pod: PodInfo, host: Host, hosts: Sequence[Host], *, constraints: lis
     return None
 
 
-def scores(
-    pod: PodInfo,
-    feasible: Sequence[Host],
-    hosts: Sequence[Host],
-    *,
-    constraints: list | None = None,
-    requires_all_keys: bool = True,
-) -> list[int] | None:
+def scores(pod: PodInfo, feasible: Sequence[Host], hosts: Sequence[Host]) -> list[int] | None:
     """The final 0..100 scores of the feasible nodes; None if spreading has nothing to say."""
-    soft = own(pod, "ScheduleAnyway") if constraints is None else constraints
+    soft = own(pod, "ScheduleAnyway")
     if not soft:
         return None
 
     def ignored(host: Host) -> bool:
-        return requires_all_keys and any(each.topology_key not in host.labels for each in soft)
+        return any(each.topology_key not in host.labels for each in soft)
 
     ranked = [host for host in feasible if not ignored(host)]
     raw = {host.name: 0.0 for host in ranked}
     for each in soft:
         key = each.topology_key
-        names = {host.name if key == HOSTNAME else host.labels.get(key, "") for host in ranked}
+        names = {host.name if key == HOSTNAME else host.labels[key] for host in ranked}
         weight = math.log(len(names) + 2)
         for host in ranked:
-            if key not in host.labels:
-                continue
             if key == HOSTNAME:
                 found = count(each, pod, host)
             else:
                 found = sum(
                     count(each, pod, other)
                     for other in hosts
-                    if not ignored(other)
-                    and includes(each, pod, other)
-                    and other.labels.get(key, "") == host.labels[key]
+                    if not ignored(other) and includes(each, pod, other) and other.labels[key] == host.labels[key]
                 )
             raw[host.name] += found * weight + float(each.max_skew - 1)
     whole = {name: math.floor(value + 0.5) for name, value in raw.items()}
@@ -113,24 +111,6 @@ def count(constraint: TopologySpreadConstraint, pod: PodInfo, host: Host) -> int
 
 def selects(constraint: TopologySpreadConstraint, pod: PodInfo, other: PodInfo) -> bool:
     """Whether the constraint of `pod` selects `other`."""
-    if constraint.label_selector is None:
-        return False
     mine, theirs = pod.pod.metadata.labels or {}, other.pod.metadata.labels or {}
     same = all(theirs.get(key) == mine[key] for key in constraint.match_label_keys or [] if key in mine)
-    return same and _matches(constraint.label_selector, theirs)
-
-
-def _matches(selector: LabelSelector, labels: dict[str, str]) -> bool:
-    for key, value in (selector.match_labels or {}).items():
-        if labels.get(key) != value:
-            return False
-    for each in selector.match_expressions or []:
-        holds = {
-            "In": labels.get(each.key) in (each.values or []),
-            "NotIn": labels.get(each.key) not in (each.values or []),
-            "Exists": each.key in labels,
-            "DoesNotExist": each.key not in labels,
-        }[each.operator]
-        if not holds:
-            return False
-    return True
+    return same and label_selector_holds(constraint.label_selector, theirs)

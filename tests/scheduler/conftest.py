@@ -1,4 +1,5 @@
 import pytest
+from tests.scheduler.handler_scene import HandlerScene
 from tests.scheduler.scene import Scene
 
 
@@ -7,3 +8,8 @@ def scene():
     made = Scene()
     assert made.framework.profile_name == "bayplan"
     return made
+
+
+@pytest.fixture
+def handlers():
+    return HandlerScene()

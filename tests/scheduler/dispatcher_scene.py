@@ -45,12 +45,31 @@ class Scene:
         self.dispatcher = Dispatcher(self.client, self.events, on_patched=self.patched.append, **workers)
         self.lost = []
 
-    def send(self, path):
-        self.dispatcher.send(ApiCall("POST", path, None, "x", path))
+    @classmethod
+    def started(cls, **workers):
+        made = cls(**workers)
+        made.dispatcher.start()
+        return made
+
+    def send(self, *paths):
+        for path in paths:
+            self.dispatcher.send(ApiCall("POST", path, None, "x", path))
 
     def patch(self, uid, body=b""):
         call = ApiCall("PATCH", uid, json.dumps({"status": {"v": body.decode()}}).encode(), "x", uid)
         self.dispatcher.patch(uid, call, lambda done: done or self.lost.append((uid, body)))
+
+    def submit(self, job, times=1):
+        for _ in range(times):
+            self.dispatcher.submit(job)
+
+    def close(self):
+        self.client.gate.clear()
+        self.events.gate.clear()
+
+    def open(self):
+        self.client.gate.set()
+        self.events.gate.set()
 
     async def drain(self, binds_seconds=30, calls_seconds=30):
         await self.dispatcher.drain(binds_seconds=binds_seconds, calls_seconds=calls_seconds)

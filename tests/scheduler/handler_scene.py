@@ -1,14 +1,13 @@
 """The handlers of watch events on a real cache and queue, and what they tell."""
 
 from tests.builders import make_node
-from tests.scheduler.scene import Observer
+from tests.scheduler.scene import Handlers
 
 from bayplan.cache.cache import Cache
 from bayplan.cache.listers import Listers
 from bayplan.queue.queue_profile import QueueProfile
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.event_handlers import AssignedPodEvents, ListerEvents, NodeEvents
-from bayplan.scheduler.pending_pods import PendingPodEvents
+from bayplan.scheduler.event_handlers import ListerEvents
 
 
 class SpiedQueue(SchedulingQueue):
@@ -27,26 +26,14 @@ class SpiedQueue(SchedulingQueue):
         return labels
 
 
-class Scene:
+class HandlerScene(Handlers):
     """One node, and every handler."""
 
     def __init__(self, profiles=("bayplan",)):
-        self.cache = Cache()
-        self.queue = SpiedQueue(profiles)
-        self.observer = Observer()
         self.wakes = 0
         self.gone = []
         self.listers = Listers()
-        self.nodes = NodeEvents(self.cache, self.queue, self._wake, self.observer)
-        self.assigned = AssignedPodEvents(self.cache, self.queue, self._wake, self.observer, on_gone=self.gone.append)
-        self.pending = PendingPodEvents(
-            self.cache,
-            self.queue,
-            self._wake,
-            self.observer,
-            profiles=frozenset(profiles),
-            on_gone=self.gone.append,
-        )
+        super().__init__(Cache(), SpiedQueue(profiles), self._wake, self.gone.append, profiles)
         self.nodes.on_add(make_node("a"))
         self.queue.labels()
 

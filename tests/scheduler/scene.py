@@ -115,25 +115,31 @@ class Observer(NoObserver):
         return [result for _, result, _ in self.attempts]
 
 
-class Scene:
+class Handlers:
+    """The handlers of watch events on a cache and a queue."""
+
+    def __init__(self, cache, queue, wake, gone, profiles=("bayplan",)):
+        self.cache, self.queue, self.observer = cache, queue, Observer()
+        self.nodes = NodeEvents(cache, queue, wake, self.observer)
+        self.assigned = AssignedPodEvents(cache, queue, wake, self.observer, on_gone=gone)
+        self.pending = PendingPodEvents(cache, queue, wake, self.observer, profiles=frozenset(profiles), on_gone=gone)
+
+
+class Scene(Handlers):
     """The real queue, cache, cycle, plugins and handlers; the dispatcher is a test's own or holds what it is given."""
 
     def __init__(self, dispatcher=None, configuration=None):
         self.now = 0.0
-        self.cache = Cache()
-        nominator = Nominator()
+        cache, nominator = Cache(), Nominator()
         self.frameworks = build_frameworks(
-            configuration or default_configuration(), self.cache.nodes, self.cache.listers, nominator
+            configuration or default_configuration(), cache.nodes, cache.listers, nominator
         )
         (self.framework,) = self.frameworks.values()
-        self.queue = SchedulingQueue(
-            clock=self.clock,
-            profiles={name: queue_profile(f) for name, f in self.frameworks.items()},
-            nominator=nominator,
-        )
+        profiles = {name: queue_profile(f) for name, f in self.frameworks.items()}
+        queue = SchedulingQueue(clock=self.clock, profiles=profiles, nominator=nominator)
         self.dispatcher = dispatcher or HeldDispatcher()
-        self.binder, self.recorder, self.observer = Binder(), Recorder(), Observer()
-        self.news = asyncio.Event()
+        self.binder, self.recorder, self.news = Binder(), Recorder(), asyncio.Event()
+        super().__init__(cache, queue, self.news.set, self.recorder.forget)
         self.scheduler = build_scheduler(
             cache=self.cache,
             queue=self.queue,
@@ -145,17 +151,8 @@ class Scene:
             observer=self.observer,
             news=self.news,
             clock=self.clock,
-            victim_gone=self._victim_gone,
+            victim_gone=self.assigned.ended,
         )
-        wake, gone = self.scheduler.wake, self.recorder.forget
-        self.nodes = NodeEvents(self.cache, self.queue, wake, self.observer)
-        self.assigned = AssignedPodEvents(self.cache, self.queue, wake, self.observer, on_gone=gone)
-        self.pending = PendingPodEvents(
-            self.cache, self.queue, wake, self.observer, profiles=frozenset({"bayplan"}), on_gone=gone
-        )
-
-    def _victim_gone(self, uid):
-        self.assigned.ended(uid)
 
     def clock(self):
         return self.now
@@ -180,6 +177,17 @@ class Scene:
         await self.dispatcher.run()
         self.check()
         return queued
+
+    async def first_attempt(self, name="p", **pod):
+        """One node, one pod, and one attempt with its bind."""
+        self.node()
+        self.pod(name, **pod)
+        return await self.attempt()
+
+    def after(self, seconds):
+        """Time passes, and the queue looks at the clock."""
+        self.now += seconds
+        self.queue.flush(self.now)
 
     def check(self):
         self.queue.validate()

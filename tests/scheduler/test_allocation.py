@@ -15,23 +15,18 @@ def test_an_empty_cluster_has_nothing_to_allocate():
 def test_nodes_with_a_pod_are_in_use_and_nodes_that_are_gone_count_for_nothing():
     table = NodeTable()
     table.set_node(make_node("used", cpu="4", memory="8", pods=10, allocatable={GPU: 2}))
+    table.set_node(make_node("idle", cpu="1", memory="1", pods=1))
     table.set_node(make_node("free", cpu="2", memory="4", pods=5))
     table.set_node(make_node("gone", cpu="7"))
     for name, node in (("p", "used"), ("q", "used"), ("r", "gone"), ("s", "ghost")):
         table.add_pod(make_pod_info(name, cpu="1500m", memory="2", requests={GPU: 1}), node)
+    table.add_pod(make_pod_info("asks for nothing"), "idle")
     table.drop_node("gone")
     summary = allocation_summary(table)
-    assert (summary.nodes, summary.nodes_in_use) == (2, 1)
-    assert summary.requested == {"cpu": 3000, "memory": 4, GPU: 2, "pods": 2}
-    assert summary.allocatable == {"cpu": 6000, "memory": 12, GPU: 2, "pods": 15}
-    assert summary.allocatable_in_use == {"cpu": 4000, "memory": 8, GPU: 2, "pods": 10}
-
-
-def test_a_pod_that_asks_for_nothing_puts_its_node_in_use():
-    table = NodeTable()
-    table.set_node(make_node("n"))
-    table.add_pod(make_pod_info(), "n")
-    assert allocation_summary(table).nodes_in_use == 1
+    assert (summary.nodes, summary.nodes_in_use) == (3, 2)
+    assert summary.requested == {"cpu": 3000, "memory": 4, GPU: 2, "pods": 3}
+    assert summary.allocatable == {"cpu": 7000, "memory": 13, GPU: 2, "pods": 16}
+    assert summary.allocatable_in_use == {"cpu": 5000, "memory": 9, GPU: 2, "pods": 11}
 
 
 def test_totals_of_absurd_nodes_are_exact():

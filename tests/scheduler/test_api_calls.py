@@ -24,6 +24,7 @@ from bayplan.scheduler.api_calls import (
 )
 
 NOW = datetime(2026, 5, 6, 7, 8, 9, 123456, tzinfo=UTC)
+PATH = "/api/v1/namespaces/shop/pods/web"
 
 
 def web_pod(*conditions, generation=0, **fields) -> PodInfo:
@@ -43,11 +44,7 @@ def patch(pod, reason="Unschedulable", message="no room", **options):
 
 def test_a_binding_names_pod_uid_and_node():
     call = binding_call(Binding("shop", "web", "u1", "n1"))
-    assert (call.method, call.path, call.content_type) == (
-        "POST",
-        "/api/v1/namespaces/shop/pods/web/binding",
-        JSON,
-    )
+    assert (call.method, call.path, call.content_type) == ("POST", f"{PATH}/binding", JSON)
     assert json.loads(call.body) == {
         "apiVersion": "v1",
         "kind": "Binding",
@@ -64,26 +61,10 @@ def test_names_stay_within_their_segment_of_the_path():
 
 def test_the_condition_says_why_since_when_and_for_which_pod():
     call = pod_scheduled_call(web_pod(generation=4), "Unschedulable", "no room", NOW)
-    assert (call.method, call.path, call.content_type) == (
-        "PATCH",
-        "/api/v1/namespaces/shop/pods/web/status",
-        STRATEGIC_MERGE_PATCH,
-    )
-    assert json.loads(call.body) == {
-        "metadata": {"uid": "u1"},
-        "status": {
-            "conditions": [
-                {
-                    "type": "PodScheduled",
-                    "status": "False",
-                    "reason": "Unschedulable",
-                    "message": "no room",
-                    "observedGeneration": 4,
-                    "lastTransitionTime": "2026-05-06T07:08:09Z",
-                }
-            ]
-        },
-    }
+    assert (call.method, call.path, call.content_type) == ("PATCH", f"{PATH}/status", STRATEGIC_MERGE_PATCH)
+    said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
+    when = {"observedGeneration": 4, "lastTransitionTime": "2026-05-06T07:08:09Z"}
+    assert json.loads(call.body) == {"metadata": {"uid": "u1"}, "status": {"conditions": [said | when]}}
 
 
 def test_an_unchanged_condition_is_not_written():
@@ -144,15 +125,16 @@ def test_a_disruption_condition_of_another_reason_is_replaced_and_keeps_its_time
     assert "lastTransitionTime" not in said
 
 
-def test_two_waiting_patches_become_one_that_does_both():
-    nominate = pod_scheduled_call(web_pod(), "Unschedulable", "a", NOW, nomination="n1")
-    explain = pod_scheduled_call(web_pod(), "Unschedulable", "b", NOW)
-    for older, newer, node in (
-        (nominate, explain, "n1"),
-        (nominate, nomination_ended_call(web_pod()), None),
-        (nomination_ended_call(web_pod()), nominate, "n1"),
-    ):
-        status = json.loads(merged_patch(older, newer).body)["status"]
-        assert status["nominatedNodeName"] == node
-        assert len(status["conditions"]) == 1
-    assert json.loads(merged_patch(nominate, explain).body)["status"]["conditions"][0]["message"] == "b"
+NOMINATE = pod_scheduled_call(web_pod(), "Unschedulable", "a", NOW, nomination="n1")
+EXPLAIN = pod_scheduled_call(web_pod(), "Unschedulable", "b", NOW)
+END = nomination_ended_call(web_pod())
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "node", "message"),
+    [(NOMINATE, EXPLAIN, "n1", "b"), (NOMINATE, END, None, "a"), (END, NOMINATE, "n1", "a")],
+    ids=["nominate, explain", "nominate, end", "end, nominate"],
+)
+def test_two_waiting_patches_become_one_that_does_both(older, newer, node, message):
+    status = json.loads(merged_patch(older, newer).body)["status"]
+    assert (status["nominatedNodeName"], [each["message"] for each in status["conditions"]]) == (node, [message])

@@ -30,22 +30,10 @@ async def test_a_pod_that_fits_is_assumed_at_once_and_bound(scene):
 async def test_the_time_to_bind_is_counted_from_the_first_attempt(scene):
     scene.pod()
     await scene.attempt()
-    scene.now += 50.0
-    scene.queue.flush(scene.now)
+    scene.after(50.0)
     scene.node()
     await scene.attempt()
     assert scene.observer.bounds == [(2, 50.0)]
-
-
-def test_the_next_pod_sees_what_the_last_one_took(scene):
-    scene.node("n1", cpu="1")
-    scene.node("n2", cpu="1")
-    for name in ("p", "q", "r"):
-        scene.pod(name)
-        scene.step()
-    assert {scene.cache.node_of("p"), scene.cache.node_of("q")} == {"n1", "n2"}
-    assert scene.cache.node_of("r") is None
-    assert scene.sub_queue_of("r") is SubQueue.UNSCHEDULABLE
 
 
 async def test_a_pod_that_fits_nowhere_waits_for_what_its_rejectors_want(scene):
@@ -66,25 +54,17 @@ async def test_a_pod_that_fits_nowhere_waits_for_what_its_rejectors_want(scene):
 
 
 async def test_without_nodes_a_pod_is_unschedulable_but_backs_off_as_after_an_error(scene):
-    scene.pod()
-    await scene.attempt()
-    assert scene.sub_queue_of() is SubQueue.ERROR_BACKOFF
-    assert scene.said() == [("p", "FailedScheduling", "no nodes available to schedule pods")]
-    assert scene.dispatcher.patches == [("p", "Unschedulable", "no nodes available to schedule pods")]
-    assert scene.observer.results() == ["unschedulable"]
-
-
-async def test_the_same_reason_is_patched_once_though_every_failure_is_an_event(scene):
+    message = "no nodes available to schedule pods"
     scene.pod()
     for _ in range(3):
         await scene.attempt()
-        scene.now += 20.0
-        scene.queue.flush(scene.now)
-    assert len(scene.said()) == 3
-    assert len(scene.dispatcher.patches) == 1
-    echo = PodCondition(
-        type="PodScheduled", status="False", reason="Unschedulable", message="no nodes available to schedule pods"
-    )
+        assert scene.sub_queue_of() is SubQueue.ERROR_BACKOFF
+        scene.after(20.0)
+    assert scene.observer.results() == ["unschedulable"] * 3
+    # The same reason is patched once, though every failure is an event.
+    assert scene.said() == [("p", "FailedScheduling", message)] * 3
+    assert scene.dispatcher.patches == [("p", "Unschedulable", message)]
+    echo = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message=message)
     scene.pod(resource_version="2", conditions=[echo])
     await scene.attempt()
     assert len(scene.dispatcher.patches) == 1
@@ -112,9 +92,7 @@ async def test_an_exception_in_a_plugin_fails_its_pod_alone(scene, caplog, error
 
 
 async def test_a_pod_that_is_being_deleted_is_skipped_with_an_event(scene):
-    scene.node()
-    scene.pod(deleting=True)
-    await scene.attempt()
+    await scene.first_attempt(deleting=True)
     assert scene.said() == [("p", "FailedScheduling", "skip schedule deleting pod: default/p")]
     assert (scene.queue.uids(), scene.cache.node_of("p"), scene.dispatcher.patches) == (set(), None, [])
     assert scene.observer.attempts == []

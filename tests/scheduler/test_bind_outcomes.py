@@ -1,19 +1,24 @@
 """What becomes of a pod whose bind fails, or is overtaken by what the watch tells."""
 
+import pytest
 from tests.builders import make_pod
 
 from bayplan.queue.queued_pod import SubQueue
 from bayplan.scheduler.binder import BindError, BindResult
 
 
-async def test_a_failed_bind_gives_the_room_back_wakes_others_and_backs_off(scene):
+def full(scene):
+    """A node that pod "p", whose bind is under way, fills; "q" waits for room."""
     scene.node(cpu="1")
-    scene.pod("p")
-    scene.pod("q")
-    scene.step()
-    scene.step()
+    for name in ("p", "q"):
+        scene.pod(name)
+        scene.step()
     assert scene.sub_queue_of("q") is SubQueue.UNSCHEDULABLE
     scene.said()
+
+
+async def test_a_failed_bind_gives_the_room_back_wakes_others_and_backs_off(scene):
+    full(scene)
     scene.binder.result = BindError("status 403: no")
     await scene.dispatcher.run()
     scene.check()
@@ -28,32 +33,25 @@ async def test_a_failed_bind_gives_the_room_back_wakes_others_and_backs_off(scen
 
 
 async def test_a_binder_that_breaks_is_a_failed_bind(scene, caplog):
-    scene.node()
-    scene.pod()
     scene.binder.result = RuntimeError("bug")
-    await scene.attempt()
+    await scene.first_attempt()
     assert scene.cache.node_of("p") is None
     assert scene.sub_queue_of() is SubQueue.ERROR_BACKOFF
     assert "bind failed unexpectedly" in caplog.text
 
 
-async def test_a_failed_bind_of_a_pod_the_watch_has_shown_on_a_node_is_no_failure(scene):
-    scene.node()
-    scene.pod()
-    scene.binder.result = BindError("unreachable")
-    scene.binder.meanwhile = lambda: scene.assigned.on_add(make_pod(uid="p", node="n1", cpu="1"))
-    await scene.attempt()
-    assert scene.cache.confirmed_node("p") == "n1"
+@pytest.mark.parametrize("result", [BindError("unreachable"), BindResult.GONE], ids=["failed", "gone"])
+@pytest.mark.parametrize("node", ["n1", "n2"], ids=["our node", "another node"])
+async def test_a_pod_the_watch_shows_on_a_node_meanwhile_is_counted_there_and_is_no_failure(scene, result, node):
+    scene.binder.result = result
+    scene.binder.meanwhile = lambda: scene.assigned.on_add(make_pod(uid="p", node=node, cpu="1"))
+    await scene.first_attempt()
+    assert scene.cache.confirmed_node("p") == node
     assert (scene.queue.uids(), scene.said(), scene.dispatcher.patches) == (set(), [], [])
 
 
 async def test_a_pod_that_is_no_longer_ours_gives_the_room_back_without_a_word(scene):
-    scene.node(cpu="1")
-    scene.pod("p")
-    scene.pod("q")
-    scene.step()
-    scene.step()
-    scene.said()
+    full(scene)
     scene.binder.result = BindResult.GONE
     await scene.dispatcher.run()
     assert (scene.cache.node_of("p"), scene.queue.get("p"), scene.said()) == (None, None, [])
@@ -61,14 +59,12 @@ async def test_a_pod_that_is_no_longer_ours_gives_the_room_back_without_a_word(s
     assert scene.observer.results() == ["unschedulable"]
 
 
-async def test_a_pod_bound_elsewhere_meanwhile_stays_counted_there(scene):
-    scene.node("n1")
-    scene.pod()
-    scene.binder.result = BindResult.GONE
-    scene.binder.meanwhile = lambda: scene.assigned.on_add(make_pod(uid="p", node="n2", cpu="1"))
-    await scene.attempt()
-    assert scene.cache.confirmed_node("p") == "n2"
-    assert scene.queue.uids() == set()
+async def test_a_pod_that_is_told_gone_during_a_bind_that_succeeds_keeps_its_room(scene):
+    # The watch of unscheduled pods tells of a pod that was bound as of one that was deleted.
+    scene.binder.meanwhile = lambda: scene.pending.gone("p")
+    await scene.first_attempt()
+    assert (scene.cache.node_of("p"), scene.queue.uids()) == ("n1", set())
+    assert (scene.binder.bindings, scene.said()) == ([("p", "n1")], [("p", "Scheduled", "n1")])
 
 
 async def test_a_pod_deleted_before_its_bind_began_is_not_posted(scene):
@@ -81,11 +77,9 @@ async def test_a_pod_deleted_before_its_bind_began_is_not_posted(scene):
 
 
 async def test_a_pod_deleted_while_its_bind_fails_is_not_tried_again_or_talked_about(scene):
-    scene.node()
-    scene.pod()
     scene.binder.result = BindError("x")
     scene.binder.meanwhile = lambda: scene.pending.gone("p")
-    await scene.attempt()
+    await scene.first_attempt()
     assert (scene.queue.uids(), scene.said(), scene.dispatcher.patches) == (set(), [], [])
     assert scene.cache.node_of("p") is None
 

@@ -1,5 +1,4 @@
 import asyncio
-import contextlib
 import json
 
 import pytest
@@ -32,21 +31,18 @@ class Scene:
         self.server = server
         self.nodes = {"n1"}
         self.confirmed = {}
-        self.ambiguous = 0
+        self.doubts = []
         self.binder = Binder(
             client,
-            node_exists=lambda name: name in self.nodes,
+            node_exists=self.nodes.__contains__,
             confirmed_node=self.confirmed.get,
-            on_ambiguous=self._count,
+            on_ambiguous=lambda: self.doubts.append(1),
             timeout_seconds=0.25,
         )
 
-    def _count(self):
-        self.ambiguous += 1
-
-    def put(self, uid="u1", phase="Pending", **fields):
-        metadata = {"name": "web", "namespace": "default", "uid": uid, **fields.pop("metadata", {})}
-        self.server.put(PODS, {"metadata": metadata, "spec": fields, "status": {"phase": phase}})
+    def put(self, uid="u1", phase="Pending", metadata=None, **spec):
+        metadata = {"name": "web", "namespace": "default", "uid": uid, **(metadata or {})}
+        self.server.put(PODS, {"metadata": metadata, "spec": spec, "status": {"phase": phase}})
 
     def fail(self, fault, method="POST", times=1):
         self.server.inject(fault, method=method, path="/pods/web", times=times)
@@ -61,16 +57,14 @@ class Scene:
         return await self.binder.bind(BINDING)
 
 
-@contextlib.asynccontextmanager
-async def scene(**pod):
+@pytest.fixture
+async def scene():
     async with FakeApiServer() as server:
         client = ApiClient(Credentials(server=server.url), qps=0, burst=1)
         made = Scene(server, client)
-        made.put(**pod)
-        try:
-            yield made
-        finally:
-            await client.close()
+        made.put()
+        yield made
+        await client.close()
 
 
 class RefuseAfter(RequestFault):
@@ -84,18 +78,17 @@ class RefuseAfter(RequestFault):
         return await Refuse(self.code, "Conflict").serve(request, act)
 
 
-async def test_an_unbound_pod_is_bound_with_one_request():
-    async with scene() as s:
-        assert await s.bind() is BindResult.BOUND
-        (seen,) = s.server.requests
-        assert json.loads(seen.body)["metadata"]["uid"] == "u1"
-        assert (s.bound_to(), s.ambiguous) == ("n1", 0)
+async def test_an_unbound_pod_is_bound_with_one_request(scene):
+    assert await scene.bind() is BindResult.BOUND
+    (seen,) = scene.server.requests
+    assert json.loads(seen.body)["metadata"]["uid"] == "u1"
+    assert (scene.bound_to(), len(scene.doubts)) == ("n1", 0)
 
 
-async def test_a_pod_already_on_our_node_counts_as_bound():
-    async with scene(nodeName="n1") as s:
-        assert await s.bind() is BindResult.BOUND
-        assert (s.count("POST"), s.ambiguous) == (1, 0)
+async def test_a_pod_already_on_our_node_counts_as_bound(scene):
+    scene.put(nodeName="n1")
+    assert await scene.bind() is BindResult.BOUND
+    assert (scene.count("POST"), len(scene.doubts)) == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -110,135 +103,112 @@ async def test_a_pod_already_on_our_node_counts_as_bound():
     ],
     ids=["elsewhere", "recreated", "recreated on our node", "deleting", "failed", "succeeded"],
 )
-async def test_a_pod_that_is_no_longer_ours_to_place_is_gone(pod):
-    async with scene(**pod) as s:
-        s.fail(Refuse(409, "Conflict"))
-        assert await s.bind() is BindResult.GONE
-        assert s.ambiguous == 0
+async def test_a_pod_that_is_no_longer_ours_to_place_is_gone(scene, pod):
+    scene.put(**pod)
+    scene.fail(Refuse(409, "Conflict"))
+    assert await scene.bind() is BindResult.GONE
+    assert len(scene.doubts) == 0
 
 
-async def test_a_deleted_pod_is_gone():
-    async with scene() as s:
-        s.server.delete(PODS, "default/web")
-        assert await s.bind() is BindResult.GONE
-        assert s.count("POST") == 1
+async def test_a_deleted_pod_is_gone(scene):
+    scene.server.delete(PODS, "default/web")
+    assert await scene.bind() is BindResult.GONE
+    assert scene.count("POST") == 1
 
 
-async def test_a_pod_that_stays_unbound_after_a_conflict_is_an_error():
-    async with scene(schedulingGates=[{"name": "g"}]) as s:
-        s.fail(Refuse(409, "Conflict"))
-        with pytest.raises(BindError, match=r"^status 409: Conflict.*injected$"):
-            await s.bind()
-        assert s.ambiguous == 0
+@pytest.mark.parametrize(("code", "reason"), [(409, "Conflict"), (404, "NotFound")])
+async def test_a_pod_that_is_there_and_unbound_after_a_conflict_or_404_is_an_error(scene, code, reason):
+    scene.fail(Refuse(code, reason))
+    with pytest.raises(BindError, match=rf"^status {code}: {reason}.*injected$"):
+        await scene.bind()
+    assert len(scene.doubts) == 0
 
 
-async def test_a_missing_answer_about_something_else_than_the_pod_is_an_error():
-    async with scene() as s:
-        s.fail(Refuse(404, "NotFound"))
-        with pytest.raises(BindError, match="status 404"):
-            await s.bind()
-
-
-@pytest.mark.parametrize("code", [400, 401, 403, 405, 413, 422, 429])
-async def test_a_refusal_is_an_error_that_says_why(code):
-    async with scene() as s:
-        s.fail(Refuse(code, "Why"), times=2)
-        with pytest.raises(BindError, match=rf"^status {code}: Why.*injected$"):
-            await s.bind()
-        assert (s.bound_to(), s.ambiguous, s.count("GET")) == (None, 0, 0)
-
-
-async def test_a_redirect_is_not_followed_and_is_an_error():
-    async with scene() as s:
-        s.fail(Redirect("http://127.0.0.1:1/"))
-        with pytest.raises(BindError, match="status 307"):
-            await s.bind()
+@pytest.mark.parametrize(
+    ("fault", "problem"),
+    [
+        *((Refuse(code, "Why"), rf"^status {code}: Why.*injected$") for code in (400, 401, 403, 405, 413, 422, 429)),
+        (Redirect("http://127.0.0.1:1/"), "status 307"),
+    ],
+    ids=repr,
+)
+async def test_a_refusal_or_redirect_is_an_error_that_says_why(scene, fault, problem):
+    scene.fail(fault, times=2)
+    with pytest.raises(BindError, match=problem):
+        await scene.bind()
+    assert (scene.bound_to(), scene.doubts, scene.count("GET")) == (None, [], 0)
 
 
 @pytest.mark.parametrize(
     "fault", [Refuse(500), Refuse(503), Refuse(504), Reset(), BlackHole(), Garbage(), Garbage(b"")], ids=repr
 )
-async def test_an_answer_in_doubt_is_asked_about_and_posted_again_if_the_pod_is_unbound(fault):
-    async with scene() as s:
-        s.fail(fault)
-        assert await s.bind() is BindResult.BOUND
-        assert (s.bound_to(), s.ambiguous) == ("n1", 1)
-        assert [seen.method for seen in s.server.requests] == ["POST", "GET", "POST"]
+async def test_an_answer_in_doubt_is_asked_about_and_posted_again_if_the_pod_is_unbound(scene, fault):
+    scene.fail(fault)
+    assert await scene.bind() is BindResult.BOUND
+    assert (scene.bound_to(), len(scene.doubts)) == ("n1", 1)
+    assert [seen.method for seen in scene.server.requests] == ["POST", "GET", "POST"]
 
 
 @pytest.mark.parametrize("fault", [DropReply(), HalfReply(), Delay(0.4)], ids=repr)
-async def test_a_bind_whose_answer_was_lost_is_not_posted_twice(fault):
-    async with scene() as s:
-        s.fail(fault)
-        if isinstance(fault, Delay):
-            # The server acts later than the client waits: the pod is unbound when first asked about.
-            s.fail(Delay(0.3), method="GET")
-        assert await s.bind() is BindResult.BOUND
-        assert (s.bound_to(), s.ambiguous) == ("n1", 1)
-        assert s.count("POST") == 1
-
-
-async def test_a_pod_bound_elsewhere_while_in_doubt_is_gone():
-    async with scene() as s:
-        s.fail(RefuseAfter(500, lambda: s.put(nodeName="n2")))
-        assert await s.bind() is BindResult.GONE
-        assert s.count("POST") == 1
+async def test_a_bind_whose_answer_was_lost_is_not_posted_twice(scene, fault):
+    scene.fail(fault)
+    if isinstance(fault, Delay):
+        # The server acts later than the client waits: the pod is unbound when first asked about.
+        scene.fail(Delay(0.3), method="GET")
+    assert await scene.bind() is BindResult.BOUND
+    assert (scene.bound_to(), len(scene.doubts)) == ("n1", 1)
+    assert scene.count("POST") == 1
 
 
 @pytest.mark.parametrize(
     "fault", [Refuse(500), Refuse(403), Reset(), BlackHole(), Garbage(), Garbage(b"{}"), Garbage(b'{"kind":"Status"}')]
 )
-async def test_doubt_lasts_until_the_pod_can_be_read(fault):
-    async with scene() as s:
-        s.fail(DropReply())
-        s.fail(fault, method="GET", times=3)
-        assert await s.bind() is BindResult.BOUND
-        assert (s.count("POST"), s.count("GET")) == (1, 4)
+async def test_doubt_lasts_until_the_pod_can_be_read(scene, fault):
+    scene.fail(DropReply())
+    scene.fail(fault, method="GET", times=3)
+    assert await scene.bind() is BindResult.BOUND
+    assert (scene.count("POST"), scene.count("GET")) == (1, 4)
 
 
-async def test_a_conflict_that_cannot_be_explained_is_in_doubt():
-    async with scene(nodeName="n1") as s:
-        s.fail(Refuse(500), method="GET", times=2)
-        assert await s.bind() is BindResult.BOUND
-        assert (s.count("POST"), s.ambiguous) == (1, 1)
+async def test_a_conflict_that_cannot_be_explained_is_in_doubt(scene):
+    scene.put(nodeName="n1")
+    scene.fail(Refuse(500), method="GET", times=2)
+    assert await scene.bind() is BindResult.BOUND
+    assert (scene.count("POST"), len(scene.doubts)) == (1, 1)
 
 
-async def test_a_watch_that_shows_the_pod_on_our_node_ends_the_doubt():
-    async with scene() as s:
-        s.fail(RefuseAfter(500, lambda: s.confirmed.update(u1="n1")))
-        assert await s.bind() is BindResult.BOUND
-        assert s.count("GET") == 0
+async def test_a_watch_that_shows_the_pod_on_our_node_ends_the_doubt(scene):
+    scene.fail(RefuseAfter(500, lambda: scene.confirmed.update(u1="n1")))
+    assert await scene.bind() is BindResult.BOUND
+    assert scene.count("GET") == 0
 
 
-async def test_a_watch_that_shows_the_pod_elsewhere_is_no_confirmation():
-    async with scene() as s:
-
-        def elsewhere():
-            s.confirmed["u1"] = "n2"
-            s.put(nodeName="n2")
-
-        s.fail(RefuseAfter(500, elsewhere))
-        assert await s.bind() is BindResult.GONE
+@pytest.mark.parametrize("confirmed", [{}, {"u1": "n2"}], ids=["not shown", "shown elsewhere"])
+async def test_a_pod_bound_elsewhere_while_in_doubt_is_gone_whatever_a_watch_shows(scene, confirmed):
+    scene.confirmed |= confirmed
+    scene.fail(RefuseAfter(500, lambda: scene.put(nodeName="n2")))
+    assert await scene.bind() is BindResult.GONE
+    assert scene.count("POST") == 1
 
 
-async def test_nothing_is_posted_for_a_node_that_is_gone():
-    async with scene() as s:
-        s.nodes.clear()
-        with pytest.raises(BindError, match="node 'n1' is gone"):
-            await s.bind()
-        assert s.server.requests == []
+async def test_nothing_is_posted_for_a_node_that_is_gone(scene):
+    scene.nodes.clear()
+    with pytest.raises(BindError, match="node 'n1' is gone"):
+        await scene.bind()
+    assert scene.server.requests == []
 
 
-async def test_a_node_that_goes_while_in_doubt_ends_only_a_bind_known_not_to_have_happened():
-    async with scene() as s:
-        s.fail(RefuseAfter(500, s.nodes.clear))
-        with pytest.raises(BindError, match="is gone"):
-            await s.bind()
-        assert [seen.method for seen in s.server.requests] == ["POST", "GET"]
-    async with scene() as s:
-        s.fail(DropReply())
-        s.fail(RefuseAfter(500, s.nodes.clear), method="GET")
-        assert await s.bind() is BindResult.BOUND
+async def test_a_node_that_goes_while_in_doubt_ends_a_bind_known_not_to_have_happened(scene):
+    scene.fail(RefuseAfter(500, scene.nodes.clear))
+    with pytest.raises(BindError, match="is gone"):
+        await scene.bind()
+    assert [seen.method for seen in scene.server.requests] == ["POST", "GET"]
+
+
+async def test_a_node_that_goes_while_in_doubt_does_not_end_a_bind_that_happened(scene):
+    scene.fail(DropReply())
+    scene.fail(RefuseAfter(500, scene.nodes.clear), method="GET")
+    assert await scene.bind() is BindResult.BOUND
 
 
 async def test_an_api_server_out_of_reach_is_an_error():
@@ -246,26 +216,23 @@ async def test_an_api_server_out_of_reach_is_an_error():
     unreachable = Scene(None, client)
     with pytest.raises(BindError, match="refused"):
         await unreachable.bind()
-    assert unreachable.ambiguous == 0
+    assert unreachable.doubts == []
     await client.close()
 
 
 async def test_an_api_server_out_of_reach_while_in_doubt_leaves_the_doubt():
     # The first post may still be on its way through the server, so that only the pod itself can tell.
     hows = {"POST": iter(["lost before", "unreachable", "ok"]), "GET": iter(["ok", "unreachable", "ok"])}
-    api = Script(lambda method: next(hows[method]))
-    binder = Binder(api, node_exists=lambda _: True, confirmed_node=lambda _: None, on_ambiguous=lambda: None)
-    assert await binder.bind(BINDING) is BindResult.BOUND
+    assert await Scene(None, Script(lambda method: next(hows[method]))).bind() is BindResult.BOUND
     assert next(hows["POST"], None) is None
 
 
-async def test_an_api_server_that_fails_every_bind_does_not_hold_the_worker_for_ever():
-    async with scene() as s:
-        s.fail(Refuse(500, "InternalError"), times=100)
-        with pytest.raises(BindError, match="still unbound after 5 attempts: status 500: InternalError"):
-            await s.bind()
-        assert s.count("POST") == 5
-        assert s.ambiguous == 5
+async def test_an_api_server_that_fails_every_bind_does_not_hold_the_worker_for_ever(scene):
+    scene.fail(Refuse(500, "InternalError"), times=100)
+    with pytest.raises(BindError, match="still unbound after 5 attempts: status 500: InternalError"):
+        await scene.bind()
+    assert scene.count("POST") == 5
+    assert len(scene.doubts) == 5
 
 
 class Script:
@@ -275,7 +242,6 @@ class Script:
         self.draw = draw
         self.node = ""
         self.alive = True
-        self.unsure = False
 
     async def request(self, method, path, **_):
         await asyncio.sleep(0)
@@ -316,22 +282,14 @@ HOWS = st.sampled_from(["ok", "unreachable", "lost before", "lost after", "error
 def test_whatever_happens_on_the_way_the_binder_tells_the_truth(hows):
     left = iter(hows)
     api = Script(lambda _: next(left, "ok"))
-    doubts = []
-    binder = Binder(
-        api, node_exists=lambda _: True, confirmed_node=lambda _: None, on_ambiguous=lambda: doubts.append(1)
-    )
-
-    async def run():
-        # Doubts last as long as the script does; a tenth of a millisecond each is plenty.
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(binder_module, "_FIRST_PAUSE_SECONDS", 0.0)
-            patch.setattr(binder_module, "_MAX_PAUSE_SECONDS", 0.0)
-            try:
-                return await binder.bind(BINDING)
-            except BindError:
-                return None
-
-    result = asyncio.run(run())
+    # Doubts last as long as the script does, so no pauses between them.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(binder_module, "_FIRST_PAUSE_SECONDS", 0.0)
+        patch.setattr(binder_module, "_MAX_PAUSE_SECONDS", 0.0)
+        try:
+            result = asyncio.run(Scene(None, api).bind())
+        except BindError:
+            result = None
     if result is BindResult.BOUND:
         assert api.node == "n1"
     elif result is BindResult.GONE:

@@ -5,13 +5,18 @@ import pytest
 from tests.scheduler.dispatcher_scene import Scene, settle, warnings
 
 from bayplan.api.client import ApiResponse
+from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.scheduler import dispatcher as dispatcher_module
 from bayplan.scheduler.api_calls import ApiCall
 
 
+@pytest.fixture(autouse=True)
+def _no_delays(monkeypatch):
+    monkeypatch.setattr(dispatcher_module, "_RETRY_DELAYS_SECONDS", (0.0, 0.0, 0.0))
+
+
 async def test_binds_run_at_once_up_to_their_limit():
-    scene = Scene(bind_workers=3)
-    scene.dispatcher.start()
+    scene = Scene.started(bind_workers=3)
     release, running, most = asyncio.Event(), 0, 0
 
     async def job():
@@ -21,8 +26,7 @@ async def test_binds_run_at_once_up_to_their_limit():
         await release.wait()
         running -= 1
 
-    for _ in range(10):
-        scene.dispatcher.submit(job)
+    scene.submit(job, times=10)
     await settle()
     assert (running, scene.dispatcher.jobs_in_flight) == (3, 10)
     release.set()
@@ -31,45 +35,29 @@ async def test_binds_run_at_once_up_to_their_limit():
 
 
 async def test_calls_run_at_once_up_to_their_limit():
-    scene = Scene(call_workers=2)
-    scene.dispatcher.start()
-    for i in range(9):
-        scene.send(f"e{i}")
+    scene = Scene.started(call_workers=2)
+    scene.send(*"abcdefghi")
     await scene.drain()
-    assert scene.events.most == 2
-    assert len(scene.events.done) == 9
+    assert (scene.events.most, len(scene.events.done)) == (2, 9)
 
 
 async def test_a_full_house_of_events_does_not_hold_up_a_bind():
-    scene = Scene(call_workers=2, bind_workers=1)
-    scene.events.gate.clear()
-    scene.client.gate.clear()
-    scene.dispatcher.start()
+    scene = Scene.started(call_workers=2, bind_workers=1)
+    scene.close()
     for i in range(50):
         scene.send(f"e{i}")
         scene.patch(f"u{i}")
     await settle()
-    bound = asyncio.Event()
+    bound = []
 
     async def job():
-        bound.set()
+        bound.append(1)
 
-    scene.dispatcher.submit(job)
+    scene.submit(job)
     await settle()
-    assert bound.is_set()
-    scene.events.gate.set()
-    scene.client.gate.set()
+    assert bound == [1]
+    scene.open()
     await scene.drain()
-
-
-async def test_what_is_submitted_before_the_start_is_done_after_it():
-    scene = Scene()
-    scene.send("e")
-    scene.patch("u")
-    scene.dispatcher.start()
-    await scene.drain()
-    assert [path for path, _ in scene.events.done] == ["e"]
-    assert [path for path, _ in scene.client.done] == ["u"]
 
 
 async def test_events_and_patches_have_a_client_each_and_patches_go_first():
@@ -79,17 +67,15 @@ async def test_events_and_patches_have_a_client_each_and_patches_go_first():
     scene.events.gate.clear()
     scene.dispatcher.start()
     await settle()
-    assert scene.client.done == [("u", b"")]
-    assert scene.events.done == []
-    scene.events.gate.set()
+    assert (scene.client.done, scene.events.done) == ([("u", b"")], [])
+    scene.open()
     await scene.drain()
     assert scene.events.done == [("e", None)]
 
 
 async def test_waiting_patches_of_one_pod_are_sent_as_one_and_the_latest_counts():
-    scene = Scene()
-    scene.client.gate.clear()
-    scene.dispatcher.start()
+    scene = Scene.started()
+    scene.close()
     scene.patch("u", b"1")
     await settle()
     for body in (b"2", b"3", b"4"):
@@ -97,41 +83,34 @@ async def test_waiting_patches_of_one_pod_are_sent_as_one_and_the_latest_counts(
     scene.patch("v", b"1")
     await settle()
     assert scene.client.started == ["u", "v"]
-    scene.client.gate.set()
+    scene.open()
     await scene.drain()
     assert sorted(scene.client.done) == [("u", b"1"), ("u", b"4"), ("v", b"1")]
     assert scene.lost == []
 
 
 async def test_a_patch_that_joins_a_waiting_one_takes_nothing_back_and_both_are_told():
-    scene = Scene()
-    told = []
-    scene.dispatcher.start()
-    bodies = ({"nominatedNodeName": "n1", "conditions": [1]}, {"conditions": [2]})
-    scene.client.gate.clear()
+    scene, sent, told = Scene.started(), [], []
+    scene.close()
     scene.patch("u")
     await settle()
-    sent = []
 
     async def request(method, path, *, body=None, content_type=None):
         sent.append(json.loads(body)["status"])
         return ApiResponse(200, b"")
 
     scene.client.request = request
-    for status in bodies:
+    for status in ({"nominatedNodeName": "n1", "conditions": [1]}, {"conditions": [2]}):
         body = json.dumps({"metadata": {"uid": "u"}, "status": status}).encode()
         scene.dispatcher.patch("u", ApiCall("PATCH", "u", body, "x", "u"), told.append)
-    scene.client.gate.set()
+    scene.open()
     await scene.drain()
     assert sent == [{"nominatedNodeName": "n1", "conditions": [2]}]
     assert told == [True, True]
 
 
 async def test_preemptions_have_workers_of_their_own_and_are_waited_for_at_the_end():
-    scene = Scene(preemption_workers=2)
-    scene.dispatcher.start()
-    gate = asyncio.Event()
-    done = []
+    scene, gate, done = Scene.started(preemption_workers=2), asyncio.Event(), []
 
     async def preemption():
         await gate.wait()
@@ -143,7 +122,7 @@ async def test_preemptions_have_workers_of_their_own_and_are_waited_for_at_the_e
     for _ in range(3):
         scene.dispatcher.preempt(preemption)
     await settle()
-    scene.dispatcher.submit(bind)
+    scene.submit(bind)
     await settle()
     assert (done, scene.dispatcher.jobs_in_flight) == (["bind"], 0)
     asyncio.get_running_loop().call_later(0.01, gate.set)
@@ -153,8 +132,7 @@ async def test_preemptions_have_workers_of_their_own_and_are_waited_for_at_the_e
 
 @pytest.mark.parametrize("error", [RuntimeError("broken"), asyncio.CancelledError()], ids=repr)
 async def test_a_job_that_raises_costs_no_worker(error, caplog):
-    scene = Scene(bind_workers=1, call_workers=1)
-    scene.dispatcher.start()
+    scene = Scene.started(bind_workers=1, call_workers=1)
     done = []
 
     async def bad():
@@ -165,53 +143,46 @@ async def test_a_job_that_raises_costs_no_worker(error, caplog):
 
     scene.client.answers["u"] = [error]
     for job in (bad, good, bad, good):
-        scene.dispatcher.submit(job)
+        scene.submit(job)
     scene.patch("u")
     scene.send("e")
     await scene.drain()
     assert done == [1, 1]
     assert scene.lost == [("u", b"")]
-    assert [path for path, _ in scene.events.done] == ["e"]
+    assert scene.events.done == [("e", None)]
     assert len(warnings(caplog)) == 3
 
 
-async def test_when_very_many_events_wait_the_oldest_are_dropped_and_that_is_said(monkeypatch, caplog):
-    monkeypatch.setattr(dispatcher_module, "_MAX_WAITING_CALLS", 3)
+async def test_when_very_many_events_wait_the_oldest_are_dropped_and_that_is_said(caplog):
     scene = Scene()
-    for i in range(10):
-        scene.send(f"e{i}")
-        scene.patch(f"u{i}")
+    scene.send(*(f"e{number}" for number in range(20_003)))
+    scene.patch("u")
     scene.dispatcher.start()
     await scene.drain()
-    assert [path for path, _ in scene.events.done] == ["e7", "e8", "e9"]
-    assert len(scene.client.done) == 10
+    assert len(scene.events.done) == 20_000
+    assert scene.events.done[0] == ("e3", None)
+    assert scene.client.done == [("u", b"")]
     assert len(warnings(caplog)) == 1
 
 
 async def test_a_drain_finishes_binds_before_it_stops_waiting_for_calls():
-    scene = Scene()
-    scene.events.gate.clear()
-    scene.dispatcher.start()
-    done = []
+    scene = Scene.started()
+    scene.close()
 
     async def job():
         await settle()
-        done.append(1)
         # What a bind says at its end is still sent.
         scene.send("bound")
-        scene.events.gate.set()
+        scene.open()
 
-    for _ in range(100):
-        scene.dispatcher.submit(job)
+    scene.submit(job, times=100)
     await scene.drain()
-    assert len(done) == 100
-    assert len(scene.events.done) == 100
+    assert scene.events.done == [("bound", None)] * 100
 
 
 async def test_a_drain_ends_in_time_whatever_hangs(caplog):
-    scene = Scene(bind_workers=2, call_workers=1)
-    scene.events.gate.clear()
-    scene.dispatcher.start()
+    scene = Scene.started(bind_workers=2, call_workers=1)
+    scene.close()
     stopped = []
 
     async def hang():
@@ -220,9 +191,8 @@ async def test_a_drain_ends_in_time_whatever_hangs(caplog):
         finally:
             stopped.append(1)
 
-    for _ in range(5):
-        scene.dispatcher.submit(hang)
-        scene.send("e")
+    scene.submit(hang, times=5)
+    scene.send(*"abcde")
     await settle()
     await scene.drain(binds_seconds=0.01, calls_seconds=0.01)
     assert stopped == [1, 1]
@@ -230,50 +200,36 @@ async def test_a_drain_ends_in_time_whatever_hangs(caplog):
     assert not [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
 
 
-async def test_a_drain_without_work_ends_at_once():
-    scene = Scene()
-    await scene.drain()
-    scene.dispatcher.start()
-    await scene.drain()
-
-
 async def test_what_the_server_answers_to_a_patch_is_told_if_it_took_it():
-    scene = Scene()
+    scene = Scene.started()
     scene.client.answers["refused"] = [404]
-    scene.dispatcher.start()
-    for uid in ("taken", "refused"):
-        scene.patch(uid)
+    scene.patch("taken")
+    scene.patch("refused")
     scene.send("event")
     await scene.drain()
     assert scene.patched == [b"taken"]
 
 
 async def test_while_binds_wait_for_a_worker_few_calls_are_under_way_and_then_all_go_on():
-    scene = Scene(call_workers=8, bind_workers=1)
-    scene.events.gate.clear()
-    scene.dispatcher.start()
+    scene = Scene.started(call_workers=8, bind_workers=1)
+    scene.close()
     release = asyncio.Event()
-
-    for _ in range(2):
-        scene.dispatcher.submit(release.wait)
-    for i in range(20):
-        scene.send(f"e{i}")
+    scene.submit(release.wait, times=2)
+    scene.send(*(f"e{i}" for i in range(20)))
     await settle()
-    assert scene.events.most == dispatcher_module._CALLS_BESIDE_WAITING_BINDS
+    assert scene.events.most == 4
     release.set()
     await settle()
     assert scene.events.most == 8
-    scene.events.gate.set()
+    scene.open()
     await scene.drain()
     assert len(scene.events.done) == 20
 
 
 async def test_however_long_binds_wait_calls_are_made():
-    scene = Scene(call_workers=8, bind_workers=1)
-    scene.dispatcher.start()
+    scene = Scene.started(call_workers=8, bind_workers=1)
     release = asyncio.Event()
-    for _ in range(2):
-        scene.dispatcher.submit(release.wait)
+    scene.submit(release.wait, times=2)
     for i in range(20):
         scene.send(f"e{i}")
         scene.patch(f"u{i}")
@@ -281,3 +237,57 @@ async def test_however_long_binds_wait_calls_are_made():
     assert (len(scene.events.done), len(scene.client.done)) == (20, 20)
     release.set()
     await scene.drain()
+
+
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+async def test_a_request_gives_the_last_answer_and_none_if_there_was_none(method):
+    scene = Scene()
+    scene.client.answers["v"] = [503, AmbiguousError("lost"), 429]
+    scene.client.answers["w"] = [AmbiguousError("lost")] * 4
+    scene.client.answers["x"] = [409]
+    answers = [await scene.dispatcher.request(ApiCall(method, path, None, "x", path)) for path in ("v", "w", "x")]
+    assert [answer and answer.status for answer in answers] == [429, None, 409]
+    assert scene.client.started == ["v"] * 3 + ["w"] * 4 + ["x"]
+
+
+@pytest.mark.parametrize("problem", [409, 500, 503, 504, AmbiguousError("lost"), UnreachableError("refused")], ids=repr)
+async def test_a_patch_is_sent_again_after_what_may_pass(problem):
+    scene = Scene.started()
+    scene.client.answers["u"] = [problem] * 3
+    scene.patch("u")
+    await scene.drain()
+    assert scene.client.started == ["u"] * 4
+    assert scene.lost == []
+
+
+@pytest.mark.parametrize("problem", [400, 401, 403, 404, 422, 429, 507])
+async def test_a_patch_is_given_up_at_once_after_what_does_not_pass(problem, caplog):
+    scene = Scene.started()
+    scene.client.answers["u"] = [problem] * 9
+    scene.patch("u", b"1")
+    await scene.drain()
+    assert scene.client.started == ["u"]
+    assert scene.lost == [("u", b"1")]
+    # A pod that is gone or was recreated is nothing to worry about.
+    assert len(warnings(caplog)) == (0 if problem in {404, 422} else 1)
+
+
+async def test_a_call_is_given_up_after_four_tries(caplog):
+    scene = Scene.started()
+    scene.events.answers["e"] = [503] * 9
+    scene.client.answers["u"] = [AmbiguousError("lost")] * 9
+    scene.send("e")
+    scene.patch("u", b"1")
+    await scene.drain()
+    assert (scene.events.started, scene.client.started) == (["e"] * 4, ["u"] * 4)
+    assert scene.lost == [("u", b"1")]
+    assert sorted("lost" in r.message for r in warnings(caplog)) == [False, True]
+
+
+async def test_an_event_that_exists_already_was_created_by_a_try_whose_answer_was_lost(caplog):
+    scene = Scene.started()
+    scene.events.answers["e"] = [AmbiguousError("lost"), 409]
+    scene.send("e")
+    await scene.drain()
+    assert scene.events.started == ["e", "e"]
+    assert warnings(caplog) == []

@@ -9,8 +9,8 @@ from tests.scheduler.dispatcher_scene import Scene
 class RandomRun(Scene):
     """Performs steps by name and remembers what must come of them."""
 
-    def __init__(self, bind_workers, call_workers):
-        super().__init__(bind_workers=bind_workers, call_workers=call_workers)
+    def __init__(self, **workers):
+        super().__init__(**workers)
         self.expected = defaultdict(list)
         self.binds = []
         self.patches = defaultdict(list)
@@ -26,16 +26,11 @@ class RandomRun(Scene):
             self.patches[f"u{value}"].append(body)
             self.patch(f"u{value}", body)
         elif kind == "close":
-            self.client.gate.clear()
-            self.events.gate.clear()
+            self.close()
         elif kind == "open":
             self.open()
         for _ in range(value if kind == "yield" else 0):
             await asyncio.sleep(0)
-
-    def open(self):
-        self.client.gate.set()
-        self.events.gate.set()
 
     async def job(self, number, pauses):
         for _ in range(pauses):
@@ -62,8 +57,7 @@ KINDS = st.sampled_from(["bind", "send", "patch", "patch", "yield", "close", "op
 @given(st.lists(st.tuples(KINDS, st.integers(0, 4)), max_size=60), st.integers(1, 4), st.integers(1, 4))
 def test_nothing_is_lost_doubled_or_out_of_order_whatever_the_schedule(steps, bind_workers, call_workers):
     async def run():
-        scene = RandomRun(bind_workers, call_workers)
-        scene.dispatcher.start()
+        scene = RandomRun.started(bind_workers=bind_workers, call_workers=call_workers)
         for number, (kind, value) in enumerate(steps):
             await scene.step(number, kind, value)
         scene.open()

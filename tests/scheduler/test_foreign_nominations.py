@@ -9,8 +9,7 @@ from bayplan.scheduler.foreign_nominations import ForeignNominationEvents, forei
 class Foreign:
     def __init__(self):
         self.scene = Scene()
-        self.wakes = []
-        self.handler = ForeignNominationEvents(self.scene.queue, lambda: self.wakes.append(1))
+        self.handler = ForeignNominationEvents(self.scene.queue, lambda: None)
 
     def pods(self, node):
         return [pod.name for pod in self.scene.queue.nominator.nominated_pods_for_node(node)]

@@ -9,38 +9,36 @@ from bayplan.queue.queued_pod import SubQueue
 from bayplan.scheduler.binder import BindError, BindResult
 
 
+def refuse(code=Code.UNSCHEDULABLE):
+    return lambda state, pod, node: Status(code, ("not here",))
+
+
+def reserving(log, name, reserve=None):
+    """A Reserve plugin that notes what it does; `reserve` stands for its answer."""
+    return Hook(
+        name=name,
+        reserve=reserve or (lambda *_: log.append(f"reserve {name}") or Status()),
+        unreserve=lambda *_: log.append(f"unreserve {name}"),
+    )
+
+
 async def test_post_bind_plugins_hear_of_bound_pods_only(scene):
     heard = []
     scene.framework.post_binds = [Hook(name="Post", post_bind=lambda pod, node: heard.append((pod.uid, node)))]
-    scene.node()
-    scene.pod("p")
-    await scene.attempt()
+    await scene.first_attempt()
     scene.binder.result = BindResult.GONE
     scene.pod("q")
     await scene.attempt()
     assert heard == [("p", "n1")]
 
 
-def refuse(code=Code.UNSCHEDULABLE):
-    return lambda state, pod, node: Status(code, ("not here",))
-
-
-def accept(log, name):
-    return lambda state, pod, node: log.append(f"reserve {name}") or Status()
-
-
-def undo(log, name):
-    return lambda state, pod, node: log.append(f"unreserve {name}")
-
-
 @pytest.mark.parametrize("point", ["reserve", "permit"])
 async def test_a_rejection_after_the_choice_undoes_what_was_reserved(scene, point):
     log = []
-    first = Hook(name="First", reserve=accept(log, "First"), unreserve=undo(log, "First"))
+    scene.framework.reserves = [reserving(log, "First")]
     if point == "reserve":
-        scene.framework.reserves = [first, Hook(name="Last", reserve=refuse(), unreserve=undo(log, "Last"))]
+        scene.framework.reserves.append(reserving(log, "Last", refuse()))
     else:
-        scene.framework.reserves = [first]
         scene.framework.permits = [Hook(name="Last", permit=refuse())]
     scene.node()
     scene.node("n2")
@@ -53,10 +51,8 @@ async def test_a_rejection_after_the_choice_undoes_what_was_reserved(scene, poin
 
 
 async def test_an_error_after_the_choice_backs_off(scene):
-    scene.framework.reserves = [Hook(name="Last", reserve=refuse(Code.ERROR), unreserve=lambda *_: None)]
-    scene.node()
-    scene.pod()
-    await scene.attempt()
+    scene.framework.reserves = [reserving([], "Last", refuse(Code.ERROR))]
+    await scene.first_attempt()
     assert scene.sub_queue_of() is SubQueue.ERROR_BACKOFF
     assert scene.dispatcher.patches == [("p", "SchedulerError", "Last: not here")]
 
@@ -67,11 +63,9 @@ async def test_an_exception_after_the_choice_undoes_everything(scene):
     def broken(pod, node_name):
         raise RuntimeError("boom")
 
-    scene.framework.reserves = [Hook(name="First", reserve=accept(log, "First"), unreserve=undo(log, "First"))]
+    scene.framework.reserves = [reserving(log, "First")]
     scene.framework.binds = [Hook(name="Bind", bind=broken)]
-    scene.node()
-    scene.pod()
-    await scene.attempt()
+    await scene.first_attempt()
     assert log == ["reserve First", "unreserve First"]
     assert (scene.cache.node_of("p"), scene.sub_queue_of()) == (None, SubQueue.ERROR_BACKOFF)
 
@@ -79,11 +73,9 @@ async def test_an_exception_after_the_choice_undoes_everything(scene):
 @pytest.mark.parametrize("result", [BindResult.GONE, BindError("x"), BindResult.BOUND], ids=repr)
 async def test_what_was_reserved_is_given_back_unless_the_pod_was_bound(scene, result):
     log = []
-    scene.framework.reserves = [Hook(name="First", reserve=accept(log, "First"), unreserve=undo(log, "First"))]
+    scene.framework.reserves = [reserving(log, "First")]
     scene.binder.result = result
-    scene.node()
-    scene.pod()
-    await scene.attempt()
+    await scene.first_attempt()
     assert log == ["reserve First", *([] if result is BindResult.BOUND else ["unreserve First"])]
 
 

@@ -22,60 +22,50 @@ class PostFilter:
         return self.result
 
 
-def world(*post_filters):
-    made = World()
-    made.framework.post_filters = post_filters
-    return made
-
-
 def no(name="First", code=Code.UNSCHEDULABLE, reason="no claims"):
     return PostFilter(name, code, reason)
+
+
+def world(*post_filters, nodes=1):
+    """A cluster of `nodes` nodes, each too small for the pod LARGE."""
+    made = World(*(make_node(f"n{number}", cpu="1") for number in range(1, nodes + 1)))
+    made.framework.post_filters = post_filters
+    return made
 
 
 def yes(victims=()):
     return PostFilter("Preemption", Code.SUCCESS, nominated="n1", victims=victims)
 
 
+LARGE = make_pod(cpu="2")
+
+
 def test_a_pod_that_fits_asks_no_post_filter():
     first = yes()
-    scene = world(first)
-    scene.add(make_node("n1"))
-    assert isinstance(scene.schedule(make_pod()), Placement)
+    assert isinstance(world(first).schedule(make_pod()), Placement)
     assert first.seen == []
 
 
 def test_post_filters_see_every_node_with_the_code_it_was_rejected_with():
     first = no()
     scene = world(first)
-    scene.add(make_node("small", cpu="1"))
-    scene.add(make_node("full", cpu="3"))
-    scene.add(make_node("tainted", taints=["x:NoSchedule"]))
+    scene.add(make_node("full", cpu="3"), make_node("tainted", taints=["x:NoSchedule"]))
     scene.add(make_pod(cpu="2", node="full"))
-    scene.schedule(make_pod(cpu="2"))
-    assert first.seen == [
-        {
-            "small": Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
-            "full": Code.UNSCHEDULABLE,
-            "tainted": Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
-        }
-    ]
+    scene.schedule(LARGE)
+    unresolvable = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    assert first.seen == [{"n1": unresolvable, "full": Code.UNSCHEDULABLE, "tainted": unresolvable}]
 
 
 def test_the_reasons_of_all_post_filters_end_the_message():
-    second = no("Second", Code.UNSCHEDULABLE, "preemption: not eligible.")
-    scene = world(no(), second)
-    scene.add(make_node("n1", cpu="1"))
-    outcome = scene.schedule(make_pod(cpu="2"))
-    assert outcome.message == ("0/1 nodes are available: 1 Insufficient cpu. no claims, preemption: not eligible.")
+    outcome = world(no(), no("Second", reason="preemption: not eligible.")).schedule(LARGE)
+    assert outcome.message == "0/1 nodes are available: 1 Insufficient cpu. no claims, preemption: not eligible."
     assert (outcome.nominated_node_name, outcome.victims) == (None, ())
+    assert outcome.diagnosis.rejector_plugins == {"NodeResourcesFit"}
 
 
 def test_a_nomination_ends_the_search_and_leaves_the_message_plain():
-    victim = make_pod_info("victim")
-    last = no("Last")
-    scene = world(no(), yes((victim,)), last)
-    scene.add(make_node("n1", cpu="1"))
-    outcome = scene.schedule(make_pod(cpu="2"))
+    victim, last = make_pod_info("victim"), no("Last")
+    outcome = world(no(), yes((victim,)), last).schedule(LARGE)
     assert isinstance(outcome, FitError)
     assert (outcome.nominated_node_name, outcome.victims) == ("n1", (victim,))
     assert outcome.message == "0/1 nodes are available: 1 Insufficient cpu."
@@ -85,30 +75,21 @@ def test_a_nomination_ends_the_search_and_leaves_the_message_plain():
 @pytest.mark.parametrize("code", [Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.ERROR])
 def test_a_final_no_ends_the_search_and_stands_alone(code):
     last = yes()
-    scene = world(no(), no("Second", code, "not found"), last)
-    scene.add(make_node("n1", cpu="1"))
-    assert scene.schedule(make_pod(cpu="2")).message == "0/1 nodes are available: 1 Insufficient cpu. not found"
+    outcome = world(no(), no("Second", code, "not found"), last).schedule(LARGE)
+    assert outcome.message == "0/1 nodes are available: 1 Insufficient cpu. not found"
     assert last.seen == []
 
 
 def test_the_soonest_time_any_post_filter_asks_for_is_told():
     first, second, third = no(), no("Second"), no("Third")
     scene = world(first, second, third)
-    scene.add(make_node("n1", cpu="1"))
-    assert scene.schedule(make_pod(cpu="2")).retry_after is None
+    assert scene.schedule(LARGE).retry_after is None
     first.result = replace(first.result, retry_after=9.0)
     third.result = replace(third.result, retry_after=5.0)
-    assert scene.schedule(make_pod(cpu="2")).retry_after == 5.0
+    assert scene.schedule(LARGE).retry_after == 5.0
 
 
 def test_without_nodes_there_is_nothing_to_make_room_on():
     first = yes()
-    scene = world(first)
-    assert scene.schedule(make_pod()).message == "no nodes available to schedule pods"
+    assert world(first, nodes=0).schedule(LARGE).message == "no nodes available to schedule pods"
     assert first.seen == []
-
-
-def test_who_rejected_the_pod_is_told_whatever_the_post_filters_say():
-    scene = world(no())
-    scene.add(make_node("n1", cpu="1"))
-    assert scene.schedule(make_pod(cpu="2")).diagnosis.rejector_plugins == {"NodeResourcesFit"}

@@ -66,12 +66,16 @@ async def test_a_write_that_fails_ends_it(requests, text):
     assert len(requests.calls) == 1
 
 
-async def test_a_condition_that_fails_or_never_comes_ends_it():
-    failing = WaitFor(lambda: Status(Code.ERROR, ("no way",)), 5, "binding volumes")
-    assert await outcome(Requests(), failing) == 'running PreBind plugin "Plugin": binding volumes: no way'
-    endless = WaitFor(lambda: None, 0.0, "binding volumes")
-    message = await outcome(Requests(), endless)
-    assert message == 'running PreBind plugin "Plugin": binding volumes: context deadline exceeded'
+@pytest.mark.parametrize(
+    ("wait", "text"),
+    [
+        (WaitFor(lambda: Status(Code.ERROR, ("no way",)), 5, "binding volumes"), "no way"),
+        (WaitFor(lambda: None, 0.0, "binding volumes"), "context deadline exceeded"),
+    ],
+    ids=["fails", "never comes"],
+)
+async def test_a_condition_that_fails_or_never_comes_ends_it(wait, text):
+    assert await outcome(Requests(), wait) == f'running PreBind plugin "Plugin": binding volumes: {text}'
 
 
 async def test_a_pod_that_is_not_wanted_any_more_writes_and_waits_no_longer():
@@ -103,6 +107,11 @@ def scene():
     return made
 
 
+async def attempt(scene):
+    await scene.attempt()
+    await settle(scene)
+
+
 async def settle(scene):
     """Let the pre-bind look once more, and what it starts run."""
     for _ in range(20):
@@ -111,8 +120,7 @@ async def settle(scene):
 
 
 async def test_a_pod_is_bound_once_its_claim_is(scene):
-    await scene.attempt()
-    await settle(scene)
+    await attempt(scene)
     assert [call.path for call in scene.requests.calls] == ["/api/v1/persistentvolumes/v"]
     assert scene.binder.bindings == []
     scene.add(volume("v", version="2", claim_ref=ref()), claim(version="2", volume="v", bound=True))
@@ -123,27 +131,19 @@ async def test_a_pod_is_bound_once_its_claim_is(scene):
 
 async def test_a_refused_write_gives_the_volume_the_room_and_the_pod_back(scene):
     scene.requests.answer = ApiResponse(403, b"{}")
-    await scene.attempt()
-    await settle(scene)
-    assert scene.binder.bindings == []
-    assert scene.cache.node_of("p") is None
+    await attempt(scene)
+    assert (scene.binder.bindings, scene.cache.node_of("p")) == ([], None)
     assert "persistentvolume v: status 403" in scene.said()[-1][-1]
-    scene.now += 100
-    scene.queue.flush(scene.now)
-    scene.requests.answer = ApiResponse(200, b"{}")
-    await scene.attempt()
-    await settle(scene)
+    scene.after(100)
+    await attempt(scene)
     assert len(scene.requests.calls) == 2, "the volume is free to be chosen again"
 
 
 async def test_a_pod_deleted_while_its_claim_is_bound_leaves_nothing_behind(scene):
-    await scene.attempt()
-    await settle(scene)
+    await attempt(scene)
     scene.pending.gone("p")
     await settle(scene)
-    assert scene.binder.bindings == []
-    assert scene.cache.node_of("p") is None
+    assert (scene.binder.bindings, scene.cache.node_of("p")) == ([], None)
     scene.pending.changed(pod_with("c", name="other", cpu="1"))
-    await scene.attempt()
-    await settle(scene)
+    await attempt(scene)
     assert len(scene.requests.calls) == 2

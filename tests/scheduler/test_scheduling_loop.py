@@ -14,7 +14,7 @@ class Running:
 
     def __init__(self, scene):
         self.scene = scene
-        self.tasks = set()
+        self.tasks = []
 
     async def __aenter__(self):
         self.scene.dispatcher.submit = self._submit
@@ -22,9 +22,7 @@ class Running:
         return self
 
     def _submit(self, job):
-        task = asyncio.create_task(job())
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+        self.tasks.append(asyncio.create_task(job()))
 
     async def __aexit__(self, *_):
         self.scene.scheduler.stop()

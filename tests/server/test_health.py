@@ -16,36 +16,30 @@ def broken():
 
 
 def test_a_new_process_is_alive_and_ready(health):
-    assert health.livez().healthy
-    assert health.readyz().text == "[+]ping ok\n[+]shutdown ok\nreadyz check passed\n"
+    assert health.report("livez").healthy
+    assert health.report("readyz").text == "[+]ping ok\n[+]shutdown ok\nreadyz check passed\n"
 
 
 def test_readiness_waits_for_the_caches_and_says_so(health):
     synced = []
     health.add_readiness("sched-handler-sync", lambda: None if synced else "waiting for nodes")
-    assert health.readyz().text == (
+    assert health.report("readyz").text == (
         "[+]ping ok\n[+]shutdown ok\n[-]sched-handler-sync failed: waiting for nodes\nreadyz check failed\n"
     )
-    assert not health.readyz().healthy
+    assert not health.report("readyz").healthy
     synced.append(True)
-    assert health.readyz().healthy
+    assert health.report("readyz").healthy
 
 
 def test_a_process_that_shuts_down_is_alive_but_not_ready(health):
     health.begin_shutdown()
-    assert health.livez().healthy
-    assert "[-]shutdown failed: process is shutting down" in health.readyz().text
-
-
-def test_liveness_does_not_ask_readiness_checks(health):
-    health.add_readiness("sched-handler-sync", broken)
-    assert health.livez().healthy
-    assert health.live_check("sched-handler-sync") is None
+    assert health.report("livez").healthy
+    assert "[-]shutdown failed: process is shutting down" in health.report("readyz").text
 
 
 def test_a_check_that_breaks_fails_without_showing_why(health, caplog):
     health.add_readiness("caches", broken)
-    report = health.readyz()
+    report = health.report("readyz")
     assert not report.healthy
     assert "[-]caches failed: reason withheld" in report.text
     assert "secret" not in report.text
@@ -54,7 +48,7 @@ def test_a_check_that_breaks_fails_without_showing_why(health, caplog):
 
 def test_an_excluded_check_does_not_count(health):
     health.add_readiness("caches", lambda: "empty")
-    report = health.readyz(exclude=["caches"])
+    report = health.report("readyz", exclude=["caches"])
     assert report.healthy
     assert "[+]caches excluded: ok" in report.text
 
@@ -69,9 +63,9 @@ def test_only_a_change_is_logged(health, caplog):
     problem = ["empty"]
     health.add_readiness("caches", lambda: problem[0])
     for _ in range(3):
-        health.readyz()
+        health.report("readyz")
     problem[0] = None
-    health.readyz()
+    health.report("readyz")
     assert [record.getMessage() for record in caplog.records] == [
         "health changed endpoint=readyz failing=caches",
         "health changed endpoint=readyz failing=none",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bayplan.api.kinds import RESOURCES
 from bayplan.simulate.cluster import read_cluster
-from bayplan.simulate.documents import ClusterFileError, raw_objects
+from bayplan.simulate.documents import ClusterFileError
 
 NODE = {
     "apiVersion": "v1",
@@ -153,8 +153,6 @@ def test_an_object_given_twice_is_an_error_that_names_both_places(read):
         ("a: \x01", "cluster.yaml: is not valid YAML: character 3 is not allowed"),
         ("a: 1\nb: 2\na: 3\n", 'cluster.yaml: is not valid YAML: line 3: key "a" is given twice'),
         ("spec:\n  x: 1\n  x: 2\n", 'cluster.yaml: is not valid YAML: line 3: spec: key "x" is given twice'),
-        ("a: !!timestamp 2026-01-01", 'line 1: a: tag "tag:yaml.org,2002:timestamp" is not supported'),
-        ("? [1, 2]\n: x", "line 1: a key must be a string"),
         ("a: &a [*a]", 'line 1: a[0]: alias "a" is inside its own value'),
         ("a: {<<: 5}", "only mappings can be merged with <<"),
         ("a: " + "[" * 100, "is nested more than 64 levels deep"),
@@ -210,13 +208,6 @@ def test_an_object_given_twice_is_an_error_that_names_both_places(read):
 )
 def test_a_malformed_file_is_one_clear_error(read, content, message):
     assert message in error_of(read, content)
-
-
-def test_aliases_cannot_unfold_into_more_than_the_limit():
-    bomb = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n"
-    bomb += "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9))
-    with pytest.raises(ClusterFileError, match="more than 10000 values, counting aliases"):
-        list(raw_objects(bomb.encode(), "cluster.yaml", max_values=10_000))
 
 
 def test_a_node_given_twice_is_an_error_that_names_both_places(read):

@@ -36,12 +36,6 @@ def test_a_preemptor_is_nominated_its_victims_go_and_it_is_bound():
     assert (report.summary.scheduled, report.summary.preempted, report.summary.unschedulable) == (1, 1, 0)
 
 
-def test_a_pod_that_cannot_preempt_says_why():
-    (pod,) = full_cluster([high(preemption_policy="Never")]).run().pods
-    assert pod.attempts[0].message.endswith("preemption: not eligible due to preemptionPolicy=Never.")
-    assert (pod.attempts[0].nominated_node_name, pod.attempts[0].victims) == (None, [])
-
-
 def test_preemptors_get_a_node_each_and_the_last_none():
     report = full_cluster([high("a", cpu="3"), high("b", cpu="3"), high("c", cpu="4")]).run()
     assert {pod.name: pod.attempts[-1].node for pod in report.pods} == {"a": "n2", "b": "n1", "c": None}

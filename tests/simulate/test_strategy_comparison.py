@@ -1,8 +1,17 @@
 import pytest
 
 from bayplan.config.types import ScoringStrategyType
-from bayplan.simulate.comparison_view import ASCII, BLOCKS, bar, frame, glyphs_for, progress, result
-from bayplan.simulate.strategy_comparison import StrategyComparison, strategy_configuration
+from bayplan.simulate.strategy_comparison import (
+    ASCII,
+    BLOCKS,
+    StrategyComparison,
+    bar,
+    frame,
+    glyphs_for,
+    progress,
+    result,
+    strategy_configuration,
+)
 
 
 def run(comparison, step=7):

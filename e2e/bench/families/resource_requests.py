@@ -19,17 +19,7 @@ def preemption(size: Size, scope: str) -> Workload:
     low = {"requests": {"cpu": "900m", "memory": "500Mi"}}
     high = {"requests": {"cpu": "3000m", "memory": "500Mi"}, "priorityClassName": f"{scope}-high"}
     work = make_workload(make_nodes(size.nodes), size, scope, lambda _: high, lambda _: low)
-    work.objects.append(
-        (
-            "priorityclasses",
-            {
-                "apiVersion": "scheduling.k8s.io/v1",
-                "kind": "PriorityClass",
-                "metadata": {"name": f"{scope}-high"},
-                "value": 10,
-            },
-        )
-    )
+    work.objects.append(("priorityclasses", {"metadata": {"name": f"{scope}-high"}, "value": 10}))
     return work
 
 

@@ -26,8 +26,6 @@ def default_spread(size: Size, scope: str) -> Workload:
     nodes = make_nodes(size.nodes, zones=("moon-1", "moon-2", "moon-3"))
     work = make_workload(nodes, size, scope, lambda _: {"labels": {"color": "blue"}}, plain_pod)
     service = {
-        "apiVersion": "v1",
-        "kind": "Service",
         "metadata": {"name": "blue", "namespace": f"{scope}-1"},
         "spec": {"selector": {"color": "blue"}, "ports": [{"port": 80}]},
     }

@@ -15,8 +15,7 @@ from e2e.controlplane.plane import ControlPlane
 def create_namespaces(client: ApiClient, workload: Workload) -> None:
     """Creates the namespaces of a workload's pods, with their labels."""
     for name, labels in workload.namespaces.items():
-        metadata = {"name": name, "labels": labels}
-        client.create("namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        client.create("namespaces", {"metadata": {"name": name, "labels": labels}})
 
 
 @contextmanager

@@ -1,23 +1,20 @@
 """One contestant's turn with one family: put the objects there, start it, and time the binds of the measured pods."""
 
-import contextlib
 import time
 from dataclasses import dataclass, replace
-from http.client import HTTPException
 from pathlib import Path
 
+from e2e.bench.cluster import delete_until_gone
 from e2e.bench.contestants import Contestant
 from e2e.bench.families.staging import create_namespaces, watched_among
 from e2e.bench.families.workloads import Workload
 from e2e.bench.meter import CpuMeter
 from e2e.bench.watched import Watched
-from e2e.controlplane.client import ApiError, Objects, path_of
+from e2e.controlplane.client import Objects
 from e2e.controlplane.plane import ControlPlane
-from e2e.controlplane.waiting import wait_until
 
 _SAMPLE_SECONDS = 0.02
 _REST_SECONDS = 2.0
-_CLEAR_SECONDS = 600.0
 _CLUSTER_SCOPED = ("persistentvolumes", "csinodes", "priorityclasses")
 
 
@@ -93,8 +90,7 @@ def _measure(running: Watched, contestant: str, pods: int, limit: float) -> Resu
 def _wait(running: Watched, meter: CpuMeter, pods: int, limit: float) -> int:
     process, deadline = running.process, time.monotonic() + limit
     while (bound := running.watch.poll()) < pods and time.monotonic() < deadline:
-        if process.exit_code is not None:
-            raise RuntimeError(f"{process.name} exited with {process.exit_code}:\n{process.log_tail()}")
+        process.check_alive()
         meter.sample()
         time.sleep(_SAMPLE_SECONDS)
     meter.sample()
@@ -103,19 +99,10 @@ def _wait(running: Watched, meter: CpuMeter, pods: int, limit: float) -> int:
 
 def _clear(plane: ControlPlane, workload: Workload, cluster_scoped: list[str]) -> None:
     client = plane.client
-    deadline = time.monotonic() + _CLEAR_SECONDS
     kept = {"pods", "events"} | {resource for resource, _ in workload.objects if resource not in cluster_scoped}
     jobs: list[tuple[str, str | None]] = [(resource, name) for name in workload.namespaces for resource in kept]
     jobs += [(resource, None) for resource in cluster_scoped if resource != "priorityclasses"]
-    for resource, namespace in jobs:
-
-        def gone(resource: str = resource, namespace: str | None = namespace) -> bool:
-            with contextlib.suppress(ApiError, OSError, HTTPException):
-                client.delete_all(resource, namespace)
-            return not client.request("GET", f"{path_of(resource, namespace=namespace)}?limit=1")["items"]
-
-        left = max(1.0, deadline - time.monotonic())
-        wait_until(gone, f"{resource} of {namespace} being deleted", timeout_seconds=left)
+    delete_until_gone(client, jobs)
     for resource, each in workload.objects:
         if resource == "priorityclasses":
             client.delete(resource, each["metadata"]["name"])

@@ -2,6 +2,7 @@
 
 from e2e.bench.families.workloads import Build, Size, Workload, make_nodes, make_workload
 from e2e.controlplane.client import Object
+from e2e.controlplane.objects import claim, volume
 
 CSI_DRIVER = "ebs.csi.aws.com"
 _CSI_VOLUMES_PER_NODE = 39
@@ -24,18 +25,9 @@ def claims(csi: bool) -> Build:
         )  # fmt: skip
         if csi:
             driver = {"name": CSI_DRIVER, "nodeID": "n", "allocatable": {"count": _CSI_VOLUMES_PER_NODE}}
-            work.objects += [
-                (
-                    "csinodes",
-                    {
-                        "apiVersion": "storage.k8s.io/v1",
-                        "kind": "CSINode",
-                        "metadata": {"name": each["metadata"]["name"]},
-                        "spec": {"drivers": [driver]},
-                    },
-                )
-                for each in nodes
-            ]
+            for each in nodes:
+                csi_node = {"metadata": {"name": each["metadata"]["name"]}, "spec": {"drivers": [driver]}}
+                work.objects.append(("csinodes", csi_node))
         for each in (*work.init, *work.measured):
             work.objects += _bound_pair(scope, each["metadata"]["namespace"], each["metadata"]["name"], csi=csi)
         return work
@@ -48,28 +40,16 @@ def _claim_volume(name: str) -> Object:
 
 
 def _bound_pair(scope: str, namespace: str, name: str, *, csi: bool) -> list[tuple[str, Object]]:
-    volume = f"{scope}-{name}"
-    source = (
-        {"csi": {"driver": CSI_DRIVER, "volumeHandle": volume}}
+    volume_name = f"{scope}-{name}"
+    source: Object = (
+        {"csi": {"driver": CSI_DRIVER, "volumeHandle": volume_name}}
         if csi
-        else {"nfs": {"server": "nfs.example.com", "path": f"/{volume}"}}
+        else {"nfs": {"server": "nfs.example.com", "path": f"/{volume_name}"}}
     )
-    shared = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
-    persistent_volume = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": volume},
-        "spec": {
-            **shared,
-            **source,
-            "capacity": {"storage": "1Gi"},
-            "claimRef": {"kind": "PersistentVolumeClaim", "namespace": namespace, "name": name},
-        },
-    }
-    claim = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name, "namespace": namespace, "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
-        "spec": {**shared, "volumeName": volume, "resources": {"requests": {"storage": "1Gi"}}},
-    }
-    return [("persistentvolumes", persistent_volume), ("persistentvolumeclaims", claim)]
+    reference = {"kind": "PersistentVolumeClaim", "namespace": namespace, "name": name}
+    bound = claim(name, namespace, "", volumeName=volume_name)
+    bound["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
+    return [
+        ("persistentvolumes", volume(volume_name, "", claimRef=reference, **source)),
+        ("persistentvolumeclaims", bound),
+    ]

@@ -1,4 +1,4 @@
-"""Requests to the API server: the writes of the hot path and the few cold reads."""
+"""Requests to the API server: the writes of the hot path and the few cold reads, at a bounded rate."""
 
 import asyncio
 import logging
@@ -16,7 +16,6 @@ from pyreqwest.proxy import ProxyBuilder
 from bayplan import __version__
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import AmbiguousError, CredentialsError, UnreachableError
-from bayplan.api.rate_limit import TokenBucket
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +25,51 @@ CONNECT_TIMEOUT_SECONDS = 5.0
 # plan.
 MAX_THROTTLED_TRIES = 10
 MAX_RETRY_AFTER_SECONDS = 30.0
+
+
+class TokenBucket:
+    """Lets `burst` requests go at once and `qps` a second after that, first come first served.
+
+    Relied on by `ApiClient`. As in client-go (util/flowcontrol/throttle.go) a caller takes its token at once,
+    on credit if need be, and sleeps until the credit is paid back: nobody overtakes. `qps` <= 0 means no
+    limit.
+    """
+
+    def __init__(
+        self,
+        *,
+        qps: float,
+        burst: int,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._qps = qps
+        self._burst = float(max(burst, 1))
+        self._clock = clock
+        self._sleep = sleep
+        self._tokens = self._burst
+        self._filled_at = clock()
+
+    def reserve(self) -> float:
+        """Take one token and return the seconds to wait before using it."""
+        if self._qps <= 0:
+            return 0.0
+        now = self._clock()
+        self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._qps)
+        self._filled_at = now
+        self._tokens -= 1.0
+        return max(0.0, -self._tokens / self._qps)
+
+    async def wait(self) -> float:
+        """Wait for a token and return the seconds waited; a cancelled wait gives its token back."""
+        delay = self.reserve()
+        if delay > 0.0:
+            try:
+                await self._sleep(delay)
+            except asyncio.CancelledError:
+                self._tokens += 1.0
+                raise
+        return delay
 
 
 class ApiResponse(msgspec.Struct, frozen=True, gc=False):
@@ -82,7 +126,6 @@ class ApiClient:
         *,
         qps: float,
         burst: int,
-        user_agent: str = USER_AGENT,
         on_request: Callable[[str, str, float], None] | None = None,
         on_throttle: Callable[[str, float], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -90,7 +133,6 @@ class ApiClient:
     ) -> None:
         self._credentials = credentials
         self._bucket = TokenBucket(qps=qps, burst=burst, clock=clock, sleep=sleep)
-        self._user_agent = user_agent
         self._on_request = on_request
         self._on_throttle = on_throttle
         self._clock = clock
@@ -212,7 +254,7 @@ class ApiClient:
         credentials = self._credentials
         builder = (
             ClientBuilder()
-            .user_agent(self._user_agent)
+            .user_agent(USER_AGENT)
             .default_headers({"accept": "application/json"})
             .http2(True)
             .http2_keep_alive_interval(timedelta(seconds=30))

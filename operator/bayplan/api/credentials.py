@@ -12,8 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bayplan.api.errors import CredentialsError
-from bayplan.api.kubeconfig import Entry, PemSource, read_context
-from bayplan.api.proxy import proxy_from_environment
+from bayplan.api.kubeconfig import PemSource, proxy_from_environment, read_context
 from bayplan.api.token_source import StaticToken, TokenFile, TokenSource, token_source, verifying_context
 
 logger = logging.getLogger(__name__)
@@ -43,14 +42,12 @@ class Credentials:
         tls_server_name: str = "",
         insecure: bool = False,
         proxy: str | None = None,
-        namespace: str = "default",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.server = _checked_url(server, "server", ("http", "https")).rstrip("/")
-        self.proxy = _checked_url(proxy, "proxy", ("http", "https")) if proxy else None
+        self.server = _checked_url(server, "server").rstrip("/")
+        self.proxy = _checked_url(proxy, "proxy") if proxy else None
         self.tls_server_name = tls_server_name
         self.insecure = insecure
-        self.namespace = namespace
         self.generation = 0
         if (certificate is None) != (key is None):
             raise CredentialsError("client-certificate and client-key: one is given without the other")
@@ -58,7 +55,8 @@ class Credentials:
             raise CredentialsError("proxy-url and tls-server-name: not supported together")
         self._source: TokenSource = source or StaticToken(None)
         self._files = (ca, certificate, key)
-        self._ca: bytes | None = None
+        self.ca_pem: bytes | None = None
+        """The certificates to trust, PEM; None means the system's."""
         self._file_identity: bytes | None = None
         self._signatures: list[tuple[int, int, int]] = []
         self._issued_identity: bytes | None = None
@@ -72,11 +70,6 @@ class Credentials:
 
     def __repr__(self) -> str:
         return f"Credentials(server={self.server!r}, generation={self.generation})"
-
-    @property
-    def ca_pem(self) -> bytes | None:
-        """The certificates to trust, PEM; None means the system's."""
-        return self._ca
 
     @property
     def identity_pem(self) -> bytes | None:
@@ -126,7 +119,7 @@ class Credentials:
             issued = await self._source.issue()
             identity_changed = issued.identity != self._issued_identity
             if identity_changed:
-                self._context = self._build_context(self._ca, issued.identity or self._file_identity)
+                self._context = self._build_context(self.ca_pem, issued.identity or self._file_identity)
         except CredentialsError as error:
             self._failure = error
             self._token_due = self._clock() + RETRY_SECONDS
@@ -156,8 +149,8 @@ class Credentials:
         ca, certificate, key = (source.read() if source else None for source in self._files)
         identity = certificate + b"\n" + key + b"\n" if certificate is not None and key is not None else None
         context = self._build_context(ca, self._issued_identity or identity)
-        changed = bool(self._signatures) and (ca, identity) != (self._ca, self._file_identity)
-        self._ca, self._file_identity, self._context = ca, identity, context
+        changed = bool(self._signatures) and (ca, identity) != (self.ca_pem, self._file_identity)
+        self.ca_pem, self._file_identity, self._context = ca, identity, context
         self._signatures = signatures
         return changed
 
@@ -202,31 +195,25 @@ def _in_cluster(environment: Mapping[str, str], folder: Path) -> Credentials:
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     source = TokenFile(folder / "token")
     source.read()
-    try:
-        namespace = (folder / "namespace").read_text(encoding="utf-8").strip() or "default"
-    except (OSError, ValueError):
-        namespace = "default"
     return Credentials(
         server=server,
         source=source,
         ca=PemSource("service account CA", path=folder / "ca.crt"),
         proxy=proxy_from_environment(server, environment),
-        namespace=namespace,
     )
 
 
 def _from_kubeconfig(paths: list[Path], context: str | None, environment: Mapping[str, str]) -> Credentials:
-    chosen = read_context(paths, context)
-    cluster, user = chosen.cluster, chosen.user or Entry("user", Path(), {})
+    cluster, user = read_context(paths, context)
     server = cluster.text("server")
     if not server:
         raise CredentialsError(f"{cluster.where}.server: required")
     insecure = cluster.fields.get("insecure-skip-tls-verify") is True
-    source = token_source(chosen.user)
+    source = token_source(user)
     if isinstance(source, TokenFile):
         source.read()
     return Credentials(
-        server=_checked_url(server, f"{cluster.where}.server", ("http", "https")),
+        server=_checked_url(server, f"{cluster.where}.server"),
         source=source,
         ca=None if insecure else cluster.pem("certificate-authority"),
         certificate=user.pem("client-certificate"),
@@ -234,19 +221,18 @@ def _from_kubeconfig(paths: list[Path], context: str | None, environment: Mappin
         tls_server_name=cluster.text("tls-server-name"),
         insecure=insecure,
         proxy=cluster.text("proxy-url") or proxy_from_environment(server, environment),
-        namespace=chosen.namespace,
     )
 
 
-def _checked_url(url: str, label: str, schemes: tuple[str, ...]) -> str:
+def _checked_url(url: str, label: str) -> str:
     try:
         parts = urlsplit(url)
-        usable = parts.scheme in schemes and bool(parts.hostname) and (parts.port or 0) >= 0
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 0) >= 0
     except ValueError:
         usable = False
     if not usable or any(character <= " " for character in url):
         # The URL itself may hold a password, so it is not quoted.
-        raise CredentialsError(f"{label}: expected a URL with {' or '.join(schemes)}")
+        raise CredentialsError(f"{label}: expected a URL with http or https")
     return url
 
 

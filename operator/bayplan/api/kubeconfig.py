@@ -1,11 +1,13 @@
-"""kubeconfig files: found, merged as kubectl merges them, and cut down to one context."""
+"""kubeconfig files: found, merged as kubectl merges them, and cut down to one context; and the proxy to its server."""
 
 import base64
 import binascii
-from collections.abc import Iterable
+import ipaddress
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -79,18 +81,8 @@ class Entry:
         return PemSource(f"{self.where}.{key}", path=path) if path else None
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
-    """One context of the merged kubeconfig: its cluster, its user (maybe none) and its namespace."""
-
-    name: str
-    cluster: Entry
-    user: Entry | None
-    namespace: str
-
-
-def read_context(paths: Iterable[Path], context: str | None) -> Context:
-    """Merge the kubeconfig files and pick `context`, or the current one.
+def read_context(paths: Iterable[Path], context: str | None) -> tuple[Entry, Entry]:
+    """Merge the kubeconfig files; return the cluster and the user (maybe an empty one) of `context`, or of the current.
 
     Like kubectl: the first file to set a name or the current context wins, and missing files of a list are
     skipped.
@@ -116,7 +108,7 @@ def read_context(paths: Iterable[Path], context: str | None) -> Context:
         raise CredentialsError(f"{files}: context {name!r} names cluster {cluster_name!r}, which does not exist")
     if user_name and user_name not in users:
         raise CredentialsError(f"{files}: context {name!r} names user {user_name!r}, which does not exist")
-    return Context(name, clusters[cluster_name], users.get(user_name), chosen.text("namespace") or "default")
+    return clusters[cluster_name], users.get(user_name, Entry("user", Path(), {}))
 
 
 def _read_document(path: Path) -> dict[str, Any]:
@@ -153,3 +145,50 @@ def _merge(documents: list[tuple[Path, dict[str, Any]]], kind: str) -> dict[str,
                 raise CredentialsError(f"{where}.{field}: expected a mapping")
             merged.setdefault(item["name"], Entry(f"{where}.{field}", path.parent.absolute(), fields))
     return merged
+
+
+def proxy_from_environment(server: str, environment: Mapping[str, str]) -> str | None:
+    """Return the proxy for `server` as Go's net/http finds it, or None; `Credentials` relies on it.
+
+    HTTPS_PROXY or HTTP_PROXY by the server's scheme, upper case first, unless NO_PROXY names the server.
+    Loopback addresses are never proxied.
+    """
+    parts = urlsplit(server)
+    host = (parts.hostname or "").lower()
+    if host == "localhost" or _is_loopback(host):
+        return None
+    variable = f"{parts.scheme}_proxy"
+    proxy = environment.get(variable.upper()) or environment.get(variable)
+    if not proxy:
+        return None
+    exceptions = environment.get("NO_PROXY") or environment.get("no_proxy") or ""
+    if any(_excludes(rule.strip().lower(), host, parts.port) for rule in exceptions.split(",")):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _excludes(rule: str, host: str, port: int | None) -> bool:
+    if not rule:
+        return False
+    if rule == "*":
+        return True
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network(rule, strict=False)
+    except ValueError:
+        pass
+    name, colon, rule_port = rule.rpartition(":")
+    if colon and rule_port.isdigit():
+        if port is not None and rule_port != str(port):
+            return False
+        rule = name
+    suffix = rule.removeprefix("*").removeprefix(".")
+    if rule.startswith((".", "*")):
+        return host.endswith(f".{suffix}")
+    return host == suffix or host.endswith(f".{suffix}")

@@ -5,10 +5,10 @@ import logging
 import math
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Any, Generic, TypeVar
 
 import aiohttp
 import msgspec
@@ -16,11 +16,14 @@ import msgspec
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import CredentialsError
 from bayplan.api.object_store import Handler, ObjectStore, T
-from bayplan.api.slices import SLICE_SECONDS, in_slices
 from bayplan.api.watch_event import UNREADABLE, outline_of, raw_event_decoder
 from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource
 
+Item = TypeVar("Item")
+
 logger = logging.getLogger(__name__)
+
+SLICE_SECONDS = 0.010
 
 GONE = 410
 # After so many answered refusals in a row the resource version itself is suspect: list again.
@@ -67,7 +70,6 @@ class Reflector(Generic[T]):
         handler: Handler[T],
         name: str = "",
         field_selector: str = "",
-        label_selector: str = "",
         page_size: int = 500,
         keep_undecodable: bool = True,
         on_undecodable: Callable[[str, str], None] | None = None,
@@ -93,8 +95,7 @@ class Reflector(Generic[T]):
         self._source = WatchSource(
             credentials, path, list_timeout=self._timing.list_timeout, inactivity=self._timing.inactivity
         )
-        selectors = {"fieldSelector": field_selector, "labelSelector": label_selector}
-        self._selectors = {name: value for name, value in selectors.items() if value}
+        self._selector = {"fieldSelector": field_selector} if field_selector else {}
         self._page_size = page_size
         event_type = msgspec.defstruct("Event", [("type", str), ("object", object_type)])
         self._event_decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(event_type)
@@ -185,7 +186,7 @@ class Reflector(Generic[T]):
     async def _list(self) -> None:
         started = self._clock()
         present: set[str] = set()
-        query = {**self._selectors, "limit": str(self._page_size)}
+        query = {**self._selector, "limit": str(self._page_size)}
         restarts = 0
         while True:
             try:
@@ -196,7 +197,7 @@ class Reflector(Generic[T]):
                 # The list outlived its snapshot: from the start again, and at last in one piece.
                 restarts += 1
                 present.clear()
-                query = {**self._selectors} | ({"limit": str(self._page_size)} if restarts < 2 else {})
+                query = {**self._selector} | ({"limit": str(self._page_size)} if restarts < 2 else {})
                 continue
             await self._in_slices(page.items or [], lambda raw: present.add(self._put_raw(raw)))
             if not page.metadata.continue_:
@@ -219,7 +220,7 @@ class Reflector(Generic[T]):
 
     async def _watch(self) -> None:
         query = {
-            **self._selectors,
+            **self._selector,
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": self._resource_version,
@@ -290,3 +291,19 @@ class Reflector(Generic[T]):
 
     def _log_undecodable(self, key: str, error: str) -> None:
         logger.warning("object skipped, it cannot be decoded watch=%s object=%r reason=%r", self._name, key, error)
+
+
+async def in_slices(
+    items: Iterable[Item],
+    act: Callable[[Item], None],
+    *,
+    seconds: float = SLICE_SECONDS,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Act on each item in order, giving way to the rest of the program every `seconds`."""
+    until = clock() + seconds
+    for item in items:
+        act(item)
+        if clock() >= until:
+            await asyncio.sleep(0)
+            until = clock() + seconds

@@ -5,6 +5,7 @@ A selector that the API server would refuse can still sit in an old object. It n
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from operator import gt, lt
 
 from bayplan.api.meta_objects import LabelSelector, LabelSelectorRequirement
 from bayplan.api.objects import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
@@ -94,7 +95,7 @@ def compile_label_selector(selector: LabelSelector | None) -> LabelMatcher:
     if selector is None:
         return LabelMatcher(None)
     try:
-        tests = [(key, _in(key, [value])) for key, value in (selector.match_labels or {}).items()]
+        tests = [(key, _test(key, "In", [value])) for key, value in (selector.match_labels or {}).items()]
         tests += [(r.key, _label_test(r)) for r in selector.match_expressions or ()]
     except _InvalidRequirementError as invalid:
         return LabelMatcher(None, error=str(invalid))
@@ -156,7 +157,7 @@ def _node_test(requirement: NodeSelectorRequirement) -> _Test:
     bound = parse_int64(values[0]) if len(values) == 1 else None
     if bound is None:
         raise _InvalidRequirementError(f"{operator} of {_shown(key)} needs exactly one integer")
-    return _above(key, bound) if operator == "Gt" else _below(key, bound)
+    return _compares(key, gt if operator == "Gt" else lt, bound)
 
 
 def _field_test(requirement: NodeSelectorRequirement) -> _Test:
@@ -172,26 +173,17 @@ def _field_test(requirement: NodeSelectorRequirement) -> _Test:
 
 
 def _test(key: str, operator: str, values: list[str]) -> _Test:
-    if operator == "In":
-        return _in(key, values)
-    if operator == "NotIn":
-        return _not_in(key, values)
+    if operator in ("In", "NotIn"):
+        listed = _value_set(key, values)
+        if operator == "In":
+            return lambda labels: labels.get(key) in listed
+        return lambda labels: labels.get(key) not in listed
     if operator in ("Exists", "DoesNotExist"):
         _check(key, values)
         if values:
             raise _InvalidRequirementError(f"{operator} of {_shown(key)} takes no values")
         return (lambda labels: key in labels) if operator == "Exists" else (lambda labels: key not in labels)
     raise _InvalidRequirementError(f"operator {_shown(operator)} is unknown")
-
-
-def _in(key: str, values: list[str]) -> _Test:
-    accepted = _value_set(key, values)
-    return lambda labels: labels.get(key) in accepted
-
-
-def _not_in(key: str, values: list[str]) -> _Test:
-    refused = _value_set(key, values)
-    return lambda labels: labels.get(key) not in refused
 
 
 def _value_set(key: str, values: list[str]) -> frozenset[str | None]:
@@ -201,18 +193,10 @@ def _value_set(key: str, values: list[str]) -> frozenset[str | None]:
     return frozenset(values)
 
 
-def _above(key: str, bound: int) -> _Test:
+def _compares(key: str, holds: Callable[[int, int], bool], bound: int) -> _Test:
     def test(labels: Labels) -> bool:
         number = parse_int64(labels.get(key, ""))
-        return number is not None and number > bound
-
-    return test
-
-
-def _below(key: str, bound: int) -> _Test:
-    def test(labels: Labels) -> bool:
-        number = parse_int64(labels.get(key, ""))
-        return number is not None and number < bound
+        return number is not None and holds(number, bound)
 
     return test
 

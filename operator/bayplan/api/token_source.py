@@ -205,10 +205,8 @@ class OidcToken:
         return token
 
 
-def token_source(user: Entry | None) -> TokenSource:
+def token_source(user: Entry) -> TokenSource:
     """Return the source that a kubeconfig user names, with kubectl's precedence; raises CredentialsError."""
-    if user is None:
-        return StaticToken(None)
     if path := user.path("tokenFile"):
         return TokenFile(path)
     if token := user.text("token"):

@@ -1,6 +1,12 @@
-"""The parts of a watch event that are the same for all kinds of objects."""
+"""What is read of lists, watches and answers by itself: the outline of any object, and pods."""
+
+import logging
 
 import msgspec
+
+from bayplan.api.objects import Pod
+
+logger = logging.getLogger(__name__)
 
 
 class Identity(msgspec.Struct, rename="camel"):
@@ -34,6 +40,7 @@ class RawEvent(msgspec.Struct):
 
 
 raw_event_decoder = msgspec.json.Decoder(RawEvent)
+_pod_decoder = msgspec.json.Decoder(Pod)
 _outline_decoder = msgspec.json.Decoder(Outline)
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -44,3 +51,12 @@ def outline_of(raw: msgspec.Raw) -> Outline:
         return _outline_decoder.decode(raw)
     except UNREADABLE:
         return Outline(metadata=Identity(name="?"))
+
+
+def read_pod(body: bytes | msgspec.Raw) -> Pod | None:
+    """Return the pod that an answer or an item of a list holds; None, logged at debug level, if it is unreadable."""
+    try:
+        return _pod_decoder.decode(body)
+    except (ValueError, *UNREADABLE) as error:
+        logger.debug("no pod that can be read error=%s", error)
+        return None

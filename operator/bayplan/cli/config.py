@@ -10,9 +10,9 @@ import typer
 from bayplan.cache.node_table import NodeTable
 from bayplan.cli import BAD_INPUT
 from bayplan.config.convert import to_effective_yaml, to_minimal_yaml
-from bayplan.config.default_plugins import IMPLEMENTED_PLUGINS, UPSTREAM_PLUGINS
 from bayplan.config.errors import ConfigurationError, quote_unprintable
 from bayplan.config.load import default_configuration, load_configuration
+from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, UPSTREAM_PLUGINS
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.plugins.out_of_tree import installed_plugins
 from bayplan.plugins.registry import build_frameworks
@@ -77,7 +77,7 @@ def load_checked(file: Path | None, scheduler_name: str | None = None) -> Schedu
     if file is None:
         return default_configuration(scheduler_name=scheduler_name)
     known = IMPLEMENTED_PLUGINS | (installed_plugins() - UPSTREAM_PLUGINS)
-    configuration = load_configuration(file, scheduler_name=scheduler_name, known_plugins=known, extenders=True)
+    configuration = load_configuration(file, scheduler_name=scheduler_name, known_plugins=known)
     try:
         build_frameworks(configuration, NodeTable())
     except ConfigurationError as error:

@@ -44,7 +44,7 @@ def _draw(comparison: "StrategyComparison", pods_per_second: float) -> None:
     from rich.console import Console  # noqa: PLC0415
     from rich.live import Live  # noqa: PLC0415
 
-    from bayplan.simulate.comparison_view import frame, glyphs_for  # noqa: PLC0415
+    from bayplan.simulate.strategy_comparison import frame, glyphs_for  # noqa: PLC0415
 
     console = Console(highlight=False)
     glyphs = glyphs_for(console.encoding)
@@ -66,7 +66,7 @@ def _draw(comparison: "StrategyComparison", pods_per_second: float) -> None:
 def _print(comparison: "StrategyComparison") -> None:
     from rich.console import Console  # noqa: PLC0415
 
-    from bayplan.simulate.comparison_view import frame, glyphs_for, progress  # noqa: PLC0415
+    from bayplan.simulate.strategy_comparison import frame, glyphs_for, progress  # noqa: PLC0415
 
     while comparison.advance(max(1, comparison.pods // _PROGRESS_LINES)):
         typer.echo(progress(comparison))

@@ -54,18 +54,16 @@ class RefusedYAMLError(ValueError):
 class Rules:
     """What a kind of file may hold, and what becomes of mistakes in mappings, after which reading can go on.
 
-    `repeated_key` and `wrong_merge` raise an error or note one. Where they return, the last value of a repeated key
-    counts, and a wrong merge adds nothing.
+    `mistake` raises an error or notes one. Where it returns, the last value of a repeated key counts, and a wrong merge
+    adds nothing.
     """
 
     max_depth: int
     """Deepest nesting."""
     max_values: int
     """Most values in all documents, keys among them; those behind aliases count each time."""
-    repeated_key: Callable[[Place, str], None]
-    """Gets the key, too."""
-    wrong_merge: Callable[[Place], None]
-    """For `<<` with something that is neither a mapping nor a list of mappings."""
+    mistake: Callable[[Place, str | None], None]
+    """Gets a repeated key; None for a `<<` with something that is neither a mapping nor a list of mappings."""
     one_document: bool = False
 
 
@@ -204,7 +202,7 @@ class _Builder:
     def _take_key(self, frame: _Frame, mapping: dict[str, Any], event: yaml.ScalarEvent) -> None:
         key = event.value
         if key in mapping:
-            self._rules.repeated_key(self._place(event), key)
+            self._rules.mistake(self._place(event), key)
         frame.key = key
         # A plain `<<` merges what follows it; a quoted one is an ordinary key.
         frame.merging = key == "<<" and event.implicit[0]
@@ -226,7 +224,7 @@ class _Builder:
             if all(isinstance(source, dict) for source in sources):
                 frame.merges.extend(sources)
             else:
-                self._rules.wrong_merge(self._place(event))
+                self._rules.mistake(self._place(event), None)
         else:
             frame.value[frame.key] = value
         frame.key = None

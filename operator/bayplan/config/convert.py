@@ -15,18 +15,14 @@ import msgspec
 import yaml
 
 from bayplan.config.bounded_yaml import resolve_scalar
-from bayplan.config.connection_types import Extender, ExtenderManagedResource, ExtenderTLSConfig
-from bayplan.config.default_plugins import IMPLEMENTED_PLUGINS, default_plugins
-from bayplan.config.durations import format_duration
-from bayplan.config.fields import camel_case
+from bayplan.config.connections import Extender, ExtenderManagedResource, ExtenderTLSConfig
+from bayplan.config.fields import camel_case, format_duration
 from bayplan.config.plugin_args import default_args
+from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, default_plugins
 from bayplan.config.types import (
     API_VERSION,
-    DEFAULT_SCHEDULER_NAME,
     KIND,
     PLUGIN_SET_KEYS,
-    DefaultPreemptionArgs,
-    NodeResourcesFitArgs,
     OpaqueArgs,
     PluginArgs,
     PluginEntry,
@@ -38,9 +34,8 @@ from bayplan.config.types import (
     ScoringStrategyType,
 )
 
-_UPSTREAM_PREEMPTION = ("min_candidate_nodes_percentage", "min_candidate_nodes_absolute")
-_OWN_PREEMPTION = ("pdb_policy", "minimum_runtime_seconds", "preemption_delay_seconds")
-"""The fields that stand under `bayplan.io`."""
+_OWN_PREEMPTION: Final = ("pdbPolicy", "minimumRuntimeSeconds", "preemptionDelaySeconds")
+"""The arguments of DefaultPreemption that stand under `bayplan.io`."""
 
 _REDACTED: Final = "REDACTED"
 _SPARSE: Final = (Extender, ExtenderTLSConfig, ExtenderManagedResource)
@@ -67,12 +62,9 @@ class _Writer:
         self._full = full
 
     def configuration(self, configuration: SchedulerConfiguration) -> dict[str, Any]:
-        plain = self._changes(configuration, SchedulerConfiguration(), skip=("profiles",))
         # The default of contention profiling is what profiling is.
-        if not self._full and not configuration.enable_profiling:
-            plain.pop("enableContentionProfiling", None)
-            if configuration.enable_contention_profiling:
-                plain["enableContentionProfiling"] = True
+        default = SchedulerConfiguration(enable_contention_profiling=configuration.enable_profiling)
+        plain = self._changes(configuration, default, skip=("profiles",))
         only = len(configuration.profiles) == 1
         profiles = [self._profile(profile, only=only) for profile in configuration.profiles]
         if profiles != [{}]:
@@ -81,11 +73,9 @@ class _Writer:
         return {"apiVersion": API_VERSION, "kind": KIND, **plain}
 
     def _profile(self, profile: Profile, *, only: bool) -> dict[str, Any]:
-        plain: dict[str, Any] = {}
-        if self._full or not only or profile.scheduler_name != DEFAULT_SCHEDULER_NAME:
-            plain["schedulerName"] = profile.scheduler_name
-        if profile.percentage_of_nodes_to_score is not None:
-            plain["percentageOfNodesToScore"] = profile.percentage_of_nodes_to_score
+        # Only a single profile has a name by default.
+        default = Profile() if only else Profile("")
+        plain = self._changes(profile, default, skip=("plugins", "plugin_config"))
         if plugins := self._plugins(profile.plugins):
             plain["plugins"] = plugins
         if config := self._plugin_config(profile):
@@ -117,17 +107,10 @@ class _Writer:
     def _args(self, args: PluginArgs) -> Any:  # noqa: ANN401 - a plain value
         if isinstance(args, OpaqueArgs):
             return dict(args.value)
-        if isinstance(args, NodeResourcesFitArgs):
-            plain = self._changes(args, NodeResourcesFitArgs(), skip=("scoring_strategy",))
-            if self._full or args.scoring_strategy != ScoringStrategy():
-                plain["scoringStrategy"] = self._strategy(args.scoring_strategy)
-            return plain
-        if isinstance(args, DefaultPreemptionArgs):
-            plain = self._changes(args, DefaultPreemptionArgs(), skip=_OWN_PREEMPTION)
-            if own := self._changes(args, DefaultPreemptionArgs(), skip=_UPSTREAM_PREEMPTION):
-                plain["bayplan.io"] = own
-            return plain
-        return self._changes(args, type(args)())
+        plain = self._changes(args, type(args)())
+        if own := {key: plain.pop(key) for key in _OWN_PREEMPTION if key in plain}:
+            plain["bayplan.io"] = own
+        return plain
 
     def _strategy(self, strategy: ScoringStrategy) -> dict[str, Any]:
         plain: dict[str, Any] = {"type": str(strategy.type), "resources": self._value(strategy.resources)}
@@ -142,8 +125,13 @@ class _Writer:
             own, other = getattr(value, each.name), getattr(default, each.name)
             if each.name in skip or own is None or (not self._full and own == other):
                 continue
-            nested = is_dataclass(own) and is_dataclass(other)
-            plain[camel_case(each.name)] = self._changes(own, other) if nested else self._value(own, value)
+            key = camel_case(each.name)
+            if isinstance(own, ScoringStrategy):
+                plain[key] = self._strategy(own)
+            elif is_dataclass(own) and is_dataclass(other):
+                plain[key] = self._changes(own, other)
+            else:
+                plain[key] = self._value(own, value)
         return plain
 
     def _value(self, value: Any, owner: Any = None) -> Any:  # noqa: ANN401 - any value of a configuration
@@ -169,9 +157,7 @@ def _scalar(value: Any) -> Any:  # noqa: ANN401 - any value of a configuration
         return format_duration(value)
     if isinstance(value, StrEnum):
         return str(value)
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _entry(entry: PluginEntry) -> dict[str, Any]:

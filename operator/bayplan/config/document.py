@@ -51,14 +51,14 @@ def parse_document(data: bytes, errors: list[FieldError]) -> dict[str, Any]:
         # The one thing of JSON that YAML does not have: characters past 16 bits escaped as surrogate pairs.
         text = _ESCAPE.sub(_join_surrogates, text)
 
-    def note_repeated_key(place: Place, key: str) -> None:
-        message = f"line {place.line}: key {quote(key)} already set in map"
-        errors.append(FieldError(child(place.container, key), message))
+    def note(place: Place, key: str | None) -> None:
+        if key is None:
+            errors.append(FieldError(place.container, "map merge requires map or sequence of maps as the value"))
+        else:
+            message = f"line {place.line}: key {quote(key)} already set in map"
+            errors.append(FieldError(child(place.container, key), message))
 
-    def note_wrong_merge(place: Place) -> None:
-        errors.append(FieldError(place.container, "map merge requires map or sequence of maps as the value"))
-
-    rules = Rules(MAX_DEPTH, MAX_VALUES, note_repeated_key, note_wrong_merge, one_document=True)
+    rules = Rules(MAX_DEPTH, MAX_VALUES, note, one_document=True)
     try:
         documents = [value for _, value in yaml_documents(text, rules)]
     except MalformedYAMLError as error:

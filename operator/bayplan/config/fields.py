@@ -1,20 +1,26 @@
-"""Strict reading of decoded objects: fields are read by name and type, and one that is never read is an error."""
+"""Strict reading of decoded objects: fields are read by name and type, and one that is never read is an error.
+
+Durations are read and written as Kubernetes does: `1h15m30.5s` (Go: time.ParseDuration and Duration.String).
+"""
 
 import base64
 import binascii
 import difflib
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
-from typing import Any, Final, Self, TypeVar, get_type_hints
+from enum import StrEnum
+from fractions import Fraction
+from typing import Annotated, Any, Final, Self, TypeVar, get_type_hints
 
-from bayplan.config.durations import parse_duration
-from bayplan.config.errors import FieldError, child, invalid, item, required
+from bayplan.config.errors import FieldError, child, invalid, item, required, unsupported
 
 _T = TypeVar("_T")
+_Choice = TypeVar("_Choice", bound=StrEnum)
 
-INT32: Final = 32
-INT64: Final = 64
+Int64 = Annotated[int, "64 bits"]
+"""The kind of integers that may be larger than 32 bits."""
 
 _MAX_HINTS: Final = 100
 
@@ -63,7 +69,7 @@ class Fields:
         self.invalid(name, value, "must be true or false")
         return None
 
-    def integer(self, name: str, bits: int = INT32) -> int | None:
+    def integer(self, name: str, bits: int = 32) -> int | None:
         """An integer of `bits` bits; a float without a fraction is one too, as in kube-scheduler."""
         value = self.raw(name)
         if value is None:
@@ -97,6 +103,15 @@ class Fields:
         if value is None or isinstance(value, str):
             return value
         self.invalid(name, value, _not_a_string(value))
+        return None
+
+    def choice(self, name: str, kind: type[_Choice], default: str = "") -> _Choice | None:
+        """A word of an enumeration; `default` stands in for a missing one."""
+        word = self.string(name) or default
+        if word in list(kind):
+            return kind(word)
+        if isinstance(self.raw(name) or "", str):
+            self.errors.append(unsupported(self.at(name), word, list(kind)))
         return None
 
     def data(self, name: str) -> bytes | None:
@@ -135,10 +150,7 @@ class Fields:
 
     def string_map(self, name: str) -> dict[str, str] | None:
         """An object whose values are strings."""
-        if not self.has(name):
-            return None
-        with self.nested(name) as fields:
-            return {key: fields.string(key) or "" for key in fields.keys()}  # noqa: SIM118 - not a mapping
+        return self.optional(name, lambda fields: {key: fields.string(key) or "" for key in fields.keys()})  # noqa: SIM118
 
     def keys(self) -> list[str]:
         """The names of the fields that are there."""
@@ -147,6 +159,13 @@ class Fields:
     def nested(self, name: str) -> "Fields":
         """An object; a missing one reads as empty."""
         return Fields(self.raw(name), self.at(name), self.errors)
+
+    def optional(self, name: str, decode: Callable[["Fields"], _T]) -> _T | None:
+        """An object, decoded; None when it is missing."""
+        if not self.has(name):
+            return None
+        with self.nested(name) as fields:
+            return decode(fields)
 
     def objects(self, name: str, decode: Callable[["Fields"], _T]) -> tuple[_T, ...]:
         """A list of objects, each decoded; a null element is an empty one."""
@@ -157,11 +176,11 @@ class Fields:
         return tuple(result)
 
     def build(self, kind: Callable[..., _T], *, zero_counts: bool = True, **given: object) -> _T:
-        """Return a dataclass of scalars, each read under its name in camel case; `given` are those read already.
+        """Return a dataclass or wire object, its fields read under their names in camel case; `given` were read before.
 
         A field that is missing or null gets the default of `kind`; without `zero_counts` also one of 0 or "".
         """
-        for name, hint in get_type_hints(kind).items():
+        for name, hint in get_type_hints(kind, include_extras=True).items():
             if name not in given:
                 value = _READERS[hint](self, camel_case(name))
                 if value is not None and (value or zero_counts or value is False):
@@ -196,6 +215,10 @@ _READERS: Final[Mapping[object, Callable[[Fields, str], object]]] = {
     bool: Fields.boolean,
     bool | None: Fields.boolean,
     int: Fields.integer,
+    int | None: Fields.integer,
+    Int64: lambda fields, name: fields.integer(name, 64),
+    str | None: Fields.string,
+    list[str] | None: lambda fields, name: list(fields.strings(name)) or None,
     float: Fields.number,
     timedelta: Fields.duration,
     bytes: Fields.data,
@@ -220,3 +243,58 @@ def _not_a_string(value: object) -> str:
     if isinstance(value, bool | int | float):
         return "must be a string; put it in quotes"
     return "must be a string"
+
+
+_UNIT_NANOSECONDS: Final = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,
+    "μs": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
+_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+_WHOLE: Final = re.compile(rf"([-+]?)((?:{_PART.pattern})+)", re.ASCII)
+_MAX_CHARACTERS: Final = 64
+_MAX_NANOSECONDS: Final = 2**63 - 1
+
+
+def parse_duration(text: str) -> timedelta | None:
+    """The duration, or None when `text` is none; what is below a microsecond is rounded away from zero."""
+    if text.lstrip("+-") == "0" and len(text) <= 2:
+        return timedelta()
+    match = _WHOLE.fullmatch(text) if len(text) <= _MAX_CHARACTERS else None
+    if match is None:
+        return None
+    nanoseconds = sum(Fraction(number) * _UNIT_NANOSECONDS[unit] for number, unit in _PART.findall(match[2]))
+    if nanoseconds > _MAX_NANOSECONDS:
+        return None
+    microseconds = -(-nanoseconds // 1000)
+    return timedelta(microseconds=-microseconds if match[1] == "-" else microseconds)
+
+
+def format_duration(duration: timedelta) -> str:
+    """The duration as Go prints it: `15s`, `10m0s`, `1.5ms`."""
+    microseconds = duration // timedelta(microseconds=1)
+    if microseconds == 0:
+        return "0s"
+    sign = "-" if microseconds < 0 else ""
+    microseconds = abs(microseconds)
+    if microseconds < 1000:
+        return f"{sign}{microseconds}µs"
+    if microseconds < 1_000_000:
+        return f"{sign}{_decimal(microseconds, 1000)}ms"
+    minutes, rest = divmod(microseconds, 60_000_000)
+    hours, minutes = divmod(minutes, 60)
+    text = f"{_decimal(rest, 1_000_000)}s"
+    if hours:
+        return f"{sign}{hours}h{minutes}m{text}"
+    return f"{sign}{minutes}m{text}" if minutes else f"{sign}{text}"
+
+
+def _decimal(amount: int, unit: int) -> str:
+    whole, rest = divmod(amount, unit)
+    digits = f"{rest:0{len(str(unit)) - 1}d}".rstrip("0")
+    return f"{whole}.{digits}" if digits else str(whole)

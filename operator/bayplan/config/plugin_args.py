@@ -3,13 +3,12 @@
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from bayplan.api.objects import TopologySpreadConstraint
-from bayplan.config.affinity import decode_label_selector, decode_node_affinity
 from bayplan.config.errors import FieldError, child, duplicate, forbidden, invalid, item, required, unsupported
-from bayplan.config.fields import INT64, Fields
-from bayplan.config.label_names import validate_label_name
+from bayplan.config.fields import Fields
+from bayplan.config.labels import decode_label_selector, decode_node_affinity, validate_label_name
 from bayplan.config.types import (
     DEFAULT_RESOURCES,
     DefaultPreemptionArgs,
@@ -47,20 +46,12 @@ def decode_args(plugin: str, fields: Fields) -> PluginArgs:
 
 def decode_shape(fields: Fields, name: str) -> tuple[UtilizationShapePoint, ...]:
     """The points of a scoring function, as they stand."""
-
-    def point(each: Fields) -> UtilizationShapePoint:
-        return UtilizationShapePoint(each.integer("utilization") or 0, each.integer("score") or 0)
-
-    return fields.objects(name, point)
+    return fields.objects(name, lambda each: each.build(UtilizationShapePoint))
 
 
 def decode_resources(fields: Fields) -> tuple[ResourceSpec, ...]:
     """The `resources` that count in a score: cpu and memory when none are given, weight 1 when it is 0 or not given."""
-
-    def resource(each: Fields) -> ResourceSpec:
-        return ResourceSpec(each.string("name") or "", each.integer("weight", INT64) or 1)
-
-    return fields.objects("resources", resource) or DEFAULT_RESOURCES
+    return fields.objects("resources", lambda each: each.build(ResourceSpec, zero_counts=False)) or DEFAULT_RESOURCES
 
 
 def validate_resources(resources: tuple[ResourceSpec, ...], path: str) -> list[FieldError]:
@@ -108,35 +99,26 @@ def _node_resources_fit(fields: Fields) -> NodeResourcesFitArgs:
         if "/" in group:
             fields.errors.append(invalid(path, group, "resource group name can't contain '/'"))
         fields.errors += validate_label_name(group, path)
-    strategy = ScoringStrategy()
-    if fields.has("scoringStrategy"):
-        with fields.nested("scoringStrategy") as block:
-            strategy = _scoring_strategy(block)
-    return NodeResourcesFitArgs(ignored, groups, strategy)
+    strategy = fields.optional("scoringStrategy", _scoring_strategy)
+    return NodeResourcesFitArgs(ignored, groups, strategy or ScoringStrategy())
 
 
 def _scoring_strategy(fields: Fields) -> ScoringStrategy:
-    name = fields.string("type") or ""
-    supported = [each.value for each in ScoringStrategyType]
-    known = name in supported
-    if not known and isinstance(fields.raw("type") or "", str):
-        fields.errors.append(unsupported(fields.at("type"), name, supported))
+    kind = fields.choice("type", ScoringStrategyType)
     resources = decode_resources(fields)
     fields.errors += validate_resources(resources, fields.at("resources"))
     ratio = "requestedToCapacityRatio"
     given = fields.has(ratio)
     with fields.nested(ratio) as block:
         shape = decode_shape(block, "shape")
-    if name == ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO:
+    if kind is ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO:
         if given:
             fields.errors += validate_shape(shape, block.at("shape"))
         else:
             fields.errors.append(required(fields.at(ratio), "must be specified when type is RequestedToCapacityRatio"))
     elif given:
         fields.errors.append(forbidden(fields.at(ratio), "must be nil when type is not RequestedToCapacityRatio"))
-    return ScoringStrategy(
-        ScoringStrategyType(name) if known else ScoringStrategyType.LEAST_ALLOCATED, resources, shape
-    )
+    return ScoringStrategy(kind or ScoringStrategyType.LEAST_ALLOCATED, resources, shape)
 
 
 def _balanced_allocation(fields: Fields) -> NodeResourcesBalancedAllocationArgs:
@@ -153,10 +135,7 @@ def _balanced_allocation(fields: Fields) -> NodeResourcesBalancedAllocationArgs:
 
 
 def _node_affinity(fields: Fields) -> NodeAffinityArgs:
-    if not fields.has("addedAffinity"):
-        return NodeAffinityArgs()
-    with fields.nested("addedAffinity") as block:
-        return NodeAffinityArgs(decode_node_affinity(block))
+    return NodeAffinityArgs(fields.optional("addedAffinity", decode_node_affinity))
 
 
 def _inter_pod_affinity(fields: Fields) -> InterPodAffinityArgs:
@@ -175,28 +154,16 @@ def _pod_topology_spread(fields: Fields) -> PodTopologySpreadArgs:
             path = item(fields.at("defaultConstraints"), index)
             fields.errors.append(duplicate(path, f"{{{key[0]}, {key[1]}}}"))
         seen.add(key)
-    name = fields.string("defaultingType") or PodTopologySpreadDefaulting.SYSTEM
-    supported = [each.value for each in PodTopologySpreadDefaulting]
-    if name not in supported:
-        fields.errors.append(unsupported(fields.at("defaultingType"), name, supported))
-        return PodTopologySpreadArgs(constraints)
-    if name == PodTopologySpreadDefaulting.SYSTEM and constraints:
-        detail = "when .defaultConstraints are not empty"
-        fields.invalid("defaultingType", str(name), detail)
-    return PodTopologySpreadArgs(constraints, PodTopologySpreadDefaulting(name))
+    system = PodTopologySpreadDefaulting.SYSTEM
+    kind = fields.choice("defaultingType", PodTopologySpreadDefaulting, system)
+    if kind is system and constraints:
+        fields.invalid("defaultingType", str(kind), "when .defaultConstraints are not empty")
+    return PodTopologySpreadArgs(constraints, kind or system)
 
 
 def _spread_constraint(fields: Fields) -> TopologySpreadConstraint:
-    constraint = TopologySpreadConstraint(
-        max_skew=fields.integer("maxSkew") or 0,
-        topology_key=fields.string("topologyKey") or "",
-        when_unsatisfiable=fields.string("whenUnsatisfiable") or "",
-        label_selector=decode_label_selector(fields, "labelSelector"),
-        min_domains=fields.integer("minDomains"),
-        node_affinity_policy=fields.string("nodeAffinityPolicy"),
-        node_taints_policy=fields.string("nodeTaintsPolicy"),
-        match_label_keys=list(fields.strings("matchLabelKeys")) or None,
-    )
+    selector = fields.optional("labelSelector", decode_label_selector)
+    constraint = fields.build(TopologySpreadConstraint, label_selector=selector)
     if constraint.max_skew <= 0:
         fields.invalid("maxSkew", constraint.max_skew, "not in valid range (0, inf)")
     if constraint.topology_key:
@@ -215,14 +182,14 @@ def _spread_constraint(fields: Fields) -> TopologySpreadConstraint:
 
 
 def _volume_binding(fields: Fields) -> VolumeBindingArgs:
-    seconds = fields.integer("bindTimeoutSeconds", INT64)
-    if seconds is not None and seconds < 0:
+    args = fields.build(VolumeBindingArgs)
+    if (seconds := args.bind_timeout_seconds) < 0:
         detail = "invalid BindTimeoutSeconds, should not be a negative value"
         fields.invalid("bindTimeoutSeconds", seconds, detail)
     if fields.has("shape"):
         detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
         fields.invalid("shape", fields.raw("shape"), detail)
-    return VolumeBindingArgs(600 if seconds is None else seconds)
+    return args
 
 
 def _dynamic_resources(fields: Fields) -> DynamicResourcesArgs:
@@ -238,7 +205,12 @@ def _dynamic_resources(fields: Fields) -> DynamicResourcesArgs:
 
 def _default_preemption(fields: Fields) -> DefaultPreemptionArgs:
     with fields.nested(_OWN) as own:
-        args = fields.build(DefaultPreemptionArgs, **_own_preemption_args(own))
+        args = fields.build(
+            DefaultPreemptionArgs,
+            pdb_policy=own.choice("pdbPolicy", PDBPolicy, PDBPolicy.PREFER) or PDBPolicy.PREFER,
+            minimum_runtime_seconds=_seconds(own, "minimumRuntimeSeconds"),
+            preemption_delay_seconds=_seconds(own, "preemptionDelaySeconds"),
+        )
     percentage, absolute = "minCandidateNodesPercentage", "minCandidateNodesAbsolute"
     of_all, number = args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
     if not 0 <= of_all <= 100:
@@ -251,25 +223,11 @@ def _default_preemption(fields: Fields) -> DefaultPreemptionArgs:
     return args
 
 
-def _own_preemption_args(fields: Fields) -> dict[str, Any]:
-    """What bayplan adds to DefaultPreemption."""
-    name = fields.string("pdbPolicy") or PDBPolicy.PREFER
-    supported = [each.value for each in PDBPolicy]
-    if name not in supported:
-        fields.errors.append(unsupported(fields.at("pdbPolicy"), name, supported))
-        name = PDBPolicy.PREFER
-
-    def seconds(field: str) -> int:
-        given = fields.integer(field) or 0
-        if given < 0:
-            fields.invalid(field, given, "not in valid range [0, inf)")
-        return given
-
-    return {
-        "pdb_policy": PDBPolicy(name),
-        "minimum_runtime_seconds": seconds("minimumRuntimeSeconds"),
-        "preemption_delay_seconds": seconds("preemptionDelaySeconds"),
-    }
+def _seconds(fields: Fields, name: str) -> int:
+    seconds = fields.integer(name) or 0
+    if seconds < 0:
+        fields.invalid(name, seconds, "not in valid range [0, inf)")
+    return seconds
 
 
 _DECODERS: Final[Mapping[str, Callable[[Fields], PluginArgs]]] = {

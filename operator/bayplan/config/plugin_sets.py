@@ -1,21 +1,71 @@
-"""Merging plugin sets with the defaults and expanding `multiPoint`, as kube-scheduler does.
+"""kube-scheduler's plugins, its default set, and which of a profile's plugins run where.
 
-Sources: pkg/scheduler/apis/config/v1/default_plugins.go (mergePluginSet) and
-pkg/scheduler/framework/runtime/framework.go (expandMultiPointPlugins, getValidScoreWeights).
+A plugin joins bayplan in `IMPLEMENTED_PLUGINS`: it is then part of the default set and can be configured.
+Sources: pkg/scheduler/apis/config/v1/default_plugins.go (also mergePluginSet) and pkg/scheduler/framework/runtime/
+framework.go (expandMultiPointPlugins, getValidScoreWeights).
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
 from typing import Final
 
 from bayplan.config.errors import ConfigurationError, FieldError, child, item, quote
 from bayplan.config.types import (
     EXTENSION_POINTS,
     PLUGIN_SET_KEYS,
+    NodeResourcesFitArgs,
     PluginEntry,
     Plugins,
     PluginSet,
+    Profile,
     SchedulerConfiguration,
 )
+
+UPSTREAM_DEFAULT_PLUGINS: Final = (
+    PluginEntry("SchedulingGates"),
+    PluginEntry("PrioritySort"),
+    PluginEntry("NodeUnschedulable"),
+    PluginEntry("NodeName"),
+    PluginEntry("TaintToleration", 3),
+    PluginEntry("NodeAffinity", 2),
+    PluginEntry("NodePorts"),
+    PluginEntry("NodeResourcesFit", 1),
+    PluginEntry("VolumeRestrictions"),
+    PluginEntry("NodeVolumeLimits"),
+    PluginEntry("VolumeBinding"),
+    PluginEntry("VolumeZone"),
+    PluginEntry("PodTopologySpread", 2),
+    PluginEntry("InterPodAffinity", 2),
+    PluginEntry("DynamicResources", 2),
+    PluginEntry("DefaultPreemption"),
+    PluginEntry("NodeResourcesBalancedAllocation", 1),
+    PluginEntry("ImageLocality", 1),
+    PluginEntry("DefaultBinder"),
+    PluginEntry("NodeDeclaredFeatures"),
+)
+"""What kube-scheduler 1.36 enables at `multiPoint`, in its order, with its weights."""
+
+UPSTREAM_PLUGINS: Final = frozenset(entry.name for entry in UPSTREAM_DEFAULT_PLUGINS) | {
+    "GangScheduling",
+    "PodGroupPodsCount",
+    "TopologyPlacementGenerator",
+}
+"""Every plugin of kube-scheduler 1.36."""
+
+REMOVED_PLUGINS: Final = frozenset(("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"))
+"""Plugins kube-scheduler once had, with an error text of their own."""
+
+IMPLEMENTED_PLUGINS: Final = frozenset(entry.name for entry in UPSTREAM_DEFAULT_PLUGINS) - {"DynamicResources"}
+"""The plugins bayplan has."""
+
+
+@cache
+def default_plugins(known_plugins: frozenset[str]) -> Plugins:
+    """The default set, cut to what is known."""
+    enabled = tuple(entry for entry in UPSTREAM_DEFAULT_PLUGINS if entry.name in known_plugins)
+    return Plugins(multi_point=PluginSet(enabled=enabled))
+
 
 Extends = Callable[[str, str], bool]
 """Whether a plugin, by name, extends a point, a key of `EXTENSION_POINTS`; LookupError when there is no such plugin."""
@@ -160,3 +210,27 @@ def _overflows(weights: Mapping[str, int]) -> bool:
             return True
         total += weight * _MAX_NODE_SCORE
     return False
+
+
+def leave_to_extenders(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
+    """The configuration with NodeResourcesFit ignoring what extenders want it to (upstream: buildExtenders).
+
+    Their resources take the place of `ignoredResources` in every profile, as in kube-scheduler.
+    """
+    ignored = tuple(
+        resource.name
+        for extender in configuration.extenders
+        for resource in extender.managed_resources
+        if resource.ignored_by_scheduler
+    )
+    if not ignored:
+        return configuration
+
+    def changed(profile: Profile) -> Profile:
+        args = profile.plugin_config.get("NodeResourcesFit")
+        if not isinstance(args, NodeResourcesFitArgs):
+            args = NodeResourcesFitArgs()
+        config = {**profile.plugin_config, "NodeResourcesFit": replace(args, ignored_resources=ignored)}
+        return replace(profile, plugin_config=config)
+
+    return replace(configuration, profiles=tuple(changed(profile) for profile in configuration.profiles))

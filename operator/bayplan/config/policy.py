@@ -1,28 +1,17 @@
 """The scheduling Policy of kube-scheduler before 1.23 (`kind: Policy`, `apiVersion: v1`), as today's plugins.
 
-Source: pkg/scheduler/factory.go CreateFromConfig and pkg/scheduler/api/v1/types.go of release 1.16.
+Sources: pkg/scheduler/factory.go CreateFromConfig, pkg/scheduler/algorithm and pkg/scheduler/api/v1/types.go of release
+1.16. A table maps an old name to the plugins that do its work today; whether bayplan has them is decided on reading.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from bayplan.config.default_plugins import UPSTREAM_DEFAULT_PLUGINS, default_plugins
-from bayplan.config.errors import FieldError, duplicate, forbidden, invalid
-from bayplan.config.fields import INT64, Fields, required_name
-from bayplan.config.legacy_names import (
-    DEFAULT_PRIORITIES,
-    DEFAULT_SHAPE,
-    MANDATORY_FILTERS,
-    NO_SUCCESSOR,
-    PREDICATES,
-    PRIORITIES,
-    RESOURCE_NAMES,
-    STRATEGIES,
-)
+from bayplan.config.errors import FieldError, duplicate, forbidden
+from bayplan.config.fields import Fields, required_name
 from bayplan.config.plugin_args import decode_resources, decode_shape, validate_resources, validate_shape
-from bayplan.config.plugin_sets import merge_plugins
-from bayplan.config.profiles import Support, complete_plugin_config
+from bayplan.config.plugin_sets import UPSTREAM_DEFAULT_PLUGINS, default_plugins, merge_plugins
 from bayplan.config.types import (
     InterPodAffinityArgs,
     NodeResourcesFitArgs,
@@ -36,6 +25,84 @@ from bayplan.config.types import (
     ScoringStrategyType,
     UtilizationShapePoint,
 )
+from bayplan.config.v1 import complete_plugin_config
+
+NO_SUCCESSOR: Final = ("",)
+"""Known names that nothing does the work of."""
+
+PREDICATES: Final[Mapping[str, tuple[str, ...]]] = {
+    "GeneralPredicates": ("NodeName", "NodeAffinity", "NodePorts", "NodeResourcesFit"),
+    "HostName": ("NodeName",),
+    "PodFitsHostPorts": ("NodePorts",),
+    "PodFitsPorts": ("NodePorts",),
+    "PodFitsResources": ("NodeResourcesFit",),
+    "MatchNodeSelector": ("NodeAffinity",),
+    "PodToleratesNodeTaints": ("TaintToleration",),
+    "PodToleratesNodeNoExecuteTaints": NO_SUCCESSOR,
+    "CheckNodeUnschedulable": ("NodeUnschedulable",),
+    # Node conditions became taints in 1.12 and these predicates were dropped in favour of them.
+    "CheckNodeCondition": ("NodeUnschedulable", "TaintToleration"),
+    "CheckNodeMemoryPressure": ("TaintToleration",),
+    "CheckNodeDiskPressure": ("TaintToleration",),
+    "CheckNodePIDPressure": ("TaintToleration",),
+    "NoDiskConflict": ("VolumeRestrictions",),
+    "NoVolumeZoneConflict": ("VolumeZone",),
+    "CheckVolumeBinding": ("VolumeBinding",),
+    "MaxCSIVolumeCountPred": ("NodeVolumeLimits",),
+    "MaxEBSVolumeCount": ("NodeVolumeLimits",),
+    "MaxGCEPDVolumeCount": ("NodeVolumeLimits",),
+    "MaxAzureDiskVolumeCount": ("NodeVolumeLimits",),
+    "MaxCinderVolumeCount": ("NodeVolumeLimits",),
+    "MatchInterPodAffinity": ("InterPodAffinity",),
+    "EvenPodsSpread": ("PodTopologySpread",),
+    "CheckNodeLabelPresence": NO_SUCCESSOR,
+    "CheckServiceAffinity": NO_SUCCESSOR,
+}
+"""Predicates to the filter plugins that replace them."""
+
+MANDATORY_FILTERS: Final = ("NodeUnschedulable", "TaintToleration")
+"""Filters a policy cannot switch off: 1.16 runs CheckNodeUnschedulable and PodToleratesNodeTaints whatever it lists."""
+
+PRIORITIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "EqualPriority": (),
+    "LeastRequestedPriority": ("NodeResourcesFit",),
+    "MostRequestedPriority": ("NodeResourcesFit",),
+    "RequestedToCapacityRatioPriority": ("NodeResourcesFit",),
+    "BalancedResourceAllocation": ("NodeResourcesBalancedAllocation",),
+    "NodeAffinityPriority": ("NodeAffinity",),
+    "TaintTolerationPriority": ("TaintToleration",),
+    "ImageLocalityPriority": ("ImageLocality",),
+    "InterPodAffinityPriority": ("InterPodAffinity",),
+    "EvenPodsSpreadPriority": ("PodTopologySpread",),
+    "SelectorSpreadPriority": NO_SUCCESSOR,
+    "ServiceSpreadingPriority": NO_SUCCESSOR,
+    "NodePreferAvoidPodsPriority": NO_SUCCESSOR,
+    "ResourceLimitsPriority": NO_SUCCESSOR,
+}
+"""Priorities to the score plugins that replace them; EqualPriority scores all nodes alike and needs none."""
+
+DEFAULT_PRIORITIES: Final = (
+    "LeastRequestedPriority",
+    "BalancedResourceAllocation",
+    "NodeAffinityPriority",
+    "TaintTolerationPriority",
+    "ImageLocalityPriority",
+    "InterPodAffinityPriority",
+)
+"""What 1.16 scores by, each with weight 1, when a policy has no `priorities`; those without a plugin are left out."""
+
+STRATEGIES: Final[Mapping[str, ScoringStrategyType]] = {
+    "LeastRequestedPriority": ScoringStrategyType.LEAST_ALLOCATED,
+    "MostRequestedPriority": ScoringStrategyType.MOST_ALLOCATED,
+    "RequestedToCapacityRatioPriority": ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO,
+}
+"""Priorities that are scoring strategies of NodeResourcesFit."""
+
+DEFAULT_SHAPE: Final = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
+"""The shape of a RequestedToCapacityRatioPriority without arguments: the emptier the better."""
+
+RESOURCE_NAMES: Final[Mapping[str, str]] = {"CPU": "cpu", "Memory": "memory"}
+"""Spellings of the 1.16 documentation."""
 
 _NOT_IMPLEMENTED: Final = "is not implemented in this version of bayplan"
 _ALWAYS: Final = frozenset(("SchedulingGates", "PrioritySort", "DefaultPreemption", "DefaultBinder"))
@@ -57,7 +124,9 @@ class _Selection:
     """The priority that set it."""
 
 
-def decode_policy(document: Mapping[str, Any], support: Support, errors: list[FieldError]) -> SchedulerConfiguration:
+def decode_policy(
+    document: Mapping[str, Any], known: frozenset[str], errors: list[FieldError]
+) -> SchedulerConfiguration:
     """The configuration that does what the policy lists; to be used only when `errors` stays empty."""
     selection = _Selection()
     with Fields(document, "", errors) as fields:
@@ -67,13 +136,12 @@ def decode_policy(document: Mapping[str, Any], support: Support, errors: list[Fi
         fields.boolean("alwaysCheckAllPredicates")
         hard_weight = fields.integer("hardPodAffinitySymmetricWeight")
         if hard_weight is not None and not 0 <= hard_weight <= 100:
-            path = fields.at("hardPodAffinitySymmetricWeight")
-            errors.append(invalid(path, hard_weight, "not in valid range [0, 100]"))
-        _read_predicates(fields, selection, support)
-        _read_priorities(fields, selection, support)
+            fields.invalid("hardPodAffinitySymmetricWeight", hard_weight, "not in valid range [0, 100]")
+        _read_predicates(fields, selection, known)
+        _read_priorities(fields, selection, known)
         if fields.raw("extenders"):
             errors.append(forbidden("extenders", "extenders are not implemented in this version of bayplan"))
-    plugins = merge_plugins(default_plugins(support.plugins), _plugins(selection, support))
+    plugins = merge_plugins(default_plugins(known), _plugins(selection, known))
     given: dict[str, PluginArgs] = {}
     if selection.strategy is not None:
         given["NodeResourcesFit"] = NodeResourcesFitArgs(scoring_strategy=selection.strategy)
@@ -83,10 +151,10 @@ def decode_policy(document: Mapping[str, Any], support: Support, errors: list[Fi
     return SchedulerConfiguration(profiles=(profile,))
 
 
-def _read_predicates(fields: Fields, selection: _Selection, support: Support) -> None:
-    selection.filters.update(name for name in MANDATORY_FILTERS if name in support.plugins)
+def _read_predicates(fields: Fields, selection: _Selection, known: frozenset[str]) -> None:
+    selection.filters.update(name for name in MANDATORY_FILTERS if name in known)
     if not fields.has("predicates"):
-        selection.filters |= _FILTERS & support.plugins
+        selection.filters |= _FILTERS & known
         return
     seen: set[str] = set()
 
@@ -98,21 +166,21 @@ def _read_predicates(fields: Fields, selection: _Selection, support: Support) ->
         if name in seen:
             each.errors.append(duplicate(each.at("name"), name))
         seen.add(name)
-        selection.filters |= set(_successors(each, name, PREDICATES, support))
+        selection.filters |= set(_successors(each, name, PREDICATES, known))
 
     fields.objects("predicates", read)
 
 
-def _read_priorities(fields: Fields, selection: _Selection, support: Support) -> None:
+def _read_priorities(fields: Fields, selection: _Selection, known: frozenset[str]) -> None:
     if not fields.has("priorities"):
         for name in DEFAULT_PRIORITIES:
-            selection.weights |= {plugin: 1 for plugin in PRIORITIES[name] if plugin in support.plugins}
+            selection.weights |= {plugin: 1 for plugin in PRIORITIES[name] if plugin in known}
         return
     seen: set[str] = set()
 
     def read(each: Fields) -> None:
         name = required_name(each)
-        weight = each.integer("weight", INT64)
+        weight = each.integer("weight", 64)
         if not each.has("weight") or (weight is not None and not 0 < weight <= _MAX_WEIGHT):
             each.invalid("weight", weight or 0, "should have a positive weight applied to it")
         if name in seen and name:
@@ -125,20 +193,22 @@ def _read_priorities(fields: Fields, selection: _Selection, support: Support) ->
                     argument.errors.append(forbidden(argument.at(other), _NOT_IMPLEMENTED))
             if ratio or name in STRATEGIES:
                 _read_strategy(each, argument, name, selection)
-        plugins = ("NodeResourcesFit",) if ratio else _successors(each, name, PRIORITIES, support)
+        plugins = ("NodeResourcesFit",) if ratio else _successors(each, name, PRIORITIES, known)
         selection.weights |= dict.fromkeys(plugins, weight or 1)
 
     fields.objects("priorities", read)
 
 
-def _successors(each: Fields, name: str, table: Mapping[str, tuple[str, ...]], support: Support) -> tuple[str, ...]:
+def _successors(
+    each: Fields, name: str, table: Mapping[str, tuple[str, ...]], known: frozenset[str]
+) -> tuple[str, ...]:
     if not name:
         return ()
     if name not in table:
         each.invalid("name", name, "does not exist")
         return ()
     plugins = table[name]
-    if plugins == NO_SUCCESSOR or not support.plugins.issuperset(plugins):
+    if plugins == NO_SUCCESSOR or not known.issuperset(plugins):
         each.invalid("name", name, _NOT_IMPLEMENTED)
         return ()
     return plugins
@@ -178,12 +248,12 @@ def _on_ten(shape: tuple[UtilizationShapePoint, ...]) -> tuple[UtilizationShapeP
     return shape
 
 
-def _plugins(selection: _Selection, support: Support) -> Plugins:
+def _plugins(selection: _Selection, known: frozenset[str]) -> Plugins:
     """Everything listed at multiPoint, held back from the kind of point it is not listed for."""
     scores = selection.weights.keys()
     enabled = []
     for entry in UPSTREAM_DEFAULT_PLUGINS:
-        if entry.name not in support.plugins:
+        if entry.name not in known:
             continue
         if entry.name in scores:
             enabled.append(PluginEntry(entry.name, selection.weights[entry.name]))

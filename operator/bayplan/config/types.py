@@ -5,13 +5,14 @@ content. Durations are `timedelta`; counts are integers.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final
 
 from bayplan.api.objects import NodeAffinity, TopologySpreadConstraint
-from bayplan.config.connection_types import ClientConnection, Extender, LeaderElection
+from bayplan.config.connections import ClientConnection, Extender, LeaderElection
+from bayplan.config.fields import Int64, camel_case
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 KIND: Final = "KubeSchedulerConfiguration"
@@ -39,9 +40,9 @@ class PodTopologySpreadDefaulting(StrEnum):
 class ResourceSpec:
     """A resource that counts in a score."""
 
-    name: str
+    name: str = ""
     """Its name on nodes and pods, such as `cpu` or `nvidia.com/gpu`."""
-    weight: int = 1
+    weight: Int64 = 1
     """Its share of the score, 1..100."""
 
 
@@ -49,9 +50,9 @@ class ResourceSpec:
 class UtilizationShapePoint:
     """A point of a scoring function; between points the function is a straight line."""
 
-    utilization: int
+    utilization: int = 0
     """Per cent of the node's allocatable, 0..100, increasing from point to point."""
-    score: int
+    score: int = 0
     """0..10."""
 
 
@@ -122,7 +123,7 @@ class PodTopologySpreadArgs:
 class VolumeBindingArgs:
     """Arguments of VolumeBinding."""
 
-    bind_timeout_seconds: int = 600
+    bind_timeout_seconds: Int64 = 600
     """How long volumes may take to be bound; 0 or more."""
 
 
@@ -234,24 +235,11 @@ class Plugins:
     """Enabled at every extension point the plugin extends."""
 
 
-EXTENSION_POINTS: Final[Mapping[str, str]] = {
-    "pre_enqueue": "preEnqueue",
-    "queue_sort": "queueSort",
-    "pre_filter": "preFilter",
-    "filter": "filter",
-    "post_filter": "postFilter",
-    "pre_score": "preScore",
-    "score": "score",
-    "reserve": "reserve",
-    "permit": "permit",
-    "pre_bind": "preBind",
-    "bind": "bind",
-    "post_bind": "postBind",
-}
-"""The extension points, from attribute to key in the file; `multi_point` is none of them."""
-
-PLUGIN_SET_KEYS: Final[Mapping[str, str]] = {**EXTENSION_POINTS, "multi_point": "multiPoint"}
+PLUGIN_SET_KEYS: Final[Mapping[str, str]] = {each.name: camel_case(each.name) for each in fields(Plugins)}
 """All attributes of `Plugins`, from attribute to key in the file."""
+
+EXTENSION_POINTS: Final[Mapping[str, str]] = {k: v for k, v in PLUGIN_SET_KEYS.items() if k != "multi_point"}
+"""The extension points, from attribute to key in the file; `multi_point` is none of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,9 +272,9 @@ class SchedulerConfiguration:
     """Kept for kube-scheduler's files; false by default when profiling is off."""
     percentage_of_nodes_to_score: int | None = None
     """0..100; 0 is adaptive as in kube-scheduler, None scores all nodes."""
-    pod_initial_backoff_seconds: int = 1
+    pod_initial_backoff_seconds: Int64 = 1
     """Wait after a pod's first failed attempt."""
-    pod_max_backoff_seconds: int = 10
+    pod_max_backoff_seconds: Int64 = 10
     """Longest wait after a failed attempt."""
     profiles: tuple[Profile, ...] = (Profile(),)
     """At least one, with different names."""

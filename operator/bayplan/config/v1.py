@@ -2,44 +2,56 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
-from bayplan.config.errors import FieldError, child, duplicate, forbidden, invalid, item
-from bayplan.config.extenders import decode_extender, validate_extenders
-from bayplan.config.fields import Fields
-from bayplan.config.process_settings import decode_process_settings
-from bayplan.config.profiles import Support, decode_profile, validate_common_queue_sort
-from bayplan.config.types import DEFAULT_SCHEDULER_NAME, Profile, SchedulerConfiguration
+from bayplan.config.connections import (
+    decode_client_connection,
+    decode_extender,
+    decode_leader_election,
+    validate_extenders,
+)
+from bayplan.config.errors import FieldError, child, duplicate, forbidden, invalid, item, required
+from bayplan.config.fields import Fields, required_name
+from bayplan.config.plugin_args import decode_args, default_args
+from bayplan.config.plugin_sets import (
+    REMOVED_PLUGINS,
+    UPSTREAM_PLUGINS,
+    default_plugins,
+    merge_plugins,
+)
+from bayplan.config.types import (
+    API_VERSION,
+    DEFAULT_SCHEDULER_NAME,
+    PLUGIN_SET_KEYS,
+    OpaqueArgs,
+    PluginArgs,
+    PluginEntry,
+    Plugins,
+    PluginSet,
+    Profile,
+    SchedulerConfiguration,
+)
+
+_PLACEMENT_POINTS: Final = ("placementGenerate", "placementScore")
 
 
-def decode_v1(document: Mapping[str, Any], support: Support, errors: list[FieldError]) -> SchedulerConfiguration:
+def decode_v1(document: Mapping[str, Any], known: frozenset[str], errors: list[FieldError]) -> SchedulerConfiguration:
     """The effective configuration; to be used only when `errors` stays empty."""
     with Fields(document, "", errors) as fields:
         fields.raw("apiVersion")
         fields.raw("kind")
         configuration = decode_process_settings(fields)
-        parallelism = fields.integer("parallelism")
-        if parallelism is not None and parallelism <= 0:
-            errors.append(invalid("parallelism", parallelism, "should be an integer value greater than zero"))
         extenders = fields.objects("extenders", decode_extender)
         errors += validate_extenders(extenders)
-        if extenders and not support.extenders:
-            errors.append(forbidden("extenders", "extenders are not implemented in this version of bayplan"))
-        return replace(
-            configuration,
-            parallelism=16 if parallelism is None else parallelism,
-            profiles=_profiles(fields, support),
-            extenders=extenders,
-            delay_cache_until_active=fields.boolean("delayCacheUntilActive") or False,
-        )
+        return replace(configuration, profiles=_profiles(fields, known), extenders=extenders)
 
 
-def _profiles(fields: Fields, support: Support) -> tuple[Profile, ...]:
+def _profiles(fields: Fields, known: frozenset[str]) -> tuple[Profile, ...]:
     listed = fields.raw("profiles")
     default_name = DEFAULT_SCHEDULER_NAME if not isinstance(listed, list) or len(listed) <= 1 else ""
-    profiles = fields.objects("profiles", lambda profile: decode_profile(profile, support, default_name))
+    profiles = fields.objects("profiles", lambda profile: decode_profile(profile, known, default_name))
     if not profiles:
-        return (decode_profile(Fields(None, "", []), support, default_name),)
+        return (decode_profile(Fields(None, "", []), known, default_name),)
     names: set[str] = set()
     for index, profile in enumerate(profiles):
         if profile.scheduler_name in names and profile.scheduler_name:
@@ -47,3 +59,178 @@ def _profiles(fields: Fields, support: Support) -> tuple[Profile, ...]:
         names.add(profile.scheduler_name)
     fields.errors += validate_common_queue_sort(profiles)
     return profiles
+
+
+def decode_profile(fields: Fields, known: frozenset[str], default_name: str) -> Profile:
+    """A profile merged with the default plugins; `default_name` stands in for a missing schedulerName unless empty."""
+    name = fields.string("schedulerName")
+    if name == "" or (not default_name and not fields.has("schedulerName")):
+        fields.errors.append(required(fields.at("schedulerName")))
+    percentage = decode_percentage(fields)
+    plugins = default_plugins(known)
+    if custom := fields.optional("plugins", lambda block: _plugins(block, known)):
+        plugins = merge_plugins(plugins, custom)
+    return Profile(
+        scheduler_name=default_name if name is None else name,
+        percentage_of_nodes_to_score=percentage,
+        plugins=plugins,
+        plugin_config=complete_plugin_config(plugins, _plugin_config(fields, known)),
+    )
+
+
+def complete_plugin_config(plugins: Plugins, given: Mapping[str, PluginArgs]) -> dict[str, PluginArgs]:
+    """`given` with the default arguments of every enabled plugin that takes some and has none, sorted by name."""
+    complete = dict(given)
+    for attribute in PLUGIN_SET_KEYS:
+        for entry in getattr(plugins, attribute).enabled:
+            if entry.name not in complete and (args := default_args(entry.name)) is not None:
+                complete[entry.name] = args
+    return dict(sorted(complete.items()))
+
+
+def unknown_plugin(path: str, name: str, known: frozenset[str]) -> FieldError | None:
+    """Why a plugin cannot be enabled or configured; None when it can."""
+    if name in known:
+        return None
+    if name in REMOVED_PLUGINS:
+        detail = f'was invalid in version "v1" (KubeSchedulerConfiguration is version "{API_VERSION}")'
+    elif name in UPSTREAM_PLUGINS:
+        detail = "is not implemented in this version of bayplan"
+    else:
+        detail = "does not exist"
+    return invalid(path, name, detail)
+
+
+def validate_common_queue_sort(profiles: tuple[Profile, ...]) -> list[FieldError]:
+    """All profiles must order the queue alike: they share one."""
+    first = profiles[0]
+    canon = first.plugins.queue_sort
+    errors = []
+    if len(canon.enabled) > 1:
+        path = "profiles[0].plugins.queueSort.Enabled"
+        errors.append(invalid(path, len(canon.enabled), "only one queue sort plugin can be enabled"))
+    name = canon.enabled[0].name if canon.enabled else None
+    for index, profile in enumerate(profiles[1:], start=1):
+        path = item("profiles", index)
+        if profile.plugins.queue_sort != canon:
+            shown = ", ".join(entry.name for entry in profile.plugins.queue_sort.enabled)
+            errors.append(invalid(f"{path}.plugins.queueSort", shown, "must be the same for all profiles"))
+        if name is not None and profile.plugin_config.get(name) != first.plugin_config.get(name):
+            errors.append(invalid(f"{path}.pluginConfig.args", name, "queueSort must be the same for all profiles"))
+    return errors
+
+
+def _plugins(fields: Fields, known: frozenset[str]) -> Plugins:
+    sets = {}
+    for attribute, key in PLUGIN_SET_KEYS.items():
+        with fields.nested(key) as block:
+            sets[attribute] = _plugin_set(block, known)
+    for key in _PLACEMENT_POINTS:
+        # kube-scheduler writes these out empty; no plugin of bayplan extends them.
+        with fields.nested(key) as block:
+            if _plugin_set(block, known).enabled:
+                block.errors.append(forbidden(block.path, "is not implemented in this version of bayplan"))
+    return Plugins(**sets)
+
+
+def _plugin_set(fields: Fields, known: frozenset[str]) -> PluginSet:
+    def entry(each: Fields) -> PluginEntry:
+        return each.build(PluginEntry, name=required_name(each))
+
+    enabled = fields.objects("enabled", entry)
+    seen = set()
+    for index, plugin in enumerate(enabled):
+        path = item(fields.at("enabled"), index)
+        if plugin.name in seen:
+            fields.errors.append(duplicate(path, plugin.name))
+        elif plugin.name and (error := unknown_plugin(path, plugin.name, known)):
+            fields.errors.append(error)
+        seen.add(plugin.name)
+    disabled = fields.objects("disabled", entry)
+    for index, plugin in enumerate(disabled):
+        if plugin.name and plugin.name not in known | UPSTREAM_PLUGINS | REMOVED_PLUGINS | {"*"}:
+            fields.errors.append(invalid(item(fields.at("disabled"), index), plugin.name, "does not exist"))
+    return PluginSet(enabled, tuple(PluginEntry(plugin.name) for plugin in disabled))
+
+
+def _plugin_config(fields: Fields, known: frozenset[str]) -> dict[str, PluginArgs]:
+    config: dict[str, PluginArgs] = {}
+    seen = set()
+
+    def decode(each: Fields) -> None:
+        name = required_name(each)
+        if name in seen:
+            each.errors.append(duplicate(each.path, name))
+        elif name and (error := unknown_plugin(each.path, name, known)):
+            each.errors.append(error)
+            each.raw("args")
+        seen.add(name)
+        if (args := _args(name, each, known)) is not None:
+            config.setdefault(name, args)
+
+    fields.objects("pluginConfig", decode)
+    return config
+
+
+def _args(name: str, fields: Fields, known: frozenset[str]) -> PluginArgs | None:
+    if name not in UPSTREAM_PLUGINS:
+        value = fields.raw("args")
+        if value is not None and not isinstance(value, dict):
+            fields.invalid("args", value, "must be an object")
+            return None
+        return OpaqueArgs(value or {}) if name in known else None
+    with fields.nested("args") as args:
+        _check_kind(name, args)
+        try:
+            return decode_args(name, args)
+        except KeyError:
+            if extra := set(args.keys()) - {"apiVersion", "kind"}:
+                fields.errors.append(forbidden(args.path, f"{name} takes no arguments"))
+                for key in extra:
+                    args.raw(key)
+            return None
+
+
+def _check_kind(name: str, args: Fields) -> None:
+    version, kind = args.string("apiVersion"), args.string("kind")
+    if version and version != API_VERSION:
+        args.invalid("apiVersion", version, f'no kind "{name}Args" is registered for this version')
+    if kind and kind != f"{name}Args":
+        detail = f"args for plugin {name} were not of type {name}Args.kubescheduler.config.k8s.io, got {kind}"
+        args.invalid("kind", kind, detail)
+
+
+def decode_process_settings(fields: Fields, **fixed: Any) -> SchedulerConfiguration:  # noqa: ANN401 - values of any field
+    """One default profile and all that `fields` says of the process, but for what is `fixed` in its version."""
+    with fields.nested("clientConnection") as block:
+        client_connection = decode_client_connection(block)
+    with fields.nested("leaderElection") as block:
+        leader_election = decode_leader_election(block)
+    settings = fields.build(
+        SchedulerConfiguration,
+        leader_election=leader_election,
+        client_connection=client_connection,
+        percentage_of_nodes_to_score=decode_percentage(fields),
+        profiles=(Profile(),),
+        extenders=(),
+        **fixed,
+    )
+    initial, longest = settings.pod_initial_backoff_seconds, settings.pod_max_backoff_seconds
+    if initial <= 0:
+        fields.invalid("podInitialBackoffSeconds", initial, "must be greater than 0")
+    if longest < initial:
+        detail = "must be greater than or equal to PodInitialBackoffSeconds"
+        fields.invalid("podMaxBackoffSeconds", longest, detail)
+    if settings.parallelism <= 0:
+        fields.invalid("parallelism", settings.parallelism, "should be an integer value greater than zero")
+    if not fields.has("enableContentionProfiling"):
+        settings = replace(settings, enable_contention_profiling=settings.enable_profiling)
+    return settings
+
+
+def decode_percentage(fields: Fields) -> int | None:
+    """`percentageOfNodesToScore`; None when it is not given, which is not the same as 0."""
+    percentage = fields.integer("percentageOfNodesToScore")
+    if percentage is not None and not 0 <= percentage <= 100:
+        fields.invalid("percentageOfNodesToScore", percentage, "not in valid range [0-100]")
+    return percentage

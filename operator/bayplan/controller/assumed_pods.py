@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from bayplan.api.client import ApiClient
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.objects import Pod
-from bayplan.api.pod_answer import read_pod
+from bayplan.api.watch_event import read_pod
 from bayplan.cache.cache import is_finished
 from bayplan.cache.pod_info import PodInfo
 from bayplan.scheduler.api_calls import pod_path

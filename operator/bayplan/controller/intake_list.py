@@ -12,9 +12,8 @@ from bayplan.api.client import ApiClient, decode_status
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.objects import Pod
-from bayplan.api.pod_answer import read_pod
-from bayplan.api.slices import in_slices
-from bayplan.api.watch_event import UNREADABLE, outline_of
+from bayplan.api.reflector import in_slices
+from bayplan.api.watch_event import UNREADABLE, outline_of, read_pod
 from bayplan.api.watch_source import ListMeta
 from bayplan.controller.handlers import field_selector
 from bayplan.scheduler.api_calls import pod_path

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, cast
 
-from bayplan.config.default_plugins import UPSTREAM_PLUGINS
 from bayplan.config.errors import ConfigurationError, FieldError, child, item, quote, quote_unprintable
+from bayplan.config.plugin_sets import UPSTREAM_PLUGINS
 from bayplan.config.types import EXTENSION_POINTS, PLUGIN_SET_KEYS, OpaqueArgs, Profile, SchedulerConfiguration
 from bayplan.framework.cluster_event import EventRegistration
 from bayplan.framework.interface import Plugin

@@ -10,9 +10,8 @@ from bayplan.api.workload_objects import Namespace, PodDisruptionBudget
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
-from bayplan.config.extenders import leave_to_extenders
 from bayplan.config.plugin_args import default_args
-from bayplan.config.plugin_sets import expand_plugins, expand_profiles
+from bayplan.config.plugin_sets import expand_plugins, expand_profiles, leave_to_extenders
 from bayplan.config.types import (
     DefaultPreemptionArgs,
     InterPodAffinityArgs,

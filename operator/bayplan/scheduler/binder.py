@@ -8,7 +8,7 @@ from enum import Enum
 from bayplan.api.client import ApiClient, decode_status
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.objects import Pod
-from bayplan.api.pod_answer import read_pod
+from bayplan.api.watch_event import read_pod
 from bayplan.cache.cache import is_finished
 from bayplan.framework.interface import Binding
 from bayplan.scheduler.api_calls import binding_call, pod_path

@@ -9,7 +9,7 @@ import msgspec
 
 from bayplan.api.meta_objects import is_later_version
 from bayplan.api.objects import Pod
-from bayplan.api.pod_answer import read_pod
+from bayplan.api.watch_event import read_pod
 from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed

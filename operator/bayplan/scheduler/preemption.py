@@ -9,9 +9,8 @@ from datetime import datetime
 import msgspec
 
 from bayplan.api.client import ApiResponse
-from bayplan.api.pod_answer import read_pod
 from bayplan.api.quantity import QuantityError
-from bayplan.api.watch_event import UNREADABLE, Identity
+from bayplan.api.watch_event import UNREADABLE, Identity, read_pod
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue

@@ -33,56 +33,53 @@ class HealthChecks:
     def __init__(self) -> None:
         self._shutting_down = False
         self._last_failures: dict[str, list[str]] = {}
-        self._live: dict[str, Check] = {"ping": lambda: None}
-        self._ready: dict[str, Check] = {"ping": lambda: None, "shutdown": self._shutdown}
+        live: dict[str, Check] = {"ping": lambda: None}
+        ready: dict[str, Check] = {"ping": lambda: None, "shutdown": self._shutdown}
+        self._checks: Mapping[str, dict[str, Check]] = {"healthz": live, "livez": live, "readyz": ready}
 
     def add_liveness(self, name: str, check: Check) -> None:
         """Add a check that restarts the process when it fails; raises ValueError if the name is taken."""
-        _add(self._live, name, check)
+        self._add("livez", name, check)
 
     def add_readiness(self, name: str, check: Check) -> None:
         """Add a check that only holds back traffic; raises ValueError if the name is taken."""
-        _add(self._ready, name, check)
+        self._add("readyz", name, check)
 
     def begin_shutdown(self) -> None:
         """From here on the process is not ready; it stays alive while binds in flight finish."""
         self._shutting_down = True
 
-    def livez(self, *, name: str = "livez", exclude: Collection[str] = ()) -> HealthReport:
-        """Run the liveness checks; `name` is the endpoint's, for the report."""
-        return self._report(name, self._live, exclude)
+    def report(self, endpoint: str, exclude: Collection[str] = ()) -> HealthReport:
+        """Run the checks of `healthz`, `livez` or `readyz`."""
+        lines: list[str] = []
+        failures: list[str] = []
+        for name, check in self._checks[endpoint].items():
+            if name in exclude:
+                lines.append(f"[+]{name} excluded: ok")
+            elif (reason := _run(name, check)) is None:
+                lines.append(f"[+]{name} ok")
+            else:
+                lines.append(f"[-]{name} failed: {reason}")
+                failures.append(name)
+        lines.append(f"{endpoint} check {'failed' if failures else 'passed'}\n")
+        self._log_change(endpoint, failures)
+        return HealthReport(not failures, "\n".join(lines))
 
-    def readyz(self, *, exclude: Collection[str] = ()) -> HealthReport:
-        """Run the readiness checks."""
-        return self._report("readyz", self._ready, exclude)
+    def single(self, endpoint: str, name: str) -> HealthReport | None:
+        """Run one check of an endpoint; None if there is none of this name."""
+        check = self._checks[endpoint].get(name)
+        if check is None:
+            return None
+        reason = _run(name, check)
+        return HealthReport(reason is None, "ok\n" if reason is None else f"internal server error: {reason}\n")
 
-    def live_check(self, check: str) -> HealthReport | None:
-        """Run one liveness check; None if there is none of this name."""
-        return _single(self._live, check)
-
-    def ready_check(self, check: str) -> HealthReport | None:
-        """Run one readiness check; None if there is none of this name."""
-        return _single(self._ready, check)
+    def _add(self, endpoint: str, name: str, check: Check) -> None:
+        if name in self._checks[endpoint]:
+            raise ValueError(f"a health check named {name!r} exists already")
+        self._checks[endpoint][name] = check
 
     def _shutdown(self) -> str | None:
         return "process is shutting down" if self._shutting_down else None
-
-    def _report(self, name: str, checks: Mapping[str, Check], exclude: Collection[str]) -> HealthReport:
-        lines: list[str] = []
-        failures: list[str] = []
-        for check_name, check in checks.items():
-            if check_name in exclude:
-                lines.append(f"[+]{check_name} excluded: ok")
-                continue
-            reason = _run(check_name, check)
-            if reason is None:
-                lines.append(f"[+]{check_name} ok")
-            else:
-                lines.append(f"[-]{check_name} failed: {reason}")
-                failures.append(check_name)
-        lines.append(f"{name} check {'failed' if failures else 'passed'}\n")
-        self._log_change(name, failures)
-        return HealthReport(not failures, "\n".join(lines))
 
     def _log_change(self, name: str, failures: list[str]) -> None:
         # A probe comes every few seconds: only a change is news.
@@ -95,12 +92,11 @@ class LoopTicker:
     """Tells that the event loop turns: it writes down the time once a second, on the loop itself.
 
     `/livez` relies on it. `clock` is monotonic, in seconds. A loop stalled for longer than
-    `stall_seconds`, or a ticker that died, fails the check.
+    20 seconds, or a ticker that died, fails the check.
     """
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic, stall_seconds: float = STALL_SECONDS) -> None:
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._stall_seconds = stall_seconds
         self._last_tick = clock()
 
     async def run(self) -> None:
@@ -112,25 +108,9 @@ class LoopTicker:
     def check(self) -> str | None:
         """The liveness check: None while the last tick is young enough."""
         age = self._clock() - self._last_tick
-        if age <= self._stall_seconds:
+        if age <= STALL_SECONDS:
             return None
         return f"event loop stalled for {age:.0f} s"
-
-
-def _add(checks: dict[str, Check], name: str, check: Check) -> None:
-    if name in checks:
-        raise ValueError(f"a health check named {name!r} exists already")
-    checks[name] = check
-
-
-def _single(checks: Mapping[str, Check], name: str) -> HealthReport | None:
-    check = checks.get(name)
-    if check is None:
-        return None
-    reason = _run(name, check)
-    if reason is None:
-        return HealthReport(healthy=True, text="ok\n")
-    return HealthReport(healthy=False, text=f"internal server error: {reason}\n")
 
 
 def _run(name: str, check: Check) -> str | None:

@@ -49,12 +49,8 @@ class HttpServer:
         health.add_liveness("event-loop", self._ticker.check)
         app = web.Application(middlewares=[_plain_errors])
         app.router.add_get("/metrics", self._metrics)
-        app.router.add_get("/healthz", self._healthz)
-        app.router.add_get("/healthz/{check}", self._live_check)
-        app.router.add_get("/livez", self._livez)
-        app.router.add_get("/livez/{check}", self._live_check)
-        app.router.add_get("/readyz", self._readyz)
-        app.router.add_get("/readyz/{check}", self._ready_check)
+        app.router.add_get("/{endpoint:healthz|livez|readyz}", self._report)
+        app.router.add_get("/{endpoint:healthz|livez|readyz}/{check}", self._single)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=DRAIN_SECONDS)
         self._listener: asyncio.Server | None = None
         self._ticking: asyncio.Task[None] | None = None
@@ -105,20 +101,13 @@ class HttpServer:
         encode, content_type = choose_encoder(OPENMETRICS_FORMAT if OPENMETRICS_TYPE in accepted else TEXT_FORMAT)
         return web.Response(body=encode(self._registry), headers=_HEADERS | {"Content-Type": content_type})
 
-    async def _healthz(self, request: web.Request) -> web.Response:
-        return _answer(request, self._health.livez(name="healthz", exclude=request.query.getall("exclude", [])))
+    async def _report(self, request: web.Request) -> web.Response:
+        report = self._health.report(request.match_info["endpoint"], request.query.getall("exclude", []))
+        return _answer(report, quiet="verbose" not in request.query)
 
-    async def _livez(self, request: web.Request) -> web.Response:
-        return _answer(request, self._health.livez(exclude=request.query.getall("exclude", [])))
-
-    async def _readyz(self, request: web.Request) -> web.Response:
-        return _answer(request, self._health.readyz(exclude=request.query.getall("exclude", [])))
-
-    async def _live_check(self, request: web.Request) -> web.Response:
-        return _single_answer(self._health.live_check(request.match_info["check"]))
-
-    async def _ready_check(self, request: web.Request) -> web.Response:
-        return _single_answer(self._health.ready_check(request.match_info["check"]))
+    async def _single(self, request: web.Request) -> web.Response:
+        report = self._health.single(request.match_info["endpoint"], request.match_info["check"])
+        return _plain(HTTPStatus.NOT_FOUND) if report is None else _answer(report)
 
 
 class _Connection(web.RequestHandler):
@@ -166,13 +155,7 @@ def _plain(status: int, headers: dict[str, str] | None = None, text: str | None 
     )
 
 
-def _answer(request: web.Request, report: HealthReport) -> web.Response:
+def _answer(report: HealthReport, *, quiet: bool = False) -> web.Response:
     if not report.healthy:
         return _plain(HTTPStatus.INTERNAL_SERVER_ERROR, text=report.text)
-    return _plain(HTTPStatus.OK, text=report.text if "verbose" in request.query else "ok")
-
-
-def _single_answer(report: HealthReport | None) -> web.Response:
-    if report is None:
-        return _plain(HTTPStatus.NOT_FOUND)
-    return _plain(HTTPStatus.OK if report.healthy else HTTPStatus.INTERNAL_SERVER_ERROR, text=report.text)
+    return _plain(HTTPStatus.OK, text="ok" if quiet else report.text)

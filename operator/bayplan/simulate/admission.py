@@ -8,15 +8,24 @@ from typing import Any, Final
 from msgspec import structs
 
 from bayplan.api.kinds import Resource
-from bayplan.api.meta_objects import Quantity
-from bayplan.api.objects import Container, Node, Pod, PodSpec, ResourceRequirements, TopologySpreadConstraint
+from bayplan.api.meta_objects import LabelSelector, LabelSelectorRequirement, Quantity
+from bayplan.api.objects import (
+    Affinity,
+    Container,
+    Node,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    ResourceRequirements,
+    TopologySpreadConstraint,
+)
 from bayplan.api.quantity import QuantityError, nano
 from bayplan.api.storage_objects import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass
 from bayplan.api.workload_objects import Namespace, PriorityClass
 from bayplan.cache.listers import NamedObject
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.candidate import start_time
-from bayplan.simulate.match_label_keys import merged_affinity, merged_constraints
 
 DEFAULT_NAMESPACE: Final = "default"
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
@@ -260,3 +269,60 @@ def _check_quantity(quantity: Quantity, path: str) -> None:
         nano(quantity)
     except QuantityError as error:
         raise AdmissionError(f"{path}: {error}") from None
+
+
+def merged_affinity(affinity: Affinity, labels: Mapping[str, str]) -> Affinity:
+    """The affinity with the label keys of its terms in their selectors; schedulers look nowhere else for them.
+
+    Upstream: pkg/registry/core/pod/strategy.go applyMatchLabelKeysAndMismatchLabelKeys.
+    """
+    return structs.replace(
+        affinity,
+        pod_affinity=affinity.pod_affinity and _merged(affinity.pod_affinity, labels),
+        pod_anti_affinity=affinity.pod_anti_affinity and _merged(affinity.pod_anti_affinity, labels),
+    )
+
+
+def merged_constraints(
+    constraints: Sequence[TopologySpreadConstraint], labels: Mapping[str, str]
+) -> list[TopologySpreadConstraint]:
+    """The constraints with their matchLabelKeys in their selectors (upstream: the same file)."""
+    return [
+        structs.replace(each, label_selector=_selector(each.label_selector, each.match_label_keys or (), (), labels))
+        for each in constraints
+    ]
+
+
+def _merged(block: PodAffinity, labels: Mapping[str, str]) -> PodAffinity:
+    required = block.required_during_scheduling_ignored_during_execution
+    preferred = block.preferred_during_scheduling_ignored_during_execution
+    return PodAffinity(
+        required_during_scheduling_ignored_during_execution=required and [_term(term, labels) for term in required],
+        preferred_during_scheduling_ignored_during_execution=preferred
+        and [structs.replace(each, pod_affinity_term=_term(each.pod_affinity_term, labels)) for each in preferred],
+    )
+
+
+def _term(term: PodAffinityTerm, labels: Mapping[str, str]) -> PodAffinityTerm:
+    selector = _selector(term.label_selector, term.match_label_keys or (), term.mismatch_label_keys or (), labels)
+    return structs.replace(term, label_selector=selector)
+
+
+def _selector(
+    selector: LabelSelector | None, match: Iterable[str], mismatch: Iterable[str], labels: Mapping[str, str]
+) -> LabelSelector | None:
+    """The selector and one expression per key that the pod has; a selector that matches nothing stays that.
+
+    A pod from a live cluster has the expressions already and keeps its selector as it is.
+    """
+    if selector is None:
+        return None
+    held = selector.match_expressions or []
+    wanted = (
+        LabelSelectorRequirement(key=key, operator=operator, values=[labels[key]])
+        for operator, keys in (("In", match), ("NotIn", mismatch))
+        for key in keys
+        if key in labels
+    )
+    added = [each for each in wanted if each not in held]
+    return structs.replace(selector, match_expressions=[*held, *added]) if added else selector

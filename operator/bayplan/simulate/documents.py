@@ -111,7 +111,7 @@ def _read(file: BinaryIO, name: str) -> bytes:
     return b"".join(chunks).removeprefix(b"\xef\xbb\xbf")
 
 
-def raw_objects(data: bytes, name: str, *, max_values: int = MAX_VALUES) -> Iterator[RawObject]:
+def raw_objects(data: bytes, name: str) -> Iterator[RawObject]:
     """Yield the objects in `data`, with lists taken apart; `name` is the file's, for messages.
 
     JSON is recognised by its first characters and goes straight through msgspec; all else is YAML.
@@ -125,7 +125,7 @@ def raw_objects(data: bytes, name: str, *, max_values: int = MAX_VALUES) -> Iter
     if document is not None:
         yield from _split(document, name)
     else:
-        yield from _yaml_objects(data, name, max_values)
+        yield from _yaml_objects(data, name)
 
 
 def field_error(error: Exception) -> str:
@@ -155,7 +155,7 @@ def _json_problem(text: str, data: bytes) -> str:
     return f"line {line}: {match[1]}"
 
 
-def _yaml_objects(data: bytes, name: str, max_values: int) -> Iterator[RawObject]:
+def _yaml_objects(data: bytes, name: str) -> Iterator[RawObject]:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -163,7 +163,7 @@ def _yaml_objects(data: bytes, name: str, max_values: int) -> Iterator[RawObject
         raise ClusterFileError(f"{name}: is not UTF-8 text: line {line}") from None
     found = False
     try:
-        for number, value in yaml_documents(text, Rules(MAX_DEPTH, max_values, _repeated_key, _wrong_merge)):
+        for number, value in yaml_documents(text, Rules(MAX_DEPTH, MAX_VALUES, _refuse)):
             if value is not None:
                 found = True
                 yield from _split(value, f"{name}: document {number}")
@@ -176,12 +176,9 @@ def _yaml_objects(data: bytes, name: str, max_values: int) -> Iterator[RawObject
         raise ClusterFileError(f"{name}: holds no objects")
 
 
-def _repeated_key(place: Place, key: str) -> NoReturn:
-    raise RefusedYAMLError(f"key {quote(key)} is given twice", place)
-
-
-def _wrong_merge(place: Place) -> NoReturn:
-    raise RefusedYAMLError("only mappings can be merged with <<", place)
+def _refuse(place: Place, key: str | None) -> NoReturn:
+    text = "only mappings can be merged with <<" if key is None else f"key {quote(key)} is given twice"
+    raise RefusedYAMLError(text, place)
 
 
 def _split(value: Any, where: str) -> Iterator[RawObject]:  # noqa: ANN401 - see RawObject

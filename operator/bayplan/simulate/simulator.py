@@ -21,8 +21,7 @@ from bayplan.scheduler.attempt import AttemptRunner, Failed, Nominated, Reserved
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 from bayplan.simulate.admission import created_at, latest_times
 from bayplan.simulate.cluster import ClusterObjects, SkippedPod
-from bayplan.simulate.cluster_use import cluster_use
-from bayplan.simulate.report import Attempt, PodReport, Report, Summary, preemption, verdicts
+from bayplan.simulate.report import Attempt, PodReport, Report, Summary, cluster_use, preemption, verdicts
 
 logger = logging.getLogger(__name__)
 

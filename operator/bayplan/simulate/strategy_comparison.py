@@ -1,11 +1,18 @@
-"""The same stream of pods packed side by side by two scoring strategies; `bayplan demo` shows it."""
+"""The same stream of pods packed side by side by two scoring strategies, as text that fits a terminal.
+
+`bayplan demo` shows it.
+"""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
+from rich.text import Text
+
 from bayplan.api.objects import Node
+from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.resources import CPU, MEMORY
 from bayplan.config.load import default_configuration
 from bayplan.config.types import (
     DEFAULT_SCHEDULER_NAME,
@@ -17,7 +24,7 @@ from bayplan.config.types import (
 )
 from bayplan.scheduler.cycle import Placement
 from bayplan.simulate.cluster import ClusterObjects
-from bayplan.simulate.cluster_use import ClusterUse, cluster_use
+from bayplan.simulate.report import ClusterUse, cluster_use
 from bayplan.simulate.simulator import Simulator
 from bayplan.simulate.synthetic import GPU, SMALL_POOLS, pod_shapes, synthetic_nodes, synthetic_pods
 
@@ -123,3 +130,146 @@ def strategy_configuration(strategy: ScoringStrategyType) -> SchedulerConfigurat
     return replace(
         configuration, profiles=(replace(profile, plugin_config={**profile.plugin_config, "NodeResourcesFit": fit}),)
     )
+
+
+_SHOWN: Final = ((CPU, "cpu", "cyan"), (MEMORY, "memory", "green"), (GPU, "gpu", "magenta"))
+_BAR: Final = 9
+_NAME: Final = 8
+_CELL: Final = _NAME + len(_SHOWN) * (_BAR + 1)
+_GAP: Final = 3
+_FIXED_LINES: Final = 9
+"""Lines of a frame that are not nodes, and one for the cursor."""
+_LABEL: Final = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """What bars are made of: whole cells, then the parts of a cell in growing order."""
+
+    full: str
+    parts: str
+    empty: str
+
+
+BLOCKS: Final = Glyphs("█", "▏▎▍▌▋▊▉", "·")
+ASCII: Final = Glyphs("#", "", ".")
+
+
+def glyphs_for(encoding: str | None) -> Glyphs:
+    """Block characters where the terminal's encoding has them."""
+    try:
+        (BLOCKS.full + BLOCKS.parts + BLOCKS.empty).encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return ASCII
+    return BLOCKS
+
+
+def frame(comparison: StrategyComparison, *, width: int, height: int, glyphs: Glyphs = BLOCKS) -> Text:
+    """The comparison as it stands, at most `width` columns and `height - 1` lines; at its end with the result."""
+    lines = [
+        *_head(comparison),
+        *_nodes(comparison.most.simulator.cache.nodes, width, height, glyphs),
+        *_tallies(comparison, width, glyphs),
+    ]
+    for line in lines:
+        line.truncate(width)
+    return Text("\n").join(lines)
+
+
+def progress(comparison: StrategyComparison) -> str:
+    """The comparison as one line."""
+    most, least = comparison.most, comparison.least
+    return (
+        f"decided {most.decisions}/{comparison.pods}  queue {most.queued}  no room {most.waiting}  "
+        f"nodes in use: MostAllocated {most.use().nodes_in_use}, LeastAllocated {least.use().nodes_in_use}"
+    )
+
+
+def result(comparison: StrategyComparison) -> str:
+    """What the comparison showed, as one line."""
+    most, least = comparison.most.use(), comparison.least.use()
+    lost = f"; {comparison.most.waiting} unplaced" if comparison.most.waiting else ""
+    return (
+        f"{comparison.pods} pods: MostAllocated {_nodes_text(most.nodes_in_use)}, "
+        f"LeastAllocated {least.nodes_in_use}, lower bound {most.lower_bound_nodes}{lost}"
+    )
+
+
+def bar(part: int, whole: int, cells: int, glyphs: Glyphs) -> str:
+    """`part` of `whole` in `cells` characters; anything above zero shows."""
+    if whole <= 0:
+        return " " * cells
+    steps = len(glyphs.parts) + 1
+    filled = min(cells * steps, max(part * cells * steps // whole, 1 if part else 0))
+    full, rest = divmod(filled, steps)
+    text = glyphs.full * full + (glyphs.parts[rest - 1] if rest else "")
+    return text.ljust(cells, glyphs.empty)
+
+
+def _head(comparison: StrategyComparison) -> list[Text]:
+    most = comparison.most
+    title = Text.assemble(
+        ("bayplan demo", "bold"),
+        f"  {len(comparison.nodes)} nodes, {comparison.pods} pods with priorities, packed by MostAllocated",
+    )
+    counts = Text.assemble(
+        "decided ",
+        (f"{most.decisions}/{comparison.pods}", "bold"),
+        "  queue ",
+        (f"{most.queued:<3}", "bold"),
+        "  no room ",
+        (f"{most.waiting:<3}", "bold"),
+        f"  {most.rate:,.0f} decisions/s",
+    )
+    return [title, counts]
+
+
+def _nodes(nodes: NodeTable, width: int, height: int, glyphs: Glyphs) -> list[Text]:
+    """Nodes in as many columns as fit, top to bottom."""
+    columns = max(1, (width + _GAP) // (_CELL + _GAP))
+    rows = nodes.rows().tolist()
+    most_lines = max(1, height - _FIXED_LINES)
+    columns_needed = min(columns, len(rows)) or 1
+    shown = min(len(rows), columns_needed * most_lines)
+    lines = -(-shown // columns_needed)
+    titles = "".join(f" {title:<{_BAR}}" for _, title, _ in _SHOWN)
+    lines_of_nodes = [Text((" " * _GAP).join([f"{'node':<{_NAME}}{titles}"] * columns_needed), style="dim")]
+    for line in range(lines):
+        cells = [_node(nodes, row, glyphs) for row in rows[line:shown:lines]]
+        lines_of_nodes.append(Text(" " * _GAP).join(cells))
+    hidden = f", {len(rows) - shown} of them not shown above" if shown < len(rows) else ""
+    return [*lines_of_nodes, Text(f"Nodes in use, of {len(rows)}{hidden}:", style="bold")]
+
+
+def _node(nodes: NodeTable, row: int, glyphs: Glyphs) -> Text:
+    used = bool(nodes.pod_count[row])
+    text = Text(f"{nodes.names[row][:_NAME]:<{_NAME}}", style="bold" if used else "dim")
+    for resource, _, color in _SHOWN:
+        offered, taken = nodes.allocatable.get(resource), nodes.requested_column(resource)
+        whole = 0 if offered is None else int(offered[row])
+        part = 0 if taken is None else int(taken[row])
+        text.append(" ")
+        text.append(bar(part, whole, _BAR, glyphs), style=color if used else "dim")
+    return text
+
+
+def _tallies(comparison: StrategyComparison, width: int, glyphs: Glyphs) -> list[Text]:
+    most, least = comparison.most.use(), comparison.least.use()
+    lines: list[Text] = []
+    for label, count, color in (
+        ("MostAllocated", most.nodes_in_use, "green"),
+        ("LeastAllocated", least.nodes_in_use, "red"),
+        ("lower bound", most.lower_bound_nodes, "blue"),
+    ):
+        cells = max(10, width - _LABEL - 6)
+        text = bar(count, len(comparison.nodes), cells, glyphs).rstrip(glyphs.empty)
+        lines.append(Text.assemble(f"{label:<{_LABEL}}", (text, color), (f" {count}", "bold")))
+    if comparison.finished:
+        lines.append(Text(result(comparison), style="bold"))
+    elif comparison.most.last is not None:
+        lines.append(Text("last: {} on {}".format(*comparison.most.last), style="dim"))
+    return lines
+
+
+def _nodes_text(count: int) -> str:
+    return "1 node" if count == 1 else f"{count} nodes"

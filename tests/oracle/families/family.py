@@ -6,7 +6,17 @@ from dataclasses import dataclass
 from tests.oracle.case import Scene
 from tests.oracle.configurations import OTHER_SCHEDULER
 from tests.oracle.dice import Dice
-from tests.oracle.families import everything, features, parts, placement, pod_affinity, resources, spread, volumes
+from tests.oracle.families import (
+    everything,
+    features,
+    parts,
+    placement,
+    pod_affinity,
+    preemption,
+    resources,
+    spread,
+    volumes,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +74,22 @@ FAMILIES: dict[str, Family] = {
     ),
 }
 
+_CANDIDATES = ("all-nodes", "few-nodes", "all-nodes", "defaults", "all-nodes", "a-third")
+
+PREEMPTION_FAMILIES: dict[str, Family] = {
+    "preemption": Family(preemption.generate, 280, _CANDIDATES),
+    "preemption-storage": Family(preemption.generate_storage, 46, _CANDIDATES),
+}
+"""Those in which pods may preempt. The stored file of the first has the cases of both."""
+
+ALL_FAMILIES = FAMILIES | PREEMPTION_FAMILIES
+
 
 def scene_of(family: str, seed: int, index: int) -> tuple[str, Scene]:
     """The configuration's name and the scene of one case; the same arguments give the same scene."""
-    made = FAMILIES[family]
+    made = ALL_FAMILIES[family]
     configuration = made.configurations[index % len(made.configurations)]
-    dice = Dice(f"{family}/{seed}/{index}")
-    scene = made.generate(dice)
+    scene = made.generate(Dice(family, seed, index))
     scene.objects = [*parts.namespaces(), *scene.objects]
     if configuration == "two-profiles":
         for each in scene.incoming[::2]:

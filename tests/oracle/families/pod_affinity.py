@@ -3,7 +3,7 @@
 from tests.oracle.case import Object, Scene
 from tests.oracle.dice import Dice
 from tests.oracle.families import parts
-from tests.oracle.families.selectors import label_selector, namespace_selector
+from tests.oracle.families.selectors import keys_of, label_selector, namespace_selector
 
 _KEYS = (parts.ZONE, parts.ZONE, parts.HOSTNAME, parts.RACK, parts.REGION)
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -51,11 +51,7 @@ def _term(dice: Dice, each: Object) -> Object:
     if dice.maybe(0.95):
         own = {"matchLabels": {"app": each["metadata"]["labels"]["app"]}}
         term["labelSelector"] = own if dice.maybe(0.4) else label_selector(dice)
-        keys = {
-            *term["labelSelector"].get("matchLabels", {}),
-            *(expression["key"] for expression in term["labelSelector"].get("matchExpressions", [])),
-        }
-        if dice.maybe(0.15) and "version" not in keys:
+        if dice.maybe(0.15) and "version" not in keys_of(term["labelSelector"]):
             term[dice.choice(("matchLabelKeys", "mismatchLabelKeys"))] = ["version"]
     if dice.maybe(0.3):
         term["namespaces"] = dice.some((*parts.NAMESPACES, "nowhere"), 1, 2)

@@ -20,6 +20,11 @@ def label_selector(dice: Dice) -> Object:
     return selector
 
 
+def keys_of(selector: Object) -> set[str]:
+    """The label keys a selector names; matchLabelKeys must not name them again."""
+    return {*selector.get("matchLabels", {}), *(each["key"] for each in selector.get("matchExpressions", []))}
+
+
 def namespace_selector(dice: Dice) -> Object:
     """Over the labels of the namespaces; `{}` means all of them."""
     if dice.maybe(0.25):

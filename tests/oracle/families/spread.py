@@ -3,7 +3,7 @@
 from tests.oracle.case import Object, Scene
 from tests.oracle.dice import Dice
 from tests.oracle.families import parts, placement
-from tests.oracle.families.selectors import label_selector
+from tests.oracle.families.selectors import keys_of, label_selector
 
 _KEYS = (parts.ZONE, parts.ZONE, parts.HOSTNAME, parts.HOSTNAME, parts.RACK, parts.REGION, "disk")
 
@@ -45,7 +45,7 @@ def _constraint(dice: Dice, each: Object, *, hard: bool) -> Object:
     if dice.maybe(0.95):
         same = {"matchLabels": {"app": each["metadata"]["labels"]["app"]}}
         found["labelSelector"] = same if dice.maybe(0.6) else label_selector(dice)
-        if dice.maybe(0.25) and "version" not in _keys(found["labelSelector"]):
+        if dice.maybe(0.25) and "version" not in keys_of(found["labelSelector"]):
             found["matchLabelKeys"] = dice.some(("version", "absent"), 1, 2)
     if hard and dice.maybe(0.3):
         found["minDomains"] = dice.randint(1, 5)
@@ -54,11 +54,6 @@ def _constraint(dice: Dice, each: Object, *, hard: bool) -> Object:
     if dice.maybe(0.3):
         found["nodeTaintsPolicy"] = dice.choice(("Honor", "Ignore"))
     return found
-
-
-def _keys(selector: Object) -> set[str]:
-    """The label keys a selector names; matchLabelKeys must not name them again."""
-    return {*selector.get("matchLabels", {}), *(each["key"] for each in selector.get("matchExpressions", []))}
 
 
 def generate_defaults(dice: Dice) -> Scene:

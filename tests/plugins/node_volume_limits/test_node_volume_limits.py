@@ -148,20 +148,6 @@ def test_plugins_that_no_limit_knows_keep_a_pod_nowhere():
     assert made.texts(made.limits, pod) == {}
 
 
-def test_pods_that_come_one_after_the_other_are_counted_until_they_go():
-    made = scene(2, *bound("a"), *bound("b"), *bound("c"), csi_node("n2", csi_example=0))
-    full = {"n1": [EXCEEDED], "n2": [EXCEEDED]}
-    for name, expected in (("a", {"n2": [EXCEEDED]}), ("b", full)):
-        made.add(pod_with(name, name=f"q-{name}", node="n1"))
-        assert made.texts(made.limits, pod_with("c")) == expected
-    made.cache.remove_pod("q-b")
-    assert made.texts(made.limits, pod_with("c")) == {"n2": [EXCEEDED]}
-    made.add(pod_with("b", name="q-b", node="n1"))
-    assert made.texts(made.limits, pod_with("c")) == full
-    made.cache.remove_pod("q-a")
-    assert made.texts(made.limits, pod_with("c")) == {"n2": [EXCEEDED]}
-
-
 def test_an_attached_volume_that_a_pod_comes_to_use_counts_once():
     made = scene(2, *bound("a"), *bound("b"), *bound("c"), attachment("x", "n1", "v-a"))
     assert made.texts(made.limits, pod_with("c")) == {}
@@ -169,11 +155,3 @@ def test_an_attached_volume_that_a_pod_comes_to_use_counts_once():
     assert made.texts(made.limits, pod_with("c")) == {}
     made.add(pod_with("b", name="r", node="n1"))
     assert made.texts(made.limits, pod_with("c")) == FULL
-
-
-def test_a_node_in_the_place_of_another_has_none_of_its_volumes():
-    made = scene(1, *bound("a"), *bound("b"), attachment("x", "n1", "v-a"))
-    assert made.texts(made.limits, pod_with("b")) == FULL
-    made.cache.remove_node("n1")
-    made.add(host("n9"), csi_node("n9", csi_example=1))
-    assert made.texts(made.limits, pod_with("b")) == {}

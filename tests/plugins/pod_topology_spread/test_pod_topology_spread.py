@@ -1,9 +1,9 @@
 import math
 
-import numpy as np
 import pytest
 from tests.builders import make_node, make_pod, make_selector
-from tests.plugins.scenes import WEB, Scene, hint, spread
+from tests.plugins.pod_topology_spread.spreading import Spreading
+from tests.plugins.scenes import WEB, hint, spread
 
 from bayplan.api.objects import LabelSelector, Node, ObjectMeta, Pod, TopologySpreadConstraint
 from bayplan.api.workload_objects import (
@@ -15,8 +15,6 @@ from bayplan.api.workload_objects import (
     StatefulSet,
     WorkloadSpec,
 )
-from bayplan.cache.listers import Listers
-from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import PodTopologySpreadArgs, PodTopologySpreadDefaulting
 from bayplan.framework.cluster_event import (
@@ -32,7 +30,6 @@ from bayplan.framework.cluster_event import (
     UNSCHEDULABLE_POD_TOLERATION,
 )
 from bayplan.framework.status import Code
-from bayplan.plugins.pod_topology_spread.pod_topology_spread import PodTopologySpread
 
 NOT_MATCHED = "node(s) didn't match pod topology spread constraints"
 NO_LABEL = "node(s) didn't match pod topology spread constraints (missing required label)"
@@ -55,29 +52,6 @@ def node(name: str, zone: str | None = None, **labels: str) -> Node:
 
 def listing(*constraints: TopologySpreadConstraint) -> PodTopologySpreadArgs:
     return PodTopologySpreadArgs(tuple(constraints), PodTopologySpreadDefaulting.LIST)
-
-
-class Spreading(Scene):
-    """A scene with the plugin over it."""
-
-    def __init__(self, *objects: Node | Pod, args: PodTopologySpreadArgs | None = None) -> None:
-        super().__init__(*objects)
-        self.listers = Listers()
-        self.plugin = PodTopologySpread(args or PodTopologySpreadArgs(), NodeIndex(self.cache.nodes), self.listers)
-
-    def rejected(self, pod: Pod) -> dict[str, tuple[Code, list[str]]]:
-        return self.rejections(self.plugin, pod)
-
-    def ranked(self, pod: Pod) -> dict[str, int] | None:
-        """The final scores by node, all being feasible; None if the plugin skips."""
-        table, info, rows, state = self.cache.nodes, PodInfo(pod), self.cache.nodes.rows(), {}
-        if self.plugin.pre_score(state, info, table, rows).code is Code.SKIP:
-            return None
-        scores = self.plugin.normalize_score(state, info, table, rows, np.zeros(len(rows), dtype=np.int64))
-        return dict(zip([table.names[row] for row in rows.tolist()], scores.tolist(), strict=True))
-
-    def pre_filter(self, pod: Pod) -> Code:
-        return self.plugin.pre_filter({}, PodInfo(pod), self.cache.nodes).status.code
 
 
 def test_a_domain_that_would_get_too_far_ahead_is_rejected():
@@ -163,13 +137,11 @@ def test_a_hard_selector_nobody_can_read_rejects_the_pod():
     assert scene.pre_filter(web(spread=[broken])) is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
 
-def test_absurd_numbers_and_thousands_of_constraints_are_survived():
+def test_absurd_numbers_are_survived():
     scene = Spreading(node("n1", "a"), node("n2", "b"), web("p1", node="n1"))
     absurd = [spread(max_skew=10**30, min_domains=10**30), spread(max_skew=-(10**30), min_domains=-5)]
     assert scene.rejected(web(spread=absurd)).keys() == {"n1", "n2"}
     scene.ranked(web(spread=[soft(max_skew=10**30)]))
-    many = [spread(f"made-up-{number}") for number in range(3000)]
-    assert scene.rejected(web(spread=many)).keys() == {"n1", "n2"}
 
 
 def test_fewer_matching_pods_score_higher():

@@ -90,19 +90,3 @@ def test_node_and_victims_are_those_of_the_plain_reference(pods, pdbs, sizes, po
     nodes_of_best = {choice.node: choice.victims for choice in best}
     assert found[0] in nodes_of_best
     assert sorted(found[1]) == sorted(nodes_of_best[found[0]])
-
-
-@settings(max_examples=60)
-@given(placed_pods(), budgets(), incoming())
-def test_no_pod_is_evicted_whose_eviction_was_not_needed(pods, pdbs, pod):
-    nodes = [make_node(name, cpu="4", pods=4) for name in NODES]
-    world = World(*nodes, *(each.pod for each in pods), *pdbs)
-    outcome = world.schedule(pod)
-    for candidate in outcome.candidates if isinstance(outcome, FitError) else ():
-        (node,) = [node for node in nodes if node.metadata.name == candidate.node_name]
-        there = [each for each in pods if each.pod.spec.node_name == candidate.node_name]
-        gone = {victim.uid for victim in candidate.victims}
-        left = tuple(each for each in there if each.uid not in gone)
-        assert fits(pod, Host(node, left), [])
-        for victim in candidate.victims:
-            assert not fits(pod, Host(node, (*left, victim)), [])

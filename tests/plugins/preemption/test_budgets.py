@@ -39,10 +39,3 @@ def test_disruptions_that_are_counted_already_violate_nothing():
     world = World(make_node("n1", cpu="4"), low("a", labels={"app": "a"}), make_budget(disrupted=["a"], app="a"))
     (candidate,) = world.schedule(high()).candidates
     assert candidate.pdb_violations == 0
-
-
-def test_a_changed_budget_counts_at_once():
-    world = World(make_node("n1", cpu="4"), low("a", labels={"app": "a"}), make_budget(allowed=1, app="a"))
-    assert world.schedule(high()).candidates[0].pdb_violations == 0
-    world.add(make_budget(allowed=0, app="a"))
-    assert world.schedule(high()).candidates[0].pdb_violations == 1

@@ -114,15 +114,6 @@ def test_preemption_leaves_the_node_table_as_it_was():
     world.cache.validate()
 
 
-def test_the_same_question_gets_the_same_answer_and_changes_are_seen():
-    world = World(*(make_node(f"n{i}", cpu="4") for i in range(3)), *(low(f"p{i}", f"n{i}") for i in range(3)))
-    pod = PodInfo(high())
-    node, victims = world.preempt(pod)
-    assert world.preempt(pod) == (node, victims)
-    world.add(low(victims[0], node, priority=9, resource_version="2"))
-    assert world.preempt(pod)[0] != node
-
-
 def test_nodes_that_take_the_pod_with_nobody_evicted_fail_the_preemption():
     world = World(make_node("n1", cpu="9"), make_node("n2", cpu="9"), low("a"), low("b", "n2"))
     (plugin,) = world.framework.post_filters

@@ -39,16 +39,17 @@ class World:
         self.nominator = Nominator()
         self.now = NOW
         self._configuration = configuration or default_configuration()
-        self._start()
+        self.start()
         self.add(*objects)
 
     def afresh(self) -> "World":
         """The same cluster with new plugins and a new cycle, which have kept nothing of what was decided before."""
         other = copy(self)
-        other._start()
+        other.start()
         return other
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Make new plugins and a new cycle over what there is."""
         nodes, listers = self.cache.nodes, self.cache.listers
         clock = lambda: self.now  # noqa: E731
         (self.framework,) = build_frameworks(self._configuration, nodes, listers, self.nominator, clock).values()

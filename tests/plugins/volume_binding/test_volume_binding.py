@@ -15,7 +15,7 @@ from tests.plugins.volume_scenes import (
     volume,
 )
 
-from bayplan.api.storage_objects import CSIStorageCapacity, GCEPersistentDiskSource, PersistentVolume
+from bayplan.api.storage_objects import GCEPersistentDiskSource, PersistentVolume
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.effects import WaitFor
 from bayplan.framework.status import Code
@@ -235,22 +235,6 @@ def test_volumes_that_go_or_change_their_class_are_not_taken():
     # One that comes back is another, and stands behind those that stayed.
     scene.add(volume("w"), volume("v"))
     assert scene.bound(pod) == ["w"]
-
-
-def test_space_that_grows_shrinks_or_moves_is_seen():
-    scene = VolumeScene(host("n1", zone="a"), host("n2", zone="b"), claim(size="10Gi"))
-    scene.add(delayed_class(provisioner="csi.example"), csi_driver("csi.example"))
-    for added, rejected in (
-        (capacity("k", "local", "100Gi", make_selector(zone="a")), ["n2"]),
-        (capacity("k", "local", "1Gi", make_selector(zone="a")), ["n1", "n2"]),
-        (capacity("k", "local", "10Gi", make_selector(zone="b")), ["n1"]),
-        (host("n2", zone="a"), ["n1", "n2"]),
-        (host("n1", zone="b"), ["n2"]),
-    ):
-        scene.add(added)
-        assert scene.texts(scene.binding, pod_with("c")) == {name: [NO_SPACE] for name in rejected}
-    scene.delete(CSIStorageCapacity, "kube-system/k")
-    assert scene.texts(scene.binding, pod_with("c")) == {"n1": [NO_SPACE], "n2": [NO_SPACE]}
 
 
 def test_prebinding_names_the_volume_the_claim_and_the_version_it_was_decided_on():

@@ -13,3 +13,8 @@ async def stack():
 @pytest.fixture
 async def server(stack):
     return await stack.enter_async_context(ExtenderServer())
+
+
+@pytest.fixture
+async def other(stack):
+    return await stack.enter_async_context(ExtenderServer())

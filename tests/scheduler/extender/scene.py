@@ -1,5 +1,7 @@
 """A scheduling cycle with extenders in front of it, over a cluster that a test brings."""
 
+from dataclasses import replace
+
 import msgspec
 
 from bayplan.cache.pod_info import PodInfo
@@ -17,9 +19,7 @@ class ExtendedScene:
 
     def __init__(self, stack, world, extenders):
         self.world = world
-        self.clients = make_clients(extenders)
-        for client in self.clients:
-            stack.push_async_callback(client.close)
+        self.clients = clients(stack, *extenders)
         self.meanwhile = lambda: None
         self.reads = 0
         self.cycle = ExtendedCycle(world.cycle, world.cache.nodes, self.clients, self._source)
@@ -31,3 +31,14 @@ class ExtendedScene:
 
     async def schedule(self, pod):
         return await self.cycle.schedule(PodInfo(pod), self.world.framework)
+
+
+def clients(stack, *extenders):
+    made = make_clients(extenders)
+    for client in made:
+        stack.push_async_callback(client.close)
+    return made
+
+
+def at(server, extender, **fields):
+    return replace(extender, url_prefix=server.url, **fields)

@@ -9,25 +9,27 @@ from tests.builders import make_container, make_node, make_pod, make_pod_info
 from tests.faults.certificates import Authority
 from tests.plugins.preemption.worlds import World
 from tests.scheduler.extender.extender_server import ExtenderServer, keep, points
-from tests.scheduler.extender.scene import ExtendedScene
+from tests.scheduler.extender.scene import ExtendedScene, at, clients
 
 from bayplan.api.client import ApiResponse
 from bayplan.api.errors import CredentialsError
 from bayplan.api.objects import ResourceRequirements
 from bayplan.cache.pod_info import PodInfo
-from bayplan.config.connection_types import Extender, ExtenderManagedResource, ExtenderTLSConfig
-from bayplan.config.extenders import leave_to_extenders
+from bayplan.config.connections import Extender, ExtenderManagedResource, ExtenderTLSConfig
 from bayplan.config.load import default_configuration
+from bayplan.config.plugin_sets import leave_to_extenders
 from bayplan.framework.cluster_event import NODE_ADD
 from bayplan.framework.interface import Binding
 from bayplan.scheduler.binder import BindError, BindResult
 from bayplan.scheduler.cycle import FitError, Placement
 from bayplan.scheduler.extender.binder import ExtenderBinder
-from bayplan.scheduler.extender.client import ExtenderClient, make_clients
+from bayplan.scheduler.extender.client import ExtenderClient
 from bayplan.scheduler.extender.wire import ExtenderError, is_interested, read_filter_answer, read_priorities
 
 NAMES = Extender(filter_verb="filter", prioritize_verb="prioritize", weight=1, node_cache_capable=True)
 WHOLE = replace(NAMES, node_cache_capable=False)
+FILTERS = replace(NAMES, prioritize_verb="")
+RANKS = replace(NAMES, filter_verb="")
 
 
 class Scene(ExtendedScene):
@@ -38,17 +40,13 @@ class Scene(ExtendedScene):
         world = World(*(make_node(f"n{number}") for number in range(nodes)), configuration=configuration)
         super().__init__(stack, world, extenders)
 
-    async def decide(self, pod=None):
-        return await self.schedule(pod or make_pod("p", cpu="1"))
+    async def decide(self, **pod):
+        return await self.schedule(make_pod("p", **(pod or {"cpu": "1"})))
 
-    async def node(self, pod=None):
-        outcome = await self.decide(pod)
+    async def node(self, **pod):
+        outcome = await self.decide(**pod)
         assert isinstance(outcome, Placement)
         return outcome.node_name
-
-
-def at(server, extender=NAMES, **fields):
-    return replace(extender, url_prefix=server.url, **fields)
 
 
 @pytest.mark.parametrize("extender", [NAMES, WHOLE], ids=["names", "whole nodes"])
@@ -69,28 +67,26 @@ async def test_an_extender_narrows_the_nodes_and_ranks_the_rest(stack, server, e
 async def test_scores_are_ten_times_the_weight_on_top_of_the_plugins(stack, server):
     server.answers = {"prioritize": points(n2=7)}
     plain = await Scene(stack).decide()
-    outcome = await Scene(stack, at(server, filter_verb="", weight=3)).decide()
+    outcome = await Scene(stack, at(server, RANKS, weight=3)).decide()
     assert outcome.node_name == "n2"
     assert outcome.score == plain.score + 7 * 3 * 10
 
 
-async def test_scores_of_several_extenders_add_up(stack, server):
-    other = await stack.enter_async_context(ExtenderServer())
+async def test_scores_of_several_extenders_add_up(stack, server, other):
     server.answers, other.answers = {"prioritize": points(n1=5, n2=4)}, {"prioritize": points(n2=2)}
-    assert await Scene(stack, at(server, filter_verb=""), at(other, filter_verb="")).node() == "n2"
+    assert await Scene(stack, at(server, RANKS), at(other, RANKS)).node() == "n2"
 
 
-async def test_filters_follow_each_other_and_ignorable_ones_come_last(stack, server):
-    other = await stack.enter_async_context(ExtenderServer())
+async def test_filters_follow_each_other_and_ignorable_ones_come_last(stack, server, other):
     server.answers, other.answers = {"filter": keep("n1", "n2")}, {"filter": keep("n2", "n3")}
-    first, second = at(server, prioritize_verb="", ignorable=True), at(other, prioritize_verb="")
+    first, second = at(server, FILTERS, ignorable=True), at(other, FILTERS)
     assert await Scene(stack, first, second).node() == "n2"
     assert server.calls[0][1]["NodeNames"] == ["n2", "n3"]
 
 
 async def test_one_node_left_is_not_ranked(stack, server):
     server.answers = {"filter": keep("n1")}
-    outcome = await Scene(stack, at(server)).decide()
+    outcome = await Scene(stack, at(server, NAMES)).decide()
     assert (outcome.node_name, outcome.score) == ("n1", None)
     assert [verb for verb, _ in server.calls] == ["filter"]
 
@@ -98,7 +94,7 @@ async def test_one_node_left_is_not_ranked(stack, server):
 async def test_what_extenders_say_of_nodes_is_in_the_message(stack, server):
     failed = {"n0": "no licence", "n1": "no licence", "n2": "hot", "elsewhere": "x"}
     server.answers = {"filter": keep(failed=failed, unresolvable={"n2": "broken"})}
-    scene = Scene(stack, at(server))
+    scene = Scene(stack, at(server, NAMES))
     outcome = await scene.decide()
     assert isinstance(outcome, FitError)
     assert outcome.message.startswith("0/4 nodes are available: 1 broken, 2 no licence.")
@@ -110,13 +106,13 @@ async def test_what_extenders_say_of_nodes_is_in_the_message(stack, server):
 
 async def test_reasons_of_filters_and_of_extenders_are_counted_together(stack, server):
     server.answers = {"filter": keep(failed={"n1": "hot"})}
-    scene = Scene(stack, at(server), nodes=2)
+    scene = Scene(stack, at(server, NAMES), nodes=2)
     scene.world.cache.set_node(make_node("n0", cpu="500m"))
     assert (await scene.decide()).message.startswith("0/2 nodes are available: 1 Insufficient cpu, 1 hot.")
 
 
 async def test_nobody_is_asked_about_a_pod_that_fits_nowhere(stack, server):
-    outcome = await Scene(stack, at(server)).decide(make_pod("p", cpu="99"))
+    outcome = await Scene(stack, at(server, NAMES)).decide(cpu="99")
     assert isinstance(outcome, FitError)
     assert server.calls == []
 
@@ -124,7 +120,7 @@ async def test_nobody_is_asked_about_a_pod_that_fits_nowhere(stack, server):
 async def test_an_error_status_fails_the_attempt_with_kube_schedulers_words(stack, server):
     server.status = 500
     with pytest.raises(ExtenderError) as caught:
-        await Scene(stack, at(server)).decide()
+        await Scene(stack, at(server, NAMES)).decide()
     url = server.url.rstrip("/")
     assert str(caught.value) == f"failed filter with extender at URL {url}/filter, code 500"
 
@@ -144,14 +140,14 @@ async def test_an_error_status_fails_the_attempt_with_kube_schedulers_words(stac
 async def test_a_wrong_answer_fails_the_attempt_unless_the_extender_is_ignorable(stack, server, answer, told):
     server.answers = {"filter": lambda body: answer}
     with pytest.raises(ExtenderError) as caught:
-        await Scene(stack, at(server, prioritize_verb="")).decide()
+        await Scene(stack, at(server, FILTERS)).decide()
     assert told in str(caught.value)
-    assert await Scene(stack, at(server, prioritize_verb="", ignorable=True)).node() == "n0"
+    assert await Scene(stack, at(server, FILTERS, ignorable=True)).node() == "n0"
 
 
 async def test_a_slow_or_missing_extender_is_given_up_after_its_timeout(stack, server):
     server.delay = 5.0
-    slow = at(server, http_timeout=timedelta(seconds=0.1))
+    slow = at(server, NAMES, http_timeout=timedelta(seconds=0.1))
     with pytest.raises(ExtenderError, match=r'^Post "http://.*/filter": context deadline exceeded'):
         await Scene(stack, slow).decide()
     with pytest.raises(ExtenderError, match=r'^Post "http://127.0.0.1:1/filter": '):
@@ -160,19 +156,20 @@ async def test_a_slow_or_missing_extender_is_given_up_after_its_timeout(stack, s
 
 async def test_a_prioritizer_that_fails_gives_no_scores(stack, server):
     server.answers = {"prioritize": lambda body: "nonsense"}
-    assert await Scene(stack, at(server, filter_verb="")).node() == "n0"
+    assert await Scene(stack, at(server, RANKS)).node() == "n0"
 
 
 async def test_a_node_that_fills_up_while_extenders_think_is_not_chosen(stack, server):
     server.answers = {"filter": keep("n1", "n2"), "prioritize": points(n1=10)}
-    scene = Scene(stack, at(server))
+    scene = Scene(stack, at(server, NAMES))
     scene.meanwhile = lambda: scene.world.cache.set_pod(make_pod_info("q", cpu="4", node="n1", uid="q"))
     assert await scene.node() == "n2"
-    for name in ("n1", "n2"):
-        scene.world.cache.remove_node(name)
-    server.answers["filter"] = keep("n0", "n3")
-    scene.meanwhile = lambda: [scene.world.cache.remove_node(name) for name in ("n0", "n3")]
-    server.answers["filter"] = lambda body: {"NodeNames": ["n0", "n3"]}
+
+
+async def test_when_no_node_is_left_once_the_extenders_have_thought_the_attempt_fails(stack, server):
+    server.answers = {"filter": keep("n0", "n1")}
+    scene = Scene(stack, at(server, NAMES), nodes=2)
+    scene.meanwhile = lambda: [scene.world.cache.remove_node(name) for name in ("n0", "n1")]
     with pytest.raises(ExtenderError, match="the nodes that extenders left no longer fit the pod"):
         await scene.decide()
 
@@ -203,11 +200,10 @@ def test_an_extender_with_managed_resources_is_asked_about_pods_that_name_one(po
 
 async def test_a_resource_left_to_an_extender_is_not_counted_by_the_plugins(stack, server):
     server.answers = {"filter": keep("n2")}
-    gpu_pod = make_pod("p", requests={GPU: "1"})
-    assert isinstance(await Scene(stack).decide(gpu_pod), FitError)
+    assert isinstance(await Scene(stack).decide(requests={GPU: "1"}), FitError)
     scene = Scene(stack, at(server, MANAGES_GPU))
-    assert await scene.node(gpu_pod) == "n2"
-    assert await scene.node(make_pod("q", cpu="1")) == "n0"
+    assert await scene.node(requests={GPU: "1"}) == "n2"
+    assert await scene.node(cpu="1") == "n0"
     assert len(server.calls) == 1
 
 
@@ -234,7 +230,7 @@ async def tls_answer(tmp_path, stack, tls=None, *, enable_https=True, ask_client
     server = await stack.enter_async_context(ExtenderServer(context))
     server.answers = {"filter": keep("n1")}
     config = tls(authority) if tls else None
-    scene = Scene(stack, at(server, prioritize_verb="", enable_https=enable_https, tls_config=config))
+    scene = Scene(stack, at(server, FILTERS, enable_https=enable_https, tls_config=config))
     return await scene.node(), server
 
 
@@ -284,44 +280,39 @@ def test_a_tls_configuration_that_cannot_work_is_an_error_at_the_start(tls, told
 BINDS = Extender(bind_verb="bind")
 
 
-class PodApi:
+class Pods:
     """The API server's side of one unbound pod, or of one on `node`; remembers the bindings posted and the doubts."""
 
     def __init__(self, node=""):
         self.pod = {"metadata": {"uid": "gpu"}, "spec": {"nodeName": node} if node else {}}
         self.posts = []
-        self.doubts = 0
+        self.doubts = []
 
     async def request(self, method, path, **_):
         if method == "POST":
             self.posts.append(path)
         return ApiResponse(201 if method == "POST" else 200, json.dumps(self.pod).encode())
 
-    def doubt(self):
-        self.doubts += 1
-
-
-def binder(client, api):
-    return ExtenderBinder(
-        api,
-        client,
-        assumed=lambda uid: make_pod_info("p", uid=uid, requests={GPU: "1"} if uid == "gpu" else None),
-        node_exists=lambda name: True,
-        confirmed_node=lambda uid: None,
-        on_ambiguous=api.doubt,
-    )
+    async def bind(self, client, uid="gpu"):
+        binder = ExtenderBinder(
+            self,
+            client,
+            assumed=lambda uid: make_pod_info("p", uid=uid, requests={GPU: "1"} if uid == "gpu" else None),
+            node_exists=lambda name: True,
+            confirmed_node=lambda uid: None,
+            on_ambiguous=lambda: self.doubts.append(1),
+        )
+        return await binder.bind(Binding("default", "p", uid, "n1"))
 
 
 async def test_an_interested_extender_binds(stack, server):
     server.answers = {"bind": lambda body: {"Error": ""}}
-    (client,) = make_clients([at(server, BINDS, managed_resources=MANAGES_GPU.managed_resources)])
-    stack.push_async_callback(client.close)
-    api = PodApi()
-    made = binder(client, api)
-    assert await made.bind(Binding("default", "p", "gpu", "n1")) is BindResult.BOUND
+    (client,) = clients(stack, at(server, BINDS, managed_resources=MANAGES_GPU.managed_resources))
+    api = Pods()
+    assert await api.bind(client) is BindResult.BOUND
     assert server.calls == [("bind", {"PodName": "p", "PodNamespace": "default", "PodUID": "gpu", "Node": "n1"})]
     assert api.posts == []
-    assert await made.bind(Binding("default", "p", "plain", "n1")) is BindResult.BOUND
+    assert await api.bind(client, "plain") is BindResult.BOUND
     assert (len(server.calls), len(api.posts)) == (1, 1)
 
 
@@ -330,25 +321,20 @@ async def test_an_interested_extender_binds(stack, server):
 )
 async def test_a_bind_that_an_extender_refuses_may_come_to_pass(stack, server, ignorable, node, posts):
     server.answers = {"bind": lambda body: {"Error": "no"}}
-    (client,) = make_clients([at(server, BINDS, ignorable=ignorable)])
-    stack.push_async_callback(client.close)
-    api = PodApi(node)
-    assert await binder(client, api).bind(Binding("default", "p", "gpu", "n1")) is BindResult.BOUND
+    api = Pods(node)
+    assert await api.bind(*clients(stack, at(server, BINDS, ignorable=ignorable))) is BindResult.BOUND
     assert len(api.posts) == posts
 
 
 async def test_a_bind_that_an_extender_refuses_fails_with_its_words_if_the_pod_is_unbound(stack, server):
     server.answers = {"bind": lambda body: {"Error": "no"}}
-    (client,) = make_clients([at(server, BINDS)])
-    stack.push_async_callback(client.close)
-    api = PodApi()
+    api = Pods()
     with pytest.raises(BindError, match=r"^no$"):
-        await binder(client, api).bind(Binding("default", "p", "gpu", "n1"))
-    assert (api.doubts, api.posts) == (1, [])
+        await api.bind(*clients(stack, at(server, BINDS)))
+    assert (len(api.doubts), api.posts) == (1, [])
 
 
-async def test_prioritizers_are_asked_side_by_side(stack):
-    servers = [await stack.enter_async_context(ExtenderServer()) for _ in range(2)]
+async def test_prioritizers_are_asked_side_by_side(stack, server, other):
     both = asyncio.Barrier(2)
 
     async def meet(client, pod, nodes):
@@ -356,7 +342,7 @@ async def test_prioritizers_are_asked_side_by_side(stack):
             await both.wait()
         return {"n1": 1}
 
-    scene = Scene(stack, *(at(each, filter_verb="") for each in servers))
+    scene = Scene(stack, at(server, RANKS), at(other, RANKS))
     for client in scene.clients:
         client.prioritize = meet.__get__(client)
     assert await scene.node() == "n1"

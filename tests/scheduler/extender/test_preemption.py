@@ -3,10 +3,10 @@ from dataclasses import replace
 import pytest
 from tests.builders import make_node, make_pod
 from tests.plugins.preemption.worlds import World
-from tests.scheduler.extender.extender_server import ExtenderServer, keep
-from tests.scheduler.extender.scene import ExtendedScene
+from tests.scheduler.extender.extender_server import keep
+from tests.scheduler.extender.scene import ExtendedScene, at
 
-from bayplan.config.connection_types import Extender, ExtenderManagedResource
+from bayplan.config.connections import Extender, ExtenderManagedResource
 from bayplan.scheduler.cycle import FitError
 
 BY_UID = Extender(preempt_verb="preempt", node_cache_capable=True)
@@ -39,14 +39,10 @@ class Scene(ExtendedScene):
         return outcome.nominated_node_name, [victim.uid for victim in outcome.victims]
 
 
-def at(server, extender=BY_UID, **fields):
-    return replace(extender, url_prefix=server.url, **fields)
-
-
 def propose(violations=0, **nodes):
-    victims = {name: {"Pods": [{"UID": uid} for uid in uids]} for name, uids in nodes.items()}
-    for each in victims.values():
-        each["NumPDBViolations"] = violations
+    victims = {
+        name: {"Pods": [{"UID": uid} for uid in uids], "NumPDBViolations": violations} for name, uids in nodes.items()
+    }
     return lambda body: {"NodeNameToMetaVictims": victims}
 
 
@@ -70,24 +66,22 @@ async def test_an_extender_is_told_of_all_candidates_and_leaves_some(stack, serv
 
 async def test_an_extender_may_choose_other_victims_and_what_it_says_of_budgets_counts(stack, server):
     server.answers = {"preempt": propose(n0=["b0"])}
-    assert await Scene(stack, at(server)).choice() == ("n0", ["b0"])
+    assert await Scene(stack, at(server, BY_UID)).choice() == ("n0", ["b0"])
     broken = propose(2, n0=["a0"])({})["NodeNameToMetaVictims"] | propose(1, n2=["a2"])({})["NodeNameToMetaVictims"]
     server.answers = {"preempt": lambda body: {"nodeNameToMetaVictims": broken}}
-    assert await Scene(stack, at(server)).choice() == ("n2", ["a2"])
+    assert await Scene(stack, at(server, BY_UID)).choice() == ("n2", ["a2"])
 
 
-async def test_extenders_are_asked_one_after_the_other_about_what_the_last_one_left(stack, server):
-    other = await stack.enter_async_context(ExtenderServer())
+async def test_extenders_are_asked_one_after_the_other_about_what_the_last_one_left(stack, server, other):
     server.answers = {"preempt": propose(n1=["a1"], n2=["a2"])}
     other.answers = {"preempt": propose(n2=["a2", "b2"])}
-    assert await Scene(stack, at(server), at(other)).choice() == ("n2", ["a2", "b2"])
+    assert await Scene(stack, at(server, BY_UID), at(other, BY_UID)).choice() == ("n2", ["a2", "b2"])
     assert [*other.calls[0][1]["NodeNameToMetaVictims"]] == ["n1", "n2"]
 
 
-async def test_an_extender_that_leaves_nothing_ends_the_preemption_and_no_other_is_asked(stack, server):
-    other = await stack.enter_async_context(ExtenderServer())
+async def test_an_extender_that_leaves_nothing_ends_the_preemption_and_no_other_is_asked(stack, server, other):
     server.answers = {"preempt": lambda body: {}}
-    outcome = await Scene(stack, at(server), at(other)).decide()
+    outcome = await Scene(stack, at(server, BY_UID), at(other, BY_UID)).decide()
     assert outcome.message == f"{INSUFFICIENT} preemption: no candidate node for preemption"
     assert (outcome.nominated_node_name, outcome.victims, outcome.candidates) == (None, (), ())
     assert other.calls == []
@@ -116,34 +110,34 @@ async def test_an_answer_that_cannot_be_followed_fails_the_preemption_unless_the
     stack, server, answer, told
 ):
     server.answers = {"preempt": answer}
-    outcome = await Scene(stack, at(server)).decide()
+    outcome = await Scene(stack, at(server, BY_UID)).decide()
     assert outcome.message == f"{INSUFFICIENT} preemption: {told.replace(URL, server.url)}"
     assert outcome.nominated_node_name is None
     empty = "at least one" in told
     chosen = (None, []) if empty else ("n0", ["a0", "b0"])
-    assert await Scene(stack, at(server, ignorable=True)).choice() == chosen
+    assert await Scene(stack, at(server, BY_UID, ignorable=True)).choice() == chosen
 
 
 async def test_an_extender_that_answers_an_error_is_no_better(stack, server):
     server.status = 500
-    outcome = await Scene(stack, at(server)).decide()
+    outcome = await Scene(stack, at(server, BY_UID)).decide()
     assert "preemption: failed preempt with extender at URL" in outcome.message
-    assert (await Scene(stack, at(server, ignorable=True)).choice())[0] == "n0"
+    assert (await Scene(stack, at(server, BY_UID, ignorable=True)).choice())[0] == "n0"
 
 
 async def test_only_interested_extenders_with_the_verb_are_asked_and_only_when_there_is_a_candidate(stack, server):
-    other = (ExtenderManagedResource("example.com/gpu"),)
     server.answers = {"filter": keep("n0", "n1", "n2")}
-    scene = Scene(stack, at(server, managed_resources=other), at(server, preempt_verb="", filter_verb="filter"))
-    assert (await scene.choice())[0] == "n0"
-    scene = Scene(stack, at(server))
+    uninterested = at(server, BY_UID, managed_resources=(ExtenderManagedResource("example.com/gpu"),))
+    without_verb = at(server, BY_UID, preempt_verb="", filter_verb="filter")
+    assert (await Scene(stack, uninterested, without_verb).choice())[0] == "n0"
+    scene = Scene(stack, at(server, BY_UID))
     assert await scene.choice(priority=-5) == ("", [])
     assert (server.calls, scene.reads) == ([], 0)
 
 
 async def test_a_pod_that_only_extenders_rejected_preempts_where_they_let_it(stack, server):
     server.answers = {"filter": keep(failed={"n3": "no licence"}), "preempt": propose(n3=["x"])}
-    scene = Scene(stack, at(server, filter_verb="filter"))
+    scene = Scene(stack, at(server, BY_UID, filter_verb="filter"))
     scene.world.add(make_node("n3", cpu="8"), scene.low("x", "n3", 1))
     outcome = await scene.decide()
     assert outcome.message == "0/4 nodes are available: 1 no licence, 3 Insufficient cpu."

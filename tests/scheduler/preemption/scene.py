@@ -61,15 +61,19 @@ class Api:
         status, reply = answer if isinstance(answer, tuple) else (answer, b"")
         return ApiResponse(status, reply)
 
-    def close(self, kind, name):
-        self.closed.add((kind, name))
+    def close(self, kind, *names):
+        self.closed |= {(kind, name) for name in names}
 
-    def open(self, kind, name):
-        self.closed.discard((kind, name))
-        self.gates[kind, name].set()
+    def open(self, kind, *names):
+        for name in names:
+            self.closed.discard((kind, name))
+            self.gates[kind, name].set()
 
     def order(self):
         return [(kind, name) for kind, name, _ in self.calls]
+
+    def deleted(self):
+        return [name for kind, name in self.order() if kind == "DELETE"]
 
     def bodies(self, kind, name):
         return [content for k, n, content in self.calls if (k, n) == (kind, name)]
@@ -94,6 +98,12 @@ class Scene(scene.Scene):
     def pod(self, name="p", **fields):
         return super().pod(name, **{"priority": 10, **fields})
 
+    async def attempt(self):
+        """One attempt and all that follows from it."""
+        queued = self.step()
+        await self.work()
+        return queued
+
     async def work(self):
         """Everything that can happen without time passing."""
         for _ in range(100):
@@ -105,7 +115,7 @@ class Scene(scene.Scene):
 
 
 async def preempt(scene, *victims, uid="p", node="n1", **fields):
+    """A pod comes for which `victims`, or the low pod of the node, are to make room, and is tried."""
     scene.chooser.nominations[uid] = (node, *(victims or (f"low-{node}",)))
     scene.pod(uid, **fields)
-    scene.step()
-    await scene.work()
+    await scene.attempt()

@@ -45,31 +45,9 @@ async def test_a_pod_whose_node_is_taken_by_a_higher_one_spares_the_victims_not_
     scene.step()
     scene.api.open("PATCH", "low")
     await scene.work()
-    assert not scene.api.bodies("DELETE", "low-n1")
+    assert scene.api.deleted() == []
     assert [body["status"]["nominatedNodeName"] for body in scene.api.bodies("PATCH", "low")] == ["n1", None]
     assert scene.sub_queue_of("low") is SubQueue.BACKOFF
-
-
-async def test_without_a_candidate_an_earlier_nomination_is_cleared_with_the_condition(scene):
-    scene.pod(nominated="n1")
-    assert scene.nominated() == "n1"
-    scene.step()
-    await scene.work()
-    assert scene.nominated() is None
-    (patch,) = scene.api.bodies("PATCH", "p")
-    assert patch["status"]["nominatedNodeName"] is None
-    assert patch["status"]["conditions"][0]["reason"] == "Unschedulable"
-    assert scene.sub_queue_of() is SubQueue.UNSCHEDULABLE
-
-
-async def test_a_nomination_preemption_leaves_alone_stays(scene):
-    scene.chooser.otherwise = None
-    scene.pod(nominated="n1")
-    scene.step()
-    await scene.work()
-    assert scene.nominated() == "n1"
-    (patch,) = scene.api.bodies("PATCH", "p")
-    assert "nominatedNodeName" not in patch["status"]
 
 
 async def test_a_pod_that_time_alone_may_help_is_tried_again_at_its_time(scene):
@@ -78,26 +56,32 @@ async def test_a_pod_that_time_alone_may_help_is_tried_again_at_its_time(scene):
     scene.step()
     assert scene.sub_queue_of() is SubQueue.UNSCHEDULABLE
     assert scene.queue.next_deadline() == 30
-    scene.now = 30.0
-    scene.queue.flush(scene.now)
-    scene.chooser.nominations["p"] = ("n1", "low-n1")
-    scene.step()
-    await scene.work()
-    assert scene.nominated() == "n1"
 
 
-async def test_an_error_in_the_cycle_clears_the_nomination(scene):
-    def broken(*_):
-        raise RuntimeError("broken")
+def broken(*_):
+    raise RuntimeError("broken")
 
-    scene.chooser.post_filter = broken
+
+@pytest.mark.parametrize(
+    ("chooser", "nominated", "reason", "written"),
+    [
+        ({"otherwise": ""}, None, "Unschedulable", {"nominatedNodeName": None}),
+        ({"otherwise": None}, "n1", "Unschedulable", {}),
+        ({"post_filter": broken}, None, "SchedulerError", {"nominatedNodeName": None}),
+    ],
+    ids=["cleared without a candidate", "left alone", "cleared by an error"],
+)
+async def test_an_earlier_nomination_ends_with_the_condition_unless_preemption_leaves_it_alone(
+    scene, chooser, nominated, reason, written
+):
+    vars(scene.chooser).update(chooser)
     scene.pod(nominated="n1")
-    scene.step()
-    await scene.work()
-    assert scene.nominated() is None
-    (patch,) = scene.api.bodies("PATCH", "p")
-    assert patch["status"]["nominatedNodeName"] is None
-    assert patch["status"]["conditions"][0]["reason"] == "SchedulerError"
+    assert scene.nominated() == "n1"
+    await scene.attempt()
+    assert scene.nominated() == nominated
+    (body,) = scene.api.bodies("PATCH", "p")
+    (condition,) = body["status"].pop("conditions")
+    assert (condition["reason"], body["status"]) == (reason, written)
 
 
 async def test_a_nomination_to_a_node_that_goes_away_is_cleared_and_the_pod_tried_again(scene):
@@ -123,13 +107,11 @@ async def test_a_restart_reads_nominations_from_the_pods_and_drops_those_to_node
 async def test_a_pod_that_gets_another_node_leaves_its_room_to_others(scene):
     await preempt(scene)
     scene.pod("waiting", priority=5)
-    scene.step()
-    await scene.work()
+    await scene.attempt()
     assert scene.sub_queue_of("waiting") is SubQueue.UNSCHEDULABLE
-    scene.nodes.on_add(make_node("n3", cpu="1"))
+    scene.node("n3", cpu="1")
     scene.queue.activate(["p"])
-    scene.step()
-    await scene.work()
+    await scene.attempt()
     assert scene.binder.bindings == [("p", "n3")]
     assert scene.nominated() is None
     assert scene.sub_queue_of("waiting") is SubQueue.BACKOFF

@@ -4,12 +4,18 @@ import json
 
 import msgspec
 import pytest
-from tests.builders import make_node
 from tests.scheduler.preemption.scene import preempt
 
 from bayplan.api.errors import AmbiguousError
 from bayplan.api.objects import PodCondition
 from bayplan.queue.queued_pod import SubQueue
+
+SAID = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "PreemptionByScheduler",
+    "message": "bayplan: preempting to accommodate a higher priority pod",
+}
 
 
 def terminating(pod):
@@ -17,12 +23,20 @@ def terminating(pod):
     return msgspec.structs.replace(pod, metadata=metadata)
 
 
+def many(scene, count):
+    """The names of `count` more pods on n1."""
+    names = [f"v{number:02}" for number in range(count)]
+    for name in names:
+        scene.place(name, "n1", cpu="0")
+    return names
+
+
 async def test_nomination_and_condition_come_in_one_request_before_any_victim_is_touched(scene):
     await preempt(scene)
     assert scene.api.order() == [("PATCH", "p"), ("PATCH", "low-n1"), ("DELETE", "low-n1")]
-    status = scene.api.calls[0][2]["status"]
-    assert status["nominatedNodeName"] == "n1"
-    (condition,) = status["conditions"]
+    (patch,) = scene.api.bodies("PATCH", "p")
+    (condition,) = patch["status"]["conditions"]
+    assert patch["status"]["nominatedNodeName"] == "n1"
     assert (condition["type"], condition["status"], condition["reason"]) == ("PodScheduled", "False", "Unschedulable")
 
 
@@ -31,19 +45,12 @@ async def test_a_victim_is_told_why_and_ends_with_its_own_grace_period(scene):
     (patch,) = scene.api.bodies("PATCH", "low-n1")
     (condition,) = patch["status"]["conditions"]
     assert condition.pop("lastTransitionTime")
-    assert condition == {
-        "type": "DisruptionTarget",
-        "status": "True",
-        "reason": "PreemptionByScheduler",
-        "message": "bayplan: preempting to accommodate a higher priority pod",
-    }
-    assert patch["metadata"] == {"uid": "low-n1"}
+    assert (condition, patch["metadata"]) == (SAID, {"uid": "low-n1"})
     assert scene.api.bodies("DELETE", "low-n1") == [
         {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": "low-n1"}}
     ]
     assert scene.recorder.preemptions == [("low-n1", "p", "n1", False)]
-    assert scene.observer.victims == [1]
-    assert scene.observer.attempts_at_preemption == 1
+    assert (scene.observer.victims, scene.observer.attempts_at_preemption) == ([1], 1)
 
 
 async def test_the_nomination_counts_at_once_and_the_pod_is_not_tried_while_calls_are_made(scene):
@@ -66,8 +73,7 @@ async def test_the_pod_waits_for_its_victim_and_is_woken_by_its_end(scene):
     scene.assigned.on_update(scene.placed["low-n1"], terminating(scene.placed["low-n1"]))
     assert scene.sub_queue_of() is SubQueue.UNSCHEDULABLE
     scene.assigned.on_delete(scene.placed["low-n1"])
-    scene.step()
-    await scene.work()
+    await scene.attempt()
     assert scene.binder.bindings == [("p", "n1")]
     assert scene.nominated() is None
 
@@ -75,10 +81,9 @@ async def test_the_pod_waits_for_its_victim_and_is_woken_by_its_end(scene):
 async def test_other_pods_bind_while_victims_are_being_ended(scene):
     scene.api.close("DELETE", "low-n1")
     await preempt(scene)
-    scene.nodes.on_add(make_node("n3", cpu="1"))
+    scene.node("n3", cpu="1")
     scene.pod("other", priority=0)
-    scene.step()
-    await scene.work()
+    await scene.attempt()
     assert scene.binder.bindings == [("other", "n3")]
 
 
@@ -121,33 +126,22 @@ async def test_a_victim_that_cannot_be_ended_costs_the_nomination_and_the_pod_ba
     assert scene.recorder.preemptions == []
 
 
-async def test_what_passes_is_tried_again(scene):
-    scene.api.answers["DELETE", "low-n1"] = [AmbiguousError("lost"), 503]
-    await preempt(scene)
-    assert len(scene.api.bodies("DELETE", "low-n1")) == 3
-    assert scene.nominated() == "n1"
-
-
 async def test_victims_end_several_at_once_but_not_all(scene):
-    for number in range(30):
-        scene.place(f"v{number}", "n1", cpu="0")
-    await preempt(scene, *(f"v{number}" for number in range(30)))
-    assert len([kind for kind, _ in scene.api.order() if kind == "DELETE"]) == 30
+    victims = many(scene, 30)
+    await preempt(scene, *victims)
+    assert sorted(scene.api.deleted()) == victims
     assert scene.api.most == 8
 
 
 async def test_a_preemptor_that_is_deleted_spares_the_victims_not_begun(scene):
-    for number in range(20):
-        scene.place(f"v{number}", "n1", cpu="0")
-        scene.api.close("PATCH", f"v{number}")
-    await preempt(scene, *(f"v{number}" for number in range(20)))
+    victims = many(scene, 20)
+    scene.api.close("PATCH", *victims)
+    await preempt(scene, *victims)
     scene.pending.gone("p")
-    for number in range(20):
-        scene.api.open("PATCH", f"v{number}")
+    scene.api.open("PATCH", *victims)
     await scene.work()
-    assert len([kind for kind, _ in scene.api.order() if kind == "DELETE"]) == 8
-    assert scene.queue.uids() == set()
-    assert scene.nominated() is None
+    assert len(scene.api.deleted()) == 8
+    assert (scene.queue.uids(), scene.nominated()) == (set(), None)
 
 
 async def test_a_victim_of_two_preemptors_ends_once(scene):
@@ -157,42 +151,30 @@ async def test_a_victim_of_two_preemptors_ends_once(scene):
     assert scene.sub_queue_of("q") is None
     scene.api.open("DELETE", "low-n1")
     await scene.work()
-    assert scene.api.order().count(("DELETE", "low-n1")) == 1
+    assert scene.api.deleted() == ["low-n1"]
     assert (scene.nominated("p"), scene.nominated("q")) == ("n1", "n1")
     assert scene.sub_queue_of("q") is SubQueue.UNSCHEDULABLE
 
 
-async def test_the_answer_to_the_delete_makes_the_victim_terminating_before_the_watch_does(scene):
-    victim = terminating(scene.placed["low-n1"])
-    reply = {
-        "metadata": {"name": "low-n1", "namespace": "default", "uid": "low-n1", "deletionTimestamp": "2026-01-01"},
-        "spec": {"nodeName": "n1", "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]},
-    }
-    scene.api.answers["DELETE", "low-n1"] = [(200, json.dumps(reply).encode())]
-    await preempt(scene)
-    assert scene.cache.pod("low-n1").pod.metadata.deletion_timestamp
-    assert scene.cache.node_of("low-n1") == "n1"
-    assert victim.metadata.deletion_timestamp
-
-
-def ended(**metadata):
-    """The answer to a deletion with a grace period of zero."""
+def going(**metadata):
+    """The answer to a deletion: the victim as it is now."""
     metadata = {"name": "low-n1", "uid": "low-n1", "deletionTimestamp": "2026-01-01", **metadata}
-    return json.dumps({"metadata": {"deletionGracePeriodSeconds": 0, **metadata}, "spec": {"nodeName": "n1"}}).encode()
+    return json.dumps({"metadata": metadata, "spec": {"nodeName": "n1"}}).encode()
+
+
+GRACE_IS_OVER = {"deletionGracePeriodSeconds": 0}
 
 
 async def test_a_victim_that_is_gone_with_the_answer_makes_room_before_the_watch_tells(scene):
     old = scene.placed["low-n1"]
-    scene.api.answers["DELETE", "low-n1"] = [(200, ended())]
+    scene.api.answers["DELETE", "low-n1"] = [(200, going(**GRACE_IS_OVER))]
     await preempt(scene)
     assert scene.cache.node_of("low-n1") is None
     assert scene.sub_queue_of("p") in (SubQueue.BACKOFF, SubQueue.ACTIVE)
     scene.assigned.on_update(old, terminating(old))
     assert scene.cache.node_of("low-n1") is None, "what the watch still tells is old"
-    scene.now += 2.0
-    scene.queue.flush(scene.now)
-    scene.step()
-    await scene.work()
+    scene.after(2.0)
+    await scene.attempt()
     assert scene.binder.bindings == [("p", "n1")]
     scene.assigned.on_delete(terminating(old))
     scene.place("low-n1", "n2", cpu="0")
@@ -200,10 +182,12 @@ async def test_a_victim_that_is_gone_with_the_answer_makes_room_before_the_watch
 
 
 @pytest.mark.parametrize(
-    "more", [{"finalizers": ["example.com/keep"]}, {"deletionGracePeriodSeconds": 1}], ids=["finalizer", "grace"]
+    "metadata",
+    [{}, {"deletionGracePeriodSeconds": 1}, {**GRACE_IS_OVER, "finalizers": ["example.com/keep"]}],
+    ids=["no word of grace", "grace", "finalizer"],
 )
-async def test_a_victim_that_is_only_going_keeps_its_room(scene, more):
-    scene.api.answers["DELETE", "low-n1"] = [(200, ended(**more))]
+async def test_a_victim_that_is_only_going_terminates_before_the_watch_tells_and_keeps_its_room(scene, metadata):
+    scene.api.answers["DELETE", "low-n1"] = [(200, going(**metadata))]
     await preempt(scene)
     assert scene.cache.node_of("low-n1") == "n1"
     assert scene.cache.pod("low-n1").pod.metadata.deletion_timestamp
@@ -217,47 +201,63 @@ async def test_an_answer_that_says_nothing_of_the_victim_changes_nothing(scene, 
     assert scene.cache.pod("low-n1") is before
 
 
-async def test_a_victim_not_bound_yet_gives_its_room_back_without_being_deleted(scene):
-    scene.nodes.on_add(make_node("n3", cpu="1"))
+def preempt_unbound(scene):
+    """A pod makes room where another one, "young", is assumed and not bound yet."""
+    scene.node("n3", cpu="1")
     scene.pod("young", priority=0)
     scene.step()
     assert scene.cache.is_assumed("young")
     scene.chooser.nominations["p"] = ("n3", "young")
     scene.pod()
     scene.step()
+
+
+async def test_a_victim_not_bound_yet_gives_its_room_back_without_being_deleted(scene):
+    preempt_unbound(scene)
     await scene.work()
-    assert scene.binder.bindings == []
-    assert scene.cache.node_of("young") is None
+    assert (scene.binder.bindings, scene.cache.node_of("young")) == ([], None)
     assert scene.sub_queue_of("young") is SubQueue.ERROR_BACKOFF
     assert scene.recorder.preemptions == [("young", "p", "n3", True)]
-    assert not scene.api.bodies("DELETE", "young")
-    scene.step()
-    await scene.work()
+    assert scene.api.deleted() == []
+    await scene.attempt()
     assert scene.binder.bindings == [("p", "n3")]
 
 
 async def test_a_rejected_bind_that_was_placed_anew_is_posted_once(scene):
-    scene.nodes.on_add(make_node("n3", cpu="1"))
-    scene.pod("young", priority=0)
-    scene.step()
-    scene.chooser.nominations["p"] = ("n3", "young")
-    scene.pod()
-    scene.step()
-    assert scene.cache.node_of("young") is None
+    preempt_unbound(scene)
     scene.pending.gone("p")
     scene.queue.activate(["young"])
-    scene.step()
-    await scene.work()
+    await scene.attempt()
     assert scene.binder.bindings == [("young", "n3")]
 
 
 async def test_a_condition_a_victim_carries_already_is_not_written_again(scene):
-    said = PodCondition(
-        type="DisruptionTarget",
-        status="True",
-        reason="PreemptionByScheduler",
-        message="bayplan: preempting to accommodate a higher priority pod",
-    )
-    scene.place("v", "n1", cpu="0", conditions=[said])
+    scene.place("v", "n1", cpu="0", conditions=[PodCondition(**SAID)])
     await preempt(scene, "v")
     assert scene.api.order() == [("PATCH", "p"), ("DELETE", "v")]
+
+
+async def test_under_strict_budgets_victims_are_evicted_one_by_one_and_told_why_afterwards(scene):
+    scene.chooser.evicts = True
+    scene.place("v", "n1", cpu="0")
+    await preempt(scene, "low-n1", "v")
+    ends = [("EVICT", "low-n1"), ("PATCH", "low-n1"), ("EVICT", "v"), ("PATCH", "v")]
+    assert scene.api.order() == [("PATCH", "p"), *ends]
+    (eviction,) = scene.api.bodies("EVICT", "v")
+    assert eviction == {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": "v", "namespace": "default"},
+        "deleteOptions": {"preconditions": {"uid": "v"}},
+    }
+    assert [uid for uid, *_ in scene.recorder.preemptions] == ["low-n1", "v"]
+
+
+async def test_an_eviction_a_budget_refuses_withdraws_the_nomination_and_spares_the_rest(scene):
+    scene.chooser.evicts = True
+    scene.place("v", "n1", cpu="0")
+    scene.api.answers["EVICT", "low-n1"] = [429]
+    await preempt(scene, "low-n1", "v")
+    assert scene.api.order() == [("PATCH", "p"), ("EVICT", "low-n1"), ("PATCH", "p")]
+    assert scene.nominated() is None
+    assert scene.sub_queue_of() is SubQueue.ERROR_BACKOFF

@@ -12,7 +12,7 @@ import msgspec
 from bayplan.api.errors import CredentialsError
 from bayplan.api.objects import Node
 from bayplan.cache.pod_info import PodInfo
-from bayplan.config.connection_types import Extender, ExtenderTLSConfig
+from bayplan.config.connections import Extender, ExtenderTLSConfig
 from bayplan.framework.candidate import Candidate
 from bayplan.framework.interface import Binding
 from bayplan.scheduler.extender.wire import (

@@ -11,7 +11,7 @@ import msgspec
 from bayplan.api.client import ApiClient
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.objects import Node
-from bayplan.api.pod_answer import read_pod
+from bayplan.api.watch_event import read_pod
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import Rejections

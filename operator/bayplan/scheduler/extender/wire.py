@@ -8,7 +8,7 @@ import msgspec
 
 from bayplan.api.objects import Node
 from bayplan.cache.pod_info import PodInfo
-from bayplan.config.connection_types import Extender
+from bayplan.config.connections import Extender
 from bayplan.framework.candidate import Candidate
 from bayplan.framework.interface import MAX_NODE_SCORE, Binding
 from bayplan.framework.runtime import EXTENDER

@@ -1,7 +1,14 @@
-"""What the effective configuration says of other processes: extenders, the API server and other replicas."""
+"""What the effective configuration says of other processes: extenders, the API server and other replicas.
+
+Their types, how they are read, and their rules (staging kube-scheduler/config/v1/types.go, validation.go).
+"""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
+
+from bayplan.config.errors import FieldError, child, invalid, item
+from bayplan.config.fields import Fields, Int64, format_duration, required_name
+from bayplan.config.labels import validate_extended_resource_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,7 @@ class Extender:
     """Empty when it does not take part in preemption."""
     prioritize_verb: str = ""
     """Empty when it does not score."""
-    weight: int = 0
+    weight: Int64 = 0
     """What its scores are multiplied by; positive when it scores."""
     bind_verb: str = ""
     """Empty when it does not bind; one extender at most."""
@@ -100,3 +107,70 @@ class ClientConnection:
     """Requests a second in the long run; negative is no limit."""
     burst: int = 100
     """Requests that may be ahead of `qps`."""
+
+
+def decode_extender(fields: Fields) -> Extender:
+    """One extender, as it stands."""
+    return fields.build(
+        Extender,
+        tls_config=fields.optional("tlsConfig", lambda block: block.build(ExtenderTLSConfig)),
+        managed_resources=fields.objects(
+            "managedResources", lambda each: each.build(ExtenderManagedResource, name=required_name(each))
+        ),
+    )
+
+
+def validate_extenders(extenders: tuple[Extender, ...]) -> list[FieldError]:
+    """Scoring needs a weight, one extender binds, and a resource is managed once."""
+    errors = []
+    managed = set()
+    for index, extender in enumerate(extenders):
+        path = item("extenders", index)
+        if extender.prioritize_verb and extender.weight <= 0:
+            errors.append(invalid(child(path, "weight"), extender.weight, "must have a positive weight applied to it"))
+        for position, resource in enumerate(extender.managed_resources):
+            name_path = child(item(child(path, "managedResources"), position), "name")
+            if resource.name:
+                errors += validate_extended_resource_name(resource.name, name_path)
+            if resource.name in managed:
+                errors.append(invalid(name_path, resource.name, "duplicate extender managed resource name"))
+            managed.add(resource.name)
+    binders = sum(bool(extender.bind_verb) for extender in extenders)
+    if binders > 1:
+        found = f"found {binders} extenders implementing bind"
+        errors.append(invalid("extenders", found, "only one extender can implement bind"))
+    return errors
+
+
+def decode_client_connection(fields: Fields) -> ClientConnection:
+    """How the API server is reached; a rate of 0 means the default."""
+    connection = fields.build(ClientConnection, zero_counts=False)
+    if connection.burst < 0:
+        fields.invalid("burst", connection.burst, "must be non-negative")
+    return connection
+
+
+def decode_leader_election(fields: Fields) -> LeaderElection:
+    """Which replica is at work, checked unless election is switched off; a duration of 0 means the default."""
+    election = fields.build(LeaderElection, zero_counts=False)
+    # Left out means true: only an explicit false switches the checks off.
+    if election.leader_elect is not False:
+        _validate_leader_election(fields, election)
+    return election
+
+
+def _validate_leader_election(fields: Fields, election: LeaderElection) -> None:
+    for name, duration in (
+        ("leaseDuration", election.lease_duration),
+        ("renewDeadline", election.renew_deadline),
+        ("retryPeriod", election.retry_period),
+    ):
+        if duration <= timedelta():
+            fields.invalid(name, format_duration(duration), "must be greater than zero")
+    if election.lease_duration <= election.renew_deadline:
+        # The value kube-scheduler shows here is the deadline's.
+        shown = format_duration(election.renew_deadline)
+        fields.invalid("leaseDuration", shown, "must be greater than `RenewDeadline`")
+    if election.resource_lock != "leases":
+        detail = 'resourceLock value must be "leases"'
+        fields.invalid("resourceLock", election.resource_lock, detail)

@@ -6,7 +6,7 @@ from tests.api.credential_scene import kubeconfig
 from tests.faults.api_server import FakeApiServer
 
 from bayplan.api.credentials import Credentials, load_credentials
-from bayplan.api.proxy import proxy_from_environment
+from bayplan.api.kubeconfig import proxy_from_environment
 
 
 @pytest.mark.parametrize(

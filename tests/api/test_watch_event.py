@@ -3,7 +3,7 @@ import logging
 import msgspec
 import pytest
 
-from bayplan.api.pod_answer import read_pod
+from bayplan.api.watch_event import read_pod
 
 POD = b'{"kind":"Pod","metadata":{"name":"web","uid":"u"},"spec":{"nodeName":"n1"}}'
 

@@ -1,10 +1,9 @@
 """Full clusters with pods of many priorities, and pods that want in."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from tests.oracle.case import Object, Scene
-from tests.oracle.configurations import GPU, SCHEDULER
+from tests.oracle.configurations import GPU
 from tests.oracle.dice import Dice
 from tests.oracle.families import parts, volumes
 from tests.oracle.families.selectors import label_selector
@@ -19,52 +18,31 @@ _CPU = (250, 500, 500, 1000, 1000, 1500, 2000, 3000)
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def _configuration(**args: int) -> Object:
-    return {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "parallelism": 1,
-        "percentageOfNodesToScore": 100,
-        "profiles": [
-            {
-                "schedulerName": SCHEDULER,
-                "plugins": {"multiPoint": {"disabled": [{"name": "DynamicResources"}]}},
-                "pluginConfig": [{"name": "DefaultPreemption", "args": args}],
-            }
-        ],
-    }
+def generate(dice: Dice) -> Scene:
+    """Nodes with hardly any cpu left, pods that wait for their room, and one or two that may preempt."""
+    cluster = parts.nodes(dice, 10, dice.choice((14, 20, 40)))
+    rules = {name for name in ("taints", "affinity", "anti", "spread", "ports", "gpu") if dice.maybe(0.35)}
+    for node in cluster:
+        node["status"]["allocatable"] = {
+            "cpu": dice.choice(("2", "4", "4", "6", "8")),
+            "memory": dice.choice(("8Gi", "16Gi")),
+            "pods": dice.choice(("110", "110", "4", "5")),
+        }
+        if "gpu" in rules and dice.maybe(0.6):
+            node["status"]["allocatable"][GPU] = dice.choice(("1", "2", "4"))
+    if "taints" in rules:
+        parts.taints(dice, cluster, 0.4)
+    priorities = dice.some(_PRIORITIES, 2, 5)
+    placed = _fill(dice, cluster, rules, priorities)
+    budgets = [_budget(dice, index, placed) for index in range(dice.choice((0, 0, 1, 2, 3, 5)))]
+    incoming = [
+        _nominated(dice, f"w{dice.case}-{index}", cluster, rules) for index in range(dice.choice((0, 0, 0, 1, 3)))
+    ]
+    incoming += [_preemptor(dice, f"p{dice.case}-{index}", cluster, rules) for index in range(dice.choice((1, 2, 2)))]
+    return Scene(budgets, cluster, placed, incoming)
 
 
-CONFIGURATIONS: dict[str, Object] = {
-    "all-nodes": _configuration(minCandidateNodesPercentage=100),
-    "defaults": _configuration(),
-    "few-nodes": _configuration(minCandidateNodesPercentage=10, minCandidateNodesAbsolute=2),
-    "a-third": _configuration(minCandidateNodesPercentage=34, minCandidateNodesAbsolute=1),
-}
-"""Documents by the name that cases give; the last two stop at a few candidates, from a random node on."""
-
-_TURNS = ("all-nodes", "few-nodes", "all-nodes", "defaults", "all-nodes", "a-third")
-
-
-def scenes_of(seed: int, count: int) -> Iterator[tuple[str, str, Scene]]:
-    """The names, configurations and scenes of so many cases, and of a sixth as many in which volumes are in the way.
-
-    The same arguments give the same scenes.
-    """
-    for index in range(count):
-        scene = _generate(Dice(f"preemption/{seed}/{index}"), index)
-        yield f"preemption-{seed}-{index:03}", _TURNS[index % len(_TURNS)], _with_namespaces(scene)
-    for index in range(count // 6):
-        scene = _generate_storage(Dice(f"preemption-storage/{seed}/{index}"))
-        yield f"preemption-storage-{seed}-{index:03}", _TURNS[index % len(_TURNS)], _with_namespaces(scene)
-
-
-def _with_namespaces(scene: Scene) -> Scene:
-    scene.objects = [*parts.namespaces(), *scene.objects]
-    return scene
-
-
-def _generate_storage(dice: Dice) -> Scene:
+def generate_storage(dice: Dice) -> Scene:
     """Few volumes a node, claims for one pod at a time and disks for one pod, with preemptors that want them."""
     scene = volumes.generate_limits(dice)
     priorities = dice.some(_PRIORITIES, 2, 4)
@@ -82,27 +60,6 @@ def _generate_storage(dice: Dice) -> Scene:
             each["spec"]["nodeSelector"] = {parts.HOSTNAME: dice.choice(scene.placed)["spec"]["nodeName"]}
     scene.objects += [_budget(dice, index, scene.placed) for index in range(dice.choice((0, 1, 2)))]
     return scene
-
-
-def _generate(dice: Dice, case: int) -> Scene:
-    cluster = parts.nodes(dice, 10, dice.choice((14, 20, 40)))
-    rules = {name for name in ("taints", "affinity", "anti", "spread", "ports", "gpu") if dice.maybe(0.35)}
-    for node in cluster:
-        node["status"]["allocatable"] = {
-            "cpu": dice.choice(("2", "4", "4", "6", "8")),
-            "memory": dice.choice(("8Gi", "16Gi")),
-            "pods": dice.choice(("110", "110", "4", "5")),
-        }
-        if "gpu" in rules and dice.maybe(0.6):
-            node["status"]["allocatable"][GPU] = dice.choice(("1", "2", "4"))
-    if "taints" in rules:
-        parts.taints(dice, cluster, 0.4)
-    priorities = dice.some(_PRIORITIES, 2, 5)
-    placed = _fill(dice, cluster, rules, priorities)
-    budgets = [_budget(dice, index, placed) for index in range(dice.choice((0, 0, 1, 2, 3, 5)))]
-    incoming = [_nominated(dice, f"w{case}-{index}", cluster, rules) for index in range(dice.choice((0, 0, 0, 1, 3)))]
-    incoming += [_preemptor(dice, f"p{case}-{index}", cluster, rules) for index in range(dice.choice((1, 2, 2)))]
-    return Scene(budgets, cluster, placed, incoming)
 
 
 def _one_pod_each(scene: Scene) -> None:

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.simulate.cluster_use import lower_bound_nodes
+from bayplan.simulate.report import lower_bound_nodes
 
 
 def test_the_largest_nodes_are_counted_first():

@@ -1,0 +1,168 @@
+"""Names and values of labels with the API's rules and texts, and the selectors in plugin arguments.
+
+Sources: apimachinery api/validate/content and component-helpers scheduling/corev1/nodeaffinity.
+"""
+
+import re
+from typing import Final
+
+from bayplan.api.meta_objects import LabelSelector, LabelSelectorRequirement
+from bayplan.api.objects import (
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PreferredSchedulingTerm,
+)
+from bayplan.config.errors import FieldError, child, invalid, item, quote, unsupported
+from bayplan.config.fields import Fields
+
+_NAME: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_NAME_RULE: Final = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
+    f"(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_NAME}')"
+)
+_VALUE: Final = f"({_NAME})?"
+_VALUE_RULE: Final = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    f"'{_VALUE}')"
+)
+_SUBDOMAIN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_SUBDOMAIN_RULE: Final = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+    f"end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
+)
+_MAX_NAME: Final = 63
+_MAX_SUBDOMAIN: Final = 253
+
+
+def label_key_problems(key: str) -> list[str]:
+    """What keeps `key` from being a label key (or qualified name); empty when it is one."""
+    parts = key.split("/")
+    if len(parts) > 2:
+        return [
+            f"a valid label key {_NAME_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        ]
+    problems = []
+    if len(parts) == 2:
+        if not parts[0]:
+            problems.append("prefix part must be non-empty")
+        else:
+            problems += [f"prefix part {problem}" for problem in _subdomain_problems(parts[0])]
+    name = parts[-1]
+    if not name:
+        problems.append("name part must be non-empty")
+    elif len(name.encode()) > _MAX_NAME:
+        problems.append(f"name part must be no more than {_MAX_NAME} bytes")
+    if not re.fullmatch(_NAME, name[: _MAX_NAME * 4]):
+        problems.append(f"name part {_NAME_RULE}")
+    return problems
+
+
+def label_value_problems(value: str) -> list[str]:
+    """What keeps `value` from being a label value; empty when it is one."""
+    problems = []
+    if len(value.encode()) > _MAX_NAME:
+        problems.append(f"must be no more than {_MAX_NAME} bytes")
+    if not re.fullmatch(_VALUE, value):
+        problems.append(_VALUE_RULE)
+    return problems
+
+
+def validate_label_name(name: str, path: str) -> list[FieldError]:
+    """One error for each problem of a label key."""
+    return [invalid(path, name, problem) for problem in label_key_problems(name)]
+
+
+def validate_extended_resource_name(name: str, path: str) -> list[FieldError]:
+    """Errors unless `name` is one an extender may manage (pkg/apis/core/v1/helper: IsExtendedResourceName)."""
+    if errors := validate_label_name(name, path):
+        return errors
+    native = "/" not in name or "kubernetes.io/" in name
+    if native or name.startswith("requests.") or label_key_problems(f"requests.{name}"):
+        return [invalid(path, name, "is an invalid extended resource name")]
+    return []
+
+
+def _subdomain_problems(value: str) -> list[str]:
+    problems = []
+    if len(value.encode()) > _MAX_SUBDOMAIN:
+        problems.append(f"must be no more than {_MAX_SUBDOMAIN} bytes")
+    # Dots and labels are checked apart: the pattern as a whole backtracks on long names.
+    if not all(re.fullmatch(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?", part) for part in value.split(".")):
+        problems.append(_SUBDOMAIN_RULE)
+    return problems
+
+
+_LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+_FIELD_OPERATORS: Final = ("In", "NotIn")
+_DECIMAL: Final = re.compile(r"[-+]?[0-9]{1,30}", re.ASCII)
+
+
+def decode_node_affinity(fields: Fields) -> NodeAffinity:
+    """A v1 NodeAffinity whose terms all parse."""
+    required = fields.optional(
+        "requiredDuringSchedulingIgnoredDuringExecution",
+        lambda selector: NodeSelector(list(selector.objects("nodeSelectorTerms", _term)) or None),
+    )
+    preferred = fields.objects("preferredDuringSchedulingIgnoredDuringExecution", _preferred)
+    return NodeAffinity(required, list(preferred) or None)
+
+
+def decode_label_selector(fields: Fields) -> LabelSelector:
+    """A metav1 LabelSelector, not checked further."""
+    expressions = fields.objects("matchExpressions", lambda each: each.build(LabelSelectorRequirement))
+    return LabelSelector(fields.string_map("matchLabels"), list(expressions) or None)
+
+
+def _preferred(fields: Fields) -> PreferredSchedulingTerm:
+    with fields.nested("preference") as preference:
+        return fields.build(PreferredSchedulingTerm, preference=_term(preference))
+
+
+def _term(fields: Fields) -> NodeSelectorTerm:
+    labels = fields.objects("matchExpressions", _label_expression)
+    names = fields.objects("matchFields", _field_expression)
+    return NodeSelectorTerm(list(labels) or None, list(names) or None)
+
+
+def _label_expression(fields: Fields) -> NodeSelectorRequirement:
+    requirement = fields.build(NodeSelectorRequirement)
+    if requirement.operator not in _LABEL_OPERATORS:
+        fields.errors.append(unsupported(fields.at("operator"), requirement.operator, _LABEL_OPERATORS))
+        return requirement
+    if problems := label_key_problems(requirement.key):
+        fields.invalid("key", requirement.key, "; ".join(problems))
+    _check_values(fields, requirement)
+    for index, value in enumerate(requirement.values or ()):
+        if problems := label_value_problems(value):
+            path = f"{item(fields.at('values'), index)}[{quote(requirement.key)[1:-1]}]"
+            fields.errors.append(invalid(path, value, "; ".join(problems)))
+    return requirement
+
+
+def _check_values(fields: Fields, requirement: NodeSelectorRequirement) -> None:
+    path = fields.at("values")
+    values = requirement.values or []
+    shown = values or None
+    if requirement.operator in {"In", "NotIn"} and not values:
+        fields.errors.append(invalid(path, shown, "for 'in', 'notin' operators, values set can't be empty"))
+    elif requirement.operator in {"Exists", "DoesNotExist"} and values:
+        fields.errors.append(invalid(path, shown, "values set must be empty for exists and does not exist"))
+    elif requirement.operator in {"Gt", "Lt"}:
+        if len(values) != 1:
+            fields.errors.append(invalid(path, shown, "for 'Gt', 'Lt' operators, exactly one value is required"))
+        for index, value in enumerate(values):
+            if not _DECIMAL.fullmatch(value) or not -(2**63) <= int(value) < 2**63:
+                detail = "for 'Gt', 'Lt' operators, the value must be an integer"
+                fields.errors.append(invalid(item(path, index), value, detail))
+
+
+def _field_expression(fields: Fields) -> NodeSelectorRequirement:
+    requirement = fields.build(NodeSelectorRequirement)
+    if requirement.operator not in _FIELD_OPERATORS:
+        fields.errors.append(unsupported(fields.at("operator"), requirement.operator, _FIELD_OPERATORS))
+    elif len(requirement.values or ()) != 1:
+        fields.errors.append(invalid(child(fields.path, "values"), requirement.values, "must have one element"))
+    return requirement
