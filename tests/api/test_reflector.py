@@ -39,6 +39,16 @@ async def test_an_empty_list_is_synced_too(server, items):
         assert view.calls == ["synced"]
 
 
+async def test_a_list_that_repeats_its_continue_token_is_begun_anew_and_not_asked_for_for_ever(server):
+    server.put(PODS, pod("a"))
+    page = b'{"metadata":{"resourceVersion":"7","continue":"same"},"items":[]}'
+    server.inject(faults.Garbage(page), method="GET", times=4)
+    async with reflecting(server) as (reflector, view):
+        await until(lambda: reflector.synced)
+        assert view.calls == ["add a", "synced"]
+        assert server.lists(PODS) == 5
+
+
 async def test_changes_come_in_order_with_the_object_they_replace(server):
     async with reflecting(server) as (reflector, view):
         await until(lambda: reflector.synced)

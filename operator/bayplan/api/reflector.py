@@ -202,6 +202,8 @@ class Reflector(Generic[T]):
             await self._in_slices(page.items or [], lambda raw: present.add(self._put_raw(raw)))
             if not page.metadata.continue_:
                 break
+            if page.metadata.continue_ == query.get("continue"):
+                raise BrokenStreamError("the list repeats its continue token")
             query["continue"] = page.metadata.continue_
         await self._in_slices(self._store.keys_outside(present), self._store.remove)
         self._resource_version = page.metadata.resource_version
