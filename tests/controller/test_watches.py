@@ -15,6 +15,7 @@ from bayplan.api.storage_objects import PersistentVolumeClaim, StorageClass
 from bayplan.api.workload_objects import ReplicaSet
 from bayplan.cache.cache import Cache
 from bayplan.controller.watches import Watches
+from bayplan.framework.status import SUCCESS
 from bayplan.queue.queue_profile import QueueProfile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.server.health import HealthChecks
@@ -51,7 +52,7 @@ class Scene:
 
 
 def watches(url, cache, observer=None, wake=lambda: None):
-    queue = SchedulingQueue(clock=lambda: 0.0, profiles={"bayplan": QueueProfile(lambda _: None, {})})
+    queue = SchedulingQueue(clock=lambda: 0.0, profiles={"bayplan": QueueProfile(lambda _: SUCCESS, {})})
     return Watches(
         Credentials(server=url),
         cache,

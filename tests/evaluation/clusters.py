@@ -20,6 +20,8 @@ from bayplan.api.objects import (
     ResourceRequirements,
     TopologySpreadConstraint,
 )
+from bayplan.cache.listers import Listers
+from bayplan.cache.node_table import NodeTable
 from bayplan.config.plugin_args import default_args
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, default_plugins, merge_plugins
 from bayplan.config.types import (
@@ -31,10 +33,13 @@ from bayplan.config.types import (
     PluginSet,
     Profile,
     ResourceSpec,
+    SchedulerConfiguration,
     ScoringStrategy,
     ScoringStrategyType,
     UtilizationShapePoint,
 )
+from bayplan.framework.runtime import Framework
+from bayplan.plugins.registry import build_frameworks
 
 GPU = "example.com/gpu"
 FPGA = "example.com/fpga"
@@ -71,6 +76,11 @@ EXPRESSIONS = [
 NAME_FIELDS = ["metadata.name In n1", "metadata.name In n2", "metadata.name NotIn n3", "metadata.name In n1,n4"]
 
 _few = st.sampled_from
+
+
+def build_framework(profile: Profile, nodes: NodeTable, listers: Listers | None = None) -> Framework:
+    """The framework of one profile over a table."""
+    return build_frameworks(SchedulerConfiguration(profiles=(profile,)), nodes, listers)[profile.scheduler_name]
 
 
 def _some(values: Sequence[Any], limit: int = 2) -> st.SearchStrategy[list[Any]]:

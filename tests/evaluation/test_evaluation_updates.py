@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 from tests.builders import make_node, make_pod, make_term
+from tests.evaluation.clusters import build_framework
 
 from bayplan.cache.cache import Cache
-from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import PluginEntry, Plugins, PluginSet, Profile
 from bayplan.evaluation.evaluation import Evaluation
 from bayplan.evaluation.raw_score import NOT_FEASIBLE
-from bayplan.plugins.registry import build_framework
 
 ONE, TWO = ["x:PreferNoSchedule"], ["x:PreferNoSchedule", "y:PreferNoSchedule"]
 
@@ -23,7 +22,7 @@ class Bench:
         self.cache = Cache()
         nodes = self.cache.nodes
         profile = Profile(plugins=Plugins(multi_point=PluginSet(enabled=tuple(entries))))
-        self.framework = build_framework(profile, nodes, NodeIndex(nodes))
+        self.framework = build_framework(profile, nodes)
         self.pod = PodInfo(pod or make_pod())
         self.evaluation = Evaluation(self.framework, nodes)
 

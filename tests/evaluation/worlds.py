@@ -4,19 +4,17 @@ from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
-from tests.evaluation.clusters import node_of, pod_of
+from tests.evaluation.clusters import build_framework, node_of, pod_of
 from tests.reference.filters import Host
 from tests.reference.schedule import Decision, reference_schedule
 
 from bayplan.api.objects import Node
 from bayplan.cache.cache import Cache
 from bayplan.cache.change_log import ChangeLog, EntryLog
-from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import Profile
 from bayplan.evaluation.evaluation import Evaluation
 from bayplan.evaluation.raw_score import NOT_FEASIBLE
-from bayplan.plugins.registry import build_framework
 from bayplan.scheduler.cycle import FitError, SchedulingCycle
 
 
@@ -33,7 +31,7 @@ class World:
         self.cache.nodes.objects_changed = ChangeLog(keep=log_keep)
         self.cache.nodes.usage_changed = ChangeLog(keep=log_keep)
         self.cache.nodes.pods_changed = EntryLog(keep=log_keep)
-        self.framework = build_framework(profile, self.cache.nodes, NodeIndex(self.cache.nodes))
+        self.framework = build_framework(profile, self.cache.nodes)
         self.cycle = SchedulingCycle(self.cache.nodes)
         self.evaluations: dict[Hashable, Evaluation] = {}
         self.nodes: dict[str, Node] = {}

@@ -1,16 +1,16 @@
 import pytest
-from tests.evaluation.clusters import default_profile
+from tests.evaluation.clusters import build_framework, default_profile
 from tests.plugins.scenes import Scene
 
 from bayplan.config.errors import ConfigurationError
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS
 from bayplan.config.types import PluginEntry, Plugins, PluginSet, Profile, SchedulerConfiguration
-from bayplan.plugins.registry import IN_TREE, build_framework, build_frameworks
+from bayplan.plugins.registry import IN_TREE, build_frameworks
 
 
 def build(plugins: Plugins):
     scene = Scene()
-    return build_framework(Profile(scheduler_name="x", plugins=plugins), scene.cache.nodes, scene.index)
+    return build_framework(Profile(scheduler_name="x", plugins=plugins), scene.cache.nodes)
 
 
 def plugins(*names: str, **points: PluginSet) -> Plugins:
@@ -29,7 +29,7 @@ def test_the_registry_holds_exactly_the_plugins_the_configuration_knows():
 
 def test_the_default_profile_runs_kube_schedulers_order_and_weights():
     scene = Scene()
-    framework = build_framework(default_profile(), scene.cache.nodes, scene.index)
+    framework = build_framework(default_profile(), scene.cache.nodes)
     assert names(framework.pre_enqueue) == ["SchedulingGates"]
     assert framework.queue_sort.name == "PrioritySort"
     assert names(framework.pre_filters) == [
@@ -84,7 +84,7 @@ def test_the_default_profile_runs_kube_schedulers_order_and_weights():
 
 def test_a_profile_makes_each_plugin_once():
     scene = Scene()
-    framework = build_framework(default_profile(), scene.cache.nodes, scene.index)
+    framework = build_framework(default_profile(), scene.cache.nodes)
     (in_filter,) = [each for each in framework.filters if each.name == "NodeResourcesFit"]
     (in_score,) = [each.plugin for each in framework.scores if each.plugin.name == "NodeResourcesFit"]
     assert in_filter is in_score is framework.plugins["NodeResourcesFit"]

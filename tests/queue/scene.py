@@ -16,7 +16,8 @@ from bayplan.framework.cluster_event import (
     EventRegistration,
     QueueingHint,
 )
-from bayplan.queue.queue_profile import GateRejection, QueueProfile
+from bayplan.framework.status import SUCCESS, Code, Status
+from bayplan.queue.queue_profile import QueueProfile
 from bayplan.queue.queued_pod import QueuedPodInfo, SubQueue
 from bayplan.queue.scheduling_queue import SchedulingQueue
 
@@ -60,10 +61,12 @@ def wants_colour(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
     return QueueingHint.QUEUE if colour in new else QueueingHint.SKIP
 
 
-def scheduling_gates(pod: PodInfo) -> GateRejection | None:
+def scheduling_gates(pod: PodInfo) -> Status:
     """PreEnqueue: pods with gates wait."""
     gates = pod.pod.spec.scheduling_gates
-    return GateRejection("SchedulingGates", f"waiting for {len(gates)} gates") if gates else None
+    if not gates:
+        return SUCCESS
+    return Status(Code.UNSCHEDULABLE, (f"waiting for {len(gates)} gates",), "SchedulingGates")
 
 
 def make_profile(**changes: Any) -> QueueProfile:

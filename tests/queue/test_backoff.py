@@ -1,6 +1,6 @@
 import pytest
 
-from bayplan.queue.backoff import backoff_expiration, backoff_seconds, is_backing_off, release_time
+from bayplan.queue.queued_pod import backoff_expiration, backoff_seconds, is_backing_off, release_time
 
 
 @pytest.mark.parametrize(

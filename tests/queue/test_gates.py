@@ -3,7 +3,7 @@
 from tests.queue.scene import Scene, info, make_profile
 
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_TAINT, EventRegistration, QueueingHint
-from bayplan.queue.queue_profile import GateRejection
+from bayplan.framework.status import SUCCESS, Code, Status
 from bayplan.queue.queued_pod import SubQueue
 
 
@@ -50,7 +50,9 @@ class ReservedRoom:
         self.profile = make_profile(pre_enqueue=self.gate, registrations=registrations)
 
     def gate(self, pod):
-        return GateRejection("Preemption", "victims are leaving") if pod.name in self.held else None
+        if pod.name not in self.held:
+            return SUCCESS
+        return Status(Code.UNSCHEDULABLE, ("victims are leaving",), "Preemption")
 
 
 def test_a_rejected_pod_may_be_gated_when_it_wants_to_come_back():
@@ -90,12 +92,13 @@ def test_the_wait_of_a_gated_pod_for_its_gate_does_not_end_by_time():
 
 
 def test_a_gate_that_raises_holds_the_pod_until_it_can_answer(caplog):
-    answers = [RuntimeError("broken gate"), None]
+    answers = [RuntimeError("broken gate"), SUCCESS]
 
     def gate(pod):
         answer = answers.pop(0)
-        if answer is not None:
+        if isinstance(answer, Exception):
             raise answer
+        return answer
 
     scene = Scene(profile=make_profile(pre_enqueue=gate))
     scene.add("p")

@@ -1,6 +1,6 @@
 from tests.queue.scene import info
 
-from bayplan.queue.pod_change import unschedulable_pod_changes
+from bayplan.queue.queueing_hints import unschedulable_pod_changes
 
 
 def labels(old, new):

@@ -17,6 +17,7 @@ from bayplan.framework.cluster_event import (
     EventResource,
     QueueingHint,
 )
+from bayplan.framework.status import SUCCESS
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.queue_profile import QueueProfile, queue_profile
 from bayplan.queue.queued_pod import QueuedPodInfo, SubQueue
@@ -35,7 +36,7 @@ class Asked:
     def __init__(self, shape=lambda pod: pod.pod.metadata.labels["colour"]):
         self.pods = []
         registrations = [EventRegistration(event, self._hint) for event in (NODE_ADD, ASSIGNED_POD_DELETE)]
-        profile = QueueProfile(lambda pod: None, {"A": registrations, "B": registrations}, shape)
+        profile = QueueProfile(lambda pod: SUCCESS, {"A": registrations, "B": registrations}, shape)
         self.profiles = {"bayplan": profile}
 
     def _hint(self, pod, old, new):

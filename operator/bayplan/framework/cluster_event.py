@@ -82,11 +82,6 @@ class QueueingHint(Enum):
         return cls.QUEUE if may_help else cls.SKIP
 
 
-def queue_if(helps: bool) -> QueueingHint:
-    """Turn a condition into a hint."""
-    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
-
-
 QueueingHintFn = Callable[[Any, Any, Any], QueueingHint]
 """`(pod: PodInfo, old: object | None, new: object | None)`: the rejected pod; the object before and after."""
 

@@ -2,42 +2,23 @@
 
 import logging
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, ClassVar, Final, cast
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.framework.interface import MAX_NODE_SCORE, Plugin, PostFilterResult, PreFilterResult
+from bayplan.framework.interface import MAX_NODE_SCORE, PostFilterResult, PreFilterResult
 from bayplan.framework.status import Code, Reason, Status
 from bayplan.framework.traits import Normalize, Reads, Traits
 
 logger = logging.getLogger(__name__)
 
-CALLS: Final[Mapping[str, tuple[str, ...]]] = {
-    "sign_pod": ("pod",),
-    "events_to_register": (),
-    "pre_enqueue": ("pod",),
-    "pre_filter": ("state", "pod", "nodes"),
-    "filter": ("state", "pod", "nodes", "rows"),
-    "reasons": ("state", "pod", "nodes", "rows"),
-    "post_filter": ("state", "pod", "nodes", "rejections"),
-    "pre_score": ("state", "pod", "nodes", "feasible"),
-    "score": ("state", "pod", "nodes", "rows"),
-    "normalize_score": ("state", "pod", "nodes", "rows", "scores"),
-    "reserve": ("state", "pod", "node_name"),
-    "unreserve": ("state", "pod", "node_name"),
-    "permit": ("state", "pod", "node_name"),
-    "post_bind": ("pod", "node_name"),
-}
-"""The methods of a plugin from outside that are called, and what they are given."""
-
-_WORDS: Final[Mapping[str, str]] = {"sign_pod": "SignPod", "normalize_score": "NormalizeScore"}
 # Normalising multiplies by 100 in 64 bits.
 _MAX_RAW_SCORE: Final = (2**63 - 1) // MAX_NODE_SCORE
-_Method = Callable[..., Any]
 _Arguments = tuple[Any, ...]
 _Check = Callable[[object, _Arguments, Normalize], str]
+"""Says what is wrong with the answer to these arguments, "" if nothing is."""
 
 
 class PluginError(Exception):
@@ -67,51 +48,35 @@ class CheckedPlugin:
         vars(self)["name"] = getattr(plugin, "name", "")
         # Nobody outside needs to know what pods of one template share.
         vars(self)["traits"] = replace(traits_of(plugin), signs_more=True)
-        for method in CALLS:
+        for method in METHODS:
             if callable(getattr(plugin, method, None)):
                 setattr(self, method, self._guard(method))
 
-    @classmethod
-    def around(cls, plugin: object) -> Plugin:
-        """The guarded plugin."""
-        return cast("Plugin", cls(plugin))
-
-    def _guard(self, method: str) -> _Method:
-        call: _Method = getattr(self._plugin, method)
-        check = _CHECKS.get(method, _any)
-        normalize = self.traits.normalize
+    def _guard(self, method: str) -> Callable[..., Any]:
+        call: Callable[..., Any] = getattr(self._plugin, method)
+        check, normalize = METHODS[method].check, self.traits.normalize
 
         def guarded(*arguments: object) -> object:
+            cause: Exception | None = None
             try:
                 answer = call(*arguments)
-                if problem := check(answer, arguments, normalize):
-                    # TRY301 would hide that a wrong answer and a raised error end the same way.
-                    raise _Wrong(problem)  # noqa: TRY301
+                problem = "" if check is None else check(answer, arguments, normalize)
             except Exception as error:  # noqa: BLE001  whatever it raises is its own failure
-                return self._failed(method, arguments, error)
-            return answer
+                cause, problem = error, f"{type(error).__name__}: {error}"
+            return self._failed(method, problem, cause) if problem else answer
 
         return guarded
 
-    def _failed(self, method: str, arguments: _Arguments, error: Exception) -> object:
-        told = str(error) if isinstance(error, _Wrong) else f"{type(error).__name__}: {error}"
-        point = _WORDS.get(method) or "".join(word.capitalize() for word in method.split("_"))
-        message = f'running {point} plugin "{self.name}": {told}'
+    def _failed(self, method: str, problem: str, cause: Exception | None) -> Status | None:
+        point = "".join(word.capitalize() for word in method.split("_"))
+        message = f'running {point} plugin "{self.name}": {problem}'
         if method == "pre_enqueue":
-            logger.error("plugin failed, pod is held plugin=%s error=%r", self.name, told)
+            logger.error("plugin failed, pod is held plugin=%s error=%r", self.name, problem)
             return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (message,))
         if method in {"unreserve", "post_bind"}:
-            logger.error("plugin failed plugin=%s method=%s error=%r", self.name, method, told)
+            logger.error("plugin failed plugin=%s method=%s error=%r", self.name, method, problem)
             return None
-        raise PluginError(message) from error
-
-
-class _Wrong(Exception):  # noqa: N818  never leaves this module
-    """An answer of the wrong kind."""
-
-
-def _any(answer: object, arguments: _Arguments, normalize: Normalize) -> str:
-    return ""
+        raise PluginError(message) from cause
 
 
 def _is(kind: type) -> _Check:
@@ -129,7 +94,7 @@ def _hashable(answer: object, arguments: _Arguments, normalize: Normalize) -> st
 
 
 def _codes(answer: object, arguments: _Arguments, normalize: Normalize) -> str:
-    if problem := _array_problem(answer, np.int8, len(arguments[3])):
+    if problem := _array_problem(answer, np.int8, arguments):
         return problem
     assert isinstance(answer, np.ndarray)
     if len(answer) and (int(answer.min()) < 0 or int(answer.max()) > Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
@@ -143,13 +108,13 @@ def _reasons(answer: object, arguments: _Arguments, normalize: Normalize) -> str
     for reason in answer:
         if not isinstance(reason.text, str):
             return f"answered a reason that is {_shown(reason.text)}, not text"
-        if problem := _array_problem(reason.holds, np.bool_, len(arguments[3])):
+        if problem := _array_problem(reason.holds, np.bool_, arguments):
             return problem
     return ""
 
 
 def _scores(answer: object, arguments: _Arguments, normalize: Normalize) -> str:
-    if problem := _array_problem(answer, np.int64, len(arguments[3])):
+    if problem := _array_problem(answer, np.int64, arguments):
         return problem
     if normalize is Normalize.CUSTOM:
         return ""
@@ -158,7 +123,7 @@ def _scores(answer: object, arguments: _Arguments, normalize: Normalize) -> str:
 
 
 def _normalised(answer: object, arguments: _Arguments, normalize: Normalize) -> str:
-    if problem := _array_problem(answer, np.int64, len(arguments[3])):
+    if problem := _array_problem(answer, np.int64, arguments):
         return problem
     assert isinstance(answer, np.ndarray)
     return _range_problem(answer, MAX_NODE_SCORE)
@@ -178,24 +143,10 @@ def _pre_filter(answer: object, arguments: _Arguments, normalize: Normalize) -> 
     return "" if answer.node_names is None else _is(frozenset)(answer.node_names, arguments, normalize)
 
 
-_CHECKS: Final[Mapping[str, _Check]] = {
-    "sign_pod": _hashable,
-    "pre_enqueue": _is(Status),
-    "pre_filter": _pre_filter,
-    "filter": _codes,
-    "reasons": _reasons,
-    "post_filter": _is(PostFilterResult),
-    "pre_score": _pre_score,
-    "score": _scores,
-    "normalize_score": _normalised,
-    "reserve": _is(Status),
-    "permit": _is(Status),
-}
-
-
-def _array_problem(answer: object, dtype: type[np.generic], length: int) -> str:
+def _array_problem(answer: object, dtype: type[np.generic], arguments: _Arguments) -> str:
     if not isinstance(answer, np.ndarray):
         return f"answered {_shown(answer)}, not a numpy array"
+    length = len(arguments[3])
     if answer.dtype != dtype or answer.shape != (length,):
         return f"answered {answer.dtype} of shape {answer.shape}, not {np.dtype(dtype)} of shape {(length,)}"
     return ""
@@ -212,3 +163,32 @@ def _range_problem(scores: NDArray[np.int64], largest: int) -> str:
 
 def _shown(answer: object) -> str:
     return "None" if answer is None else f"a {type(answer).__name__}"
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method that plugins from outside may have: what it is given, what checks its answer, and what goes with it."""
+
+    parameters: tuple[str, ...]
+    check: _Check | None = None
+    partner: str = ""
+    """A method that a plugin must have, too."""
+
+
+METHODS: Final[Mapping[str, Method]] = {
+    "sign_pod": Method(("pod",), _hashable),
+    "events_to_register": Method(()),
+    "pre_enqueue": Method(("pod",), _is(Status)),
+    "pre_filter": Method(("state", "pod", "nodes"), _pre_filter),
+    "filter": Method(("state", "pod", "nodes", "rows"), _codes, partner="reasons"),
+    "reasons": Method(("state", "pod", "nodes", "rows"), _reasons),
+    "post_filter": Method(("state", "pod", "nodes", "rejections"), _is(PostFilterResult)),
+    "pre_score": Method(("state", "pod", "nodes", "feasible"), _pre_score),
+    "score": Method(("state", "pod", "nodes", "rows"), _scores),
+    "normalize_score": Method(("state", "pod", "nodes", "rows", "scores"), _normalised),
+    "reserve": Method(("state", "pod", "node_name"), _is(Status), partner="unreserve"),
+    "unreserve": Method(("state", "pod", "node_name")),
+    "permit": Method(("state", "pod", "node_name"), _is(Status)),
+    "post_bind": Method(("pod", "node_name")),
+}
+"""All methods of plugins from outside that are called."""

@@ -74,17 +74,13 @@ def _needed(pod: PodInfo) -> frozenset[str]:
 
 
 def _declares_other_features(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    same = (
-        isinstance(old, Node)
-        and isinstance(new, Node)
-        and (old.status.declared_features or []) == (new.status.declared_features or [])
-    )
-    return QueueingHint.SKIP if same else QueueingHint.QUEUE
+    if not isinstance(old, Node) or not isinstance(new, Node):
+        return QueueingHint.QUEUE
+    before, now = (each.status.declared_features or [] for each in (old, new))
+    return QueueingHint.queue_if(before != now)
 
 
 def _needs_other_features(pod: PodInfo, old: object, new: object) -> QueueingHint:
     if not isinstance(new, PodInfo) or not isinstance(old, PodInfo):
         return QueueingHint.QUEUE
-    if new.uid != pod.uid or _needed(new) == _needed(old):
-        return QueueingHint.SKIP
-    return QueueingHint.QUEUE
+    return QueueingHint.queue_if(new.uid == pod.uid and _needed(new) != _needed(old))

@@ -11,13 +11,7 @@ from bayplan.cache.host_ports import ANY_IP, HostPort
 from bayplan.cache.incremental_view import UsageView
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.cluster_event import (
-    ASSIGNED_POD_DELETE,
-    NODE_ADD,
-    NODE_TAINT,
-    EventRegistration,
-    QueueingHint,
-)
+from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_ADD, NODE_TAINT, EventRegistration, QueueingHint
 from bayplan.framework.interface import CycleState, PreFilterResult
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason
 from bayplan.framework.traits import Reads, Traits
@@ -92,9 +86,7 @@ class NodePorts:
 
 def _frees_a_wanted_port(pod: PodInfo, old: object, new: object) -> QueueingHint:
     """Return whether the deleted pod took a host port that `pod` wants."""
-    if isinstance(old, PodInfo) and not _is_conflict(pod.host_ports, old.host_ports):
-        return QueueingHint.SKIP
-    return QueueingHint.QUEUE
+    return QueueingHint.queue_if(not isinstance(old, PodInfo) or _is_conflict(pod.host_ports, old.host_ports))
 
 
 def _is_conflict(wanted: Iterable[HostPort], taken: Iterable[HostPort]) -> bool:

@@ -74,6 +74,4 @@ def _becomes_schedulable(pod: PodInfo, old: object, new: object) -> QueueingHint
 
 
 def _tolerates_now(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    if isinstance(new, PodInfo) and (new.uid != pod.uid or not _tolerates_cordon(new)):
-        return QueueingHint.SKIP
-    return QueueingHint.QUEUE
+    return QueueingHint.queue_if(not isinstance(new, PodInfo) or (new.uid == pod.uid and _tolerates_cordon(new)))

@@ -2,8 +2,7 @@
 
 import copy
 import inspect
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, cast
 
@@ -13,14 +12,13 @@ from bayplan.config.types import EXTENSION_POINTS, PLUGIN_SET_KEYS, OpaqueArgs, 
 from bayplan.framework.cluster_event import EventRegistration
 from bayplan.framework.interface import Plugin
 from bayplan.framework.traits import Normalize, Reads, Traits
-from bayplan.plugins.checked_plugin import CALLS, CheckedPlugin, traits_of
+from bayplan.plugins.checked_plugin import METHODS, CheckedPlugin, traits_of
 
 GROUP: Final = "bayplan.plugins"
 """Entry points of this group are plugins: the name is the plugin's, the value a class or factory `(args, handle)`."""
 
 # The queue is sorted and writes are made by the scheduler itself: a plugin that raised there could stop it.
 _RESERVED_POINTS: Final = frozenset(("queue_sort", "pre_bind", "bind"))
-_PARTNERS: Final[Mapping[str, str]] = {"filter": "reasons", "reserve": "unreserve"}
 _OPTIONAL: Final = ("sign_pod", "events_to_register")
 
 _Factory = Callable[[Any, Any], object]
@@ -36,26 +34,10 @@ def installed_plugins() -> frozenset[str]:
     return frozenset(each.name for each in entry_points(group=GROUP))
 
 
-@dataclass(frozen=True, slots=True)
-class OutOfTreePlugins:
-    """The plugins from outside that a configuration enables, made for each profile and guarded."""
-
-    by_profile: Mapping[str, Mapping[str, Plugin]]
-
-    def of(self, scheduler_name: str) -> Mapping[str, Plugin]:
-        """A profile's plugins by name."""
-        return self.by_profile.get(scheduler_name, {})
-
-    def extends(self, in_tree: Callable[[str, str], bool]) -> Callable[[str, str], bool]:
-        """`in_tree` for its own plugins, and the same answer for those from outside."""
-        made = {name: plugin for plugins in self.by_profile.values() for name, plugin in plugins.items()}
-        return lambda name, point: extends(made[name], point) if name in made else in_tree(name, point)
-
-
 def load_out_of_tree(
     configuration: SchedulerConfiguration, in_tree: Collection[str], handle: object
-) -> OutOfTreePlugins:
-    """Import, make and check the plugins from outside that the configuration enables, and no others.
+) -> dict[str, dict[str, Plugin]]:
+    """Import, make and check the plugins from outside that the configuration enables, by profile and name.
 
     Raises:
         ConfigurationError: each error names the distribution, its entry point and what is wrong.
@@ -81,7 +63,7 @@ def load_out_of_tree(
                 made[name] = outcome
     if errors:
         raise ConfigurationError(errors)
-    return OutOfTreePlugins(by_profile)
+    return by_profile
 
 
 def _enabled(profile: Profile) -> list[str]:
@@ -127,7 +109,7 @@ def _make(name: str, factory: _Factory | str, profile: Profile, handle: object) 
         return f"the factory failed: {_told(error)}"
     try:
         problems = _problems(plugin, name)
-        return "; ".join(problems) if problems else CheckedPlugin.around(plugin)
+        return "; ".join(problems) if problems else cast("Plugin", CheckedPlugin(plugin))
     except Exception as error:  # noqa: BLE001  properties of a foreign object may raise
         return f"cannot be looked at: {_told(error)}"
 
@@ -148,13 +130,13 @@ def _problems(plugin: object, name: str) -> list[str]:
         if each in _RESERVED_POINTS
     ]
     wanted = [point for point in points if point not in _RESERVED_POINTS]
+    wanted += [partner for point in wanted if (partner := METHODS[point].partner)]
     wanted += [each for each in _OPTIONAL if hasattr(plugin, each)]
-    wanted += [_PARTNERS[point] for point in points if point in _PARTNERS]
     problems += _attribute_problems(plugin, points)
     if traits_of(plugin).normalize is Normalize.CUSTOM:
         wanted.append("normalize_score")
     for method in wanted:
-        if problem := _call_problem(getattr(plugin, method, None), CALLS[method], method):
+        if problem := _call_problem(getattr(plugin, method, None), METHODS[method].parameters, method):
             problems.append(problem)
     return problems or _registration_problems(plugin)
 
@@ -163,14 +145,10 @@ def _attribute_problems(plugin: object, points: list[str]) -> list[str]:
     traits = getattr(plugin, "traits", None)
     if traits is not None:
         return [] if isinstance(traits, Traits) else [f"traits must be Traits, not {quote(repr(traits))}"]
-    required: dict[str, tuple[str, type]] = {}
-    if "score" in points:
-        required["normalize"] = ("score", Normalize)
-    for point in ("score", "filter"):
-        if point in points:
-            required["reads"] = (point, Reads)
+    required: list[tuple[str, str, type]] = [("normalize", "score", Normalize)] if "score" in points else []
+    required += [("reads", point, Reads) for point in ("filter", "score") if point in points][:1]
     problems = []
-    for attribute, (point, kind) in required.items():
+    for attribute, point, kind in required:
         value = getattr(plugin, attribute, None)
         if value is None:
             problems.append(f"extends {point} but has no {attribute}")

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Final
 
 from bayplan.api.workload_objects import Namespace, PodDisruptionBudget
@@ -11,19 +10,8 @@ from bayplan.cache.listers import Listers
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.config.plugin_args import default_args
-from bayplan.config.plugin_sets import expand_plugins, expand_profiles, leave_to_extenders
-from bayplan.config.types import (
-    DefaultPreemptionArgs,
-    InterPodAffinityArgs,
-    NodeAffinityArgs,
-    NodeResourcesBalancedAllocationArgs,
-    NodeResourcesFitArgs,
-    PluginEntry,
-    PodTopologySpreadArgs,
-    Profile,
-    SchedulerConfiguration,
-    VolumeBindingArgs,
-)
+from bayplan.config.plugin_sets import expand_profiles, leave_to_extenders
+from bayplan.config.types import PluginEntry, Profile, SchedulerConfiguration
 from bayplan.framework.interface import Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.plugins.default_binder import DefaultBinder
@@ -62,71 +50,47 @@ class Handle:
     """Seconds since the epoch."""
 
 
-Factory = Callable[[Any, Handle], Plugin]
-"""Makes a plugin of its arguments (None for plugins that take none)."""
-
-
 @dataclass(frozen=True, slots=True)
 class InTreePlugin:
-    """A plugin class and how to make one."""
+    """A plugin class and how to make one of its arguments, which are None for plugins that take none."""
 
-    type: type
-    create: Factory
-
-
-def _fit(args: NodeResourcesFitArgs, handle: Handle) -> Plugin:
-    return NodeResourcesFit(args)
-
-
-def _balanced(args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> Plugin:
-    return NodeResourcesBalancedAllocation(args)
-
-
-def _preemption(args: DefaultPreemptionArgs, handle: Handle) -> Plugin:
-    budgets = handle.listers.of(PodDisruptionBudget)
-    return DefaultPreemption(args, handle.nodes, budgets, handle.nominator, handle.clock)
-
-
-def _affinity(args: NodeAffinityArgs, handle: Handle) -> Plugin:
-    return NodeAffinity(args, handle.index)
-
-
-def _inter_pod_affinity(args: InterPodAffinityArgs, handle: Handle) -> Plugin:
-    return InterPodAffinity(args, handle.nodes, handle.index, handle.listers.of(Namespace))
-
-
-def _spread(args: PodTopologySpreadArgs, handle: Handle) -> Plugin:
-    return PodTopologySpread(args, handle.index, handle.listers)
-
-
-def _volume_binding(args: VolumeBindingArgs, handle: Handle) -> Plugin:
-    return VolumeBinding(args, handle.nodes, handle.index, handle.listers)
+    type: type[Plugin]
+    create: Callable[[Any, Handle], Plugin]
 
 
 IN_TREE: Final[Mapping[str, InTreePlugin]] = {
-    "SchedulingGates": InTreePlugin(SchedulingGates, lambda args, handle: SchedulingGates()),
-    "PrioritySort": InTreePlugin(PrioritySort, lambda args, handle: PrioritySort()),
-    "NodeUnschedulable": InTreePlugin(NodeUnschedulable, lambda args, handle: NodeUnschedulable(handle.index)),
-    "NodeName": InTreePlugin(NodeName, lambda args, handle: NodeName()),
-    "TaintToleration": InTreePlugin(TaintToleration, lambda args, handle: TaintToleration(handle.index)),
-    "NodeAffinity": InTreePlugin(NodeAffinity, _affinity),
-    "NodePorts": InTreePlugin(NodePorts, lambda args, handle: NodePorts(handle.nodes)),
-    "NodeResourcesFit": InTreePlugin(NodeResourcesFit, _fit),
-    "VolumeRestrictions": InTreePlugin(
-        VolumeRestrictions, lambda args, handle: VolumeRestrictions(handle.nodes, handle.listers)
-    ),
-    "NodeVolumeLimits": InTreePlugin(
-        NodeVolumeLimits, lambda args, handle: NodeVolumeLimits(handle.nodes, handle.listers)
-    ),
-    "VolumeBinding": InTreePlugin(VolumeBinding, _volume_binding),
-    "VolumeZone": InTreePlugin(VolumeZone, lambda args, handle: VolumeZone(handle.index, handle.listers)),
-    "PodTopologySpread": InTreePlugin(PodTopologySpread, _spread),
-    "InterPodAffinity": InTreePlugin(InterPodAffinity, _inter_pod_affinity),
-    "DefaultPreemption": InTreePlugin(DefaultPreemption, _preemption),
-    "NodeResourcesBalancedAllocation": InTreePlugin(NodeResourcesBalancedAllocation, _balanced),
-    "ImageLocality": InTreePlugin(ImageLocality, lambda args, handle: ImageLocality(handle.nodes)),
-    "DefaultBinder": InTreePlugin(DefaultBinder, lambda args, handle: DefaultBinder()),
-    "NodeDeclaredFeatures": InTreePlugin(NodeDeclaredFeatures, lambda args, handle: NodeDeclaredFeatures()),
+    each.type.name: each
+    for each in (
+        InTreePlugin(SchedulingGates, lambda args, handle: SchedulingGates()),
+        InTreePlugin(PrioritySort, lambda args, handle: PrioritySort()),
+        InTreePlugin(NodeUnschedulable, lambda args, handle: NodeUnschedulable(handle.index)),
+        InTreePlugin(NodeName, lambda args, handle: NodeName()),
+        InTreePlugin(TaintToleration, lambda args, handle: TaintToleration(handle.index)),
+        InTreePlugin(NodeAffinity, lambda args, handle: NodeAffinity(args, handle.index)),
+        InTreePlugin(NodePorts, lambda args, handle: NodePorts(handle.nodes)),
+        InTreePlugin(NodeResourcesFit, lambda args, handle: NodeResourcesFit(args)),
+        InTreePlugin(VolumeRestrictions, lambda args, handle: VolumeRestrictions(handle.nodes, handle.listers)),
+        InTreePlugin(NodeVolumeLimits, lambda args, handle: NodeVolumeLimits(handle.nodes, handle.listers)),
+        InTreePlugin(
+            VolumeBinding, lambda args, handle: VolumeBinding(args, handle.nodes, handle.index, handle.listers)
+        ),
+        InTreePlugin(VolumeZone, lambda args, handle: VolumeZone(handle.index, handle.listers)),
+        InTreePlugin(PodTopologySpread, lambda args, handle: PodTopologySpread(args, handle.index, handle.listers)),
+        InTreePlugin(
+            InterPodAffinity,
+            lambda args, handle: InterPodAffinity(args, handle.nodes, handle.index, handle.listers.of(Namespace)),
+        ),
+        InTreePlugin(
+            DefaultPreemption,
+            lambda args, handle: DefaultPreemption(
+                args, handle.nodes, handle.listers.of(PodDisruptionBudget), handle.nominator, handle.clock
+            ),
+        ),
+        InTreePlugin(NodeResourcesBalancedAllocation, lambda args, handle: NodeResourcesBalancedAllocation(args)),
+        InTreePlugin(ImageLocality, lambda args, handle: ImageLocality(handle.nodes)),
+        InTreePlugin(DefaultBinder, lambda args, handle: DefaultBinder()),
+        InTreePlugin(NodeDeclaredFeatures, lambda args, handle: NodeDeclaredFeatures()),
+    )
 }
 """The plugins of this project, by kube-scheduler's name for them."""
 
@@ -154,10 +118,15 @@ def build_frameworks(
     handle = Handle(nodes, NodeIndex(nodes), listers or Listers(), nominator or Nominator(), clock)
     configuration = leave_to_extenders(configuration)
     outside = load_out_of_tree(configuration, IN_TREE.keys(), handle)
-    expanded = expand_profiles(configuration, outside.extends(in_tree_extends))
+    made = {name: plugin for plugins in outside.values() for name, plugin in plugins.items()}
+
+    def extends_point(name: str, point: str) -> bool:
+        return extends(made[name], point) if name in made else in_tree_extends(name, point)
+
+    expanded = expand_profiles(configuration, extends_point)
     frameworks = {
         profile.scheduler_name: _build(
-            profile, expanded[profile.scheduler_name], handle, outside.of(profile.scheduler_name)
+            profile, expanded[profile.scheduler_name], handle, outside[profile.scheduler_name]
         )
         for profile in configuration.profiles
     }
@@ -166,21 +135,8 @@ def build_frameworks(
     return frameworks
 
 
-def build_framework(profile: Profile, nodes: NodeTable, index: NodeIndex, listers: Listers | None = None) -> Framework:
-    """The framework of one profile over a table and its index.
-
-    Raises:
-        ConfigurationError: with kube-scheduler's start-up texts.
-    """
-    expanded = expand_plugins(profile.plugins, in_tree_extends, scheduler_name=profile.scheduler_name)
-    return _build(profile, expanded, Handle(nodes, index, listers or Listers()))
-
-
 def _build(
-    profile: Profile,
-    expanded: Mapping[str, tuple[PluginEntry, ...]],
-    handle: Handle,
-    outside: Mapping[str, Plugin] = MappingProxyType({}),
+    profile: Profile, expanded: Mapping[str, tuple[PluginEntry, ...]], handle: Handle, outside: Mapping[str, Plugin]
 ) -> Framework:
     made: dict[str, Plugin] = dict(outside)
 
@@ -192,5 +148,5 @@ def _build(
     points: dict[str, list[tuple[Any, int]]] = {
         point: [(make(entry.name), entry.weight) for entry in entries] for point, entries in expanded.items()
     }
-    points["pre_filter"] = [(UnsupportedRules(IN_TREE.keys()), 0), *points.get("pre_filter", [])]
+    points["pre_filter"] = [(UnsupportedRules(), 0), *points.get("pre_filter", [])]
     return Framework(profile, points)

@@ -27,6 +27,4 @@ class SchedulingGates:
 
 
 def _is_itself(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    if isinstance(new, PodInfo) and new.uid != pod.uid:
-        return QueueingHint.SKIP
-    return QueueingHint.QUEUE
+    return QueueingHint.queue_if(not isinstance(new, PodInfo) or new.uid == pod.uid)

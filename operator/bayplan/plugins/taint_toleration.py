@@ -83,6 +83,4 @@ def _becomes_tolerable(pod: PodInfo, old: object, new: object) -> QueueingHint:
 
 
 def _is_itself(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    if isinstance(new, PodInfo) and new.uid != pod.uid:
-        return QueueingHint.SKIP
-    return QueueingHint.QUEUE
+    return QueueingHint.queue_if(not isinstance(new, PodInfo) or new.uid == pod.uid)

@@ -19,7 +19,6 @@ from bayplan.framework.cluster_event import (
     EventResource,
     QueueingHint,
     cluster_event,
-    queue_if,
 )
 from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
@@ -96,4 +95,4 @@ def _is_schedulable_after_pod_deleted(pod: PodInfo, old: object, new: object) ->
     if old.namespace != pod.namespace:
         return QueueingHint.SKIP
     shared = set(named_claims(pod.pod)) & set(named_claims(old.pod))
-    return queue_if(bool(shared) or are_in_conflict(disk_uses([pod.pod]), disk_uses([old.pod])))
+    return QueueingHint.queue_if(bool(shared) or are_in_conflict(disk_uses([pod.pod]), disk_uses([old.pod])))

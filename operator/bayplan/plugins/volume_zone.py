@@ -21,7 +21,6 @@ from bayplan.framework.cluster_event import (
     EventResource,
     QueueingHint,
     cluster_event,
-    queue_if,
 )
 from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
@@ -166,10 +165,12 @@ def _volume_topologies(volume: PersistentVolume) -> list[_Topology]:
 
 
 def _is_schedulable_after_storage_class_added(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    return queue_if(not isinstance(new, StorageClass) or new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER)
+    return QueueingHint.queue_if(
+        not isinstance(new, StorageClass) or new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+    )
 
 
 def _is_schedulable_after_volume_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
     if not isinstance(old, PersistentVolume) or not isinstance(new, PersistentVolume):
         return QueueingHint.QUEUE
-    return queue_if(_volume_topologies(old) != _volume_topologies(new))
+    return QueueingHint.queue_if(_volume_topologies(old) != _volume_topologies(new))

@@ -1,6 +1,8 @@
-"""A pod on its way through the scheduling queue, with what the queue remembers of its attempts."""
+"""A pod on its way through the scheduling queue, the history of its attempts, and how long it backs off."""
 
+from dataclasses import dataclass, field
 from enum import StrEnum
+from math import floor
 
 from bayplan.cache.pod_info import PodInfo
 
@@ -17,6 +19,7 @@ class SubQueue(StrEnum):
     GATED = "gated"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class QueuedPodInfo:
     """A pending pod and the history of its attempts; `SchedulingQueue` alone changes it, a cycle reads it.
 
@@ -29,42 +32,25 @@ class QueuedPodInfo:
     `flushed` is set while the pod is tried because of the time limit alone, without an event.
     """
 
-    __slots__ = (
-        "attempts",
-        "backoff_expiration",
-        "consecutive_errors",
-        "flushed",
-        "gating_message",
-        "gating_plugin",
-        "initial_attempt_timestamp",
-        "pending_plugins",
-        "pod_info",
-        "profile",
-        "rejector_plugins",
-        "retry_at",
-        "sequence",
-        "sub_queue",
-        "timestamp",
-        "unschedulable_count",
-    )
+    pod_info: PodInfo
+    timestamp: float
+    sequence: int
+    profile: str = field(init=False)
+    attempts: int = 0
+    initial_attempt_timestamp: float | None = None
+    unschedulable_count: int = 0
+    consecutive_errors: int = 0
+    flushed: bool = False
+    backoff_expiration: int | None = None
+    retry_at: int = 0
+    rejector_plugins: frozenset[str] = NO_PLUGINS
+    pending_plugins: frozenset[str] = NO_PLUGINS
+    gating_plugin: str | None = None
+    gating_message: str | None = None
+    sub_queue: SubQueue | None = None
 
-    def __init__(self, pod_info: PodInfo, *, timestamp: float, sequence: int) -> None:
-        self.pod_info = pod_info
-        self.profile = pod_info.pod.spec.scheduler_name
-        self.timestamp = timestamp
-        self.sequence = sequence
-        self.attempts = 0
-        self.initial_attempt_timestamp: float | None = None
-        self.unschedulable_count = 0
-        self.consecutive_errors = 0
-        self.flushed = False
-        self.backoff_expiration: int | None = None
-        self.retry_at = 0
-        self.rejector_plugins = NO_PLUGINS
-        self.pending_plugins = NO_PLUGINS
-        self.gating_plugin: str | None = None
-        self.gating_message: str | None = None
-        self.sub_queue: SubQueue | None = None
+    def __post_init__(self) -> None:
+        self.profile = self.pod_info.pod.spec.scheduler_name
 
     @property
     def uid(self) -> str:
@@ -73,3 +59,36 @@ class QueuedPodInfo:
 
     def __repr__(self) -> str:
         return f"QueuedPodInfo({self.pod_info.key!r}, {self.sub_queue or 'in no queue'})"
+
+
+def backoff_seconds(count: int, initial: int, maximum: int) -> int:
+    """Return the wait after `count` failures, in seconds: `initial`, doubled each time, at most `maximum`.
+
+    Upstream: backend/queue/backoff_queue.go.
+    """
+    if count <= 0:
+        return 0
+    shift = count - 1
+    if initial > maximum >> shift:
+        return maximum
+    return initial << shift
+
+
+def backoff_expiration(timestamp: float, count: int, initial: int, maximum: int) -> int | None:
+    """Return the whole second up to which a pod that failed at `timestamp` waits; None when it need not wait.
+
+    Whole seconds let all pods of one second come back together, in priority order.
+    """
+    if count <= 0 or maximum == 0:
+        return None
+    return floor(timestamp + backoff_seconds(count, initial, maximum))
+
+
+def is_backing_off(expiration: int | None, now: float) -> bool:
+    """Return whether the pod still waits at `now`: the second in which its back-off ends belongs to the wait."""
+    return expiration is not None and expiration >= floor(now)
+
+
+def release_time(expiration: int) -> float:
+    """Return the first moment at which `is_backing_off` is false."""
+    return float(expiration + 1)

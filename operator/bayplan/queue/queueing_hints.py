@@ -1,14 +1,28 @@
-"""Which events may help which rejected pod (upstream: queueingHintMap and isPodWorthRequeuing)."""
+"""Which events may help which rejected pod, and which events an update of a pod is.
+
+Upstream: queueingHintMap and isPodWorthRequeuing.
+"""
 
 import logging
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 import msgspec
 
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.cluster_event import ClusterEvent, EventResource, QueueingHint, QueueingHintFn
+from bayplan.framework.cluster_event import (
+    UNSCHEDULABLE_POD_GATES,
+    UNSCHEDULABLE_POD_LABEL,
+    UNSCHEDULABLE_POD_SCALE_DOWN,
+    UNSCHEDULABLE_POD_TOLERATION,
+    UNSCHEDULABLE_POD_UPDATE,
+    ClusterEvent,
+    EventResource,
+    QueueingHint,
+    QueueingHintFn,
+)
 from bayplan.queue.queue_profile import QueueProfile
 from bayplan.queue.queued_pod import QueuedPodInfo
 
@@ -112,6 +126,7 @@ def strategy_for_in_flight_pod(queued: QueuedPodInfo, missed: Iterable[ObservedE
     return best
 
 
+@dataclass(slots=True)
 class QueueingStrategies:
     """What one event does to many waiting pods, without asking the same twice.
 
@@ -119,30 +134,27 @@ class QueueingStrategies:
     rejected share an answer. Hints about other objects may look at names and labels too.
     """
 
-    __slots__ = ("_failures", "_known", "_observed", "_profiles")
-
-    def __init__(self, observed: ObservedEvent, profiles: Mapping[str, QueueProfile]) -> None:
-        self._observed = observed
-        self._profiles = profiles
-        self._failures: Counter[str] = Counter()
-        self._known: dict[Hashable, QueueingStrategy] = {}
+    observed: ObservedEvent
+    profiles: Mapping[str, QueueProfile]
+    _failures: Counter[str] = field(init=False, default_factory=Counter)
+    _known: dict[Hashable, QueueingStrategy] = field(init=False, default_factory=dict)
 
     def of(self, queued: QueuedPodInfo) -> QueueingStrategy:
         """Return what `is_pod_worth_requeuing` does."""
         shape = self._shape(queued)
         if shape is None:
-            return is_pod_worth_requeuing(queued, self._observed, self._failures)
+            return is_pod_worth_requeuing(queued, self.observed, self._failures)
         key = (queued.profile, queued.rejector_plugins, queued.pending_plugins, shape)
         strategy = self._known.get(key)
         if strategy is None:
-            strategy = self._known[key] = is_pod_worth_requeuing(queued, self._observed, self._failures)
+            strategy = self._known[key] = is_pod_worth_requeuing(queued, self.observed, self._failures)
         return strategy
 
     def _shape(self, queued: QueuedPodInfo) -> Hashable:
-        if self._observed.event.resource is not EventResource.NODE:
+        if self.observed.event.resource is not EventResource.NODE:
             return None
         try:
-            return self._profiles[queued.profile].shape(queued.pod_info)
+            return self.profiles[queued.profile].shape(queued.pod_info)
         except Exception:  # noqa: BLE001  a pod nobody can read is like no other; its next attempt reports why
             return None
 
@@ -165,3 +177,32 @@ def _any_queues(
             )
         return True
     return False
+
+
+def unschedulable_pod_changes(old: PodInfo, new: PodInfo) -> list[ClusterEvent]:
+    """Return the specific changes of a pod without a node, in upstream's order, or else the plain update.
+
+    Upstream: framework/events.go.
+    """
+    before, after = old.pod, new.pod
+    events = []
+    if (before.metadata.labels or {}) != (after.metadata.labels or {}):
+        events.append(UNSCHEDULABLE_POD_LABEL)
+    if scaled_down(old, new):
+        events.append(UNSCHEDULABLE_POD_SCALE_DOWN)
+    if before.spec.scheduling_gates and not after.spec.scheduling_gates:
+        events.append(UNSCHEDULABLE_POD_GATES)
+    # The API lets tolerations be added, never changed or removed, so comparing their number is enough.
+    if len(before.spec.tolerations or ()) != len(after.spec.tolerations or ()):
+        events.append(UNSCHEDULABLE_POD_TOLERATION)
+    return events or [UNSCHEDULABLE_POD_UPDATE]
+
+
+def scaled_down(old: PodInfo, new: PodInfo) -> bool:
+    """Return whether the pod takes less of some resource than before; also when its quantities cannot be read."""
+    try:
+        before, after = old.placed.amounts, new.placed.amounts
+    except ValueError:
+        # The next cycle reads the pod again and reports the field.
+        return True
+    return any(amount > after.get(name, 0) for name, amount in before.items())

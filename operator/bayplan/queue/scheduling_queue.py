@@ -2,24 +2,24 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import count
 
 from bayplan.api.meta_objects import is_later_version
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, UNSCHEDULABLE_POD_ADD, WILDCARD, ClusterEvent
-from bayplan.queue.backoff import backoff_expiration
 from bayplan.queue.in_flight import InFlightPod, InFlightPods
 from bayplan.queue.keyed_heap import SortKey
 from bayplan.queue.nominator import Nominator
-from bayplan.queue.pod_change import unschedulable_pod_changes
 from bayplan.queue.queue_profile import QueueProfile
-from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo, SubQueue
+from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo, SubQueue, backoff_expiration
 from bayplan.queue.queueing_hints import (
     ObservedEvent,
     QueueingHintMaps,
     QueueingStrategy,
     is_pod_worth_requeuing,
     strategy_for_in_flight_pod,
+    unschedulable_pod_changes,
 )
 from bayplan.queue.sub_queues import QueueObserver, SubQueues
 
@@ -31,6 +31,7 @@ def priority_sort(pod: PodInfo, timestamp: float) -> SortKey:
     return (-pod.priority, timestamp)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SchedulingQueue:
     """Decides which pod is tried next, and keeps every other pending pod until it is worth trying.
 
@@ -43,31 +44,24 @@ class SchedulingQueue:
     receives its deletion.
     """
 
-    def __init__(
-        self,
-        *,
-        clock: Callable[[], float],
-        profiles: Mapping[str, QueueProfile],
-        initial_backoff_seconds: int = 1,
-        max_backoff_seconds: int = 10,
-        max_in_unschedulable_seconds: float = 300.0,
-        sort_key: Callable[[PodInfo, float], SortKey] = priority_sort,
-        observer: QueueObserver | None = None,
-        nominator: Nominator | None = None,
-    ) -> None:
-        self.nominator = Nominator() if nominator is None else nominator
-        self._clock = clock
-        self._profiles = profiles
-        self._initial_backoff = initial_backoff_seconds
-        self._max_backoff = max_backoff_seconds
-        self._hint_maps = QueueingHintMaps(profiles)
+    clock: Callable[[], float]
+    profiles: Mapping[str, QueueProfile]
+    initial_backoff_seconds: int = 1
+    max_backoff_seconds: int = 10
+    max_in_unschedulable_seconds: float = 300.0
+    sort_key: Callable[[PodInfo, float], SortKey] = priority_sort
+    observer: QueueObserver | None = None
+    nominator: Nominator = field(default_factory=Nominator)
+
+    def __post_init__(self) -> None:
+        self._hint_maps = QueueingHintMaps(self.profiles)
         self._sequence = count()
         self._sub_queues = SubQueues(
-            clock=clock,
-            profiles=profiles,
-            max_in_unschedulable=max_in_unschedulable_seconds,
-            sort_key=sort_key,
-            observer=observer,
+            clock=self.clock,
+            profiles=self.profiles,
+            max_in_unschedulable=self.max_in_unschedulable_seconds,
+            sort_key=self.sort_key,
+            observer=self.observer,
         )
         self._in_flight = InFlightPods()
 
@@ -82,9 +76,9 @@ class SchedulingQueue:
         if pod.uid in self._sub_queues.pods or self._in_flight.get(pod.uid) is not None:
             self.update(None, pod)
             return
-        if pod.pod.spec.scheduler_name not in self._profiles:
+        if pod.pod.spec.scheduler_name not in self.profiles:
             raise ValueError(f"pod {pod.key}: no profile is named {pod.pod.spec.scheduler_name!r}")
-        queued = QueuedPodInfo(pod, timestamp=self._clock(), sequence=next(self._sequence))
+        queued = QueuedPodInfo(pod, timestamp=self.clock(), sequence=next(self._sequence))
         if pod.pod.status.nominated_node_name:
             self.nominator.add(pod, pod.pod.status.nominated_node_name)
         self._sub_queues.requeue(queued, QueueingStrategy.IMMEDIATELY, UNSCHEDULABLE_POD_ADD.label)
@@ -202,13 +196,13 @@ class SchedulingQueue:
             queued.consecutive_errors += 1
         queued.pending_plugins = pending_plugins & rejectors
         queued.flushed = False
-        queued.timestamp = self._clock()
+        queued.timestamp = self.clock()
         queued.sequence = next(self._sequence)
         queued.backoff_expiration = backoff_expiration(
             queued.timestamp,
             queued.consecutive_errors or queued.unschedulable_count,
-            self._initial_backoff,
-            self._max_backoff,
+            self.initial_backoff_seconds,
+            self.max_backoff_seconds,
         )
         sub_queues.set_rejectors(queued, rejectors)
         strategy = QueueingStrategy.AFTER_BACKOFF
@@ -273,7 +267,7 @@ class SchedulingQueue:
 
     def _move(self, observed: ObservedEvent) -> None:
         self._in_flight.record(observed)
-        for queued, strategy in self._sub_queues.waiting.helped_by(observed, self._profiles):
+        for queued, strategy in self._sub_queues.waiting.helped_by(observed, self.profiles):
             self._sub_queues.requeue(queued, strategy, observed.event.label)
 
     def activate(self, uids: Iterable[str]) -> None:

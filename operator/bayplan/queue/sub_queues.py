@@ -1,15 +1,16 @@
 """The sub-queues that pods stand in, every move between them, and the moves that time alone brings."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from math import ceil
 from typing import Protocol
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import UNSCHEDULABLE_TIMEOUT
-from bayplan.queue.backoff import is_backing_off, release_time
+from bayplan.framework.status import SUCCESS, Status
 from bayplan.queue.keyed_heap import KeyedHeap, SortKey
-from bayplan.queue.queue_profile import GateRejection, QueueProfile
-from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo, SubQueue
+from bayplan.queue.queue_profile import QueueProfile
+from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo, SubQueue, is_backing_off, release_time
 from bayplan.queue.queueing_hints import QueueingStrategy
 from bayplan.queue.unschedulable_pods import UnschedulablePods
 
@@ -36,43 +37,22 @@ class QueueObserver(Protocol):
         """Change by `delta` the number of queued pods that `plugin` holds, or rejected last time."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SubQueues:
     """Keeps every queued pod in exactly one sub-queue; only this class moves pods, and it reports each move.
 
     `max_in_unschedulable` is in seconds of `clock`.
     """
 
-    __slots__ = (
-        "_active",
-        "_backoff",
-        "_clock",
-        "_error_backoff",
-        "_heaps",
-        "_max_in_unschedulable",
-        "_observer",
-        "_profiles",
-        "_retries",
-        "_sort_key",
-        "pods",
-        "waiting",
-    )
+    clock: Callable[[], float]
+    profiles: Mapping[str, QueueProfile]
+    max_in_unschedulable: float
+    sort_key: Callable[[PodInfo, float], SortKey]
+    observer: QueueObserver | None
+    pods: dict[str, QueuedPodInfo] = field(init=False, default_factory=dict)
+    waiting: UnschedulablePods = field(init=False, default_factory=UnschedulablePods)
 
-    def __init__(
-        self,
-        *,
-        clock: Callable[[], float],
-        profiles: Mapping[str, QueueProfile],
-        max_in_unschedulable: float,
-        sort_key: Callable[[PodInfo, float], SortKey],
-        observer: QueueObserver | None,
-    ) -> None:
-        self._clock = clock
-        self._profiles = profiles
-        self._max_in_unschedulable = max_in_unschedulable
-        self._sort_key = sort_key
-        self._observer = observer
-        self.pods: dict[str, QueuedPodInfo] = {}
-        self.waiting = UnschedulablePods()
+    def __post_init__(self) -> None:
         self._active = KeyedHeap()
         self._backoff = KeyedHeap()
         self._error_backoff = KeyedHeap()
@@ -85,13 +65,13 @@ class SubQueues:
 
     # Moves.
 
-    def enter(self, queued: QueuedPodInfo, to: SubQueue, event: str, gate: GateRejection | None = None) -> None:
-        """Move the pod, from another sub-queue or from outside; `gate` is what holds it in GATED."""
+    def enter(self, queued: QueuedPodInfo, to: SubQueue, event: str, gate: Status = SUCCESS) -> None:
+        """Move the pod, from another sub-queue or from outside; `gate` is the refusal that holds it in GATED."""
         came_from = _METRIC_LABELS.get(queued.sub_queue) if queued.sub_queue is not None else None
         self._vacate(queued)
         self.pods[queued.uid] = queued
         queued.gating_plugin = queued.gating_message = None
-        if gate is not None:
+        if not gate.ok:
             queued.gating_plugin, queued.gating_message = gate.plugin, gate.message
             self.set_rejectors(queued, queued.rejector_plugins | {gate.plugin})
         queued.sub_queue = to
@@ -100,9 +80,9 @@ class SubQueues:
         else:
             self.waiting.add(queued)
         if to is SubQueue.ACTIVE and queued.initial_attempt_timestamp is None:
-            queued.initial_attempt_timestamp = self._clock()
-        if self._observer is not None and _METRIC_LABELS[to] != came_from:
-            self._observer.incoming(_METRIC_LABELS[to], event)
+            queued.initial_attempt_timestamp = self.clock()
+        if self.observer is not None and _METRIC_LABELS[to] != came_from:
+            self.observer.incoming(_METRIC_LABELS[to], event)
 
     def requeue(self, queued: QueuedPodInfo, strategy: QueueingStrategy, event: str) -> None:
         """Move the pod towards its next attempt: it becomes active or backs off, unless a gate holds it.
@@ -110,13 +90,13 @@ class SubQueues:
         Upstream: requeuePodWithQueueingStrategy.
         """
         self._retries.discard(queued.uid)
-        rejection = self._profiles[queued.profile].gate(queued.pod_info)
-        if rejection is not None:
+        rejection = self.profiles[queued.profile].gate(queued.pod_info)
+        if not rejection.ok:
             if queued.sub_queue is SubQueue.GATED and queued.gating_plugin == rejection.plugin:
                 queued.gating_message = rejection.message
             else:
                 self.enter(queued, SubQueue.GATED, event, rejection)
-        elif strategy is QueueingStrategy.AFTER_BACKOFF and is_backing_off(queued.backoff_expiration, self._clock()):
+        elif strategy is QueueingStrategy.AFTER_BACKOFF and is_backing_off(queued.backoff_expiration, self.clock()):
             self.enter(queued, SubQueue.BACKOFF if queued.rejector_plugins else SubQueue.ERROR_BACKOFF, event)
         else:
             self.enter(queued, SubQueue.ACTIVE, event)
@@ -149,7 +129,7 @@ class SubQueues:
 
     def sort(self, queued: QueuedPodInfo) -> None:
         """Put a pod that stands in a heap where its sort key belongs."""
-        key = self._sort_key(queued.pod_info, queued.timestamp)
+        key = self.sort_key(queued.pod_info, queued.timestamp)
         if queued.sub_queue is SubQueue.ACTIVE:
             self._active.push(queued, key)
         elif queued.sub_queue in self._heaps:
@@ -157,11 +137,11 @@ class SubQueues:
 
     def set_rejectors(self, queued: QueuedPodInfo, plugins: frozenset[str]) -> None:
         """Set which plugins may wake the pod; it must not be waiting meanwhile."""
-        if self._observer is not None:
+        if self.observer is not None:
             for plugin in queued.rejector_plugins - plugins:
-                self._observer.unschedulable(plugin, queued.profile, -1)
+                self.observer.unschedulable(plugin, queued.profile, -1)
             for plugin in plugins - queued.rejector_plugins:
-                self._observer.unschedulable(plugin, queued.profile, +1)
+                self.observer.unschedulable(plugin, queued.profile, +1)
         queued.rejector_plugins = plugins
 
     def _vacate(self, queued: QueuedPodInfo) -> None:
@@ -177,7 +157,7 @@ class SubQueues:
         for heap in (self._backoff, self._error_backoff):
             while (queued := heap.peek()) and not is_backing_off(queued.backoff_expiration, now):
                 self.enter(queued, SubQueue.ACTIVE, _BACKOFF_COMPLETE)
-        while (queued := self.waiting.oldest()) and queued.timestamp + self._max_in_unschedulable <= now:
+        while (queued := self.waiting.oldest()) and queued.timestamp + self.max_in_unschedulable <= now:
             queued.flushed = True
             self.requeue(queued, QueueingStrategy.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label)
         while (queued := self._retries.peek()) and queued.retry_at <= now:
@@ -190,7 +170,7 @@ class SubQueues:
             release_time(head.backoff_expiration) for head in heads if head and head.backoff_expiration is not None
         ]
         if oldest := self.waiting.oldest():
-            times.append(oldest.timestamp + self._max_in_unschedulable)
+            times.append(oldest.timestamp + self.max_in_unschedulable)
         if first := self._retries.peek():
             times.append(first.retry_at)
         return min(times, default=None)

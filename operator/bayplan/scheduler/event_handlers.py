@@ -14,7 +14,7 @@ from bayplan.cache.listers import Lister, key_of
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework import cluster_event as events
 from bayplan.framework.cluster_event import ActionType, ClusterEvent, EventResource, cluster_event
-from bayplan.queue.pod_change import scaled_down
+from bayplan.queue.queueing_hints import scaled_down
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.observer import SchedulerObserver
 

@@ -18,7 +18,7 @@ from bayplan.framework.cluster_event import (
 )
 from bayplan.framework.interface import CycleState
 from bayplan.framework.status import Code
-from bayplan.plugins.inter_pod_affinity.score import normalize
+from bayplan.plugins.inter_pod_affinity.filter_and_score import normalize
 
 AFFINITY = (2, ["node(s) didn't match pod affinity rules"])
 ANTI_AFFINITY = (1, ["node(s) didn't match pod anti-affinity rules"])

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from bayplan.plugins.pod_topology_spread.score import natural_logarithm
+from bayplan.plugins.pod_topology_spread.filter_and_score import natural_logarithm
 
 
 @pytest.mark.parametrize(

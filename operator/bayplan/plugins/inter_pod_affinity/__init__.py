@@ -2,11 +2,9 @@
 
 Read in this order:
 
-- `inter_pod_affinity`: the plugin, and its messages
-- `filter`: the rows that required terms rule out
-- `score`: the weights that preferred terms give
+- `inter_pod_affinity`: the plugin, its messages, and which events may help a pod it rejected
+- `filter_and_score`: the rows that required terms rule out, and the weights that preferred terms give
 - `terms`: what both count, by topology key and row: pods that the incoming pod's terms match (`IncomingPodTerms`), and
   terms of existing pods that match the incoming pod (`ExistingPodsTerms`)
 - `placed_terms`: all terms of all pods on nodes, kept current as pods come and go
-- `events`: which events may help a rejected pod
 """

@@ -6,8 +6,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bayplan.api.objects import Node
 from bayplan.api.workload_objects import Namespace
-from bayplan.cache.affinity_terms import NO_TERMS
+from bayplan.cache.affinity_terms import NO_TERMS, AffinityTerm
 from bayplan.cache.change_log import Rows
 from bayplan.cache.listers import Lister
 from bayplan.cache.node_index import NodeIndex
@@ -15,15 +16,23 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.config.types import InterPodAffinityArgs
-from bayplan.framework.cluster_event import EventRegistration
+from bayplan.framework.cluster_event import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    ASSIGNED_POD_UPDATE,
+    NODE_ADD,
+    NODE_LABEL,
+    NODE_TAINT,
+    UNSCHEDULABLE_POD_LABEL,
+    EventRegistration,
+    QueueingHint,
+)
 from bayplan.framework.interface import CycleState, PreFilterResult, Scores
 from bayplan.framework.nominated_table import NominatedPods
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
 from bayplan.framework.traits import Normalize, Reads, Traits
-from bayplan.plugins.inter_pod_affinity.events import EVENTS
-from bayplan.plugins.inter_pod_affinity.filter import RequiredTerms
+from bayplan.plugins.inter_pod_affinity.filter_and_score import PreferredTerms, RequiredTerms, normalize
 from bayplan.plugins.inter_pod_affinity.placed_terms import TermKind
-from bayplan.plugins.inter_pod_affinity.score import PreferredTerms, normalize
 from bayplan.plugins.inter_pod_affinity.terms import Amounts, ClusterView
 
 _AFFINITY = "node(s) didn't match pod affinity rules"
@@ -133,7 +142,16 @@ class InterPodAffinity:
         return normalize(scores)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        return EVENTS
+        # Namespaces that a term selects by label are not looked up, as upstream.
+        return (
+            EventRegistration(ASSIGNED_POD_ADD, _after_assigned_pod_change),
+            EventRegistration(ASSIGNED_POD_UPDATE, _after_assigned_pod_change),
+            EventRegistration(ASSIGNED_POD_DELETE, _after_assigned_pod_change),
+            EventRegistration(UNSCHEDULABLE_POD_LABEL, _after_label_change),
+            EventRegistration(NODE_ADD, _after_node_change),
+            EventRegistration(NODE_LABEL, _after_node_change),
+            EventRegistration(NODE_TAINT),
+        )
 
     def _view_of(self, nodes: NodeTable) -> ClusterView:
         """Return what is counted of a table: the real one, or one that preemption or nominations try pods out on."""
@@ -166,3 +184,48 @@ def _codes(rows: int, too_near: NDArray[np.bool_] | None, too_far: NDArray[np.bo
     if too_far is not None:
         codes[too_far] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     return codes
+
+
+def _after_assigned_pod_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    """Return whether a pod that came, went or was relabelled on a node meets all terms it did not, or breaks fewer."""
+    before, after = (each if isinstance(each, PodInfo) else None for each in (old, new))
+    terms, anti = pod.affinity_terms, pod.affinity_terms.required_anti_affinity
+    if after is not None:
+        gained = _match_all(terms.required_affinity, after)
+        if before is None:
+            return QueueingHint.queue_if(gained)
+        lost = _match_all(anti, before) and not _match_all(anti, after)
+        return QueueingHint.queue_if(lost or (gained and not _match_all(terms.required_affinity, before)))
+    others = () if before is None else before.affinity_terms.required_anti_affinity
+    return QueueingHint.queue_if(before is None or _match_all(anti, before) or _match_all(others, pod))
+
+
+def _after_label_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    """Return whether a pod without a node was relabelled: the rejected one itself, or one nominated to a node."""
+    if isinstance(new, PodInfo) and new.uid == pod.uid:
+        return QueueingHint.QUEUE
+    if any(isinstance(each, PodInfo) and not each.pod.status.nominated_node_name for each in (old, new)):
+        return QueueingHint.SKIP
+    return _after_assigned_pod_change(pod, old, new)
+
+
+def _after_node_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    """Return whether a node joined a topology of the pod's affinity, changed it, or left one of its anti-affinity."""
+    if not isinstance(new, Node):
+        return QueueingHint.QUEUE
+    terms = pod.affinity_terms
+    labels = new.metadata.labels or {}
+    if not isinstance(old, Node):
+        joins = any(term.topology_key in labels for term in terms.required_affinity)
+        return QueueingHint.queue_if(joins or bool(terms.required_anti_affinity))
+    before = old.metadata.labels or {}
+    changed = {key for key in labels.keys() | before if labels.get(key) != before.get(key)}
+    return QueueingHint.queue_if(
+        any(term.topology_key in changed and term.topology_key in labels for term in terms.required_affinity)
+        or any(term.topology_key in changed and term.topology_key in before for term in terms.required_anti_affinity)
+    )
+
+
+def _match_all(terms: Sequence[AffinityTerm], pod: PodInfo) -> bool:
+    labels = pod.pod.metadata.labels
+    return bool(terms) and all(term.matches(pod.namespace, labels, None) for term in terms)

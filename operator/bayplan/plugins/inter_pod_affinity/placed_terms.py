@@ -3,6 +3,7 @@
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
@@ -26,9 +27,6 @@ _COUNT_BITS: Final = 64 - _WEIGHT_BITS
 _ONE: Final = 1 << _WEIGHT_BITS
 
 
-_numbers = itertools.count()
-
-
 class TermKind(IntEnum):
     """What a term of a placed pod requires or prefers."""
 
@@ -37,17 +35,15 @@ class TermKind(IntEnum):
     PREFERRED = 2
 
 
+@dataclass(slots=True, eq=False)
 class PlacedTerm:
     """A term that placed pods have: by row how many times, and the amount: the same or, if preferred, its tallies."""
 
-    __slots__ = ("kind", "number", "rows", "term")
-
-    def __init__(self, kind: TermKind, term: AffinityTerm) -> None:
-        self.number = next(_numbers)
-        """No other has it, ever: by it readers remember a term that they do not keep."""
-        self.kind = kind
-        self.term = term
-        self.rows: dict[int, tuple[int, int]] = {}
+    kind: TermKind
+    term: AffinityTerm
+    rows: dict[int, tuple[int, int]] = field(default_factory=dict)
+    number: int = field(default_factory=itertools.count().__next__)
+    """No other has it, ever: by it readers remember a term that they do not keep."""
 
 
 TermChange = tuple[PlacedTerm, int, int]
@@ -69,9 +65,11 @@ class PlacedTerms(PodView):
         # Terms that need a label, by that label, and those that need none; dicts keep the order they came in.
         self._by_label: dict[tuple[str, str], dict[PlacedTerm, None]] = {}
         self._free: dict[PlacedTerm, None] = {}
-        self._changes: EntryLog[TermChange] = EntryLog(KEPT_TERM_BYTES, lambda change: change[0].term.size)
+        self.changes: EntryLog[TermChange] = EntryLog(KEPT_TERM_BYTES, lambda change: change[0].term.size)
+        """What came and went; a reader for whom it does not reach back far enough reads all terms."""
         self._key_uses: Counter[str] = Counter()
-        self._label_keys: frozenset[str] = frozenset()
+        self.label_keys: frozenset[str] = frozenset()
+        """All label keys that selectors of terms read, and some that none reads any more."""
         self.kinds: Counter[TermKind] = Counter()
         """How many different terms there are of each kind."""
         self.label_keys_version = 0
@@ -86,20 +84,6 @@ class PlacedTerms(PodView):
         for label in (labels or {}).items():
             yield from self._by_label.get(label, ())
 
-    @property
-    def label_keys(self) -> frozenset[str]:
-        """All label keys that selectors of terms read, and some that none reads any more."""
-        return self._label_keys
-
-    @property
-    def position(self) -> int:
-        """Where the changes end now."""
-        return self._changes.position
-
-    def since(self, position: int) -> list[TermChange] | None:
-        """Return the changes after `position`; None if they are not known any more and all terms must be read."""
-        return self._changes.since(position)
-
     def _read(self, changes: Sequence[PodChange]) -> None:
         touched = False
         for row, before, after in changes:
@@ -112,8 +96,8 @@ class PlacedTerms(PodView):
             self._update_label_keys()
 
     def _update_label_keys(self) -> None:
-        if self._key_uses.keys() - self._label_keys or len(self._label_keys) > 2 * len(self._key_uses) + _SLACK:
-            self._label_keys = frozenset(self._key_uses)
+        if self._key_uses.keys() - self.label_keys or len(self.label_keys) > 2 * len(self._key_uses) + _SLACK:
+            self.label_keys = frozenset(self._key_uses)
             self.label_keys_version += 1
 
     def _read_all(self) -> None:
@@ -149,7 +133,7 @@ class PlacedTerms(PodView):
             if not placed.rows:
                 self._remove(key)
         if amount:
-            self._changes.append((placed, row, amount))
+            self.changes.append((placed, row, amount))
 
     def _add(self, key: _Key) -> PlacedTerm:
         if not self._terms:

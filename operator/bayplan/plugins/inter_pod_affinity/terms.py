@@ -20,6 +20,9 @@ from bayplan.plugins.inter_pod_affinity.placed_terms import PlacedTerm, PlacedTe
 Amounts = NDArray[np.int64]
 """An amount per row, `(capacity,) int64`; not to be written to by whoever did not make it."""
 
+_Resolved = tuple[AffinityTerm, frozenset[str], int]
+"""A term, the namespaces it selects now, and its weight."""
+
 _KEPT_ANSWERS = 4096
 _FEW_TERMS = 4
 
@@ -133,9 +136,7 @@ class IncomingPodTerms:
             counter = next(iter(self._counters.values()), None) or MatchingPods(nodes, self._matches_all)
             return dict.fromkeys(keys, counter)
         wanted = {key: self._counters.get(key) for key in keys}
-        terms: dict[str, list[tuple[AffinityTerm, frozenset[str], int]]] = {
-            key: [] for key, counter in wanted.items() if counter is None
-        }
+        terms: dict[str, list[_Resolved]] = {key: [] for key, counter in wanted.items() if counter is None}
         for (term, weight), names in zip(self._terms, self._namespaces, strict=True):
             if term.topology_key in terms:
                 terms[term.topology_key].append((term, names, weight))
@@ -173,8 +174,8 @@ class ExistingPodsTerms:
             return {}
         cluster.node_keys.catch_up()
         made_for = (cluster.nodes.layout, cluster.node_keys.version, cluster.namespace_labels(pod.namespace))
-        changes = placed.since(self._at) if made_for == self._made_for else None
-        self._at = placed.position
+        changes = placed.changes.since(self._at) if made_for == self._made_for else None
+        self._at = placed.changes.position
         if changes is None or len(self._matches) > 2 * len(placed) + _KEPT_ANSWERS:
             self._made_for = made_for
             self._amounts.clear()
@@ -210,35 +211,29 @@ class ExistingPodsTerms:
                 del self._amounts[key]
 
 
-def _weight_sum(terms: Sequence[tuple[AffinityTerm, frozenset[str], int]]) -> Callable[[PodInfo], int]:
-    if len(terms) > 1:
-        return _WeightSum(terms)
-    ((term, namespaces, weight),) = terms
-    return lambda pod: weight if _matches(term, namespaces, pod) else 0
+def _weight_sum(terms: Sequence[_Resolved]) -> Callable[[PodInfo], int]:
+    """Return what sums up the weights of the terms that match a pod; terms that need a label are found by it."""
+    if len(terms) == 1:
+        ((term, namespaces, weight),) = terms
+        return lambda pod: weight if _matches(term, namespaces, pod) else 0
+    anchored: dict[tuple[str, str], list[_Resolved]] = {}
+    free: list[_Resolved] = []
+    for each in terms:
+        if each[0].required_labels is None:
+            free.append(each)
+        for anchor in each[0].required_labels or ():
+            anchored.setdefault(anchor, []).append(each)
 
+    def weight_sum(pod: PodInfo) -> int:
+        candidates = [free]
+        if anchored:
+            labels = pod.pod.metadata.labels or {}
+            candidates += [found for label in labels.items() if (found := anchored.get(label))]
+        return sum(
+            weight for found in candidates for term, namespaces, weight in found if _matches(term, namespaces, pod)
+        )
 
-class _WeightSum:
-    """The sum of the weights of the terms that match a pod; terms that need a label are found by it."""
-
-    def __init__(self, terms: Sequence[tuple[AffinityTerm, frozenset[str], int]]) -> None:
-        self._anchored: dict[tuple[str, str], list[tuple[AffinityTerm, frozenset[str], int]]] = {}
-        self._free: list[tuple[AffinityTerm, frozenset[str], int]] = []
-        for each in terms:
-            anchors = each[0].required_labels
-            if anchors is None:
-                self._free.append(each)
-            else:
-                for anchor in anchors:
-                    self._anchored.setdefault(anchor, []).append(each)
-
-    def __call__(self, pod: PodInfo) -> int:
-        total = sum(weight for term, namespaces, weight in self._free if _matches(term, namespaces, pod))
-        if self._anchored:
-            for label in (pod.pod.metadata.labels or {}).items():
-                for term, namespaces, weight in self._anchored.get(label, ()):
-                    if _matches(term, namespaces, pod):
-                        total += weight
-        return total
+    return weight_sum
 
 
 def _matches(term: AffinityTerm, namespaces: frozenset[str], pod: PodInfo) -> bool:

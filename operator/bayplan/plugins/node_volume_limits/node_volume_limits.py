@@ -17,7 +17,6 @@ from bayplan.framework.cluster_event import (
     EventResource,
     QueueingHint,
     cluster_event,
-    queue_if,
 )
 from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult
 from bayplan.framework.status import SUCCESS, Code, Codes, Reason
@@ -98,11 +97,11 @@ def _is_schedulable_after_csi_node_updated(pod: PodInfo, old: object, new: objec
     if not isinstance(old, CSINode) or not isinstance(new, CSINode):
         return QueueingHint.QUEUE
     before = limits_of(old)
-    return queue_if(any(count > before.get(driver, 0) for driver, count in limits_of(new).items()))
+    return QueueingHint.queue_if(any(count > before.get(driver, 0) for driver, count in limits_of(new).items()))
 
 
 def _is_schedulable_after_pod_deleted(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    return queue_if(not isinstance(old, PodInfo) or _has_attachable_volumes(old))
+    return QueueingHint.queue_if(not isinstance(old, PodInfo) or _has_attachable_volumes(old))
 
 
 def _is_schedulable_after_attachment_deleted(pod: PodInfo, old: object, new: object) -> QueueingHint:

@@ -2,9 +2,8 @@
 
 Read in this order:
 
-- `pod_topology_spread`: the plugin
-- `constraints`: a pod's constraints, resolved; `defaults` finds the selector of those it has by default
+- `pod_topology_spread`: the plugin, and which events may help a pod it rejected
+- `constraints`: a pod's constraints, resolved, and the selector of those it has by default
 - `domains`: the domains that a constraint divides the nodes into, and the matching pods in each, kept current
-- `filter`: DoNotSchedule; `score`: ScheduleAnyway
-- `hints`: which events may help a rejected pod
+- `filter_and_score`: DoNotSchedule and ScheduleAnyway
 """

@@ -7,6 +7,8 @@ from typing import Final
 from bayplan.api.meta_objects import LabelSelector, LabelSelectorRequirement
 from bayplan.api.objects import TopologySpreadConstraint
 from bayplan.api.selectors import Labels, compile_label_selector
+from bayplan.api.workload_objects import ReplicaSet, ReplicationController, Service, StatefulSet
+from bayplan.cache.listers import Listers
 from bayplan.cache.pod_info import PodInfo
 
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
@@ -25,26 +27,17 @@ class PodSelector:
     An invalid one selects nothing too. Its `requirements` are in an order of their own.
     """
 
-    __slots__ = ("_matcher", "error", "requirements")
+    __slots__ = ("error", "is_nothing", "matches", "requirements")
 
     def __init__(self, requirements: Iterable[Requirement] | None) -> None:
         self.requirements = None if requirements is None else tuple(sorted(set(requirements)))
-        self._matcher = compile_label_selector(_as_label_selector(self.requirements))
-        self.error = self._matcher.error
+        matcher = compile_label_selector(_as_label_selector(self.requirements))
+        self.error, self.is_nothing, self.matches = matcher.error, matcher.is_nothing, matcher.matches
 
     @property
     def is_empty(self) -> bool:
         """Whether it is there and requires nothing, so that it matches all labels."""
         return self.requirements == ()
-
-    @property
-    def is_nothing(self) -> bool:
-        """Whether no labels match."""
-        return self._matcher.is_nothing
-
-    def matches(self, labels: Labels | None) -> bool:
-        """Return whether all requirements hold."""
-        return self._matcher.matches(labels)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PodSelector) and self.requirements == other.requirements
@@ -89,35 +82,29 @@ class SpreadConstraints:
     With `requires_all_keys` nodes without one of the soft constraints' topology keys are left out of the score.
     """
 
-    namespace: str
     hard: tuple[SpreadConstraint, ...]
     soft: tuple[SpreadConstraint, ...]
     requires_all_keys: bool
 
 
-def resolve_own(pod: PodInfo) -> SpreadConstraints:
-    """Return the constraints in the pod's spec, with the values of its `matchLabelKeys` in the selectors."""
-    own = pod.pod.spec.topology_spread_constraints or ()
-    labels = pod.pod.metadata.labels or {}
-
-    def resolve(action: str) -> tuple[SpreadConstraint, ...]:
-        return tuple(_resolved(each, _with_label_keys(each, labels), labels) for each in of_action(own, action))
-
-    return SpreadConstraints(pod.namespace, resolve(DO_NOT_SCHEDULE), resolve(SCHEDULE_ANYWAY), requires_all_keys=True)
-
-
-def resolve_defaults(
-    constraints: Sequence[TopologySpreadConstraint], selector: PodSelector, pod: PodInfo, *, requires_all_keys: bool
+def resolve(
+    pod: PodInfo,
+    constraints: Sequence[TopologySpreadConstraint],
+    selector: PodSelector | None = None,
+    *,
+    requires_all_keys: bool = True,
 ) -> SpreadConstraints:
-    """Return default constraints, which count what the pod's services and owner select; without such there are none."""
+    """Return what `constraints` mean for the pod.
+
+    They count what `selector` selects; without one what their own do, with the values of the pod's `matchLabelKeys`.
+    """
     labels = pod.pod.metadata.labels or {}
 
-    def resolve(action: str) -> tuple[SpreadConstraint, ...]:
-        if selector.is_empty:
-            return ()
-        return tuple(_resolved(each, selector, labels) for each in of_action(constraints, action))
+    def applied(action: str) -> tuple[SpreadConstraint, ...]:
+        own = of_action(constraints, action)
+        return tuple(_resolved(each, selector or _with_label_keys(each, labels), labels) for each in own)
 
-    return SpreadConstraints(pod.namespace, resolve(DO_NOT_SCHEDULE), resolve(SCHEDULE_ANYWAY), requires_all_keys)
+    return SpreadConstraints(applied(DO_NOT_SCHEDULE), applied(SCHEDULE_ANYWAY), requires_all_keys)
 
 
 def of_action(constraints: Iterable[TopologySpreadConstraint], action: str) -> list[TopologySpreadConstraint]:
@@ -168,3 +155,54 @@ def _as_label_selector(requirements: Iterable[Requirement] | None) -> LabelSelec
             for key, operator, values in requirements
         ]
     )
+
+
+class DefaultSelectors:
+    """Deduces selectors from Services, ReplicationControllers, ReplicaSets and StatefulSets.
+
+    Making one makes these kinds wanted (upstream: plugins/helper/spread.go DefaultSelector).
+    """
+
+    def __init__(self, listers: Listers) -> None:
+        self._services = listers.of(Service)
+        self._controllers = listers.of(ReplicationController)
+        self._replica_sets = listers.of(ReplicaSet)
+        self._stateful_sets = listers.of(StatefulSet)
+
+    @property
+    def version(self) -> int:
+        """Grows whenever a selector may be another."""
+        listers = (self._services, self._controllers, self._replica_sets, self._stateful_sets)
+        return sum([lister.version for lister in listers])
+
+    def selector(self, pod: PodInfo) -> PodSelector:
+        """Return what the pod's services and its controller select together; empty if there is neither."""
+        labels: dict[str, str] = {}
+        own = pod.pod.metadata.labels or {}
+        for service in self._services.in_namespace(pod.namespace):
+            selected = service.spec.selector
+            if selected and all(own.get(key) == value for key, value in selected.items()):
+                labels.update(selected)
+        return PodSelector(self._with_owner(pod, labels))
+
+    def _with_owner(self, pod: PodInfo, labels: dict[str, str]) -> list[Requirement]:
+        owner = next((each for each in pod.pod.metadata.owner_references or () if each.controller), None)
+        if owner is None:
+            return requirements_of_labels(labels)
+        key = f"{pod.namespace}/{owner.name}"
+        workload: ReplicaSet | StatefulSet | None = None
+        match owner.api_version, owner.kind:
+            case "v1", "ReplicationController":
+                controller = self._controllers.get(key)
+                if controller is not None:
+                    labels.update(controller.spec.selector or {})
+            case "apps/v1", "ReplicaSet":
+                workload = self._replica_sets.get(key)
+            case "apps/v1", "StatefulSet":
+                workload = self._stateful_sets.get(key)
+        requirements = requirements_of_labels(labels)
+        selector = None if workload is None else workload.spec.selector
+        # One that cannot be read adds nothing.
+        if selector is not None and not compile_label_selector(selector).error:
+            requirements += requirements_of(selector)
+        return requirements

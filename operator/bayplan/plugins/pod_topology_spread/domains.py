@@ -14,7 +14,7 @@ from bayplan.cache.node_index import LabelColumn, NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.nominated_table import NominatedPods
-from bayplan.plugins.node_selection import RequiredNodeAffinity
+from bayplan.plugins.node_affinity import RequiredNodeAffinity
 from bayplan.plugins.pod_topology_spread.constraints import PodSelector, SpreadConstraint
 
 _HARD_EFFECTS = ("NoSchedule", "NoExecute")
@@ -34,24 +34,14 @@ class Domains:
     `counted_ids` their domains, `(counted,)` both; `known` are the domains that occur among them.
     """
 
-    __slots__ = (
-        "_added",
-        "_counting",
-        "_nominated",
-        "_seen_at",
-        "_summed_at",
-        "_totals",
-        "counted",
-        "counted_ids",
-        "counted_rows",
-        "ids",
-        "ids_or_limit",
-        "known",
-        "labelled",
-        "limit",
-    )
-
-    def __init__(self, column: LabelColumn, counted: NDArray[np.bool_], counting: MatchingPods | None) -> None:
+    def __init__(
+        self,
+        constraint: SpreadConstraint,
+        column: LabelColumn,
+        counted: NDArray[np.bool_],
+        counting: MatchingPods | None,
+    ) -> None:
+        self.constraint = constraint
         # Copied, because the column goes on changing with the nodes.
         self.ids: NDArray[np.intp] = column.ids.astype(np.intp)
         self.labelled = self.ids != 0
@@ -146,10 +136,12 @@ class SpreadDomains(NodeView):
         requires_all_keys: bool,
     ) -> None:
         super().__init__(nodes)
+        self.nodes = nodes
+        self.requires_all_keys = requires_all_keys
         self._constraints = constraints
-        self._inclusion = _Inclusion(pod)
+        self._affinity = RequiredNodeAffinity(pod)
+        self._tolerance = Tolerance(pod.pod.spec.tolerations)
         self._index = index
-        self._requires_all_keys = requires_all_keys
         self._counting = [count_pods(each.selector) for each in constraints]
         self.domains: list[Domains] = []
         self.has_all_keys: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
@@ -175,9 +167,9 @@ class SpreadDomains(NodeView):
             column = self._index.labels.column(constraint.topology_key)
             columns.append(column)
             self.has_all_keys &= column.ids != 0
-            if self._requires_all_keys and not self.has_all_keys.any():
+            if self.requires_all_keys and not self.has_all_keys.any():
                 break
-        considered = self.has_all_keys if self._requires_all_keys else exists
+        considered = self.has_all_keys if self.requires_all_keys else exists
         self.domains = []
         # Worked out once per policy: a pod may have thousands of node selector terms and tolerations.
         included: dict[tuple[bool, bool], NDArray[np.bool_]] = {}
@@ -185,27 +177,20 @@ class SpreadDomains(NodeView):
             policies = (constraint.honors_affinity, constraint.honors_taints)
             rows = included.get(policies)
             if rows is None:
-                rows = included[policies] = self._inclusion.includes(constraint, self._index, self._nodes)
-            self.domains.append(Domains(column, considered & rows, counting))
+                rows = included[policies] = self._includes(constraint)
+            self.domains.append(Domains(constraint, column, considered & rows, counting))
 
+    def _includes(self, constraint: SpreadConstraint) -> NDArray[np.bool_]:
+        """Return which rows the constraint's policies let count, `(capacity,) bool`.
 
-class _Inclusion:
-    """Which nodes count by the constraints' inclusion policies (upstream: common.go matchNodeInclusionPolicies)."""
-
-    __slots__ = ("_affinity", "_tolerance")
-
-    def __init__(self, pod: PodInfo) -> None:
-        self._affinity = RequiredNodeAffinity(pod)
-        self._tolerance = Tolerance(pod.pod.spec.tolerations)
-
-    def includes(self, constraint: SpreadConstraint, index: NodeIndex, nodes: NodeTable) -> NDArray[np.bool_]:
-        """Return which rows the constraint's policies let count, `(capacity,) bool`."""
-        rows = np.arange(nodes.capacity, dtype=np.intp)
-        included = np.ones(nodes.capacity, dtype=np.bool_)
+        Upstream: podtopologyspread/common.go matchNodeInclusionPolicies.
+        """
+        rows = np.arange(self._nodes.capacity, dtype=np.intp)
+        included = np.ones(len(rows), dtype=np.bool_)
         if constraint.honors_affinity:
-            included &= self._affinity.matches(index, nodes, rows)
+            included &= self._affinity.matches(self._index, self._nodes, rows)
         if constraint.honors_taints:
-            included &= index.taints().each(rows, self._is_tolerated, np.bool_)
+            included &= self._index.taints().each(rows, self._is_tolerated, np.bool_)
         return included
 
     def _is_tolerated(self, taints: tuple[Taint, ...]) -> bool:

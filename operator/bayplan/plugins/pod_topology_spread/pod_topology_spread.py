@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
-from bayplan.api.objects import TopologySpreadConstraint
+from bayplan.api.objects import Node, TopologySpreadConstraint
 from bayplan.cache.change_log import Rows
 from bayplan.cache.listers import Listers
 from bayplan.cache.matching_pods import MatchingPods, MatchingPodsOfShadow
@@ -15,25 +15,35 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.shadow_table import ShadowTable
 from bayplan.config.types import PodTopologySpreadArgs, PodTopologySpreadDefaulting
-from bayplan.framework.cluster_event import EventRegistration
+from bayplan.framework.cluster_event import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    ASSIGNED_POD_UPDATE,
+    NODE_ADD,
+    NODE_DELETE,
+    NODE_LABEL,
+    NODE_TAINT,
+    UNSCHEDULABLE_POD_ADD,
+    UNSCHEDULABLE_POD_LABEL,
+    UNSCHEDULABLE_POD_TOLERATION,
+    EventRegistration,
+    QueueingHint,
+)
 from bayplan.framework.interface import CycleState, PreFilterResult, Scores
 from bayplan.framework.nominated_table import NominatedPods
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
 from bayplan.framework.traits import Normalize, Reads, Traits
 from bayplan.plugins.pod_topology_spread.constraints import (
     SCHEDULE_ANYWAY,
+    DefaultSelectors,
     PodSelector,
     SpreadConstraint,
     SpreadConstraints,
     of_action,
-    resolve_defaults,
-    resolve_own,
+    resolve,
 )
-from bayplan.plugins.pod_topology_spread.defaults import DefaultSelectors
 from bayplan.plugins.pod_topology_spread.domains import SpreadDomains
-from bayplan.plugins.pod_topology_spread.filter import HardSpread
-from bayplan.plugins.pod_topology_spread.hints import SpreadHints
-from bayplan.plugins.pod_topology_spread.score import SoftSpread
+from bayplan.plugins.pod_topology_spread.filter_and_score import HardSpread, SoftSpread
 
 _SYSTEM_DEFAULTS: Final = (
     TopologySpreadConstraint(topology_key="kubernetes.io/hostname", when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=3),
@@ -41,6 +51,9 @@ _SYSTEM_DEFAULTS: Final = (
         topology_key="topology.kubernetes.io/zone", when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=5
     ),
 )
+
+_HARD: Final = "PodTopologySpread/hard"
+_SOFT: Final = "PodTopologySpread/soft"
 
 
 class PodTopologySpread:
@@ -62,7 +75,6 @@ class PodTopologySpread:
         self._own: WeakKeyDictionary[PodInfo, SpreadConstraints] = WeakKeyDictionary()
         # Shared by evaluations, which keep them alive; the table is part of what is counted.
         self._counts: WeakValueDictionary[tuple[int, str, PodSelector], MatchingPods] = WeakValueDictionary()
-        self._hints = SpreadHints(self._hard_constraints)
 
     @property
     def sign_version(self) -> int:
@@ -82,7 +94,7 @@ class PodTopologySpread:
         if any(each.honors_taints for each in all_):
             tolerations = repr(spec.tolerations)
         hard, soft = ([each.signature for each in half] for half in (constraints.hard, constraints.soft))
-        return constraints.namespace, tuple(hard), tuple(soft), affinity, tolerations
+        return pod.namespace, tuple(hard), tuple(soft), affinity, tolerations
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         hard = self._constraints_of(state, pod).hard
@@ -116,16 +128,65 @@ class PodTopologySpread:
         return self._soft_spread(state, pod, nodes).scores(rows)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        return self._hints.registrations()
+        of_assigned = (ASSIGNED_POD_ADD, ASSIGNED_POD_UPDATE, ASSIGNED_POD_DELETE)
+        of_waiting = (UNSCHEDULABLE_POD_ADD, UNSCHEDULABLE_POD_LABEL, UNSCHEDULABLE_POD_TOLERATION)
+        of_nodes = (NODE_ADD, NODE_DELETE, NODE_LABEL, NODE_TAINT)
+        return (
+            *(EventRegistration(event, self._after_assigned_pod) for event in of_assigned),
+            *(EventRegistration(event, self._after_waiting_pod) for event in of_waiting),
+            *(EventRegistration(event, self._after_node) for event in of_nodes),
+        )
+
+    def _after_assigned_pod(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
+        # An assumed pod is on its node before its own spec says so.
+        involved = [each.uid == pod.uid or each.namespace == pod.namespace for each in _pods(old, new)]
+        return self._after_pod(pod, old, new) if all(involved) else QueueingHint.SKIP
+
+    def _after_waiting_pod(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
+        involved = [
+            each.uid == pod.uid or (_has_node(each) and each.namespace == pod.namespace) for each in _pods(old, new)
+        ]
+        return self._after_pod(pod, old, new) if all(involved) else QueueingHint.SKIP
+
+    def _after_pod(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
+        changed = _pods(old, new)
+        if not changed:
+            return QueueingHint.QUEUE
+        constraints = self._hard_constraints(pod)
+        if len(changed) == 1:
+            labels = changed[0].pod.metadata.labels
+            return QueueingHint.queue_if(any(each.selector.matches(labels) for each in constraints))
+        before, after = (each.pod for each in changed)
+        tolerates_more = pod.uid == after.metadata.uid and (before.spec.tolerations or []) != (
+            after.spec.tolerations or []
+        )
+        if tolerates_more and any(each.honors_taints for each in constraints):
+            return QueueingHint.QUEUE
+        was, now = before.metadata.labels, after.metadata.labels
+        return QueueingHint.queue_if(
+            any(each.selector.matches(was) != each.selector.matches(now) for each in constraints)
+        )
+
+    def _after_node(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
+        before, after = (each if isinstance(each, Node) else None for each in (old, new))
+        if before is None and after is None:
+            return QueueingHint.QUEUE
+        keys = [each.topology_key for each in self._hard_constraints(pod)]
+        was, now = _values(before, keys), _values(after, keys)
+        if before is None or after is None or now is None:
+            return QueueingHint.queue_if(was is not None or now is not None)
+        return QueueingHint.queue_if(was != now or (before.spec.taints or []) != (after.spec.taints or []))
 
     def _constraints(self, pod: PodInfo) -> SpreadConstraints:
         if pod.pod.spec.topology_spread_constraints:
             known = self._own.get(pod)
             if known is None:
-                known = self._own[pod] = resolve_own(pod)
+                known = self._own[pod] = resolve(pod, pod.pod.spec.topology_spread_constraints)
             return known
         selector = PodSelector(()) if self._selectors is None else self._selectors.selector(pod)
-        return resolve_defaults(self._defaults, selector, pod, requires_all_keys=not self._is_system)
+        # Without services or an owner there is nothing to count.
+        applied = () if selector.is_empty else self._defaults
+        return resolve(pod, applied, selector, requires_all_keys=not self._is_system)
 
     def _hard_constraints(self, pod: PodInfo) -> Sequence[SpreadConstraint]:
         if not pod.pod.spec.topology_spread_constraints and not self._has_hard_defaults:
@@ -139,22 +200,18 @@ class PodTopologySpread:
         return known
 
     def _hard_spread(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> HardSpread:
-        key = "PodTopologySpread/hard"
-        known: HardSpread | None = state.get(key)
-        if known is None or known.nodes is not nodes:
+        known: HardSpread | None = state.get(_HARD)
+        if known is None or known.spread.nodes is not nodes:
             hard = self._constraints_of(state, pod).hard
-            domains = self._domains(hard, pod, nodes, requires_all_keys=True)
-            known = state[key] = HardSpread(hard, nodes, domains)
+            known = state[_HARD] = HardSpread(self._domains(hard, pod, nodes, requires_all_keys=True))
         return known
 
     def _soft_spread(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> SoftSpread:
-        key = "PodTopologySpread/soft"
-        known: SoftSpread | None = state.get(key)
-        if known is None or known.nodes is not nodes:
-            constraints = self._constraints_of(state, pod)
-            all_keys = constraints.requires_all_keys
-            domains = self._domains(constraints.soft, pod, nodes, requires_all_keys=all_keys)
-            known = state[key] = SoftSpread(constraints.soft, nodes, domains, requires_all_keys=all_keys)
+        known: SoftSpread | None = state.get(_SOFT)
+        if known is None or known.spread.nodes is not nodes:
+            own = self._constraints_of(state, pod)
+            domains = self._domains(own.soft, pod, nodes, requires_all_keys=own.requires_all_keys)
+            known = state[_SOFT] = SoftSpread(domains)
         return known
 
     def _domains(
@@ -186,3 +243,19 @@ class PodTopologySpread:
                 known = MatchingPods(nodes, counts)
             self._counts[key] = known
         return known
+
+
+def _pods(old: object, new: object) -> list[PodInfo]:
+    return [each for each in (old, new) if isinstance(each, PodInfo)]
+
+
+def _has_node(pod: PodInfo) -> bool:
+    return bool(pod.pod.spec.node_name or pod.pod.status.nominated_node_name)
+
+
+def _values(node: Node | None, keys: Sequence[str]) -> list[str] | None:
+    """Return the node's domains; None if it is not there or lacks a key."""
+    labels = {} if node is None else node.metadata.labels or {}
+    if node is None or any(key not in labels for key in keys):
+        return None
+    return [labels[key] for key in keys]

@@ -1,6 +1,7 @@
 """DefaultPreemption: makes room for a pod by evicting pods of lower priority from one node."""
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from math import inf
 from typing import ClassVar, Final
 from zlib import crc32
@@ -14,10 +15,8 @@ from bayplan.framework.candidate import choose
 from bayplan.framework.interface import CycleState, PostFilterResult, Rejections
 from bayplan.framework.status import SUCCESS, Code, Diagnosis, Status
 from bayplan.framework.traits import Traits
-from bayplan.plugins.preemption.budgets import Budgets
 from bayplan.plugins.preemption.dry_run import STRICT, DryRun, Findings, rows_where_preemption_might_help
-from bayplan.plugins.preemption.eligibility import seconds_until_allowed, too_early, why_not_eligible
-from bayplan.plugins.preemption.victims import VictimRule
+from bayplan.plugins.preemption.victims import Budgets, VictimRule
 from bayplan.queue.nominator import Nominator
 
 _BUDGETS_SECONDS: Final = 10.0
@@ -60,7 +59,8 @@ class DefaultPreemption:
             return _no(reason, None)
         delay = self._args.preemption_delay_seconds
         if wait := seconds_until_allowed(pod, delay, self._clock()):
-            return _no(too_early(delay), None, wait)
+            text = f"not eligible before preemptionDelaySeconds={delay} have passed since the pod was created."
+            return _no(text, None, wait)
         count = len(rows_where_preemption_might_help(rejections))
         start = crc32(pod.uid.encode(errors="replace")) % count if count else 0
         findings = self._dry_run.run(pod, rejections, start=start, wanted=self._calculate_num_candidates(count))
@@ -98,3 +98,43 @@ def _aggregate(errors: Sequence[str]) -> str:
     """Join errors into one text (upstream: apimachinery util/errors Aggregate)."""
     distinct = list(dict.fromkeys(errors))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
+
+
+def why_not_eligible(pod: PodInfo, nominated_node: str, nodes: NodeTable, rejections: Rejections) -> str | None:
+    """Return why `pod` may not preempt now, in kube-scheduler's words; None if it may.
+
+    Upstream: PodEligibleToPreemptOthers.
+    """
+    if pod.pod.spec.preemption_policy == "Never":
+        return "not eligible due to preemptionPolicy=Never."
+    row = nodes.row(nominated_node) if nominated_node else None
+    if row is None or not nodes.exists[row]:
+        return None
+    if Code.UNSCHEDULABLE_AND_UNRESOLVABLE in rejections.codes[rejections.rows == row]:
+        return None
+    if any(is_terminating_by_preemption(each) and each.priority < pod.priority for each in nodes.pods[row].values()):
+        return "not eligible due to a terminating pod on the nominated node."
+    return None
+
+
+def is_terminating_by_preemption(pod: PodInfo) -> bool:
+    """Return whether a scheduler is evicting the pod for another one (upstream: podTerminatingByPreemption)."""
+    if pod.pod.metadata.deletion_timestamp is None:
+        return False
+    for condition in pod.pod.status.conditions or ():
+        if condition.type == "DisruptionTarget":
+            return condition.status == "True" and condition.reason == "PreemptionByScheduler"
+    return False
+
+
+def seconds_until_allowed(pod: PodInfo, delay: int, now: float) -> float:
+    """Return for how long a pod may not preempt yet that may do so `delay` seconds after its creation; 0 if it may."""
+    if not delay:
+        return 0.0
+    try:
+        moment = datetime.fromisoformat(pod.pod.metadata.creation_timestamp or "")
+        created = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0
+    # With a clock behind the API server's it must not wait for longer than the delay.
+    return min(max(created + delay - now, 0.0), delay)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf
 from typing import Final
 
@@ -12,16 +13,14 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.cache.shadow_table import ShadowTable
+from bayplan.evaluation.single_node_filters import SingleNodeFilters
 from bayplan.framework.candidate import Candidate
 from bayplan.framework.interface import FilterPlugin, Rejections
 from bayplan.framework.status import Code
 from bayplan.framework.traits import Reads
-from bayplan.plugins.preemption.budgets import Budgets
 from bayplan.plugins.preemption.kept_selections import KeptSelections
-from bayplan.plugins.preemption.lower_priority import LowerPriorityPods
 from bayplan.plugins.preemption.on_columns import ColumnVictimSelector
-from bayplan.plugins.preemption.one_node import NodeVictimSelector
-from bayplan.plugins.preemption.victims import VictimRule, VictimSelection
+from bayplan.plugins.preemption.victims import Budgets, LowerPriorityPods, VictimRule, VictimSelection, importance
 
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 NO_VICTIMS: Final = "No preemption victims found for incoming pod"
@@ -48,6 +47,55 @@ class Findings:
     """When the first pod that is too young to be a victim no longer is, in seconds since the epoch, or inf."""
 
 
+@dataclass(eq=False)
+class NodeVictimSelector:
+    """Removes all possible victims of a node on a scratch table, then spares as many as it can, pod by pod.
+
+    It works with any filters (upstream: default_preemption.go SelectVictimsOnNode).
+    """
+
+    pod: PodInfo
+    rejections: Rejections
+    lower: LowerPriorityPods
+    budgets: Budgets
+    scratch: ShadowTable
+
+    @cached_property
+    def _filters(self) -> SingleNodeFilters:
+        return SingleNodeFilters(self.pod, self.rejections.filters, self.rejections.pre_filters, self.scratch)
+
+    def select(self, row: int) -> VictimSelection:
+        """Return the victims on `row`, or why there are none; the scratch table is as before."""
+        # They look at the table before anything is taken off it.
+        filters = self._filters
+        try:
+            return self._select(filters, row)
+        finally:
+            self.scratch.restore(np.array([row], dtype=np.intp))
+
+    def _select(self, filters: SingleNodeFilters, row: int) -> VictimSelection:
+        scratch, seen = self.scratch, self.rejections.nominated
+        nominated = [] if seen is None else seen.others(row, self.pod)
+        possible = self.lower.victims[row]
+        for victim in possible:
+            scratch.remove_pod(victim, row)
+        selection = VictimSelection(row)
+        failure = filters.first_failure_with_nominated(nominated, row, explain=True)
+        if failure is not None:
+            selection.reasons = failure.reasons
+            return selection
+        violating, others = self.budgets.split_by_violation(possible)
+        for index, victim in enumerate([*violating, *others]):
+            scratch.place([victim], row)
+            if filters.first_failure_with_nominated(nominated, row) is not None:
+                scratch.remove_pod(victim, row)
+                selection.victims.append(victim)
+                selection.violations += index < len(violating)
+        selection.victims.sort(key=importance)
+        return selection
+
+
+@dataclass(eq=False)
 class DryRun:
     """Finds victims on the nodes whose rejection evictions could lift.
 
@@ -56,12 +104,13 @@ class DryRun:
     kube-scheduler counts a violation also for a victim that pods of its budget come before which are spared.
     """
 
-    def __init__(self, nodes: NodeTable, budgets: Budgets, rule: VictimRule, *, strict: bool = False) -> None:
-        self._nodes = nodes
-        self._budgets = budgets
-        self._rule = rule
-        self._strict = strict
-        self._scratch = ShadowTable(nodes)
+    nodes: NodeTable
+    budgets: Budgets
+    rule: VictimRule
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        self._scratch = ShadowTable(self.nodes)
         self._lower: RecentlyUsed[int, LowerPriorityPods] = RecentlyUsed(_KEPT_PRIORITIES)
         self._kept = KeptSelections()
 
@@ -79,9 +128,9 @@ class DryRun:
         order = np.roll(rows, -start)
         order = order[lower.counts[order] > 0]
         self._scratch.follow()
-        columns = ColumnVictimSelector(pod, rejections, lower, self._budgets, self._scratch, kept=self._kept)
-        one_node = NodeVictimSelector(pod, rejections, lower, self._budgets, self._scratch)
-        on_columns = _can_be_on_columns(pod, rejections, self._nodes, order)
+        columns = ColumnVictimSelector(pod, rejections, lower, self.budgets, self._scratch, self._kept)
+        one_node = NodeVictimSelector(pod, rejections, lower, self.budgets, self._scratch)
+        on_columns = _can_be_on_columns(pod, rejections, self.nodes, order)
         screened = order[on_columns]
         try:
             fits = ~on_columns
@@ -107,28 +156,29 @@ class DryRun:
 
     def _take(self, findings: Findings, selection: VictimSelection) -> None:
         violations = selection.violations
-        if self._strict and violations:
-            violations = len(self._budgets.split_by_violation(selection.victims)[0])
-        if self._strict and violations:
+        if self.strict and violations:
+            violations = len(self.budgets.split_by_violation(selection.victims)[0])
+        if self.strict and violations:
             findings.reasons[STRICT] += 1
         elif selection.victims:
             # Objects may have been replaced since, with nothing that matters here changed but, say, a deletion begun.
-            now = self._nodes.pods[selection.row]
+            now = self.nodes.pods[selection.row]
             victims = tuple([now[victim.uid] for victim in selection.victims])
             candidate = selection.candidate
             if candidate is None or candidate.victims != victims or candidate.pdb_violations != violations:
-                candidate = selection.candidate = Candidate(self._nodes.names[selection.row], victims, violations)
+                candidate = selection.candidate = Candidate(self.nodes.names[selection.row], victims, violations)
             findings.candidates.append(candidate)
             findings.has_non_violating |= not violations
-        elif selection.error:
-            findings.errors.append(selection.error)
+        elif selection.reasons is None:
+            name = self.nodes.names[selection.row]
+            findings.errors.append(f'expected at least one victim pod on node "{name}"')
         else:
             findings.reasons.update(selection.reasons)
 
     def _lower_priority(self, priority: int) -> LowerPriorityPods:
         lower = self._lower.get(priority)
         if lower is None:
-            lower = self._lower.put(priority, LowerPriorityPods(self._nodes, priority, self._rule))
+            lower = self._lower.put(priority, LowerPriorityPods(self.nodes, priority, self.rule))
         lower.follow()
         return lower
 

@@ -9,8 +9,7 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.framework.interface import FilterPlugin, SignPlugin, VersionedSignPlugin
-from bayplan.plugins.preemption.lower_priority import LowerPriorityPods
-from bayplan.plugins.preemption.victims import VictimSelection
+from bayplan.plugins.preemption.victims import LowerPriorityPods, VictimSelection
 
 _KEPT_KINDS: Final = 8
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,43 +13,39 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.shadow_table import ShadowTable
 from bayplan.framework.interface import CycleState, Rejections
 from bayplan.framework.traits import Reads
-from bayplan.plugins.preemption.budgets import Budgets
 from bayplan.plugins.preemption.kept_selections import KeptSelections
-from bayplan.plugins.preemption.lower_priority import LowerPriorityPods
-from bayplan.plugins.preemption.victims import VictimSelection, importance, no_victim_needed
+from bayplan.plugins.preemption.victims import Budgets, LowerPriorityPods, VictimSelection, importance
 
 Fits = NDArray[np.bool_]
 
 
+@dataclass(eq=False)
 class ColumnVictimSelector:
     """Selects what NodeVictimSelector would, on many rows in step: all lose their pods, then get one back at a time.
 
     Nominated pods stay counted all along: a filter that reads amounts and passes with them passes without them too.
     """
 
-    def __init__(
-        self,
-        pod: PodInfo,
-        rejections: Rejections,
-        lower: LowerPriorityPods,
-        budgets: Budgets,
-        scratch: ShadowTable,
-        *,
-        kept: KeptSelections,
-    ) -> None:
-        self._pod = pod
-        self._filters = rejections.filters
-        self._pre_filters = rejections.pre_filters
-        self._lower = lower
-        self._budgets = budgets
-        self._scratch = scratch
-        self._with_nominated: NodeTable = scratch.source if rejections.nominated is None else rejections.nominated.table
+    pod: PodInfo
+    rejections: Rejections
+    lower: LowerPriorityPods
+    budgets: Budgets
+    scratch: ShadowTable
+    kept: KeptSelections
+
+    def __post_init__(self) -> None:
+        nominated = self.rejections.nominated
+        self._with_nominated: NodeTable = self.scratch.source if nominated is None else nominated.table
         self._state: CycleState = {}
         self._screened: set[int] = set()
-        self._reads_usage = [plugin for plugin in rejections.filters if plugin.traits.reads is Reads.USAGE]
         # Only these filters can speak against a pod that is given back.
-        self._kept = kept.of(
-            pod, self._reads_usage, table=self._with_nominated, lower=lower, budgets_version=budgets.version
+        self._reads_usage = [plugin for plugin in self.rejections.filters if plugin.traits.reads is Reads.USAGE]
+        self._kept = self.kept.of(
+            self.pod,
+            self._reads_usage,
+            table=self._with_nominated,
+            lower=self.lower,
+            budgets_version=self.budgets.version,
         )
 
     def fit_without_victims(self, rows: Rows, reasons: Counter[str]) -> Fits:
@@ -60,11 +57,11 @@ class ColumnVictimSelector:
         fits = np.ones(len(rows), dtype=np.bool_)
         if not len(rows):
             return fits
-        pod, scratch = self._pod, self._scratch
+        pod, scratch = self.pod, self.scratch
         self._remove_all(rows)
-        for pre_filter in self._pre_filters:
+        for pre_filter in self.rejections.pre_filters:
             pre_filter.pre_filter(self._state, pod, scratch)
-        for plugin in self._filters:
+        for plugin in self.rejections.filters:
             asked = np.flatnonzero(fits)
             failing = asked[plugin.filter(self._state, pod, scratch, rows[asked]) != 0]
             if not len(failing):
@@ -88,14 +85,14 @@ class ColumnVictimSelector:
         return selections
 
     def _remove_all(self, rows: Rows) -> None:
-        scratch, nominated, lower = self._scratch, self._with_nominated, self._lower
+        scratch, nominated, lower = self.scratch, self._with_nominated, self.lower
         for name, column in nominated.requested.items():
             scratch.requested[name][rows] = column[rows] - lower.requested[name][rows]
         scratch.pod_count[rows] = nominated.pod_count[rows] - lower.counts[rows]
 
     def _reprieve(self, selections: Sequence[VictimSelection], rows: Rows) -> None:
         """Give every row its pods back, those that would violate budgets first, each unless the pod then fails."""
-        split = [self._budgets.split_by_violation(self._lower.victims[each.row]) for each in selections]
+        split = [self.budgets.split_by_violation(self.lower.victims[each.row]) for each in selections]
         orders = [[*violating, *others] if violating else others for violating, others in split]
         lengths = np.array([len(order) for order in orders])
         for step in range(int(lengths.max())):
@@ -113,23 +110,21 @@ class ColumnVictimSelector:
         for selection, (violating, _) in zip(selections, split, strict=True):
             if violating:
                 selection.victims.sort(key=importance)
-            if not selection.victims:
-                selection.error = no_victim_needed(self._scratch.names[selection.row])
 
     def _fit(self, rows: Rows) -> Fits:
         fits = np.ones(len(rows), dtype=np.bool_)
         for plugin in self._reads_usage:
-            fits &= plugin.filter(self._state, self._pod, self._scratch, rows) == 0
+            fits &= plugin.filter(self._state, self.pod, self.scratch, rows) == 0
         return fits
 
     def _amounts(self, pods: Sequence[PodInfo]) -> Iterator[tuple[str, Column]]:
         """What each of `pods` takes, by resource, `(pods,) int64`."""
         taken = [pod.placed.amounts for pod in pods]
-        for name in self._scratch.requested.keys() & set().union(*taken):
+        for name in self.scratch.requested.keys() & set().union(*taken):
             yield name, np.array([amounts.get(name, 0) for amounts in taken], dtype=np.int64)
 
     def _shift(self, rows: Rows, amounts: dict[str, Column], which: "Rows | slice[None]", sign: int) -> None:
-        scratch = self._scratch
+        scratch = self.scratch
         for name, column in amounts.items():
             scratch.requested[name][rows] += sign * column[which]
         scratch.pod_count[rows] += sign

@@ -1,9 +1,18 @@
-"""Who may be a victim, in what order victims are spared, and what was found on one node."""
+"""Who may be a victim and in what order victims are spared, kept current by node; and what was found on one node."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
+from weakref import WeakKeyDictionary
 
+import numpy as np
+
+from bayplan.api.selectors import LabelMatcher, compile_label_selector
+from bayplan.api.workload_objects import PodDisruptionBudget
+from bayplan.cache.change_log import Rows
+from bayplan.cache.incremental_view import UsageView
+from bayplan.cache.listers import Lister
+from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.candidate import Candidate, start_time
 
@@ -33,18 +42,129 @@ class VictimRule:
 class VictimSelection:
     """The victims on a row, most important first, and how many violate a budget; or why evictions do not help.
 
-    `error` is set on a node that rejected the pod and then takes it with nobody evicted. `candidate` is the last one
-    made of the selection.
+    It has neither victims nor reasons on a node that rejected the pod and then takes it with nobody evicted.
+    `candidate` is the last one made of the selection.
     """
 
     row: int
     victims: list[PodInfo] = field(default_factory=list)
     violations: int = 0
-    reasons: list[str] = field(default_factory=list)
-    error: str = ""
+    reasons: Sequence[str] | None = None
     candidate: Candidate | None = None
 
 
-def no_victim_needed(node_name: str) -> str:
-    """Return the error of a node that rejected the pod and then takes it with nobody evicted."""
-    return f'expected at least one victim pod on node "{node_name}"'
+class LowerPriorityPods(UsageView):
+    """The possible victims of a pod of `priority` on every row, most important first, and the sums of their requests.
+
+    `counts` is how many, `requested` what they take of each resource that the table counts; both `(capacity,) int64`.
+    Rows are read again only when their pods changed, or when a pod that had not run long enough has by now:
+    `evictable_from` is when the first one will have, in seconds since the epoch, or inf.
+    """
+
+    def __init__(self, nodes: NodeTable, priority: int, rule: VictimRule) -> None:
+        super().__init__(nodes)
+        self._priority = priority
+        self._rule = rule
+        self.evictable_from = inf
+        self._start_over()
+
+    def follow(self) -> None:
+        """Bring everything up to date with the node table and the clock."""
+        self.catch_up()
+        other_columns = self.requested.keys() != self._nodes.requested.keys()
+        if other_columns or (self._rule.minimum_runtime and self._rule.now() >= self.evictable_from):
+            self._read_all()
+
+    def _start_over(self) -> None:
+        capacity = self._nodes.capacity
+        self.evictable_from = inf
+        self.victims: list[tuple[PodInfo, ...]] = [()] * capacity
+        self.counts: Column = np.zeros(capacity, dtype=np.int64)
+        self.requested: dict[str, Column] = {name: np.zeros(capacity, dtype=np.int64) for name in self._nodes.requested}
+
+    def _read(self, changes: Rows) -> None:
+        for row in changes.tolist():
+            self._read_row(row)
+
+    def _read_row(self, row: int) -> None:
+        priority, rule = self._priority, self._rule
+        lower = [pod for pod in self._nodes.pods[row].values() if pod.priority < priority]
+        if rule.minimum_runtime:
+            now = rule.now()
+            later = [at for at in map(rule.evictable_from, lower) if at > now]
+            self.evictable_from = min([self.evictable_from, *later])
+            lower = [pod for pod in lower if rule.evictable_from(pod) <= now]
+        lower.sort(key=importance)
+        self.victims[row] = tuple(lower)
+        self.counts[row] = len(lower)
+        for taken in self.requested.values():
+            taken[row] = 0
+        if row in self._nodes.clamped_rows():
+            # Columns of such rows are no sums, so differences mean nothing; they are tried pod by pod.
+            return
+        for pod in lower:
+            for name, amount in pod.placed.amounts.items():
+                if name in self.requested:
+                    self.requested[name][row] += amount
+
+
+class Budgets:
+    """The disruption budgets of a lister; selectors are compiled once, and matches kept until a budget changes.
+
+    Upstream: filterPodsWithPDBViolation.
+    """
+
+    def __init__(self, lister: Lister[PodDisruptionBudget]) -> None:
+        self._lister = lister
+        self._version = -1
+        self._by_namespace: dict[str, list[tuple[PodDisruptionBudget, LabelMatcher]]] = {}
+        self._matches: WeakKeyDictionary[PodInfo, tuple[PodDisruptionBudget, ...]] = WeakKeyDictionary()
+
+    @property
+    def version(self) -> int:
+        """Grows whenever a budget changes."""
+        return self._lister.version
+
+    def split_by_violation(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
+        """Split `pods`, most important first, into those whose eviction would violate a budget and the others.
+
+        Both keep their order. A pod takes from every budget it matches, also when that makes it a violation; so of
+        pods under one budget the least important are the violating ones.
+        """
+        self._catch_up()
+        if not self._by_namespace:
+            return [], list(pods)
+        taken: dict[int, int] = {}
+        violating: list[PodInfo] = []
+        others: list[PodInfo] = []
+        for pod in pods:
+            violates = False
+            for budget in self._of(pod):
+                taken[id(budget)] = used = taken.get(id(budget), 0) + 1
+                violates |= used > budget.status.disruptions_allowed
+            (violating if violates else others).append(pod)
+        return violating, others
+
+    def _of(self, pod: PodInfo) -> tuple[PodDisruptionBudget, ...]:
+        matches = self._matches.get(pod)
+        if matches is None:
+            labels = pod.pod.metadata.labels
+            matches = tuple(
+                budget
+                for budget, matcher in (self._by_namespace.get(pod.namespace, ()) if labels else ())
+                if matcher.matches(labels) and pod.name not in (budget.status.disrupted_pods or ())
+            )
+            self._matches[pod] = matches
+        return matches
+
+    def _catch_up(self) -> None:
+        if self._version == self._lister.version:
+            return
+        self._version = self._lister.version
+        self._matches = WeakKeyDictionary()
+        self._by_namespace = {}
+        for budget in self._lister.objects.values():
+            matcher = compile_label_selector(budget.spec.selector)
+            # To preemption a selector that is empty, missing or invalid matches nothing.
+            if not (matcher.is_everything or matcher.is_nothing):
+                self._by_namespace.setdefault(budget.metadata.namespace, []).append((budget, matcher))

@@ -13,7 +13,6 @@ from bayplan.framework.cluster_event import (
     EventResource,
     QueueingHint,
     cluster_event,
-    queue_if,
 )
 from bayplan.plugins.volume_binding.capacity import volume_limit
 from bayplan.plugins.volumes.claims import claim_hint
@@ -43,13 +42,13 @@ def volume_binding_events() -> Sequence[EventRegistration]:
 def _is_schedulable_after_storage_class_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
     if not isinstance(old, StorageClass) or not isinstance(new, StorageClass):
         return QueueingHint.QUEUE
-    return queue_if((old.allowed_topologies or []) != (new.allowed_topologies or []))
+    return QueueingHint.queue_if((old.allowed_topologies or []) != (new.allowed_topologies or []))
 
 
 def _is_schedulable_after_csi_node_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
     if not isinstance(old, CSINode) or not isinstance(new, CSINode):
         return QueueingHint.QUEUE
-    return queue_if(_migrated_plugins(old) != _migrated_plugins(new))
+    return QueueingHint.queue_if(_migrated_plugins(old) != _migrated_plugins(new))
 
 
 def _migrated_plugins(csi_node: CSINode) -> str:
@@ -65,11 +64,11 @@ def _is_schedulable_after_csi_driver_change(pod: PodInfo, old: object, new: obje
         volume.csi is not None and volume.csi.get("driver") == new.metadata.name
         for volume in pod.pod.spec.volumes or ()
     )
-    return queue_if(is_inline and bool(old.spec.storage_capacity) and not new.spec.storage_capacity)
+    return QueueingHint.queue_if(is_inline and bool(old.spec.storage_capacity) and not new.spec.storage_capacity)
 
 
 def _is_schedulable_after_csi_storage_capacity_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
     if not isinstance(old, CSIStorageCapacity) or not isinstance(new, CSIStorageCapacity):
         return QueueingHint.QUEUE
     before, now = volume_limit(old), volume_limit(new)
-    return queue_if(now is not None and (before is None or now > before))
+    return QueueingHint.queue_if(now is not None and (before is None or now > before))

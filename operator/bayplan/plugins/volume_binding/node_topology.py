@@ -15,7 +15,7 @@ from bayplan.cache.incremental_view import NodeView
 from bayplan.cache.node_index import LabelColumn, NodeIndex
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.recently_used import RecentlyUsed
-from bayplan.plugins.node_selection import NodeSelection
+from bayplan.plugins.node_affinity import NodeSelection
 
 Mask = NDArray[np.bool_]
 

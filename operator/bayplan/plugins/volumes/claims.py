@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from bayplan.api.objects import Pod
 from bayplan.api.storage_objects import NO_ANNOTATIONS, PersistentVolume, PersistentVolumeClaim, StorageAnnotations
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.cluster_event import QueueingHint, QueueingHintFn, queue_if
+from bayplan.framework.cluster_event import QueueingHint, QueueingHintFn
 
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 
@@ -55,7 +55,7 @@ def claim_hint(*, ephemeral_too: bool) -> QueueingHintFn:
     def is_schedulable_after_claim_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
         if not isinstance(new, PersistentVolumeClaim):
             return QueueingHint.QUEUE
-        return queue_if(
+        return QueueingHint.queue_if(
             new.metadata.namespace == pod.namespace
             and any(
                 reference.name == new.metadata.name and (ephemeral_too or not reference.ephemeral)
