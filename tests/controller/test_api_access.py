@@ -1,7 +1,7 @@
 import asyncio
 
 from bayplan.api.credentials import Credentials
-from bayplan.controller.api_access import KopfSessions
+from bayplan.controller.operator_thread import KopfSessions
 
 
 async def test_each_login_of_kopf_gets_a_new_token_asked_for_on_the_credentials_own_loop():

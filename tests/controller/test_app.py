@@ -13,7 +13,7 @@ from tests.faults.faults import Delay, StreamBytes, StreamError
 
 from bayplan.api.credentials import Credentials
 from bayplan.config.load import default_configuration
-from bayplan.controller.app import App, ServeOptions
+from bayplan.controller.app import App
 
 EVENTS = "/apis/events.k8s.io/v1/events"
 
@@ -39,7 +39,7 @@ class Cluster:
             self.server.put(NODES, node(name))
         for name in pods:
             self.server.put(PODS, pod(name))
-        self.app = App(default_configuration(), Credentials(server=self.server.url), ServeOptions("127.0.0.1", 0))
+        self.app = App(default_configuration(), Credentials(server=self.server.url), "127.0.0.1", 0)
         self.running = asyncio.create_task(self.app.run())
 
     def node_of(self, name):
@@ -99,7 +99,7 @@ async def test_it_starts_becomes_ready_binds_and_exits_0_when_told(cluster):
     await cluster.until(lambda: cluster.node_of("next") == "n1" and cluster.condition_of("huge") == "Unschedulable")
     cluster.server.put(NODES, node("big", cpu="128"))
     await cluster.until(lambda: cluster.node_of("huge") == "big")
-    await cluster.until(lambda: cluster.app.parts.cache.sizes().assumed_pods == 0)
+    await cluster.until(lambda: cluster.app.parts.scheduler.cache.sizes().assumed_pods == 0)
     os.kill(os.getpid(), signal.SIGTERM)
     assert await cluster.exit_code() == 0
     assert cluster.node_of("stranger") is None
@@ -107,8 +107,8 @@ async def test_it_starts_becomes_ready_binds_and_exits_0_when_told(cluster):
         cluster.notes()
     )
     assert any(note.startswith("0/1 nodes are available: 1 Insufficient cpu. preemption: ") for note in cluster.notes())
-    assert cluster.app.parts.queue.uids() == set()
-    cluster.app.parts.cache.validate()
+    assert cluster.app.parts.scheduler.queue.uids() == set()
+    cluster.app.parts.scheduler.cache.validate()
 
 
 async def test_a_bind_under_way_is_finished_before_it_exits(cluster):
@@ -185,7 +185,9 @@ async def test_kopf_that_ends_is_survived_and_a_deletion_meanwhile_is_found(clus
     cluster.server.end_watches()
     await cluster.until(lambda: cluster.app.parts.operator.restarts)
     cluster.server.delete(PODS, "default/huge")
-    await cluster.until(lambda: cluster.app.parts.queue.uids() == set() and cluster.server.watches(PODS) > watches)
+    await cluster.until(
+        lambda: cluster.app.parts.scheduler.queue.uids() == set() and cluster.server.watches(PODS) > watches
+    )
     cluster.server.put(PODS, pod("next"))
     await cluster.until(lambda: cluster.node_of("next") == "n1")
 

@@ -1,7 +1,7 @@
 import kopf
 import pytest
 
-from bayplan.controller.handlers import configure, field_selector
+from bayplan.controller.operator_thread import configure, field_selector
 
 REST = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
 

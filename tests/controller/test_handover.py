@@ -4,7 +4,7 @@ import threading
 import pytest
 from tests.waiting import until
 
-from bayplan.controller.handover import Handover
+from bayplan.controller.operator_thread import Handover
 
 
 def in_a_thread(work):

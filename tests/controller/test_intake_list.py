@@ -9,8 +9,8 @@ from tests.scheduler.handler_scene import HandlerScene
 from tests.waiting import Sleeps, until
 
 from bayplan.api.objects import Pod
-from bayplan.controller.handlers import field_selector
 from bayplan.controller.intake_list import IntakeList
+from bayplan.controller.operator_thread import field_selector
 
 
 class Scene:

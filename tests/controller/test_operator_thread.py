@@ -10,9 +10,7 @@ from tests.faults.faults import StreamBytes
 from tests.waiting import Sleeps, until
 
 from bayplan.api.credentials import Credentials
-from bayplan.controller.api_access import KopfSessions
-from bayplan.controller.handlers import field_selector
-from bayplan.controller.operator_thread import OperatorThread
+from bayplan.controller.operator_thread import KopfSessions, OperatorThread, field_selector
 
 
 class FakeOperator:

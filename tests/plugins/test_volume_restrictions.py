@@ -4,6 +4,8 @@ from tests.plugins.volume_scenes import VolumeScene, claim, host, pod_with
 
 from bayplan.api.objects import Volume
 from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.shadow_table import ShadowTable
+from bayplan.evaluation.single_node_filters import SingleNodeFilters
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, ActionType, EventResource, cluster_event
 from bayplan.framework.status import Code
 
@@ -79,6 +81,20 @@ def test_a_claim_for_one_pod_is_refused_everywhere_while_another_pod_uses_it():
     assert scene.rejections(scene.restrictions, pod_with("c")) == {"n1": blocked, "n2": blocked}
     scene.cache.remove_pod("q")
     assert scene.refusal(scene.restrictions, pod_with("c"))[0] is Code.SKIP
+
+
+@pytest.mark.parametrize(("volumes", "code"), [([gce()], Code.UNSCHEDULABLE), ([], Code.SUCCESS)])
+def test_a_claim_for_one_pod_counts_for_pods_added_to_a_node_unless_pre_filter_left_the_filter_out(volumes, code):
+    scene = VolumeScene(*NODES, claim(modes=("ReadWriteOncePod",)))
+    table = ShadowTable(scene.cache.nodes)
+    table.follow()
+    nominated, wanting = PodInfo(pod_with("c", name="nominated")), PodInfo(pod_with("c", volumes=volumes))
+    filters = SingleNodeFilters(wanting, [scene.restrictions], [scene.restrictions], table)
+    n1, n2 = (table.row(name) for name in ("n1", "n2"))
+    table.place([nominated], n1)
+    assert filters.codes(n1) == [code]
+    table.restore(table.rows())
+    assert filters.codes(n2) == [Code.SUCCESS]
 
 
 def test_a_claim_that_may_be_shared_or_that_is_anothers_does_not_stop_the_pod():

@@ -12,11 +12,11 @@ from bayplan.queue.nominator import Nominator
 from bayplan.queue.queue_profile import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.binder import BindResult
-from bayplan.scheduler.build_scheduler import build_scheduler
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.event_handlers import AssignedPodEvents, NodeEvents
 from bayplan.scheduler.observer import NoObserver
 from bayplan.scheduler.pending_pods import PendingPodEvents
+from bayplan.scheduler.scheduler import Scheduler
 
 
 class HeldDispatcher:
@@ -140,7 +140,7 @@ class Scene(Handlers):
         self.dispatcher = dispatcher or HeldDispatcher()
         self.binder, self.recorder, self.news = Binder(), Recorder(), asyncio.Event()
         super().__init__(cache, queue, self.news.set, self.recorder.forget)
-        self.scheduler = build_scheduler(
+        self.scheduler = Scheduler(
             cache=self.cache,
             queue=self.queue,
             cycle=SchedulingCycle(self.cache.nodes, nominator),

@@ -37,7 +37,7 @@ class Scene:
             node_exists=self.nodes.__contains__,
             confirmed_node=self.confirmed.get,
             on_ambiguous=lambda: self.doubts.append(1),
-            timeout_seconds=0.25,
+            timeout=0.25,
         )
 
     def put(self, uid="u1", phase="Pending", metadata=None, **spec):

@@ -3,7 +3,7 @@ from tests.builders import make_pod
 from tests.queue.scene import Scene, info
 
 from bayplan.queue.queued_pod import SubQueue
-from bayplan.scheduler.foreign_nominations import ForeignNominationEvents, foreign_nominations_selector
+from bayplan.scheduler.event_handlers import ForeignNominationEvents, foreign_nominations_selector
 
 
 class Foreign:

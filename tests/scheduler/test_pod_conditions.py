@@ -9,7 +9,7 @@ from tests.builders import make_pod_info
 
 from bayplan.api.objects import PodCondition
 from bayplan.cache.pod_info import PodInfo
-from bayplan.scheduler.pod_conditions import PodConditions
+from bayplan.scheduler.failure_reporter import PodConditions
 
 
 class Scene:

@@ -8,7 +8,7 @@ from tests.scheduler.scene import Scene
 from bayplan.api.client import ApiResponse
 from bayplan.framework.effects import WaitFor, Write
 from bayplan.framework.status import SUCCESS, Code, Status
-from bayplan.scheduler.pre_bind import PreBinder
+from bayplan.scheduler.binding_cycle import PreBindError, perform_effects
 
 WRITE = Write("/path", {"metadata": {"uid": "u"}}, "persistentvolume v")
 
@@ -27,16 +27,12 @@ class Requests:
 
 async def outcome(requests, *effects, is_wanted=lambda: True):
     """What became of one plugin's effects: "done" or the message of the failure."""
-    ended = asyncio.get_running_loop().create_future()
-    binder = PreBinder(requests)
-    binder.start(
-        [("Plugin", effects)], is_wanted=is_wanted, done=lambda: ended.set_result("done"), failed=ended.set_result
-    )
-    async with asyncio.timeout(5):
-        result = await ended
-    await asyncio.sleep(0)
-    assert len(binder) == 0
-    return result
+    try:
+        async with asyncio.timeout(5):
+            await perform_effects(requests, [("Plugin", effects)], is_wanted)
+    except PreBindError as error:
+        return str(error)
+    return "done"
 
 
 async def test_writes_are_merge_patches_in_order_before_the_wait():
@@ -82,17 +78,6 @@ async def test_a_pod_that_is_not_wanted_any_more_writes_and_waits_no_longer():
     requests = Requests()
     assert await outcome(requests, WRITE, WaitFor(lambda: None, 5, "x"), is_wanted=lambda: False) == "done"
     assert requests.calls == []
-
-
-async def test_stopping_ends_the_waits_without_a_word():
-    said = []
-    binder = PreBinder(Requests())
-    wait = WaitFor(lambda: None, 60, "x")
-    binder.start([("P", [wait])], is_wanted=lambda: True, done=lambda: said.append(1), failed=said.append)
-    await asyncio.sleep(0)
-    binder.stop()
-    await asyncio.sleep(0.01)
-    assert (said, len(binder)) == ([], 0)
 
 
 @pytest.fixture
@@ -147,3 +132,13 @@ async def test_a_pod_deleted_while_its_claim_is_bound_leaves_nothing_behind(scen
     scene.pending.changed(pod_with("c", name="other", cpu="1"))
     await attempt(scene)
     assert len(scene.requests.calls) == 2
+
+
+async def test_stopping_ends_the_waits_without_a_word(scene):
+    await scene.attempt()
+    await settle(scene)
+    scene.scheduler.stop()
+    scene.add(volume("v", version="2", claim_ref=ref()), claim(version="2", volume="v", bound=True))
+    await settle(scene)
+    assert (scene.binder.bindings, scene.said()) == ([], [])
+    assert scene.cache.node_of("p") == "n1"

@@ -2,8 +2,7 @@ import pytest
 from tests.builders import make_node, make_pod, make_term
 from tests.plugins.preemption.worlds import World
 
-from bayplan.scheduler.cycle import FitError
-from bayplan.scheduler.sampling import nodes_to_find
+from bayplan.scheduler.cycle import FitError, nodes_to_find
 
 
 @pytest.mark.parametrize(

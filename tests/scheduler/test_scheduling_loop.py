@@ -101,7 +101,7 @@ async def test_no_pod_is_popped_while_too_many_binds_are_under_way(scene):
             await asyncio.sleep(0)
         assert scene.sub_queue_of() is SubQueue.ACTIVE
         scene.dispatcher.jobs_in_flight = 255
-        scene.scheduler.wake()
+        scene.news.set()
         await until(lambda: scene.binder.bindings)
 
 
@@ -113,7 +113,7 @@ async def test_the_loop_wakes_by_itself_when_a_back_off_ends(scene):
         scene.cache.set_node(make_node("n1"))
         deadline = scene.queue.next_deadline()
         scene.now = deadline - 0.001
-        scene.scheduler.wake()
+        scene.news.set()
         await asyncio.sleep(0)
         scene.now = deadline
         await until(lambda: scene.binder.bindings)

@@ -103,6 +103,21 @@ class KeyLog(_Log[str]):
         return None if keys is None else list(dict.fromkeys(keys))
 
 
+class KeyFollower:
+    """One reader's position in a log of keys; its first look is at everything that was ever logged."""
+
+    __slots__ = ("_log", "_position")
+
+    def __init__(self, log: KeyLog) -> None:
+        self._log = log
+        self._position = 0
+
+    def follow(self) -> list[str] | None:
+        """The distinct keys that changed since the last call, in order; None if that is not known any more."""
+        position, self._position = self._position, self._log.position
+        return self._log.since(position)
+
+
 class ChangeLog(_Log[int]):
     """The rows of the node table that changed."""
 

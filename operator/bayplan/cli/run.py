@@ -52,7 +52,7 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
         from bayplan.api.credentials import load_credentials  # noqa: PLC0415
         from bayplan.api.errors import CredentialsError  # noqa: PLC0415
         from bayplan.cli.config import load_checked  # noqa: PLC0415
-        from bayplan.controller.app import App, ServeOptions  # noqa: PLC0415
+        from bayplan.controller.app import App  # noqa: PLC0415
 
     try:
         configuration = (
@@ -70,7 +70,7 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
             Path(configuration.client_connection.kubeconfig) if configuration.client_connection.kubeconfig else None
         )
         credentials = load_credentials(file, context)
-        return await App(configuration, credentials, ServeOptions(bind_address, http_port)).run()
+        return await App(configuration, credentials, bind_address, http_port).run()
 
     try:
         raise typer.Exit(uvloop.run(serve()))

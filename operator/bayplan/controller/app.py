@@ -6,7 +6,6 @@ import logging
 import signal
 from collections.abc import Awaitable
 from contextlib import suppress
-from dataclasses import dataclass
 
 from bayplan.api.credentials import Credentials
 from bayplan.config.types import SchedulerConfiguration
@@ -25,24 +24,19 @@ _DRAIN_CALLS_SECONDS = 2.0
 _KOPF = "kopf"
 
 
-@dataclass(frozen=True, slots=True)
-class ServeOptions:
-    """Where metrics and health are served; port 0 picks a free one."""
-
-    bind_address: str
-    http_port: int
-
-
 class App:
     """One scheduler process, from its configuration to its exit code.
 
-    `parts` is what it runs; `port` is where it serves, 0 before it does.
+    Metrics and health are served at `bind_address` and `http_port`, 0 for a free one; `port` is where, 0 before they
+    are. `parts` is what it runs.
     """
 
-    def __init__(self, configuration: SchedulerConfiguration, credentials: Credentials, options: ServeOptions) -> None:
+    def __init__(
+        self, configuration: SchedulerConfiguration, credentials: Credentials, bind_address: str, http_port: int
+    ) -> None:
         self.parts = build(configuration, credentials)
         self.port = 0
-        self._options = options
+        self._address = (bind_address, http_port)
         self._stop = asyncio.Event()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._failed: BaseException | None = None
@@ -54,13 +48,14 @@ class App:
             asyncio.get_running_loop().add_signal_handler(signum, self._stop.set)
         # Most of what a pod makes dies by reference count before a collection this rare would look at it.
         gc.set_threshold(_YOUNG_OBJECTS, 20, 50)
-        self.port = await parts.server.start(self._options.bind_address, self._options.http_port)
-        parts.dispatcher.start()
+        self.port = await parts.server.start(*self._address)
+        parts.scheduler.dispatcher.start()
         for name, work in parts.watches.work().items():
             self._spawn(name, work)
         try:
             if await self._synced():
-                logger.info("caches synced nodes=%d pods=%d", len(parts.cache.nodes), parts.cache.sizes().pods)
+                cache = parts.scheduler.cache
+                logger.info("caches synced nodes=%d pods=%d", len(cache.nodes), cache.sizes().pods)
                 # What was listed stays: keep the collector from walking it at every full collection.
                 gc.collect()
                 gc.freeze()
@@ -105,14 +100,12 @@ class App:
         others = [task for name, task in self._tasks.items() if name != _KOPF]
         for task in ending:
             task.cancel()
-        await parts.dispatcher.drain(binds_seconds=_DRAIN_BINDS_SECONDS, calls_seconds=_DRAIN_CALLS_SECONDS)
+        await parts.scheduler.dispatcher.drain(binds_seconds=_DRAIN_BINDS_SECONDS, calls_seconds=_DRAIN_CALLS_SECONDS)
         for task in others:
             task.cancel()
         await asyncio.gather(*ending, *others, return_exceptions=True)
         for client in parts.clients:
             await client.close()
-        for extender in parts.extenders:
-            await extender.close()
         await parts.server.stop()
 
     def _spawn(self, name: str, work: Awaitable[None]) -> None:

@@ -3,35 +3,33 @@
 import asyncio
 import socket
 import time
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
+from urllib.parse import urlsplit
 
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
 from bayplan.cache.cache import Cache
+from bayplan.config.connections import ClientConnection
 from bayplan.config.types import SchedulerConfiguration
-from bayplan.controller.api_access import KopfSessions, measured_client
 from bayplan.controller.assumed_pods import AssumedPods
 from bayplan.controller.intake_list import IntakeList
-from bayplan.controller.operator_thread import OperatorThread
+from bayplan.controller.operator_thread import KopfSessions, OperatorThread
 from bayplan.controller.watches import Watches
-from bayplan.framework.runtime import Framework
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queue_profile import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.queue.sub_queues import QueueObserver
 from bayplan.scheduler.allocation import allocation_summary
+from bayplan.scheduler.api_calls import utc_now
 from bayplan.scheduler.binder import Binder
-from bayplan.scheduler.build_scheduler import build_scheduler
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.extender.binder import ExtenderBinder
 from bayplan.scheduler.extender.client import ExtenderClient, make_clients
 from bayplan.scheduler.extender.cycle import ExtendedCycle, pod_from_api
+from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.pending_pods import PendingPodEvents
 from bayplan.scheduler.scheduler import Scheduler
 from bayplan.server.health import HealthChecks
@@ -40,36 +38,16 @@ from bayplan.server.metrics import SchedulerMetrics
 from bayplan.server.state import StateCollector, StateSources
 
 
-class Notice:
-    """Passes a pod's UID on to its subscriber.
-
-    It is made before the parts on both of its sides, which need one another: the dispatcher, what feeds the queue by
-    the dispatcher's answers, and the recorder of Events that the dispatcher sends.
-    """
-
-    def __init__(self) -> None:
-        self.subscriber: Callable[[str], None] = lambda uid: None
-
-    def __call__(self, uid: str) -> None:
-        """Call the subscriber."""
-        self.subscriber(uid)
-
-
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What the process starts and stops, and what it is looked at by."""
 
-    cache: Cache
-    queue: SchedulingQueue
     scheduler: Scheduler
-    dispatcher: Dispatcher
     watches: Watches
     operator: OperatorThread
     intake_list: IntakeList
     assumed_pods: AssumedPods
-    clients: tuple[ApiClient, ...]
-    extenders: tuple[ExtenderClient, ...]
-    metrics: SchedulerMetrics
+    clients: tuple[ApiClient | ExtenderClient, ...]
     health: HealthChecks
     server: HttpServer
 
@@ -78,27 +56,39 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
     """Make the parts of a scheduler that reaches its API server by `credentials`."""
     names = frozenset(profile.scheduler_name for profile in configuration.profiles)
     connection = configuration.client_connection
-    news, pod_gone = asyncio.Event(), Notice()
+    news = asyncio.Event()
 
     cache, nominator = Cache(), Nominator()
     frameworks = build_frameworks(configuration, cache.nodes, cache.listers, nominator)
     metrics = SchedulerMetrics(profiles=sorted(names))
-    queue = _queue(configuration, frameworks, nominator, metrics)
-    pending = PendingPodEvents(cache, queue, news.set, metrics, profiles=names, on_gone=pod_gone)
-    watches = Watches(credentials, cache, queue, metrics, wake=news.set, on_gone=pod_gone, scheduler_names=names)
+    queue = SchedulingQueue(
+        clock=time.monotonic,
+        profiles={name: queue_profile(framework) for name, framework in frameworks.items()},
+        initial_backoff_seconds=configuration.pod_initial_backoff_seconds,
+        max_backoff_seconds=configuration.pod_max_backoff_seconds,
+        sort_key=next(iter(frameworks.values())).queue_sort.sort_key,
+        observer=metrics,
+        nominator=nominator,
+    )
 
-    client = measured_client(credentials, connection.qps, connection.burst, metrics)
+    client = _measured_client(credentials, connection, metrics)
     # Events have a rate limit of their own, as in kube-scheduler, so that they never hold up a bind.
-    events_client = measured_client(credentials, connection.qps, connection.burst, metrics)
+    events_client = _measured_client(credentials, connection, metrics)
+
+    # These need one another: answers to the dispatcher's calls feed the queue, and the dispatcher sends the Events.
+    def pod_gone(uid: str) -> None:
+        recorder.forget(uid)
+
+    pending = PendingPodEvents(cache, queue, news.set, metrics, names, pod_gone)
     dispatcher = Dispatcher(client, events_client, on_patched=pending.written)
-    recorder = EventRecorder(emit=dispatcher.send, now=lambda: datetime.now(UTC), hostname=socket.gethostname())
-    pod_gone.subscriber = recorder.forget
+    recorder = EventRecorder(emit=dispatcher.send, now=utc_now, hostname=socket.gethostname())
+    watches = Watches(credentials, cache, queue, metrics, wake=news.set, on_gone=recorder.forget, scheduler_names=names)
 
     extenders = make_clients(configuration.extenders)
     cycle = SchedulingCycle(cache.nodes, nominator, observe=metrics.extension_point)
     binds = next((each for each in extenders if each.spec.bind_verb), None)
     make_binder = Binder if binds is None else partial(ExtenderBinder, extender=binds, assumed=cache.pod)
-    scheduler = build_scheduler(
+    scheduler = Scheduler(
         cache=cache,
         queue=queue,
         cycle=cycle,
@@ -140,34 +130,27 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
     health.add_readiness("kopf", operator.problem)
     health.add_readiness("intake", intake_list.problem)
     return Parts(
-        cache=cache,
-        queue=queue,
         scheduler=scheduler,
-        dispatcher=dispatcher,
         watches=watches,
         operator=operator,
         intake_list=intake_list,
         assumed_pods=assumed_pods,
-        clients=(client, events_client),
-        extenders=tuple(extenders),
-        metrics=metrics,
+        clients=(client, events_client, *extenders),
         health=health,
         server=HttpServer(metrics.registry, health),
     )
 
 
-def _queue(
-    configuration: SchedulerConfiguration,
-    frameworks: Mapping[str, Framework],
-    nominator: Nominator,
-    observer: QueueObserver,
-) -> SchedulingQueue:
-    return SchedulingQueue(
-        clock=time.monotonic,
-        profiles={name: queue_profile(framework) for name, framework in frameworks.items()},
-        initial_backoff_seconds=configuration.pod_initial_backoff_seconds,
-        max_backoff_seconds=configuration.pod_max_backoff_seconds,
-        sort_key=next(iter(frameworks.values())).queue_sort.sort_key,
-        observer=observer,
-        nominator=nominator,
+def _measured_client(credentials: Credentials, connection: ClientConnection, observer: SchedulerObserver) -> ApiClient:
+    """A client with a rate limit of its own that tells the observer of each request and each wait for the limit."""
+    host = urlsplit(credentials.server).netloc
+
+    def on_request(method: str, code: str, seconds: float) -> None:
+        observer.rest_request(method, code, host, seconds)
+
+    def on_throttle(method: str, seconds: float) -> None:
+        observer.throttled(method, host, seconds)
+
+    return ApiClient(
+        credentials, qps=connection.qps, burst=connection.burst, on_request=on_request, on_throttle=on_throttle
     )

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
 import msgspec
@@ -15,8 +16,8 @@ from bayplan.api.objects import Pod
 from bayplan.api.reflector import in_slices
 from bayplan.api.watch_event import UNREADABLE, outline_of, read_pod
 from bayplan.api.watch_source import ListMeta
-from bayplan.controller.handlers import field_selector
-from bayplan.scheduler.api_calls import pod_path
+from bayplan.controller.operator_thread import field_selector
+from bayplan.scheduler.binder import fetch_pod
 from bayplan.scheduler.pending_pods import PendingPodEvents
 
 logger = logging.getLogger(__name__)
@@ -45,6 +46,7 @@ class _NoListError(Exception):
     """The API server did not answer with a list."""
 
 
+@dataclass(eq=False)
 class IntakeList:
     """Keeps the queue equal to the pending pods of our profiles where kopf's watch cannot.
 
@@ -54,24 +56,15 @@ class IntakeList:
     gap would be tried for ever.
     """
 
-    def __init__(
-        self,
-        client: ApiClient,
-        scheduler_names: Collection[str],
-        pending: PendingPodEvents,
-        *,
-        page_size: int = 500,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._client = client
-        self._selectors = [field_selector({name}) for name in sorted(scheduler_names)]
-        self._pending = pending
-        self._page_size = page_size
-        self._sleep = sleep
-        self._missing: set[str] = set()
-        self._fill_asked = asyncio.Event()
-        self.complete = asyncio.Event()
-        """Set once the queue was filled from a whole list."""
+    client: ApiClient
+    scheduler_names: Collection[str]
+    pending: PendingPodEvents
+    page_size: int = 500
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    complete: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    """Set once the queue was filled from a whole list."""
+    _fill_asked: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _missing: set[str] = field(default_factory=set, init=False)
 
     def problem(self) -> str | None:
         """Why scheduling has to wait for the first list, in constant words; None if it need not."""
@@ -96,7 +89,7 @@ class IntakeList:
     async def _fill_until_answered(self) -> None:
         pause = _FIRST_PAUSE_SECONDS
         while not await self.fill():
-            await self._sleep(pause)
+            await self.sleep(pause)
             pause = min(pause * 2, _MAX_PAUSE_SECONDS)
 
     async def fill(self) -> bool:
@@ -105,7 +98,7 @@ class IntakeList:
         A pod that cannot be read is left to kopf's event of it, which reports it.
         """
         self._fill_asked.clear()
-        before = self._pending.uids()
+        before = self.pending.uids()
         listed: set[str] = set()
 
         def take(raw: msgspec.Raw) -> None:
@@ -124,7 +117,7 @@ class IntakeList:
 
     async def compare(self) -> None:
         """Repair differences between queue and cluster; no answer leaves everything as it is."""
-        before = self._pending.uids()
+        before = self.pending.uids()
         listed: dict[str, ObjectMeta] = {}
 
         def take(raw: msgspec.Raw) -> None:
@@ -138,7 +131,7 @@ class IntakeList:
         unknown = {
             uid
             for uid, meta in listed.items()
-            if not meta.deletion_timestamp and not self._pending.accounts_for(uid, meta.resource_version)
+            if not meta.deletion_timestamp and not self.pending.accounts_for(uid, meta.resource_version)
         }
         # Once may be a matter of timing; twice means that kopf did not tell.
         for uid in unknown & self._missing:
@@ -147,15 +140,15 @@ class IntakeList:
 
     def _drop(self, ghosts: Collection[str]) -> None:
         for uid in ghosts:
-            self._pending.gone(uid)
+            self.pending.gone(uid)
         if ghosts:
             logger.info("pods that are no longer pending left the queue pods=%d", len(ghosts))
 
     async def _each_item(self, accept: str, take: Callable[[msgspec.Raw], None]) -> bool:
         """Pass each pending pod of our profiles to `take`; False if the API server does not answer with all of them."""
         try:
-            for selector in self._selectors:
-                query = {"fieldSelector": selector, "limit": str(self._page_size)}
+            for name in sorted(self.scheduler_names):
+                query = {"fieldSelector": field_selector({name}), "limit": str(self.page_size)}
                 while query.get("continue") != "":
                     page = await self._page(query, accept)
                     await in_slices(page.items or (), take)
@@ -167,7 +160,7 @@ class IntakeList:
 
     async def _page(self, query: Mapping[str, str], accept: str) -> _Page:
         path = f"/api/v1/pods?{urlencode(query)}"
-        response = await self._client.request("GET", path, accept=accept, timeout_seconds=_LIST_SECONDS)
+        response = await self.client.request("GET", path, accept=accept, timeout_seconds=_LIST_SECONDS)
         if response.status != 200:
             reason, message = decode_status(response.body)
             raise _NoListError(f"{response.status} {reason}: {message}")
@@ -179,20 +172,16 @@ class IntakeList:
         return page
 
     async def _fetch(self, metadata: ObjectMeta) -> None:
-        try:
-            response = await self._client.request("GET", pod_path(metadata.namespace, metadata.name))
-        except (AmbiguousError, UnreachableError, ValueError):
-            return
-        pod = read_pod(response.body) if response.status == 200 else None
+        _, pod = await fetch_pod(self.client, metadata.namespace, metadata.name)
         if pod is not None and pod.metadata.uid == metadata.uid:
             self._take(pod)
-            if metadata.uid in self._pending.uids():
+            if metadata.uid in self.pending.uids():
                 key = f"{metadata.namespace}/{metadata.name}"
                 logger.info("pod the watch did not tell of enters the queue pod=%r", key)
 
     def _take(self, pod: Pod) -> None:
         try:
-            self._pending.changed(pod)
+            self.pending.changed(pod)
         except Exception:
             # One pod that breaks its taker must not keep the others out.
             logger.exception("a pod was not taken pod=%r", f"{pod.metadata.namespace}/{pod.metadata.name}")

@@ -1,26 +1,103 @@
-"""Runs the kopf operator in a thread of its own, and starts it again whenever it ends."""
+"""The kopf operator: its handlers, and the thread of its own in which it runs and is started again when it ends."""
 
 import asyncio
 import logging
+import ssl
 import threading
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
+from dataclasses import dataclass, field
 
+import aiohttp
 import kopf
 
-from bayplan.controller.api_access import KopfSessions
-from bayplan.controller.handlers import build_registry
-from bayplan.controller.handover import Handover
+from bayplan.api.client import USER_AGENT
+from bayplan.api.credentials import Credentials
+from bayplan.api.selectors import escape_field_value
 
 logger = logging.getLogger(__name__)
 
+DEFAULT_SCHEDULER = "default-scheduler"
+_LOGIN_PAUSE_SECONDS = 2.0
+_NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 _FIRST_PAUSE_SECONDS = 1.0
 _MAX_PAUSE_SECONDS = 30.0
 _STEADY_SECONDS = 60.0
 _END_SECONDS = 1.0
 
 
+@dataclass(eq=False)
+class Handover:
+    """Carries pod events from kopf's loop to the scheduler's `loop`, in their order.
+
+    kopf's handlers rely on it; its methods may be called from any thread. `take` is called on `loop` with each event,
+    `on_start` with nothing once the operator is up. What `take` raises is logged, and the next event goes on. `stop` is
+    the operator's stop flag: set it to end the operator; one that ends by itself sets it, too.
+    """
+
+    loop: asyncio.AbstractEventLoop
+    take: Callable[[kopf.RawEvent], None]
+    on_start: Callable[[], None]
+    stop: threading.Event = field(default_factory=threading.Event, init=False)
+    _events: deque[kopf.RawEvent] = field(default_factory=deque, init=False)
+    _is_waking: bool = field(default=False, init=False)
+
+    def started(self) -> None:
+        """The operator is up."""
+        self.loop.call_soon_threadsafe(self.on_start)
+
+    def put(self, event: kopf.RawEvent) -> None:
+        """Hand over an event; the loop is woken only if it does not come for others anyway."""
+        if self.stop.is_set():
+            return  # Nobody waits for it, and the loop may be closed.
+        self._events.append(event)
+        if not self._is_waking:
+            self._is_waking = True
+            self.loop.call_soon_threadsafe(self._take_all)
+
+    def _take_all(self) -> None:
+        # First, so that an event that comes from here on either is seen below or wakes the loop again.
+        self._is_waking = False
+        while self._events:
+            event = self._events.popleft()
+            try:
+                self.take(event)
+            except Exception:
+                logger.exception("a pod's event was not taken type=%s", event["type"])
+
+
+class KopfSessions:
+    """Logs kopf in.
+
+    kopf logs in again when a session was refused, so a second session means the token of the first is no good.
+    """
+
+    def __init__(self, credentials: Credentials) -> None:
+        self.server = credentials.server
+        self._credentials = credentials
+        self._last_token: str | None = None
+
+    async def open(self, home: asyncio.AbstractEventLoop) -> aiohttp.ClientSession:
+        """A session on the running loop, with a token that was not refused before; credentials live on `home`."""
+        token, context = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._identity(), home))
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=context),
+            # On a cluster's network compression costs more time than it saves.
+            headers={"User-Agent": f"{USER_AGENT} kopf", "Accept-Encoding": "identity"}
+            | ({"Authorization": f"Bearer {token}"} if token else {}),
+            proxy=self._credentials.proxy,
+        )
+
+    async def _identity(self) -> tuple[str | None, ssl.SSLContext]:
+        if self._last_token is not None:
+            self._credentials.invalidate(self._last_token)
+        self._last_token = await self._credentials.token()
+        return self._last_token, self._credentials.ssl_context()
+
+
+@dataclass(eq=False)
 class OperatorThread:
     """Keeps a kopf operator running, on a loop that is kopf's alone.
 
@@ -30,24 +107,14 @@ class OperatorThread:
     Events go to `take`, on the scheduler's loop.
     """
 
-    def __init__(
-        self,
-        scheduler_names: Collection[str],
-        sessions: KopfSessions,
-        *,
-        take: Callable[[kopf.RawEvent], None],
-        on_restart: Callable[[], None],
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._scheduler_names = scheduler_names
-        self._sessions = sessions
-        self._take = take
-        self._on_restart = on_restart
-        self._clock = clock
-        self._sleep = sleep
-        self._is_up = False
-        self.restarts = 0
+    scheduler_names: Collection[str]
+    sessions: KopfSessions
+    take: Callable[[kopf.RawEvent], None]
+    on_restart: Callable[[], None]
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    restarts: int = field(default=0, init=False)
+    _is_up: bool = field(default=False, init=False)
 
     def problem(self) -> str | None:
         """Why pods are not heard of, in constant words; None while an operator is up."""
@@ -57,20 +124,20 @@ class OperatorThread:
         """Run operators for ever; when cancelled, return once the last one ended, or after a second without it."""
         pause = _FIRST_PAUSE_SECONDS
         while True:
-            started = self._clock()
+            started = self.clock()
             problem = await self._operate()
             self.restarts += 1
-            if self._clock() - started >= _STEADY_SECONDS:
+            if self.clock() - started >= _STEADY_SECONDS:
                 pause = _FIRST_PAUSE_SECONDS
             logger.warning("kopf operator ended and is started again problem=%r pause=%.0fs", problem, pause)
-            await self._sleep(pause)
+            await self.sleep(pause)
             pause = min(pause * 2, _MAX_PAUSE_SECONDS)
 
     async def _operate(self) -> str:
         """Run one operator until it ends; return why it did."""
         loop = asyncio.get_running_loop()
-        handover = Handover(loop, self._take, self._started)
-        registry = build_registry(self._scheduler_names, self._sessions, handover)
+        handover = Handover(loop, self.take, self._started)
+        registry = build_registry(self.scheduler_names, self.sessions, handover)
         ended: asyncio.Future[str] = loop.create_future()
 
         def tell_end(problem: str) -> None:
@@ -96,7 +163,7 @@ class OperatorThread:
     def _started(self) -> None:
         self._is_up = True
         if self.restarts:
-            self._on_restart()
+            self.on_restart()
 
 
 def _run_operator(
@@ -115,3 +182,72 @@ def _run_operator(
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  it is reported by who starts the next one
         return f"{type(error).__name__}: {error}"
     return "it returned"
+
+
+def build_registry(
+    scheduler_names: Collection[str], sessions: KopfSessions, handover: Handover
+) -> kopf.OperatorRegistry:
+    """The operator's handlers, which run on kopf's loop.
+
+    Only `on.event` may be used on pods: every other kind of kopf handler writes annotations or finalizers on them. The
+    group is named because a bare "pods" makes kopf fail when any aggregated API is down.
+    """
+    registry = kopf.OperatorRegistry()
+
+    @kopf.on.startup(registry=registry, id="bayplan")
+    async def start(settings: kopf.OperatorSettings, **_: object) -> None:
+        configure(settings, scheduler_names)
+        handover.started()
+
+    @kopf.on.login(registry=registry, id="bayplan", backoff=_LOGIN_PAUSE_SECONDS)
+    async def login(**_: object) -> kopf.AiohttpSession:
+        return kopf.AiohttpSession(server=sessions.server, aiohttp_session=await sessions.open(handover.loop))
+
+    @kopf.on.event("", "v1", "pods", registry=registry, id="bayplan")
+    async def pod_event(event: kopf.RawEvent, **_: object) -> None:
+        handover.put(event)
+
+    @kopf.on.cleanup(registry=registry, id="bayplan")
+    async def end(**_: object) -> None:
+        # An operator that ends by itself would wait five seconds for its own watch of this flag.
+        handover.stop.set()
+
+    return registry
+
+
+def field_selector(scheduler_names: Collection[str]) -> str:
+    """The server-side selector for the unscheduled pods of these schedulers.
+
+    Field selectors have no "or", so several profiles share one watch of all that is not default-scheduler's, and the
+    pods of strangers are dropped on arrival.
+    """
+    if len(scheduler_names) == 1:
+        (name,) = scheduler_names
+        ours = f"spec.schedulerName={escape_field_value(name)},"
+    else:
+        ours = "" if DEFAULT_SCHEDULER in scheduler_names else f"spec.schedulerName!={DEFAULT_SCHEDULER},"
+    return f"{ours}spec.nodeName=,{_NOT_FINISHED}"
+
+
+def configure(settings: kopf.OperatorSettings, scheduler_names: Collection[str]) -> None:
+    """Have kopf watch and do nothing else: it keeps no state on objects, posts no events, looks for no CRDs."""
+    settings.watching.field_selectors["", "v1", "pods"] = field_selector(scheduler_names)
+    settings.watching.chunk_size = 500
+    settings.watching.server_timeout = 270
+    settings.persistence.diffbase_storage = NoEssence([])
+    settings.persistence.progress_storage = kopf.MultiProgressStorage([])
+    settings.posting.enabled = False
+    settings.scanning.disabled = True
+    # A pod mostly makes two events, a while apart; kopf would keep a worker with two tasks waiting five seconds.
+    settings.queueing.idle_timeout = 0.5
+    settings.networking.error_backoffs = (0.5, 1, 2, 4, 8, 15)
+    # kopf would SIGKILL the whole process; ending it is the run command's business.
+    settings.process.ultimate_exiting_timeout = None
+
+
+class NoEssence(kopf.MultiDiffBaseStorage):
+    """Finds nothing in a pod that is worth comparing: to copy all of it would cost most of an event."""
+
+    def build(self, *, body: kopf.Body, extra_fields: Iterable[kopf.FieldSpec] | None = None) -> kopf.BodyEssence:
+        """The part of a body to compare: nothing."""
+        return kopf.BodyEssence({})

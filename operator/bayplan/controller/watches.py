@@ -11,10 +11,15 @@ from bayplan.api.object_store import Handler
 from bayplan.api.objects import Node, Pod
 from bayplan.api.reflector import Reflector, Timing
 from bayplan.cache.cache import Cache
-from bayplan.cache.listers import Lister
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.event_handlers import AssignedPodEvents, ListerEvents, NodeEvents, ObservedHandler
-from bayplan.scheduler.foreign_nominations import ForeignNominationEvents, foreign_nominations_selector
+from bayplan.scheduler.event_handlers import (
+    AssignedPodEvents,
+    ForeignNominationEvents,
+    ListerEvents,
+    NodeEvents,
+    ObservedHandler,
+    foreign_nominations_selector,
+)
 from bayplan.scheduler.observer import SchedulerObserver, WatchState
 from bayplan.server.health import HealthChecks
 
@@ -130,13 +135,11 @@ class Watches:
 
         self.assigned = AssignedPodEvents(cache, queue, wake, observer, on_gone=on_gone)
         nodes = NodeEvents(cache, queue, wake, observer)
-        listed: list[tuple[Lister[Any], Resource]] = [
-            (cache.listers.of(kind), resource_of(kind)) for kind in cache.listers.wanted()
-        ]
+        looked_up = map(resource_of, cache.listers.wanted())
         self._watches = [
             watch(_NODES, nodes, keep_undecodable=False),
             watch(_PODS, self.assigned, label="AssignedPod", field_selector=_ASSIGNED),
-            *(watch(r, ListerEvents(lister, r.kind, queue, wake), optional=True) for lister, r in listed),
+            *(watch(r, ListerEvents(cache.listers.of(r.type), r.kind, queue, wake), optional=True) for r in looked_up),
         ]
         if scheduler_names:
             handler = ForeignNominationEvents(queue, wake)

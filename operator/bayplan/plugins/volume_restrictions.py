@@ -1,6 +1,6 @@
 """VolumeRestrictions: keep pods apart that may not use the same disk or claim at once."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -60,14 +60,15 @@ class VolumeRestrictions:
                 return PreFilterResult(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (claim_not_found(name),)))
             if _READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()):
                 exclusive.add(f"{pod.namespace}/{name}")
-        if not disk_uses([pod.pod]) and not self._are_in_use(exclusive, nodes):
+        # Of the real table, also where another is filtered: upstream decides before pods are added or removed.
+        if not disk_uses([pod.pod]) and not any(self._in_use.is_named(key) for key in exclusive):
             return PreFilterResult(SKIP)
         state[self.name] = exclusive
         return PreFilterResult(SUCCESS)
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
-        # This is not taken from PreFilter: preemption asks about tables without the pods in the way.
-        if self._are_in_use(state.get(self.name, ()), nodes):
+        # Not taken from PreFilter: a dry run of preemption removes pods, and nominated pods are added.
+        if any(self._in_use.is_named_in(nodes, rows, key) for key in state.get(self.name, ())):
             return np.full(len(rows), Code.UNSCHEDULABLE, dtype=np.int8)
         return self._in_use.conflicts(disk_uses([pod.pod]), nodes, rows) * np.int8(Code.UNSCHEDULABLE)
 
@@ -83,9 +84,6 @@ class VolumeRestrictions:
             EventRegistration(NODE_TAINT),
             EventRegistration(claim_added, claim_hint(ephemeral_too=False)),
         )
-
-    def _are_in_use(self, claim_keys: Iterable[str], nodes: NodeTable) -> bool:
-        return any(self._in_use.is_named(nodes, key) for key in claim_keys)
 
 
 def _is_schedulable_after_pod_deleted(pod: PodInfo, old: object, new: object) -> QueueingHint:

@@ -74,15 +74,9 @@ def pod_scheduled_call(
         written = (old.reason, old.message)
     if nomination is None and written == (reason, message):
         return None
-    condition: dict[str, Any] = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
-    if pod.pod.metadata.generation:
-        condition["observedGeneration"] = pod.pod.metadata.generation
-    if old is None or old.status != "False":
-        condition["lastTransitionTime"] = rfc3339(now)
-    status: dict[str, Any] = {"conditions": [condition]}
-    if nomination is not None:
-        status["nominatedNodeName"] = nomination or None
-    return _status_call(pod, status)
+    condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
+    nominated = {} if nomination is None else {"nominatedNodeName": nomination or None}
+    return _condition_call(pod, old, condition, now, nominated)
 
 
 def nomination_ended_call(pod: PodInfo) -> ApiCall:
@@ -94,15 +88,11 @@ def disruption_target_call(victim: PodInfo, scheduler_name: str, now: datetime) 
     """The PATCH of a victim's DisruptionTarget condition, or None if that is set (upstream: preemption/executor.go)."""
     message = f"{scheduler_name}: preempting to accommodate a higher priority pod"
     reason = "PreemptionByScheduler"
-    condition: dict[str, Any] = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
     old = _condition(victim, "DisruptionTarget")
     if old is not None and (old.status, old.reason, old.message) == ("True", reason, message):
         return None
-    if victim.pod.metadata.generation:
-        condition["observedGeneration"] = victim.pod.metadata.generation
-    if old is None or old.status != "True":
-        condition["lastTransitionTime"] = rfc3339(now)
-    return _status_call(victim, {"conditions": [condition]})
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
+    return _condition_call(victim, old, condition, now, {})
 
 
 def delete_call(victim: PodInfo) -> ApiCall:
@@ -130,6 +120,17 @@ def merged_patch(older: ApiCall, newer: ApiCall) -> ApiCall:
     return replace(newer, body=msgspec.json.encode(second))
 
 
+def _condition_call(
+    pod: PodInfo, old: PodCondition | None, condition: dict[str, Any], now: datetime, status: dict[str, Any]
+) -> ApiCall:
+    """The PATCH of a condition that was `old`, and of the rest of `status`."""
+    if pod.pod.metadata.generation:
+        condition["observedGeneration"] = pod.pod.metadata.generation
+    if old is None or old.status != condition["status"]:
+        condition["lastTransitionTime"] = rfc3339(now)
+    return _status_call(pod, {"conditions": [condition], **status})
+
+
 def _status_call(pod: PodInfo, status: dict[str, Any]) -> ApiCall:
     body = {"metadata": {"uid": pod.uid}, "status": status}
     path = f"{pod_path(pod.namespace, pod.name)}/status"
@@ -143,6 +144,11 @@ def _condition(pod: PodInfo, kind: str) -> PodCondition | None:
 def condition_message(message: str) -> str:
     """The message as it can be written: bounded, and Unicode that can be encoded."""
     return message[:_MAX_CONDITION_MESSAGE].encode(errors="replace").decode()
+
+
+def utc_now() -> datetime:
+    """The time that is written on objects."""
+    return datetime.now(UTC)
 
 
 def rfc3339(moment: datetime) -> str:

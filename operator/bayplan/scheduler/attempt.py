@@ -8,7 +8,7 @@ import msgspec
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.effects import Effect
-from bayplan.framework.interface import Binding, CycleState
+from bayplan.framework.interface import Binding
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Diagnosis, Status
 from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo
@@ -47,14 +47,9 @@ class Reserved(Attempt, eq=False):
     binding: Binding
     steps: Sequence[tuple[str, Sequence[Effect]]]
 
-    @property
-    def state(self) -> CycleState:
-        """What plugins wrote in this attempt."""
-        return self.placement.state
-
     def unreserve(self) -> None:
         """Have the Reserve plugins give back what they took."""
-        self.framework.run_unreserve(self.state, self.pod, self.placement.node_name)
+        self.framework.run_unreserve(self.placement.state, self.pod, self.placement.node_name)
 
 
 class Nominated(Attempt, eq=False):
@@ -88,7 +83,7 @@ Result = Skipped | Reserved | Nominated | Failed
 """What one attempt came to."""
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(eq=False)
 class AttemptRunner:
     """Runs attempts one after the other; the scheduling loop and the simulator both rely on it.
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 
 from bayplan.api.client import ApiClient, decode_status
@@ -36,28 +37,21 @@ class BindError(Exception):
     """A bind that did not happen; its text is the user's."""
 
 
+@dataclass(eq=False)
 class Binder:
     """Posts bindings and resolves every doubtful answer by reading the pod.
 
     The caller keeps the assumption until `bind` returns. A lost answer never counts as a failure: the pod is read
     until that is clear, and posted again a few times if it is still unbound, which is safe because the API server binds
     a UID once. `confirmed_node` gives the node a watch has shown the pod of a UID on, None before.
+    `timeout` is in seconds.
     """
 
-    def __init__(
-        self,
-        client: ApiClient,
-        *,
-        node_exists: Callable[[str], bool],
-        confirmed_node: Callable[[str], str | None],
-        on_ambiguous: Callable[[], None],
-        timeout_seconds: float = 10.0,
-    ) -> None:
-        self._client = client
-        self._node_exists = node_exists
-        self._confirmed_node = confirmed_node
-        self._on_ambiguous = on_ambiguous
-        self._timeout = timeout_seconds
+    client: ApiClient
+    node_exists: Callable[[str], bool]
+    confirmed_node: Callable[[str], str | None]
+    on_ambiguous: Callable[[], None]
+    timeout: float = 10.0
 
     async def bind(self, binding: Binding) -> BindResult:
         """Bind, and return what became of the pod.
@@ -68,13 +62,13 @@ class Binder:
         problem = ""
         for post in range(_MAX_POSTS):
             # The API server binds to any name: a node that went away since the decision must be caught here.
-            if not self._node_exists(binding.node_name):
+            if not self.node_exists(binding.node_name):
                 raise BindError(f"node {binding.node_name!r} is gone")
             outcome = await self._post(binding, first=post == 0)
             if isinstance(outcome, BindResult):
                 return outcome
             problem = outcome
-            self._on_ambiguous()
+            self.on_ambiguous()
             logger.warning("bind in doubt pod=%s/%s problem=%r", binding.namespace, binding.name, problem)
             result = await self._settle(binding, _FIRST_PAUSE_SECONDS * 2**post)
             if result is not BindResult.REFUSED:
@@ -86,7 +80,7 @@ class Binder:
         while True:
             await asyncio.sleep(pause)
             pause = min(pause * 2, _MAX_PAUSE_SECONDS)
-            if self._confirmed_node(binding.uid) == binding.node_name:
+            if self.confirmed_node(binding.uid) == binding.node_name:
                 return BindResult.BOUND
             result = await self._read(binding)
             if result is not None:
@@ -100,7 +94,7 @@ class Binder:
         """
         call = binding_call(binding)
         try:
-            response = await self._client.request("POST", call.path, body=call.body, timeout_seconds=self._timeout)
+            response = await self.client.request("POST", call.path, body=call.body, timeout_seconds=self.timeout)
         except UnreachableError as error:
             if first:
                 raise BindError(str(error)) from error
@@ -121,17 +115,22 @@ class Binder:
 
     async def _read(self, binding: Binding) -> BindResult | None:
         """What became of the binding as read from the pod; None if it could not be read."""
-        try:
-            response = await self._client.request(
-                "GET", pod_path(binding.namespace, binding.name), timeout_seconds=self._timeout
-            )
-        except (AmbiguousError, UnreachableError):
-            return None
-        if response.status == 404:
+        status, pod = await fetch_pod(self.client, binding.namespace, binding.name, self.timeout)
+        if status == 404:
             return BindResult.GONE
-        pod = read_pod(response.body) if response.status == 200 else None
         # Every object has a UID: what has none is not an answer of the API.
         return None if pod is None or not pod.metadata.uid else _result_of(pod, binding)
+
+
+async def fetch_pod(
+    client: ApiClient, namespace: str, name: str, timeout_seconds: float = 10.0
+) -> tuple[int, Pod | None]:
+    """Read a pod from the API server: the answer's status, 0 without one, and the pod if it can be read."""
+    try:
+        response = await client.request("GET", pod_path(namespace, name), timeout_seconds=timeout_seconds)
+    except (AmbiguousError, UnreachableError, ValueError):
+        return 0, None
+    return response.status, read_pod(response.body) if response.status == 200 else None
 
 
 def _result_of(pod: Pod, binding: Binding) -> BindResult:

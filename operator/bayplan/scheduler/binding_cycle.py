@@ -1,24 +1,37 @@
-"""Binds reserved pods while the loop goes on, and gives room and pod back if the bind fails."""
+"""Performs the effects of PreBind plugins and binds while the loop goes on; gives room and pod back on failure."""
 
+import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
+from bayplan.api.client import decode_status
 from bayplan.cache.cache import Cache
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
+from bayplan.framework.effects import Effect, WaitFor, Write
 from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.scheduler.api_calls import MERGE_PATCH, ApiCall
 from bayplan.scheduler.attempt import Reserved, return_to_queue
 from bayplan.scheduler.binder import Binder, BindError, BindResult
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.failure_reporter import FailureReporter
 from bayplan.scheduler.observer import SchedulerObserver
-from bayplan.scheduler.pre_bind import PreBinder
 
 logger = logging.getLogger(__name__)
 
+_FIRST_PAUSE_SECONDS = 0.05
+_MAX_PAUSE_SECONDS = 1.0
+"""kube-scheduler looks once a second; looking sooner at first costs little and binds fast volumes sooner."""
 
-@dataclass(kw_only=True, eq=False)
+
+class PreBindError(Exception):
+    """A step before a bind failed; the text is the user's."""
+
+
+@dataclass(eq=False)
 class BindingCycle:
     """Sees a reserved pod through PreBind, Bind and PostBind, or gives the room and the pod back.
 
@@ -32,28 +45,26 @@ class BindingCycle:
     failures: FailureReporter
     observer: SchedulerObserver
     dispatcher: Dispatcher
-    pre_binder: PreBinder
     wake: Callable[[], None]
     clock: Callable[[], float]
     _waiting: dict[str, Reserved] = field(default_factory=dict, init=False)
+    _pre_binding: set[asyncio.Task[None]] = field(default_factory=set, init=False)
 
     def start(self, reserved: Reserved) -> None:
         """Have the steps before the bind performed, if there are any, and then the bind by the dispatcher."""
-        uid = reserved.queued.uid
-        self._waiting[uid] = reserved
+        self._waiting[reserved.queued.uid] = reserved
         if not reserved.steps:
             self._submit(reserved)
             return
-        self.pre_binder.start(
-            reserved.steps,
-            is_wanted=lambda: self._waiting.get(uid) is reserved and self.queue.get(uid) is not None,
-            done=lambda: self._submit(reserved),
-            failed=lambda message: self._pre_bind_failed(reserved, message),
-        )
+        # It takes none of the dispatcher's workers: a claim may take minutes to be bound.
+        task = asyncio.create_task(self._pre_bind(reserved), name="pre-bind")
+        self._pre_binding.add(task)
+        task.add_done_callback(self._pre_binding.discard)
 
     def stop(self) -> None:
-        """End the waits before binds; the pods stay unbound, for whoever schedules next."""
-        self.pre_binder.stop()
+        """End the waits before binds; the pods stay unbound, for whoever schedules next, and the writes done or not."""
+        for task in self._pre_binding:
+            task.cancel()
 
     def reject(self, uid: str) -> bool:
         """Take back a bind that was not posted yet, for a pod of higher priority; False if it is too late for that.
@@ -68,16 +79,24 @@ class BindingCycle:
         return True
 
     def _submit(self, reserved: Reserved) -> None:
-        self.dispatcher.submit(lambda: self._run(reserved))
+        self.dispatcher.submit(lambda: self._bind(reserved))
 
-    def _pre_bind_failed(self, reserved: Reserved, message: str) -> None:
-        if self._take(reserved):
-            self._bind_failed(reserved, message)
-            self.wake()
+    async def _pre_bind(self, reserved: Reserved) -> None:
+        uid = reserved.queued.uid
 
-    async def _run(self, reserved: Reserved) -> None:
-        if self._take(reserved):
-            await self._bind(reserved)
+        def is_wanted() -> bool:
+            return self._waiting.get(uid) is reserved and self.queue.get(uid) is not None
+
+        try:
+            await perform_effects(self.dispatcher, reserved.steps, is_wanted)
+        except Exception as error:
+            if not isinstance(error, PreBindError):
+                logger.exception("a step before a bind failed unexpectedly pod=%r", reserved.pod.key)
+            if self._take(reserved):
+                self._bind_failed(reserved, str(error) or type(error).__name__)
+                self.wake()
+        else:
+            self._submit(reserved)
 
     def _take(self, reserved: Reserved) -> bool:
         """End the wait for a bind; False if it was rejected meanwhile, and the pod perhaps reserved anew since."""
@@ -87,6 +106,8 @@ class BindingCycle:
         return True
 
     async def _bind(self, reserved: Reserved) -> None:
+        if not self._take(reserved):
+            return
         pod = reserved.pod
         try:
             # Deleted while the bind waited for its turn: nothing is left to post.
@@ -149,3 +170,53 @@ class BindingCycle:
         if self.cache.is_assumed(pod.uid):
             self.cache.forget_pod(pod.uid)
             self.queue.move_all(ASSIGNED_POD_DELETE, pod, None)
+
+
+async def perform_effects(
+    dispatcher: Dispatcher, steps: Sequence[tuple[str, Sequence[Effect]]], is_wanted: Callable[[], bool]
+) -> None:
+    """Perform each plugin's effects in order, until all are done, one fails, or the pod is no longer wanted.
+
+    Nothing is undone: what was written is found again by the pod's next attempt.
+
+    Raises:
+        PreBindError: an effect failed; no other follows.
+    """
+    for plugin, effects in steps:
+        for effect in effects:
+            if not is_wanted():
+                return
+            try:
+                if isinstance(effect, Write):
+                    await _write(dispatcher, effect)
+                else:
+                    await _wait(effect, is_wanted)
+            except PreBindError as error:
+                raise PreBindError(f'running PreBind plugin "{plugin}": {error}') from error
+
+
+async def _write(dispatcher: Dispatcher, write: Write) -> None:
+    call = ApiCall("PATCH", write.path, msgspec.json.encode(write.body), MERGE_PATCH, write.about)
+    response = await dispatcher.request(call)
+    if response is None:
+        raise PreBindError(f"writing {write.about}: no answer from the API server")
+    if response.status >= 300:
+        reason = ": ".join(filter(None, decode_status(response.body)))
+        raise PreBindError(f"writing {write.about}: status {response.status}: {reason}")
+
+
+async def _wait(wait: WaitFor, is_wanted: Callable[[], bool]) -> None:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + wait.timeout_seconds
+    pause = _FIRST_PAUSE_SECONDS
+    while is_wanted():
+        status = wait.condition()
+        if status is not None and status.ok:
+            return
+        if status is not None:
+            raise PreBindError(f"{wait.about}: {status.message}")
+        left = deadline - loop.time()
+        if left <= 0:
+            raise PreBindError(f"{wait.about}: context deadline exceeded")
+        await asyncio.sleep(min(pause, left))
+        pause = min(pause * 2, _MAX_PAUSE_SECONDS)

@@ -18,11 +18,13 @@ from bayplan.framework.nominated_table import Nominations
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Diagnosis
 from bayplan.queue.nominator import Nominator
-from bayplan.scheduler.sampling import NodeSampler
 from bayplan.scheduler.trace import Trace, trace_attempt
 
 ExtensionPointObserver = Callable[[str, str, str, float], None]
 """Receives `(extension_point, status, profile, seconds)`; no decision reads the clock."""
+
+_MIN_FEASIBLE_NODES_TO_FIND = 100
+_MIN_PERCENTAGE = 5
 
 Verdicts = Callable[[Diagnosis, Rejections], tuple[Diagnosis, Rejections]]
 """Adds the rejections of extenders to those of the filters."""
@@ -81,7 +83,7 @@ class SchedulingCycle:
         self._evaluations = KeptEvaluations(nodes)
         self._nominations = Nominations(nodes, nominator or Nominator(), self._evaluations.forget_nominated)
         self._observe = observe
-        self._sampler = NodeSampler(nodes)
+        self._next_start = 0
 
     def schedule(
         self, pod: PodInfo, framework: Framework, *, explain: bool = False, with_scores: bool = False
@@ -107,8 +109,7 @@ class SchedulingCycle:
         with self._forgetting(pod, framework):
             started = perf_counter()
             evaluation = self._evaluation(pod, framework)
-            percentage = framework.percentage_of_nodes_to_score
-            sampled = None if percentage is None else self._sampler.sample(evaluation, percentage)
+            sampled = self._sample(evaluation, framework.percentage_of_nodes_to_score)
             rows = np.flatnonzero(evaluation.feasible) if sampled is None else sampled
             self._report("Filter", len(rows) > 0, framework, started)
             return [self._nodes.names[row] for row in rows.tolist()]
@@ -151,9 +152,8 @@ class SchedulingCycle:
         started = perf_counter()
         evaluation = self._evaluation(pod, framework)
         sampled = self._nominated_row(pod, evaluation)
-        percentage = framework.percentage_of_nodes_to_score
-        if sampled is None and percentage is not None:
-            sampled = self._sampler.sample(evaluation, percentage)
+        if sampled is None:
+            sampled = self._sample(evaluation, framework.percentage_of_nodes_to_score)
         feasible_count = evaluation.filters.feasible_count() if sampled is None else len(sampled)
         filtered = self._report("Filter", feasible_count > 0, framework, started)
         if feasible_count == 0:
@@ -179,6 +179,29 @@ class SchedulingCycle:
             chosen = int(np.argmax(rows == row))
             scores = {plugin: int(given[chosen]) for plugin, given in evaluation.scores(pod, rows).items()}
         return Placement(self._nodes.names[row], score, feasible_count, trace, scores, evaluation.state.copy())
+
+    def _sample(self, evaluation: Evaluation, percentage: int | None) -> Rows | None:
+        """The feasible rows that a search limited to `percentage` finds; None when it is as good as a whole one.
+
+        The search begins where the last one ended, so that all nodes get their turn, and the rows are in its order.
+        `evaluation` is up to date. Upstream: schedule_one.go findNodesThatPassFilters.
+        """
+        if percentage is None:
+            return None
+        candidates = evaluation.filters.candidates()
+        count = len(candidates)
+        wanted = nodes_to_find(count, percentage)
+        if wanted >= count or evaluation.filters.rejection is not None:
+            return None
+        order = np.roll(candidates, -(self._next_start % count))
+        passed = np.flatnonzero(evaluation.feasible[order])
+        if len(passed) > wanted:
+            visited = int(passed[wanted - 1]) + 1
+            passed = passed[:wanted]
+        else:
+            visited = count
+        self._next_start = (self._next_start + visited) % len(self._nodes)
+        return order[passed]
 
     def _nominated_row(self, pod: PodInfo, evaluation: Evaluation) -> Rows | None:
         """The row the pod is nominated to, if it fits there now: then no other is looked at.
@@ -249,3 +272,15 @@ def _totals(evaluation: Evaluation, pod: PodInfo, rows: Rows) -> np.ndarray[tupl
     for scores in evaluation.scores(pod, rows).values():
         total += scores
     return total
+
+
+def nodes_to_find(count: int, percentage: int) -> int:
+    """How many feasible nodes are enough among `count` (upstream: schedule_one.go numFeasibleNodesToFind).
+
+    A `percentage` of 0 means kube-scheduler's adaptive one.
+    """
+    if count < _MIN_FEASIBLE_NODES_TO_FIND or percentage >= 100:
+        return count
+    if percentage == 0:
+        percentage = max(50 - count // 125, _MIN_PERCENTAGE)
+    return max(count * percentage // 100, _MIN_FEASIBLE_NODES_TO_FIND)

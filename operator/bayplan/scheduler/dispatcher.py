@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from bayplan.api.client import ApiClient, ApiResponse
 from bayplan.api.errors import AmbiguousError, UnreachableError
@@ -11,7 +12,7 @@ from bayplan.scheduler.api_calls import ApiCall, merged_patch
 
 logger = logging.getLogger(__name__)
 
-Job = Callable[[], Awaitable[None]]
+Job = Callable[[], Awaitable[object]]
 
 Ended = Callable[[bool], None]
 """Called once at the end of a patch: True if it was done, False if it was given up."""
@@ -133,15 +134,11 @@ class Dispatcher:
         self._workers = []
 
     async def _wait_until(self, condition: Callable[[], bool], seconds: float) -> None:
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + seconds
-        while not condition() and (left := deadline - loop.time()) > 0:
-            self._settled.clear()
-            try:
-                async with asyncio.timeout(left):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not condition():
+                    self._settled.clear()
                     await self._settled.wait()
-            except TimeoutError:
-                return
 
     async def _run(self, kind: int) -> None:
         while True:
@@ -179,7 +176,7 @@ class Dispatcher:
                 return lambda: self._perform_patch(uid, call, ended)
         if self._calls:
             call = self._calls.popleft()
-            return lambda: self._perform_event(call)
+            return lambda: self._perform(self._events_client, call)
         return None
 
     def _wake(self, kind: int) -> None:
@@ -205,9 +202,6 @@ class Dispatcher:
             self._patching.discard(uid)
             for end in ended:
                 end(answer is not None)
-
-    async def _perform_event(self, call: ApiCall) -> None:
-        await self._perform(self._events_client, call)
 
     async def _perform(self, client: ApiClient, call: ApiCall) -> ApiResponse | None:
         """Send a call; the answer if it was taken; None, and logged, if it was given up."""

@@ -1,7 +1,7 @@
 """Applies watch events to cache and queue: the only way that changes of the cluster reach the scheduler."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Generic, TypeVar
@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from bayplan.api.object_store import Handler, KubernetesObject
 from bayplan.api.objects import Node, Pod
 from bayplan.api.quantity import QuantityError
+from bayplan.api.selectors import escape_field_value
 from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.listers import Lister, key_of
 from bayplan.cache.pod_info import PodInfo
@@ -33,25 +34,24 @@ class ObservedHandler(Generic[T]):
 
     def on_add(self, obj: T) -> None:
         """See `Handler.on_add`."""
-        started = perf_counter()
-        self._handler.on_add(obj)
-        self._observer.event_handled(self._add, perf_counter() - started)
+        self._observe(self._add, self._handler.on_add, obj)
 
     def on_update(self, old: T, new: T) -> None:
         """See `Handler.on_update`."""
-        started = perf_counter()
-        self._handler.on_update(old, new)
-        self._observer.event_handled(self._update, perf_counter() - started)
+        self._observe(self._update, self._handler.on_update, old, new)
 
     def on_delete(self, obj: T) -> None:
         """See `Handler.on_delete`."""
-        started = perf_counter()
-        self._handler.on_delete(obj)
-        self._observer.event_handled(self._delete, perf_counter() - started)
+        self._observe(self._delete, self._handler.on_delete, obj)
 
     def on_synced(self) -> None:
         """See `Handler.on_synced`."""
         self._handler.on_synced()
+
+    def _observe(self, event: str, handle: Callable[..., None], *objects: T) -> None:
+        started = perf_counter()
+        handle(*objects)
+        self._observer.event_handled(event, perf_counter() - started)
 
 
 @dataclass(eq=False)
@@ -181,6 +181,43 @@ class AssignedPodEvents:
         return True
 
 
+@dataclass(eq=False)
+class ForeignNominationEvents:
+    """Keeps room for pods of other schedulers as for our own; they are never queued and nothing is written on them.
+
+    The watch must hold exactly the pods of `foreign_nominations_selector`: a pod that is bound or loses its nomination
+    leaves it.
+    """
+
+    queue: SchedulingQueue
+    wake: Callable[[], None]
+
+    def on_add(self, pod: Pod) -> None:
+        """A nomination appeared."""
+        info = PodInfo(pod)
+        try:
+            _ = info.requests
+        except ValueError as error:
+            logger.warning("nomination not counted pod=%r error=%s", info.key, error)
+            self.on_delete(pod)
+            return
+        if pod.status.nominated_node_name:
+            self.queue.nominate(info, pod.status.nominated_node_name)
+            self.wake()
+
+    def on_update(self, old: Pod, new: Pod) -> None:
+        """A nominated pod changed, perhaps its node."""
+        self.on_add(new)
+
+    def on_delete(self, pod: Pod) -> None:
+        """The pod was bound, deleted, or is nominated no more."""
+        self.queue.withdraw(pod.metadata.uid)
+        self.wake()
+
+    def on_synced(self) -> None:
+        """All nominations there were at the start are known."""
+
+
 class ListerEvents(Generic[T]):
     """Keeps a lister equal to what a watch shows, and wakes pods that a change may help.
 
@@ -221,6 +258,12 @@ class ListerEvents(Generic[T]):
         if event is not None:
             self._queue.move_all(event, old, new)
             self._wake()
+
+
+def foreign_nominations_selector(scheduler_names: Iterable[str]) -> str:
+    """The field selector of pending pods that are nominated and not placed by any of these schedulers."""
+    others = [f"spec.schedulerName!={escape_field_value(name)}" for name in sorted(scheduler_names)]
+    return ",".join(["spec.nodeName=", "status.nominatedNodeName!=", *others])
 
 
 def node_changes(old: Node, new: Node) -> list[ClusterEvent]:

@@ -48,7 +48,8 @@ class EventRecorder:
         self._emit = emit
         self._now = now
         self._hostname = hostname
-        self._series: dict[str, dict[_What, _Series]] = {}
+        self._series: dict[str, _Series] = {}
+        """What failed pods are told, by the UID of the pod."""
         self._swept = now()
 
     def scheduled(self, pod: PodInfo, node_name: str) -> None:
@@ -58,7 +59,19 @@ class EventRecorder:
 
     def failed_scheduling(self, pod: PodInfo, message: str) -> None:
         """Record why the pod is still pending."""
-        self._repeatable(pod, ("Warning", "FailedScheduling", "Scheduling"), message)
+        now = self._now()
+        series = self._series.get(pod.uid)
+        if series is not None and now - series.last_seen < _SERIES_IDLE:
+            series.count += 1
+            series.last_seen = now
+            if series.written == 1:
+                self._write(series, now)
+            return
+        if series is not None:
+            self._finish(series)
+        path = self._create(pod, ("Warning", "FailedScheduling", "Scheduling"), message, now)
+        if path is not None:
+            self._series[pod.uid] = _Series(path, pod.key, count=1, written=1, last_seen=now, last_written=now)
 
     def preempted(self, victim: PodInfo, preemptor: PodInfo, node_name: str, *, in_memory: bool = False) -> None:
         """Record on a victim the pod it makes room for, by UID: its owner may not see the other's name.
@@ -72,8 +85,9 @@ class EventRecorder:
         self._create(victim, ("Normal", "Preempted", "Preempting"), note, self._now(), scheduler=scheduler)
 
     def forget(self, uid: str) -> None:
-        """Drop the series of a pod that is gone or bound, writing counts not written yet."""
-        for series in self._series.pop(uid, {}).values():
+        """Drop the series of a pod that is gone, bound or idle, writing a count not written yet."""
+        series = self._series.pop(uid, None)
+        if series is not None:
             self._finish(series)
 
     def sweep(self) -> None:
@@ -82,49 +96,19 @@ class EventRecorder:
         if now - self._swept < _SWEEP_EVERY:
             return
         self._swept = now
-        for uid, kinds in list(self._series.items()):
-            for what, series in list(kinds.items()):
-                if now - series.last_seen >= _SERIES_IDLE:
-                    del kinds[what]
-                    self._finish(series)
-                elif series.count > 1 and now - series.last_written >= _SERIES_REFRESH:
-                    self._write(series, now)
-            if not kinds:
-                del self._series[uid]
-
-    def _repeatable(self, pod: PodInfo, what: _What, note: str) -> None:
-        now = self._now()
-        kinds = self._series.get(pod.uid, {})
-        series = kinds.get(what)
-        if series is None or now - series.last_seen >= _SERIES_IDLE:
-            if series is not None:
-                self._finish(series)
-            path = self._create(pod, what, note, now)
-            if path is None:
-                return
-            kinds[what] = _Series(path, pod.key, count=1, written=1, last_seen=now, last_written=now)
-            self._series[pod.uid] = kinds
-            return
-        series.count += 1
-        series.last_seen = now
-        if series.written == 1:
-            self._write(series, now)
+        for uid, series in list(self._series.items()):
+            if now - series.last_seen >= _SERIES_IDLE:
+                self.forget(uid)
+            elif series.count > 1 and now - series.last_written >= _SERIES_REFRESH:
+                self._write(series, now)
 
     def _create(self, pod: PodInfo, what: _What, note: str, now: datetime, *, scheduler: str = "") -> str | None:
         """Emit the event's creation and return its path; None, and logged, for names that no request can carry.
 
         `scheduler` is the profile that reports, if it is not the pod's own.
         """
-        try:
-            call, path = self._creation(pod, what, note, now, scheduler or pod.pod.spec.scheduler_name)
-        except ValueError as error:
-            logger.warning("event cannot be written pod=%r error=%s", pod.key, error)
-            return None
-        self._emit(call)
-        return path
-
-    def _creation(self, pod: PodInfo, what: _What, note: str, now: datetime, scheduler: str) -> tuple[ApiCall, str]:
         kind, reason, action = what
+        scheduler = scheduler or pod.pod.spec.scheduler_name
         name = _event_name(pod.name, now)
         regarding = {"kind": "Pod", "apiVersion": "v1", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
         if pod.pod.metadata.resource_version:
@@ -142,9 +126,15 @@ class EventRecorder:
             "regarding": regarding,
             "note": cut_note(note),
         }
-        collection = f"/apis/events.k8s.io/v1/namespaces/{path_segment(pod.namespace)}/events"
-        call = ApiCall("POST", collection, msgspec.json.encode(body), JSON, pod.key)
-        return call, f"{collection}/{path_segment(name)}"
+        try:
+            collection = f"/apis/events.k8s.io/v1/namespaces/{path_segment(pod.namespace)}/events"
+            path = f"{collection}/{path_segment(name)}"
+            content = msgspec.json.encode(body)
+        except ValueError as error:
+            logger.warning("event cannot be written pod=%r error=%s", pod.key, error)
+            return None
+        self._emit(ApiCall("POST", collection, content, JSON, pod.key))
+        return path
 
     def _finish(self, series: _Series) -> None:
         if series.count > series.written:

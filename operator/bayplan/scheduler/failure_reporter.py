@@ -1,18 +1,95 @@
 """Reports attempts that failed: to the user by Events and conditions, to the metrics by their result."""
 
+import asyncio
+import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
+from weakref import WeakKeyDictionary
 
+from bayplan.cache.pod_info import PodInfo
+from bayplan.scheduler.api_calls import (
+    ApiCall,
+    WrittenCondition,
+    condition_message,
+    nomination_ended_call,
+    pod_scheduled_call,
+    utc_now,
+)
 from bayplan.scheduler.attempt import Failed, Nominated
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.observer import SchedulerObserver
-from bayplan.scheduler.pod_conditions import PodConditions
+
+logger = logging.getLogger(__name__)
 
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 
+Patch = Callable[[str, ApiCall, Callable[[bool], None]], None]
+"""`(uid, call, ended)`: sends a pod's patch and calls `ended` with whether it was done."""
 
-@dataclass(kw_only=True, eq=False)
+
+@dataclass(eq=False)
+class PodConditions:
+    """Keeps PodScheduled=False and nominations up to date; the scheduling loop relies on it never raising.
+
+    A pod may fail again before the watch shows what was written, so that is remembered with the version of the pod it
+    was written for; a newer version speaks for itself. A write that was given up is forgotten, so that the next
+    attempt makes up for it.
+    """
+
+    patch: Patch
+    now: Callable[[], datetime] = utc_now
+    _written: WeakKeyDictionary[PodInfo, WrittenCondition] = field(default_factory=WeakKeyDictionary, init=False)
+
+    def pending(self, pod: PodInfo, reason: str, message: str, *, nomination: str | None = None) -> None:
+        """Write why the pod is pending, unless that is written already; `nomination` as in `pod_scheduled_call`."""
+        self._write(pod, (reason, message), nomination, lambda done: None)
+
+    async def nominated(self, pod: PodInfo, reason: str, message: str, node_name: str) -> bool:
+        """Write the nomination and the condition in one request; whether the API server took it."""
+        ended: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+        def end(done: bool) -> None:
+            if not ended.done():
+                ended.set_result(done)
+
+        self._write(pod, (reason, message), node_name, end)
+        return await ended
+
+    def nomination_ended(self, pod: PodInfo) -> None:
+        """Take back the pod's nomination, and nothing else."""
+        try:
+            self.patch(pod.uid, nomination_ended_call(pod), lambda done: None)
+        except ValueError as error:
+            logger.warning("nomination cannot be taken back pod=%r error=%s", pod.key, error)
+
+    def _write(
+        self, pod: PodInfo, condition: WrittenCondition, nomination: str | None, ended: Callable[[bool], None]
+    ) -> None:
+        reason, message = condition[0], condition_message(condition[1])
+        try:
+            call = pod_scheduled_call(
+                pod, reason, message, self.now(), written=self._written.get(pod), nomination=nomination
+            )
+        except ValueError as error:
+            logger.warning("condition cannot be written pod=%r error=%s", pod.key, error)
+            ended(False)
+            return
+        if call is None:
+            ended(True)
+            return
+        condition = self._written[pod] = (reason, message)
+
+        def end(done: bool) -> None:
+            if not done and self._written.get(pod) == condition:
+                del self._written[pod]
+            ended(done)
+
+        self.patch(pod.uid, call, end)
+
+
+@dataclass(eq=False)
 class FailureReporter:
     """Writes why a pod is still pending; the loop, binding and preemption rely on it for every failed attempt."""
 

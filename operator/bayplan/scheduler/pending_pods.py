@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from sys import getsizeof
 from typing import Any
 
@@ -23,6 +24,7 @@ logger = logging.getLogger(__name__)
 _KEPT_BYTES = 8 * 2**20
 
 
+@dataclass(eq=False)
 class PendingPodEvents:
     """Feeds the queue with unscheduled pods; a thin seam, whatever does the watching.
 
@@ -32,24 +34,14 @@ class PendingPodEvents:
     and left out.
     """
 
-    def __init__(
-        self,
-        cache: Cache,
-        queue: SchedulingQueue,
-        wake: Callable[[], None],
-        observer: SchedulerObserver,
-        *,
-        profiles: frozenset[str],
-        on_gone: Callable[[str], None],
-    ) -> None:
-        self._cache = cache
-        self._queue = queue
-        self._wake = wake
-        self._observer = observer
-        self._profiles = profiles
-        self._on_gone = on_gone
-        self._ended: RecentlyUsed[str, str] = RecentlyUsed(_KEPT_BYTES, _size)
-        """The version by which a pod was no longer pending, or in which it was left out, by UID."""
+    cache: Cache
+    queue: SchedulingQueue
+    wake: Callable[[], None]
+    observer: SchedulerObserver
+    profiles: frozenset[str]
+    on_gone: Callable[[str], None]
+    _ended: RecentlyUsed[str, str] = field(default_factory=lambda: RecentlyUsed(_KEPT_BYTES, _size), init=False)
+    """The version by which a pod was no longer pending, or in which it was left out, by UID."""
 
     def watched(self, event: Mapping[str, Any]) -> None:
         """Take an event of the watch, its object as JSON's own values; raises for nothing that JSON can hold.
@@ -74,7 +66,7 @@ class PendingPodEvents:
 
     def changed(self, pod: Pod) -> None:
         """A pending pod was added or changed."""
-        if pod.spec.scheduler_name not in self._profiles:
+        if pod.spec.scheduler_name not in self.profiles:
             return
         info = PodInfo(pod)
         if pod.spec.node_name or is_finished(pod):
@@ -87,13 +79,13 @@ class PendingPodEvents:
         except ValueError as error:
             self._leave_out(info.uid, pod.metadata.resource_version, info.key, error)
             return
-        self._queue.update(None, info)
-        self._wake()
+        self.queue.update(None, info)
+        self.wake()
 
     def written(self, body: bytes) -> None:
         """The API server's answer to a write of ours on a pod: its newest version, taken while the pod waits."""
         pod = read_pod(body)
-        if pod is not None and self._queue.newest(pod.metadata.uid) is not None and not pod.spec.node_name:
+        if pod is not None and self.queue.newest(pod.metadata.uid) is not None and not pod.spec.node_name:
             self.changed(pod)
 
     def gone(self, uid: str, version: str = "") -> None:
@@ -103,29 +95,29 @@ class PendingPodEvents:
         """
         if uid and version and is_later_version(version, self._ended.get(uid) or ""):
             self._ended.put(uid, version)
-        self._queue.delete(uid)
-        self._on_gone(uid)
+        self.queue.delete(uid)
+        self.on_gone(uid)
 
     def uids(self) -> set[str]:
         """The pods that wait or are being scheduled."""
-        return self._queue.uids()
+        return self.queue.uids()
 
     def accounts_for(self, uid: str, version: str) -> bool:
         """Whether the pod waits, is being scheduled, has a node, or is not to be queued in this version."""
-        return self._queue.get(uid) is not None or not self._is_news(uid, version)
+        return self.queue.get(uid) is not None or not self._is_news(uid, version)
 
     def _is_news(self, uid: str, version: str) -> bool:
         """Whether the queue has something to learn from this version of the pod."""
-        held = self._queue.newest(uid)
+        held = self.queue.newest(uid)
         if held is None:
             ended = self._ended.get(uid)
             # If the pod has a node, this is from before.
-            return self._cache.node_of(uid) is None and (ended is None or is_later_version(version, ended))
+            return self.cache.node_of(uid) is None and (ended is None or is_later_version(version, ended))
         return is_later_version(version, held.pod.metadata.resource_version)
 
     def _leave_out(self, uid: str, version: str, key: str, error: Exception) -> None:
         logger.warning("pod left out pod=%r error=%s", key, error)
-        self._observer.undecodable("Pod")
+        self.observer.undecodable("Pod")
         self.gone(uid, version)
 
 

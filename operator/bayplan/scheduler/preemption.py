@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 
 import msgspec
 
@@ -14,13 +13,12 @@ from bayplan.api.watch_event import UNREADABLE, Identity, read_pod
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.api_calls import ApiCall, delete_call, disruption_target_call, eviction_call
+from bayplan.scheduler.api_calls import ApiCall, delete_call, disruption_target_call, eviction_call, utc_now
 from bayplan.scheduler.attempt import Nominated, return_to_queue
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
-from bayplan.scheduler.failure_reporter import UNSCHEDULABLE, FailureReporter
+from bayplan.scheduler.failure_reporter import UNSCHEDULABLE, FailureReporter, PodConditions
 from bayplan.scheduler.observer import SchedulerObserver
-from bayplan.scheduler.pod_conditions import PodConditions
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +64,6 @@ class PreemptionExecutor:
     observer: SchedulerObserver
     reject_waiting: Callable[[str], bool]
     victim_gone: Callable[[str], None]
-    now: Callable[[], datetime]
     wake: Callable[[], None]
     _ending: dict[str, asyncio.Task[str]] = field(default_factory=dict, init=False)
 
@@ -154,16 +151,17 @@ class PreemptionExecutor:
         victim = self.cache.pod(uid)
         if victim is None or _is_terminating(victim):
             return ""
-        work = self._evict if evicts else self._delete
-        task = self._ending[uid] = asyncio.create_task(work(victim, preemptor, node_name))
+        task = self._ending[uid] = asyncio.create_task(self._end_now(victim, preemptor, node_name, evicts=evicts))
         try:
             return await task
         finally:
             del self._ending[uid]
 
-    async def _delete(self, victim: PodInfo, preemptor: PodInfo, node_name: str) -> str:
-        condition = disruption_target_call(victim, preemptor.pod.spec.scheduler_name, self.now())
-        for call in (condition, delete_call(victim)):
+    async def _end_now(self, victim: PodInfo, preemptor: PodInfo, node_name: str, *, evicts: bool) -> str:
+        """Eviction comes before the condition: a pod that may stay must not be marked as ending."""
+        condition = disruption_target_call(victim, preemptor.pod.spec.scheduler_name, utc_now())
+        answer: ApiResponse | None = None
+        for call in (eviction_call(victim),) if evicts else (condition, delete_call(victim)):
             if call is None:
                 continue
             answer = await self.dispatcher.request(call)
@@ -171,26 +169,12 @@ class PreemptionExecutor:
                 return ""
             if problem := _problem(call, answer):
                 return problem
-        self._ended(victim, preemptor, node_name, answer)
-        return ""
-
-    async def _evict(self, victim: PodInfo, preemptor: PodInfo, node_name: str) -> str:
-        """Eviction comes before the condition: a pod that may stay must not be marked as ending."""
-        call = eviction_call(victim)
-        answer = await self.dispatcher.request(call)
-        if answer is not None and answer.status in _GONE:
-            return ""
-        if problem := _problem(call, answer):
-            return problem
-        condition = disruption_target_call(victim, preemptor.pod.spec.scheduler_name, self.now())
-        answer = None if condition is None else await self.dispatcher.request(condition)
-        self._ended(victim, preemptor, node_name, answer)
-        return ""
-
-    def _ended(self, victim: PodInfo, preemptor: PodInfo, node_name: str, answer: ApiResponse | None) -> None:
+        if evicts:
+            answer = None if condition is None else await self.dispatcher.request(condition)
         logger.info("preempted victim=%r pod=%r node=%r", victim.key, preemptor.key, node_name)
         self.recorder.preempted(victim, preemptor, node_name)
         self._apply_answer(victim.uid, answer)
+        return ""
 
     def _apply_answer(self, uid: str, answer: ApiResponse | None) -> None:
         """Count the victim as terminating, or gone, as soon as the API server answers that; nobody preempts it again.

@@ -3,18 +3,21 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 
 from bayplan.cache.cache import Cache
+from bayplan.framework.runtime import Framework
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import Attempt, AttemptRunner, Failed, Nominated, Reserved, Result, Skipped
+from bayplan.scheduler.binder import Binder
 from bayplan.scheduler.binding_cycle import BindingCycle
+from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.extender.cycle import ExtendedCycle
 from bayplan.scheduler.extender.wire import ExtenderError
-from bayplan.scheduler.failure_reporter import FailureReporter
+from bayplan.scheduler.failure_reporter import FailureReporter, PodConditions
+from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.preemption import PreemptionExecutor
 
 logger = logging.getLogger(__name__)
@@ -26,51 +29,76 @@ _MAX_SLEEP_SECONDS = 30.0
 _SWEEP_SECONDS = 1.0
 
 
-@dataclass(kw_only=True, eq=False)
 class Scheduler:
     """Takes pods from the queue, one decision at a time, and sees each through to a bind or back to the queue.
 
     Decisions are serial and pure; binds run at the same time. Everything happens on one event loop, so cache and queue
-    need no locks. `build_scheduler` makes one from what it is connected to. Whoever changes cache or queue sets
-    `news`, which ends the loop's sleep.
+    need no locks. Whoever changes cache or queue sets `news`, which ends the loop's sleep. `clock` is the queue's, in
+    seconds. `victim_gone` receives the UID of victims that were gone with the API server's answer.
     """
 
-    cache: Cache
-    queue: SchedulingQueue
-    attempts: AttemptRunner
-    binding: BindingCycle
-    preemption: PreemptionExecutor
-    failures: FailureReporter
-    dispatcher: Dispatcher
-    recorder: EventRecorder
-    news: asyncio.Event
-    extended: ExtendedCycle | None = None
-    clock: Callable[[], float] = time.monotonic
-    _stopping: bool = field(default=False, init=False)
-
-    def wake(self) -> None:
-        """Something changed: look at the queue again."""
-        self.news.set()
+    def __init__(
+        self,
+        *,
+        cache: Cache,
+        queue: SchedulingQueue,
+        cycle: SchedulingCycle,
+        frameworks: Mapping[str, Framework],
+        dispatcher: Dispatcher,
+        binder: Binder,
+        recorder: EventRecorder,
+        observer: SchedulerObserver,
+        news: asyncio.Event,
+        victim_gone: Callable[[str], None],
+        extended: ExtendedCycle | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.cache = cache
+        self.queue = queue
+        self.dispatcher = dispatcher
+        self.news = news
+        self._recorder = recorder
+        self._extended = extended
+        self._clock = clock
+        self._stopping = False
+        self._attempts = AttemptRunner(cache, queue, cycle, frameworks, clock, observer)
+        conditions = PodConditions(dispatcher.patch)
+        self._failures = FailureReporter(recorder, conditions, observer, clock)
+        self._binding = BindingCycle(
+            cache, queue, binder, recorder, self._failures, observer, dispatcher, news.set, clock
+        )
+        self.preemption = PreemptionExecutor(
+            cache=cache,
+            queue=queue,
+            dispatcher=dispatcher,
+            recorder=recorder,
+            conditions=conditions,
+            failures=self._failures,
+            observer=observer,
+            reject_waiting=self._binding.reject,
+            victim_gone=victim_gone,
+            wake=news.set,
+        )
 
     def stop(self) -> None:
         """Pop no more pods; binds under way are the dispatcher's to finish."""
         self._stopping = True
-        self.binding.stop()
+        self._binding.stop()
         self.news.set()
 
     async def run(self) -> None:
         """Schedule until `stop` is called."""
-        swept = self.clock()
+        swept = self._clock()
         while not self._stopping:
             self.news.clear()
-            self.queue.flush(self.clock())
-            self.recorder.sweep()
+            self.queue.flush(self._clock())
+            self._recorder.sweep()
             if self.dispatcher.jobs_in_flight < _MAX_BINDS_IN_FLIGHT and (
-                self._schedule_slice() if self.extended is None else await self._schedule_extended(self.extended)
+                self._schedule_slice() if self._extended is None else await self._schedule_extended(self._extended)
             ):
                 # Enough for now, with more to do: everything else on the loop gets its turn.
-                if self.clock() - swept >= _SWEEP_SECONDS:
-                    swept = self.clock()
+                if self._clock() - swept >= _SWEEP_SECONDS:
+                    swept = self._clock()
                     self.preemption.sweep()
                 await asyncio.sleep(0)
                 continue
@@ -78,24 +106,24 @@ class Scheduler:
 
     def schedule_one(self) -> Attempt | None:
         """Run one attempt and start what follows from it; returns what happened, None when no pod is ready."""
-        attempt = self.attempts.run()
+        attempt = self._attempts.run()
         if attempt is not None:
             self._follow_up(attempt)
         return attempt
 
     def _schedule_slice(self) -> bool:
         """Decide pods for a short while; True if pods are left that could be decided now."""
-        until = self.clock() + _SLICE_SECONDS
+        until = self._clock() + _SLICE_SECONDS
         while not self._stopping and self.dispatcher.jobs_in_flight < _MAX_BINDS_IN_FLIGHT:
             if self.schedule_one() is None:
                 return False
-            if self.clock() >= until:
+            if self._clock() >= until:
                 return self.queue.has_ready()
         return False
 
     async def _schedule_extended(self, extended: ExtendedCycle) -> bool:
         """Decide one pod with the extenders' help; True if pods are left that could be decided now."""
-        attempt = self.attempts.pop()
+        attempt = self._attempts.pop()
         if attempt is None:
             return False
         if isinstance(attempt, Skipped):
@@ -105,7 +133,7 @@ class Scheduler:
         try:
             outcome = await extended.schedule(attempt.pod, attempt.framework)
         except Exception as error:  # noqa: BLE001  reported by _follow_up
-            self._follow_up(self.attempts.fail(attempt, error))
+            self._follow_up(self._attempts.fail(attempt, error))
         else:
             # While extenders were called all may have to end, or the pod may have been deleted, or bound by others.
             if self._stopping:
@@ -113,26 +141,26 @@ class Scheduler:
             if self.queue.get(uid) is None or self.cache.node_of(uid) is not None:
                 self.queue.done(uid)
             else:
-                self._follow_up(self.attempts.conclude(attempt, outcome))
+                self._follow_up(self._attempts.conclude(attempt, outcome))
         return self.queue.has_ready()
 
     def _follow_up(self, attempt: Result) -> None:
         """Perform the effects of an attempt: the bind, the end of victims, or the report of a failure."""
         if isinstance(attempt, Reserved):
-            self.binding.start(attempt)
+            self._binding.start(attempt)
         elif isinstance(attempt, Nominated):
             self.preemption.start(attempt)
         elif isinstance(attempt, Failed):
             if attempt.exception is not None and not isinstance(attempt.exception, ExtenderError):
                 logger.error("scheduling cycle failed pod=%r", attempt.pod.key, exc_info=attempt.exception)
-            self.failures.report(attempt)
+            self._failures.report(attempt)
         elif attempt.message:
-            self.recorder.failed_scheduling(attempt.pod, attempt.message)
+            self._recorder.failed_scheduling(attempt.pod, attempt.message)
 
     async def _sleep(self) -> None:
         self.preemption.sweep()
         deadline = self.queue.next_deadline()
-        seconds = _MAX_SLEEP_SECONDS if deadline is None else min(deadline - self.clock(), _MAX_SLEEP_SECONDS)
+        seconds = _MAX_SLEEP_SECONDS if deadline is None else min(deadline - self._clock(), _MAX_SLEEP_SECONDS)
         alarm = asyncio.get_running_loop().call_later(max(seconds, 0.0), self.news.set)
         try:
             await self.news.wait()

@@ -76,7 +76,8 @@ class Simulator:
         self, configuration: SchedulerConfiguration, *, clock: Callable[[], float] = time.perf_counter
     ) -> None:
         self._clock = clock
-        self._seconds = 0.0
+        self.seconds = 0.0
+        """How long all decisions so far took together."""
         self.cache = Cache()
         self._moment = 0.0
         nominator = Nominator()
@@ -84,11 +85,10 @@ class Simulator:
             configuration, self.cache.nodes, self.cache.listers, nominator, lambda: self._moment
         )
         self._now = 0.0
-        first = next(iter(self.frameworks.values()))
         self.queue = SchedulingQueue(
             clock=lambda: self._now,
             profiles={name: queue_profile(framework) for name, framework in self.frameworks.items()},
-            sort_key=first.queue_sort.sort_key,
+            sort_key=next(iter(self.frameworks.values())).queue_sort.sort_key,
             nominator=nominator,
         )
         self._attempts = AttemptRunner(
@@ -154,10 +154,8 @@ class Simulator:
         if attempt is None:
             return None
         decision = self._follow_up(attempt)
-        self._seconds += self._clock() - started
-        report = self._reports.get(decision.pod.uid)
-        if report is None:
-            report = self._reports[decision.pod.uid] = _pod_report(decision.pod)
+        self.seconds += self._clock() - started
+        report = self._reports.setdefault(decision.pod.uid, _pod_report(decision.pod))
         report.attempts.append(decision.attempt())
         return decision
 
@@ -166,11 +164,6 @@ class Simulator:
         while self.step(explain=explain) is not None:
             pass
         return self.report()
-
-    @property
-    def seconds(self) -> float:
-        """How long all decisions so far took together."""
-        return self._seconds
 
     def report(self) -> Report:
         """The attempts so far, and the cluster as it stands."""
@@ -213,7 +206,7 @@ class Simulator:
         return report
 
     def _summary(self, pods: list[PodReport], gated: int) -> Summary:
-        given, seconds = self._given, self._seconds
+        given, seconds = self._given, self.seconds
         scheduled = sum(pod.attempts[-1].node is not None for pod in pods)
         attempts = sum(len(report.attempts) for report in self._reports.values())
         use = cluster_use(self.cache.nodes)

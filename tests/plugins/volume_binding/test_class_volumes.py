@@ -3,8 +3,7 @@ import tracemalloc
 import pytest
 from tests.plugins.volume_scenes import claim, ref, volume
 
-from bayplan.plugins.volume_binding.class_volumes import ClassVolumes
-from bayplan.plugins.volume_binding.requirements import ClaimRequirements
+from bayplan.plugins.volume_binding.class_volumes import ClaimRequirements, ClassVolumes
 
 CLAIM = claim(size=0)
 ANY = ClaimRequirements.of(CLAIM)

@@ -296,7 +296,7 @@ class Pods:
     async def bind(self, client, uid="gpu"):
         binder = ExtenderBinder(
             self,
-            client,
+            extender=client,
             assumed=lambda uid: make_pod_info("p", uid=uid, requests={GPU: "1"} if uid == "gpu" else None),
             node_exists=lambda name: True,
             confirmed_node=lambda uid: None,

@@ -5,7 +5,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from bayplan.api.storage_objects import CSINode, VolumeAttachment
+from bayplan.api.storage_objects import (
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from bayplan.cache.change_log import Rows
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import NodeTable
@@ -21,10 +27,22 @@ from bayplan.framework.cluster_event import (
 from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult
 from bayplan.framework.status import SUCCESS, Code, Codes, Reason
 from bayplan.framework.traits import Reads, Traits
-from bayplan.plugins.node_volume_limits.attachable_volumes import AttachableVolumes, MissingClaimError
 from bayplan.plugins.node_volume_limits.volume_counts import VolumeCounts
-from bayplan.plugins.volumes.claims import claim_hint, has_claims
-from bayplan.plugins.volumes.csi_migration import translate_inline_volume
+from bayplan.plugins.volumes.claims import (
+    VolumeError,
+    claim_class,
+    claim_hint,
+    claim_not_found,
+    claim_references,
+    has_claims,
+    ownership_problem,
+)
+from bayplan.plugins.volumes.csi_migration import (
+    CSIVolume,
+    driver_of,
+    translate_inline_volume,
+    translate_volume,
+)
 from bayplan.plugins.volumes.csi_nodes import NO_LIMIT, CSINodeColumns, limits_of
 
 _EXCEEDED = "node(s) exceed max volume count"
@@ -44,7 +62,7 @@ class NodeVolumeLimits:
     def __init__(self, nodes: NodeTable, listers: Listers) -> None:
         self._csi_nodes = CSINodeColumns(nodes, listers)
         self._attachable = AttachableVolumes(listers)
-        self._counts = VolumeCounts(nodes, listers, self._attachable)
+        self._counts = VolumeCounts(nodes, listers, self._attachable.of_claim)
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
         return _has_attachable_volumes(pod)
@@ -114,3 +132,69 @@ def _is_schedulable_after_attachment_deleted(pod: PodInfo, old: object, new: obj
         if translation is not None and (translation.problem or attacher in (None, translation.driver)):
             return QueueingHint.QUEUE
     return QueueingHint.SKIP
+
+
+class MissingClaimError(Exception):
+    """The pod names a claim that does not exist; the text is shown to the user."""
+
+
+class AttachableVolumes:
+    """Resolves claims and inline volumes to volumes as CSI drivers count them.
+
+    In-tree volumes count as volumes of the driver that succeeded their plugin. A claim without a volume counts as a
+    volume of its class's provisioner that nobody else uses.
+    """
+
+    def __init__(self, listers: Listers) -> None:
+        self._claims = listers.of(PersistentVolumeClaim)
+        self._volumes = listers.of(PersistentVolume)
+        self._classes = listers.of(StorageClass)
+
+    def of_new_pod(self, pod: PodInfo) -> set[CSIVolume]:
+        """Return the volumes of a pod that is to be scheduled.
+
+        Raises:
+            MissingClaimError: the pod names a claim that does not exist.
+            VolumeError: it names a claim "", or an ephemeral claim that is not its own, or an in-tree disk that
+                cannot be translated for its driver.
+        """
+        found: set[CSIVolume | None] = set()
+        for reference in claim_references(pod.pod):
+            if not reference.name:
+                raise VolumeError("PersistentVolumeClaim had no name")
+            key = f"{pod.namespace}/{reference.name}"
+            claim = self._claims.get(key)
+            if claim is None:
+                raise MissingClaimError(f"looking up PVC {key}: {claim_not_found(reference.name)}")
+            if reference.ephemeral and (problem := ownership_problem(pod, claim)):
+                raise VolumeError(problem)
+            found.add(self.of_claim(claim))
+        for volume in pod.pod.spec.volumes or ():
+            translation = translate_inline_volume(volume)
+            if translation is not None:
+                if translation.problem:
+                    raise VolumeError(f"converting volume({volume.name}) from inline to csi: {translation.problem}")
+                found.add(translation.csi)
+        return {volume for volume in found if volume is not None}
+
+    def of_claim(self, claim: PersistentVolumeClaim) -> CSIVolume | None:
+        """Return the volume a claim has or will have; None if no driver counts it."""
+        name = claim.spec.volume_name
+        volume = self._volumes.get(name) if name else None
+        if volume is None:
+            counted = self._of_class(claim)
+        elif volume.spec.csi is not None:
+            counted = CSIVolume(volume.spec.csi.driver, volume.spec.csi.volume_handle)
+        else:
+            translation = translate_volume(volume)
+            counted = None if translation is None else translation.csi
+        return counted if counted is not None and counted.driver and counted.handle else None
+
+    def _of_class(self, claim: PersistentVolumeClaim) -> CSIVolume | None:
+        storage_class = self._classes.get(claim_class(claim))
+        if storage_class is None:
+            return None
+        driver = driver_of(storage_class.provisioner)
+        # No driver gives a handle with blanks, so this equals no real one.
+        handle = f"to be made for {claim.metadata.namespace}/{claim.metadata.name}"
+        return CSIVolume(driver, handle) if driver else None

@@ -1,19 +1,22 @@
 """The CSI volumes that are used or attached on each node, counted again only where something changed."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
-from bayplan.cache.change_log import Rows
+from bayplan.cache.change_log import KeyFollower, Rows
 from bayplan.cache.incremental_view import UsageView
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.plugins.node_volume_limits.attachable_volumes import AttachableVolumes
 from bayplan.plugins.volumes.claims import claim_references, ownership_problem
 from bayplan.plugins.volumes.csi_migration import CSIVolume, translate_inline_volume
 from bayplan.plugins.volumes.inverted_index import InvertedIndex
+
+VolumeOfClaim = Callable[[PersistentVolumeClaim], CSIVolume | None]
+"""Returns the volume that a claim has or will have; None if no driver counts it."""
 
 _KEPT_COLUMNS = 64
 
@@ -46,15 +49,15 @@ class VolumeCounts(UsageView):
     Preemption asks about other tables of the same rows, without some of the pods; these are counted on the spot.
     """
 
-    def __init__(self, nodes: NodeTable, listers: Listers, attachable: AttachableVolumes) -> None:
+    def __init__(self, nodes: NodeTable, listers: Listers, volume_of: VolumeOfClaim) -> None:
         super().__init__(nodes)
-        self._attachable = attachable
+        self._volume_of = volume_of
         self._claims = listers.of(PersistentVolumeClaim)
         self._volumes = listers.of(PersistentVolume)
-        self._classes = listers.of(StorageClass)
         self._attachments = _Attachments(listers)
-        self._claims_at = self._volumes_at = 0
-        self._classes_at = -1
+        self._changed_claims = KeyFollower(self._claims.changes)
+        self._changed_volumes = KeyFollower(self._volumes.changes)
+        self._changed_classes = KeyFollower(listers.of(StorageClass).changes)
         self._by_row: dict[int, _RowVolumes] = {}
         self._rows_using: InvertedIndex[CSIVolume, int] = InvertedIndex()
         self._rows_of_claim: InvertedIndex[str, int] = InvertedIndex()
@@ -102,13 +105,9 @@ class VolumeCounts(UsageView):
 
     def _stale_rows(self) -> set[int] | None:
         """Return the rows whose claims, volumes or attachments changed; None for all."""
-        claims_at, self._claims_at = self._claims_at, self._claims.version
-        volumes_at, self._volumes_at = self._volumes_at, self._volumes.version
-        classes_at, self._classes_at = self._classes_at, self._classes.version
-        claims = self._claims.changes.since(claims_at) if claims_at != self._claims_at else []
-        volumes = self._volumes.changes.since(volumes_at) if volumes_at != self._volumes_at else []
+        claims, volumes = self._changed_claims.follow(), self._changed_volumes.follow()
         node_names = self._attachments.changed_nodes()
-        if classes_at != self._classes_at or claims is None or volumes is None or node_names is None:
+        if self._changed_classes.follow() != [] or claims is None or volumes is None or node_names is None:
             return None
         stale: set[int] = set()
         for claim in claims:
@@ -200,7 +199,7 @@ class VolumeCounts(UsageView):
                 continue
             if claim.spec.volume_name:
                 found.volumes.add(claim.spec.volume_name)
-            if (volume := self._attachable.of_claim(claim)) is not None:
+            if (volume := self._volume_of(claim)) is not None:
                 found.used.add(volume)
         for translation in map(translate_inline_volume, pod.pod.spec.volumes):
             if translation is not None and translation.csi is not None:
@@ -212,7 +211,7 @@ class _Attachments:
 
     def __init__(self, listers: Listers) -> None:
         self._lister = listers.of(VolumeAttachment)
-        self._at = 0
+        self._changes = KeyFollower(self._lister.changes)
         self._node_of: dict[str, str] = {}
         self._keys_of_node: InvertedIndex[str, str] = InvertedIndex()
 
@@ -222,10 +221,7 @@ class _Attachments:
 
     def changed_nodes(self) -> set[str] | None:
         """Return the nodes whose attachments changed since the last call; None if all may have."""
-        at, self._at = self._at, self._lister.version
-        if at == self._at:
-            return set()
-        keys = self._lister.changes.since(at)
+        keys = self._changes.follow()
         if keys is None:
             self._node_of.clear()
             self._keys_of_node.clear()

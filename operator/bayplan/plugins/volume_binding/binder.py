@@ -13,10 +13,9 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.plugins.volume_binding.assume_cache import AssumeCaches
 from bayplan.plugins.volume_binding.capacity import StorageCapacities
-from bayplan.plugins.volume_binding.class_volumes import NO_VOLUME, VolumesByClass
+from bayplan.plugins.volume_binding.class_volumes import NO_VOLUME, VolumesByClass, requested_storage
 from bayplan.plugins.volume_binding.matching import MatchedClaim, find_matching_volumes
 from bayplan.plugins.volume_binding.node_topology import Mask, NodeTopology
-from bayplan.plugins.volume_binding.requirements import requested_storage
 from bayplan.plugins.volumes.claims import (
     WAIT_FOR_FIRST_CONSUMER,
     VolumeError,

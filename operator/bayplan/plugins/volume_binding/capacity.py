@@ -8,6 +8,7 @@ import numpy as np
 from bayplan.api.meta_objects import LabelSelector
 from bayplan.api.quantity import QuantityError, value
 from bayplan.api.storage_objects import CSIStorageCapacity
+from bayplan.cache.change_log import KeyFollower
 from bayplan.cache.incremental_view import NodeView
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import Column, NodeTable
@@ -40,7 +41,7 @@ class StorageCapacities(NodeView):
         super().__init__(nodes)
         self._topology = topology
         self._lister = listers.of(CSIStorageCapacity)
-        self._at = 0
+        self._changes = KeyFollower(self._lister.changes)
         self._known: dict[str, _Capacity] = {}
         self._classes: dict[str, _ClassCapacities] = {}
 
@@ -56,10 +57,7 @@ class StorageCapacities(NodeView):
 
     def _catch_up(self) -> None:
         self.catch_up()
-        at, self._at = self._at, self._lister.version
-        if at == self._at:
-            return
-        keys: Iterable[str] | None = self._lister.changes.since(at)
+        keys: Iterable[str] | None = self._changes.follow()
         if keys is None:
             self._known.clear()
             self._classes.clear()

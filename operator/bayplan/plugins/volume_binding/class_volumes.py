@@ -1,26 +1,23 @@
-"""The volumes of each storage class as columns, so that a claim is compared with all of them at once."""
+"""What claims ask of volumes, and the volumes of a class as columns: a claim is compared with all of them at once."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim, VolumeNodeAffinity
-from bayplan.cache.change_log import Rows
+from bayplan.api.quantity import QuantityError, nano
+from bayplan.api.selectors import LabelMatcher, compile_label_selector
+from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec
+from bayplan.api.storage_objects import PersistentVolumeClaimSpec as ClaimSpec
+from bayplan.cache.change_log import KeyFollower, Rows
 from bayplan.cache.interned_column import InternedColumn
+from bayplan.cache.listers import key_of
 from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.plugins.volume_binding.assume_cache import AssumeCache
-from bayplan.plugins.volume_binding.node_topology import (
-    NodeTopology,
-    NumberByLabelValue,
-    SingleLabelTerm,
-    single_label_term,
-    terms_key,
-)
-from bayplan.plugins.volume_binding.requirements import ClaimRequirements, VolumeForm, volume_size
-from bayplan.plugins.volumes.claims import is_volume_bound_to_claim, volume_class
+from bayplan.plugins.volume_binding.node_topology import NO_AFFINITY, Affinities, NodeTopology
+from bayplan.plugins.volumes.claims import VolumeError, is_volume_bound_to_claim, volume_class
 from bayplan.plugins.volumes.inverted_index import InvertedIndex
 
 Slots = NDArray[np.intp]
@@ -30,9 +27,76 @@ NO_VOLUME: Final = -1
 """Stands in place of a slot for "no volume"."""
 
 _AVAILABLE = "Available"
+_FILESYSTEM = "Filesystem"
+_UNREADABLE = -1
 _FIRST_SLOTS = 64
 _KEPT_FITTINGS = 64
 """For how many different requirements the fitting volumes are kept; each takes up to 16 bytes a volume."""
+
+
+class VolumeForm(NamedTuple):
+    """What is the same for many volumes: the mode, the VolumeAttributesClass ("" for none) and the access modes."""
+
+    mode: str
+    attributes_class: str
+    access_modes: frozenset[str]
+
+    @classmethod
+    def of(cls, spec: PersistentVolumeSpec | ClaimSpec) -> "VolumeForm":
+        """Read the form that a volume has or that a claim asks for."""
+        mode = _FILESYSTEM if spec.volume_mode is None else spec.volume_mode
+        return cls(mode, spec.volume_attributes_class_name or "", frozenset(spec.access_modes or ()))
+
+    def has_mode_of(self, wanted: "VolumeForm") -> bool:
+        """Tell whether mode and attributes class are the same; a prebound volume needs no more than that."""
+        return (self.mode, self.attributes_class) == (wanted.mode, wanted.attributes_class)
+
+    def satisfies(self, wanted: "VolumeForm") -> bool:
+        """Tell whether a free volume of this form will do for a claim of the form `wanted`."""
+        return self.has_mode_of(wanted) and wanted.access_modes <= self.access_modes
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRequirements:
+    """What a claim asks of a volume; `size` is exact, in units of 10**-9 bytes."""
+
+    size: int
+    form: VolumeForm
+    selector: LabelMatcher | None
+
+    @classmethod
+    def of(cls, claim: PersistentVolumeClaim) -> "ClaimRequirements":
+        """Read the requirements of a claim.
+
+        Raises:
+            VolumeError: its request is no quantity or its selector is invalid.
+        """
+        spec = claim.spec
+        selector = None if spec.selector is None else compile_label_selector(spec.selector)
+        if selector is not None and selector.error:
+            key = key_of(claim.metadata)
+            raise VolumeError(f"error creating internal label selector for claim: {key}: {selector.error}")
+        return cls(requested_storage(claim), VolumeForm.of(spec), selector)
+
+
+def requested_storage(claim: PersistentVolumeClaim) -> int:
+    """Return what the claim asks for, exactly, in units of 10**-9 bytes.
+
+    Raises:
+        VolumeError: it is no quantity.
+    """
+    try:
+        return nano((claim.spec.resources.requests or {}).get("storage"))
+    except QuantityError as error:
+        raise VolumeError(f"claim {key_of(claim.metadata)}: spec.resources.requests[storage]: {error}") from error
+
+
+def volume_size(volume: PersistentVolume) -> int:
+    """Return the volume's size, exactly, in units of 10**-9 bytes; less than any request if it is no quantity."""
+    try:
+        return nano((volume.spec.capacity or {}).get("storage"))
+    except QuantityError:
+        return _UNREADABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +116,8 @@ class FittingVolumes:
     ends: Slots
 
 
-@dataclass(frozen=True, slots=True)
-class VolumeRun:
-    """For each position a stretch of `FittingVolumes.by_affinity`, from `first` up to `end`, that can be used there."""
-
-    first: Slots
-    end: Slots
+VolumeRun = tuple[Slots, Slots]
+"""For each position a stretch of `FittingVolumes.by_affinity` that can be used there: its first place, and its end."""
 
 
 class ClassVolumes:
@@ -76,7 +136,7 @@ class ClassVolumes:
         self._size_ranks: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
         # The form of a volume that is not free is None.
         self._forms: InternedColumn[VolumeForm | None] = InternedColumn(_FIRST_SLOTS, None)
-        self._affinities = _Affinities()
+        self._affinities = Affinities(_FIRST_SLOTS)
         self._columns = (self._sizes, self._forms, self._affinities.column)
         self._fitting: RecentlyUsed[ClaimRequirements, FittingVolumes] = RecentlyUsed(_KEPT_FITTINGS)
 
@@ -150,9 +210,8 @@ class ClassVolumes:
     def runs(self, fitting: FittingVolumes, topology: NodeTopology, rows: Rows) -> Iterator[VolumeRun]:
         """Yield the fitting volumes that can be used on each row; on one row a volume is in one run at most."""
         for numbers in self._affinities.on_rows(fitting.starts < fitting.ends, topology, rows):
-            is_usable = numbers != NO_VOLUME
-            first, end = fitting.starts[numbers], fitting.ends[numbers]
-            yield VolumeRun(np.where(is_usable, first, 0), np.where(is_usable, end, 0))
+            is_usable = numbers != NO_AFFINITY
+            yield np.where(is_usable, fitting.starts[numbers], 0), np.where(is_usable, fitting.ends[numbers], 0)
 
     def _renumber(self) -> None:
         """Drop empty slots, and what only volumes had that are gone or changed."""
@@ -186,8 +245,8 @@ class VolumesByClass:
 
     def __init__(self, volumes: AssumeCache[PersistentVolume]) -> None:
         self._volumes = volumes
-        self._listed_at = 0
-        self._assumed_at = 0
+        self._listed = KeyFollower(volumes.lister.changes)
+        self._assumed = KeyFollower(volumes.changes)
         self._classes: dict[str, ClassVolumes] = {}
         self._known: dict[str, tuple[str, str]] = {}
         """The class and the UID of each volume, by name."""
@@ -198,15 +257,11 @@ class VolumesByClass:
         return self._classes.get(class_name) or ClassVolumes()
 
     def _catch_up(self) -> None:
-        lister = self._volumes.lister
-        listed_at, self._listed_at = self._listed_at, lister.version
-        assumed_at, self._assumed_at = self._assumed_at, self._volumes.changes.position
-        listed = lister.changes.since(listed_at) if listed_at != self._listed_at else []
-        assumed = self._volumes.changes.since(assumed_at) if assumed_at != self._assumed_at else []
+        listed, assumed = self._listed.follow(), self._assumed.follow()
         if listed is None or assumed is None:
             self._classes.clear()
             self._known.clear()
-            listed, assumed = list(lister.objects), []
+            listed, assumed = list(self._volumes.lister.objects), []
         for name in dict.fromkeys([*listed, *assumed]):
             self._update(name)
 
@@ -222,40 +277,6 @@ class VolumesByClass:
         if volume is not None and identity is not None:
             self._known[name] = identity
             self._classes.setdefault(identity[0], ClassVolumes()).set(volume)
-
-
-class _Affinities:
-    """Numbers the distinct node affinities of a class's volumes; `column` holds the number of each slot."""
-
-    def __init__(self) -> None:
-        # Number 0 stands for volumes that can be used everywhere.
-        self.column: InternedColumn[Hashable] = InternedColumn(_FIRST_SLOTS, None)
-        self._by_label: dict[str, NumberByLabelValue] = {}
-        self._others: dict[int, VolumeNodeAffinity | None] = {0: None}
-
-    def set(self, slot: int, affinity: VolumeNodeAffinity | None) -> None:
-        """Note the affinity of the volume in a slot."""
-        terms = None if affinity is None or affinity.required is None else affinity.required.node_selector_terms or ()
-        term = None if terms is None else single_label_term(terms)
-        key = term or (None if terms is None else terms_key(terms))
-        is_new = self.column.id_of(key) is None
-        self.column.set(slot, key)
-        if not is_new:
-            return
-        number = int(self.column.ids[slot])
-        if isinstance(term, SingleLabelTerm):
-            self._by_label.setdefault(term.key, NumberByLabelValue(NO_VOLUME)).set(term.value, number)
-        else:
-            self._others[number] = affinity
-
-    def on_rows(self, wanted: NDArray[np.bool_], topology: NodeTopology, rows: Rows) -> Iterator[NDArray[np.int64]]:
-        """Yield arrays of the numbers of `wanted` affinities that hold on each row, or NO_VOLUME, `(rows,) int64`."""
-        for key, numbers in self._by_label.items():
-            labels = topology.index.labels.column(key)
-            yield numbers.by_id(labels)[labels.ids[rows]]
-        for number, affinity in self._others.items():
-            if wanted[number]:
-                yield np.where(topology.matching_affinity(affinity)[rows], number, NO_VOLUME)
 
 
 def _claim_key(volume: PersistentVolume | None) -> list[str]:

@@ -10,6 +10,7 @@ from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim
 from bayplan.cache.change_log import Rows
 from bayplan.plugins.volume_binding.class_volumes import (
     NO_VOLUME,
+    ClaimRequirements,
     ClassVolumes,
     FittingVolumes,
     Slots,
@@ -17,7 +18,6 @@ from bayplan.plugins.volume_binding.class_volumes import (
     VolumesByClass,
 )
 from bayplan.plugins.volume_binding.node_topology import Mask, NodeTopology
-from bayplan.plugins.volume_binding.requirements import ClaimRequirements
 from bayplan.plugins.volumes.claims import claim_class
 
 _MOST_LISTS = 8
@@ -137,15 +137,15 @@ def _first_fitting(
 ) -> Slots:
     """Return for each position the first place in `fitting.slots` that is in a run and not chosen, or its length."""
     best = np.full(position_count, len(fitting.slots), dtype=np.intp)
-    for run in runs:
-        positions = np.flatnonzero(run.first < run.end)
-        at = run.first[positions]
+    for first, end in runs:
+        positions = np.flatnonzero(first < end)
+        at = first[positions]
         while len(positions):
             places = fitting.by_affinity[at]
             again = np.zeros(len(positions), dtype=np.bool_) if is_chosen is None else is_chosen(positions, places)
             free = positions[~again]
             best[free] = np.minimum(best[free], places[~again])
             # Where an earlier claim has the volume, the next one of the run is looked at.
-            again[again] = at[again] + 1 < run.end[positions[again]]
+            again[again] = at[again] + 1 < end[positions[again]]
             positions, at = positions[again], at[again] + 1
     return best

@@ -1,7 +1,7 @@
 """Which nodes a volume, a storage class or a capacity can be used on."""
 
-from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,16 @@ from bayplan.api.selectors import compile_label_selector, compile_node_selector_
 from bayplan.api.storage_objects import TopologySelectorTerm, VolumeNodeAffinity
 from bayplan.cache.change_log import Rows
 from bayplan.cache.incremental_view import NodeView
+from bayplan.cache.interned_column import InternedColumn
 from bayplan.cache.node_index import LabelColumn, NodeIndex
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.plugins.node_affinity import NodeSelection
 
 Mask = NDArray[np.bool_]
+
+NO_AFFINITY: Final = -1
+"""Stands for "no affinity" among the numbers of affinities."""
 
 _KEPT_CELLS = 4_000_000
 """How many answers about one selector and one row are kept; each takes a byte."""
@@ -192,3 +196,37 @@ class _SelectedNodes(NodeView):
 
     def _read(self, changes: Rows) -> None:
         self._mask[changes] = self._selection.matches(self._index, self._nodes, changes)
+
+
+class Affinities:
+    """Numbers the distinct node affinities of some volumes; `column` holds the number of each volume's slot."""
+
+    def __init__(self, first_slots: int) -> None:
+        # Number 0 stands for volumes that can be used everywhere.
+        self.column: InternedColumn[Hashable] = InternedColumn(first_slots, None)
+        self._by_label: dict[str, NumberByLabelValue] = {}
+        self._others: dict[int, VolumeNodeAffinity | None] = {0: None}
+
+    def set(self, slot: int, affinity: VolumeNodeAffinity | None) -> None:
+        """Note the affinity of the volume in a slot."""
+        terms = None if affinity is None or affinity.required is None else affinity.required.node_selector_terms or ()
+        term = None if terms is None else single_label_term(terms)
+        key = term or (None if terms is None else terms_key(terms))
+        is_new = self.column.id_of(key) is None
+        self.column.set(slot, key)
+        if not is_new:
+            return
+        number = int(self.column.ids[slot])
+        if isinstance(term, SingleLabelTerm):
+            self._by_label.setdefault(term.key, NumberByLabelValue(NO_AFFINITY)).set(term.value, number)
+        else:
+            self._others[number] = affinity
+
+    def on_rows(self, wanted: NDArray[np.bool_], topology: NodeTopology, rows: Rows) -> Iterator[NDArray[np.int64]]:
+        """Yield arrays of the numbers of `wanted` affinities that hold on each row, or NO_AFFINITY, `(rows,) int64`."""
+        for key, numbers in self._by_label.items():
+            labels = topology.index.labels.column(key)
+            yield numbers.by_id(labels)[labels.ids[rows]]
+        for number, affinity in self._others.items():
+            if wanted[number]:
+                yield np.where(topology.matching_affinity(affinity)[rows], number, NO_AFFINITY)

@@ -8,12 +8,7 @@ from msgspec.structs import replace
 
 from bayplan.api.kinds import path_segment
 from bayplan.api.selectors import compile_node_selector
-from bayplan.api.storage_objects import (
-    CSINode,
-    ObjectReference,
-    PersistentVolume,
-    PersistentVolumeClaim,
-)
+from bayplan.api.storage_objects import CSINode, ObjectReference, PersistentVolume, PersistentVolumeClaim
 from bayplan.cache.listers import Listers, key_of
 from bayplan.cache.node_table import NodeTable
 from bayplan.framework.effects import Write

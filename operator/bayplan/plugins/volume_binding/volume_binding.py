@@ -5,24 +5,34 @@ from typing import ClassVar
 
 import numpy as np
 
-from bayplan.api.storage_objects import PersistentVolumeClaim
+from bayplan.api.storage_objects import CSIDriver, CSINode, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
 from bayplan.cache.change_log import Rows
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import VolumeBindingArgs
-from bayplan.framework.cluster_event import EventRegistration
+from bayplan.framework.cluster_event import (
+    NODE_ADD,
+    NODE_LABEL,
+    NODE_TAINT,
+    ActionType,
+    EventRegistration,
+    EventResource,
+    QueueingHint,
+    cluster_event,
+)
 from bayplan.framework.effects import Effect, WaitFor
 from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult, Scores
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
 from bayplan.framework.traits import Reads, Traits
 from bayplan.plugins.volume_binding.assume_cache import AssumeCaches
 from bayplan.plugins.volume_binding.binder import FoundVolumes, PodVolumeClaims, VolumeBinder
-from bayplan.plugins.volume_binding.events import volume_binding_events
+from bayplan.plugins.volume_binding.capacity import volume_limit
 from bayplan.plugins.volume_binding.pod_volumes import BindingCheck, PodVolumes
 from bayplan.plugins.volumes.claims import (
     VolumeError,
+    claim_hint,
     claim_not_found,
     claim_references,
     has_claims,
@@ -49,13 +59,7 @@ class VolumeBinding:
     # What a pod's claims need is found out in every cycle, so that pods share what other plugins say.
     traits: ClassVar[Traits] = Traits(reads=Reads.CLUSTER, reads_feasible=False)
 
-    def __init__(
-        self,
-        args: VolumeBindingArgs,
-        nodes: NodeTable,
-        index: NodeIndex,
-        listers: Listers,
-    ) -> None:
+    def __init__(self, args: VolumeBindingArgs, nodes: NodeTable, index: NodeIndex, listers: Listers) -> None:
         self._timeout_seconds = float(args.bind_timeout_seconds)
         self._nodes = nodes
         self._claims = listers.of(PersistentVolumeClaim)
@@ -145,7 +149,23 @@ class VolumeBinding:
         return (*volumes.writes(), WaitFor(are_bound, self._timeout_seconds, "binding volumes"))
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        return volume_binding_events()
+        added_or_updated = ActionType.ADD | ActionType.UPDATE
+        class_event = cluster_event(EventResource.STORAGE_CLASS, added_or_updated)
+        claim_event = cluster_event(EventResource.PERSISTENT_VOLUME_CLAIM, added_or_updated)
+        csi_node_event = cluster_event(EventResource.CSI_NODE, added_or_updated)
+        driver_event = cluster_event(EventResource.CSI_DRIVER, ActionType.UPDATE)
+        capacity_event = cluster_event(EventResource.CSI_STORAGE_CAPACITY, added_or_updated)
+        return (
+            EventRegistration(class_event, _is_schedulable_after_storage_class_change),
+            EventRegistration(claim_event, claim_hint(ephemeral_too=True)),
+            EventRegistration(cluster_event(EventResource.PERSISTENT_VOLUME, added_or_updated)),
+            EventRegistration(NODE_ADD),
+            EventRegistration(NODE_LABEL),
+            EventRegistration(NODE_TAINT),
+            EventRegistration(csi_node_event, _is_schedulable_after_csi_node_change),
+            EventRegistration(driver_event, _is_schedulable_after_csi_driver_change),
+            EventRegistration(capacity_event, _is_schedulable_after_csi_storage_capacity_change),
+        )
 
     def _find(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> FoundVolumes:
         claims: PodVolumeClaims = state.get(self.name) or self._claims_of(pod)
@@ -177,3 +197,38 @@ class VolumeBinding:
             if reference.ephemeral and (problem := ownership_problem(pod, claim)):
                 return problem
         return ""
+
+
+def _is_schedulable_after_storage_class_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    if not isinstance(old, StorageClass) or not isinstance(new, StorageClass):
+        return QueueingHint.QUEUE
+    return QueueingHint.queue_if((old.allowed_topologies or []) != (new.allowed_topologies or []))
+
+
+def _is_schedulable_after_csi_node_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    if not isinstance(old, CSINode) or not isinstance(new, CSINode):
+        return QueueingHint.QUEUE
+    return QueueingHint.queue_if(_migrated_plugins(old) != _migrated_plugins(new))
+
+
+def _migrated_plugins(csi_node: CSINode) -> str:
+    annotations = csi_node.metadata.annotations
+    return "" if annotations is None else annotations.migrated_plugins or ""
+
+
+def _is_schedulable_after_csi_driver_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    """Queue the pod if its own volume's driver no longer wants the capacity to be checked."""
+    if not isinstance(old, CSIDriver) or not isinstance(new, CSIDriver):
+        return QueueingHint.QUEUE
+    is_inline = any(
+        volume.csi is not None and volume.csi.get("driver") == new.metadata.name
+        for volume in pod.pod.spec.volumes or ()
+    )
+    return QueueingHint.queue_if(is_inline and bool(old.spec.storage_capacity) and not new.spec.storage_capacity)
+
+
+def _is_schedulable_after_csi_storage_capacity_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    if not isinstance(old, CSIStorageCapacity) or not isinstance(new, CSIStorageCapacity):
+        return QueueingHint.QUEUE
+    before, now = volume_limit(old), volume_limit(new)
+    return QueueingHint.queue_if(now is not None and (before is None or now > before))

@@ -1,7 +1,7 @@
 """The claims of a pod, and the rules and messages about claims and volumes that the volume plugins share."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from bayplan.api.objects import Pod
 from bayplan.api.storage_objects import NO_ANNOTATIONS, PersistentVolume, PersistentVolumeClaim, StorageAnnotations
@@ -15,8 +15,7 @@ class VolumeError(Exception):
     """A state of volumes that ends the scheduling attempt as an error; the text is shown to the user."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimReference:
+class ClaimReference(NamedTuple):
     """The name of a pod's claim; `ephemeral` if the ephemeral volume controller makes it for the pod."""
 
     name: str
@@ -34,11 +33,7 @@ def claim_references(pod: Pod) -> Iterator[ClaimReference]:
 
 def named_claims(pod: Pod) -> list[str]:
     """Return the claims that persistentVolumeClaim volumes name; those of ephemeral volumes are not among them."""
-    return [
-        volume.persistent_volume_claim.claim_name
-        for volume in pod.spec.volumes or ()
-        if volume.persistent_volume_claim is not None
-    ]
+    return [reference.name for reference in claim_references(pod) if not reference.ephemeral]
 
 
 def has_claims(pod: PodInfo) -> bool:

@@ -61,14 +61,12 @@ class Translation(NamedTuple):
     problem: str = ""
 
 
-def is_in_tree_provisioner(name: str) -> bool:
-    """Tell whether a provisioner is an in-tree plugin that has a CSI successor."""
-    return name in _DRIVERS or name in _UNCOUNTED_DRIVERS
+def driver_of(provisioner: str) -> str | None:
+    """Return the CSI driver that volumes count against: a provisioner itself, or what succeeded an in-tree plugin.
 
-
-def driver_of(plugin: str) -> str | None:
-    """Return the CSI driver that an in-tree plugin's volumes count against; None for plugins that are not migrated."""
-    return _DRIVERS.get(plugin)
+    Return None for in-tree plugins that kube-scheduler does not take as migrated.
+    """
+    return None if provisioner in _UNCOUNTED_DRIVERS else _DRIVERS.get(provisioner, provisioner)
 
 
 def translate_volume(volume: PersistentVolume) -> Translation | None:

@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.api.storage_objects import CSINode
-from bayplan.cache.change_log import Rows
+from bayplan.cache.change_log import KeyFollower, Rows
 from bayplan.cache.incremental_view import NodeView
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import Column, NodeTable
+from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.plugins.volumes.csi_migration import is_migrated_on
 
 NO_LIMIT: Final = 2**62
@@ -31,8 +32,8 @@ class CSINodeColumns(NodeView):
     def __init__(self, nodes: NodeTable, listers: Listers) -> None:
         super().__init__(nodes)
         self._csi_nodes = listers.of(CSINode)
-        self._csi_nodes_at = 0
-        self._columns: dict[tuple[_Read, str], NDArray[Any]] = {}
+        self._changes = KeyFollower(self._csi_nodes.changes)
+        self._columns: RecentlyUsed[tuple[_Read, str], NDArray[Any]] = RecentlyUsed(_KEPT_COLUMNS)
 
     def limits(self, driver: str) -> Column:
         """Return how many volumes of a driver each node can attach, or NO_LIMIT, `(capacity,) int64`."""
@@ -46,22 +47,17 @@ class CSINodeColumns(NodeView):
         self._catch_up()
         column = self._columns.get((read, name))
         if column is None:
-            if len(self._columns) >= _KEPT_COLUMNS:
-                self._columns.clear()
-            column = np.full(self._nodes.capacity, read(name, None), dtype=dtype)
+            unsaid = np.full(self._nodes.capacity, read(name, None), dtype=dtype)
+            column = self._columns.put((read, name), unsaid)
             for node_name, csi_node in self._csi_nodes.objects.items():
                 row = self._nodes.row(node_name)
                 if row is not None:
                     column[row] = read(name, csi_node)
-            self._columns[read, name] = column
         return column
 
     def _catch_up(self) -> None:
         self.catch_up()
-        at, self._csi_nodes_at = self._csi_nodes_at, self._csi_nodes.version
-        if at == self._csi_nodes_at:
-            return
-        names = self._csi_nodes.changes.since(at)
+        names = self._changes.follow()
         if names is None:
             self._read_all()
         else:

@@ -58,13 +58,17 @@ class VolumesInUse(UsageView):
         holders = {row for disk in wanted for row in self._rows_of_disk.get(disk)}
         return np.isin(rows, [row for row in holders if are_in_conflict(wanted, self._disks[row])])
 
-    def is_named(self, nodes: NodeTable, claim_key: str) -> bool:
+    def is_named(self, claim_key: str) -> bool:
         """Tell whether a persistentVolumeClaim volume of any pod on any node names the claim "namespace/name"."""
         self.catch_up()
-        rows = self._rows_of_claim.get(claim_key)
+        return bool(self._rows_of_claim.get(claim_key))
+
+    def is_named_in(self, nodes: NodeTable, rows: Rows, claim_key: str) -> bool:
+        """Tell the same of another table of the same rows, to which pods were added on `rows` alone."""
         if nodes is self._nodes:
-            return bool(rows)
-        return any(claim_key in _claims_on(nodes, row) for row in rows)
+            return self.is_named(claim_key)
+        self.catch_up()
+        return any(claim_key in _claims_on(nodes, row) for row in {*self._rows_of_claim.get(claim_key), *rows.tolist()})
 
     def _start_over(self) -> None:
         for kept in (self._disks, self._rows_of_disk, self._claims, self._rows_of_claim):
@@ -72,21 +76,15 @@ class VolumesInUse(UsageView):
 
     def _read(self, changes: Rows) -> None:
         for row in changes.tolist():
-            self._drop(row)
-            self._count(row)
-
-    def _drop(self, row: int) -> None:
-        self._rows_of_disk.remove(self._disks.pop(row, ()), row)
-        self._rows_of_claim.remove(self._claims.pop(row, ()), row)
-
-    def _count(self, row: int) -> None:
-        disks, claims = _disks_on(self._nodes, row), _claims_on(self._nodes, row)
-        if disks:
-            self._disks[row] = disks
-            self._rows_of_disk.add(disks, row)
-        if claims:
-            self._claims[row] = claims
-            self._rows_of_claim.add(claims, row)
+            self._rows_of_disk.remove(self._disks.pop(row, ()), row)
+            self._rows_of_claim.remove(self._claims.pop(row, ()), row)
+            disks, claims = _disks_on(self._nodes, row), _claims_on(self._nodes, row)
+            if disks:
+                self._disks[row] = disks
+                self._rows_of_disk.add(disks, row)
+            if claims:
+                self._claims[row] = claims
+                self._rows_of_claim.add(claims, row)
 
 
 def _disks_on(nodes: NodeTable, row: int) -> DiskUses:

@@ -2,8 +2,8 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from bayplan.api.client import ApiClient
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import Binding
 from bayplan.scheduler.binder import Binder, BindError, BindResult
@@ -16,6 +16,7 @@ logger = logging.getLogger(__name__)
 _SETTLE_SECONDS = 0.2
 
 
+@dataclass(eq=False, kw_only=True)
 class ExtenderBinder(Binder):
     """A Binder that hands pods to the extender with a bindVerb if that is interested in them.
 
@@ -23,34 +24,22 @@ class ExtenderBinder(Binder):
     (upstream gives the room away at once: schedule_one.go extendersBinding). `assumed` gives the pod of a UID.
     """
 
-    def __init__(
-        self,
-        client: ApiClient,
-        extender: ExtenderClient,
-        *,
-        assumed: Callable[[str], PodInfo | None],
-        node_exists: Callable[[str], bool],
-        confirmed_node: Callable[[str], str | None],
-        on_ambiguous: Callable[[], None],
-    ) -> None:
-        super().__init__(client, node_exists=node_exists, confirmed_node=confirmed_node, on_ambiguous=on_ambiguous)
-        self._extender = extender
-        self._assumed = assumed
-        self._doubt = on_ambiguous
+    extender: ExtenderClient
+    assumed: Callable[[str], PodInfo | None]
 
     async def bind(self, binding: Binding) -> BindResult:
         """As `Binder.bind`."""
-        pod = self._assumed(binding.uid)
-        if pod is None or not self._extender.interested(pod):
+        pod = self.assumed(binding.uid)
+        if pod is None or not self.extender.interested(pod):
             return await super().bind(binding)
         try:
-            await self._extender.bind(binding)
+            await self.extender.bind(binding)
         except ExtenderError as error:
-            self._doubt()
+            self.on_ambiguous()
             result = await self._settle(binding, _SETTLE_SECONDS)
             if result is not BindResult.REFUSED:
                 return result
-            if not self._extender.spec.ignorable:
+            if not self.extender.spec.ignorable:
                 raise BindError(str(error)) from error
             logger.info("extender failed to bind and is ignored pod=%s/%s", binding.namespace, binding.name)
             return await super().bind(binding)

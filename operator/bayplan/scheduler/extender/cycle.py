@@ -1,8 +1,8 @@
-"""The scheduling cycle with extenders: they are called between the plugins' filters and their scores."""
+"""The scheduling cycle with extenders: they are called between filters and scores, and to narrow preemption."""
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,16 +14,19 @@ from bayplan.api.objects import Node
 from bayplan.api.watch_event import read_pod
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.candidate import Candidate, choose
 from bayplan.framework.interface import Rejections
 from bayplan.framework.runtime import EXTENDER, Framework
 from bayplan.framework.status import Code, Diagnosis, Status
 from bayplan.scheduler.api_calls import pod_path
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 from bayplan.scheduler.extender.client import ExtenderClient
-from bayplan.scheduler.extender.preemption import PodSource, extenders_choice
-from bayplan.scheduler.extender.wire import ExtenderError
+from bayplan.scheduler.extender.wire import ExtenderError, ProposedVictims
 
 logger = logging.getLogger(__name__)
+
+PodSource = Callable[[PodInfo], Awaitable[msgspec.Raw]]
+"""Returns the whole pod as JSON, with what bayplan itself does not keep: extenders read annotations."""
 
 
 @dataclass(eq=False)
@@ -45,9 +48,7 @@ class ExtendedCycle:
     async def schedule(self, pod: PodInfo, framework: Framework) -> Placement | FitError:
         """As `SchedulingCycle.schedule`, with what the interested extenders answer."""
         outcome = await self._decide(pod, framework)
-        if isinstance(outcome, FitError):
-            return await extenders_choice(outcome, pod, self.extenders, self.nodes, self.pod_source)
-        return outcome
+        return await self._preempt(pod, outcome) if isinstance(outcome, FitError) else outcome
 
     async def _decide(self, pod: PodInfo, framework: Framework) -> Placement | FitError:
         interested = [
@@ -86,9 +87,7 @@ class ExtendedCycle:
             except ExtenderError as error:
                 if not extender.spec.ignorable:
                     raise
-                logger.info(
-                    "extender failed and is ignored url=%r pod=%r error=%s", extender.spec.url_prefix, pod.key, error
-                )
+                _log_ignored(extender, pod, error)
                 continue
             verdicts.update(answer.verdicts)
             names = answer.names
@@ -112,6 +111,30 @@ class ExtendedCycle:
         given = await asyncio.gather(*(prioritize(each) for each in interested if each.spec.prioritize_verb))
         return {name: sum(scores.get(name, 0) for scores in given) for name in names}
 
+    async def _preempt(self, pod: PodInfo, outcome: FitError) -> FitError:
+        """The outcome with the best of the candidates that all interested extenders leave.
+
+        Upstream: framework/preemption/preemption.go callExtenders.
+        """
+        interested = [each for each in self.extenders if each.spec.preempt_verb and each.interested(pod)]
+        candidates = outcome.candidates
+        if not interested or not candidates:
+            return outcome
+        whole = await self.pod_source(pod)
+        for extender in interested:
+            try:
+                proposed = await extender.preempt(whole, candidates)
+                candidates = _valid(extender, proposed, self.nodes)
+            except ExtenderError as error:
+                if not extender.spec.ignorable:
+                    return _without(outcome, str(error))
+                _log_ignored(extender, pod, error)
+                continue
+            if not candidates:
+                return _without(outcome, "no candidate node for preemption")
+        best = choose(candidates)
+        return replace(outcome, nominated_node_name=best.node_name, victims=best.victims, candidates=candidates)
+
     def _objects(self, names: Sequence[str]) -> list[Node]:
         rows = (self.nodes.row(name) for name in names)
         return [node for row in rows if row is not None and (node := self.nodes.nodes[row]) is not None]
@@ -134,6 +157,39 @@ def _with_verdicts(
         codes[position] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if verdict is None else verdict.code
     rejectors = diagnosis.rejector_plugins | {EXTENDER}
     return replace(diagnosis, reasons=reasons, rejector_plugins=rejectors), replace(rejections, codes=codes)
+
+
+def _log_ignored(extender: ExtenderClient, pod: PodInfo, error: ExtenderError) -> None:
+    logger.info("extender failed and is ignored url=%r pod=%r error=%s", extender.spec.url_prefix, pod.key, error)
+
+
+def _valid(
+    extender: ExtenderClient, proposed: Mapping[str, ProposedVictims], nodes: NodeTable
+) -> tuple[Candidate, ...]:
+    """The proposals with their pods, which must be on the nodes that the extender names."""
+    found = []
+    for name, victims in proposed.items():
+        row = nodes.row(name)
+        if row is None or not nodes.exists[row]:
+            raise ExtenderError(f'nodeinfo not found for node name "{name}"')
+        there = nodes.pods[row]
+        for uid in victims.uids:
+            if uid not in there:
+                raise ExtenderError(
+                    f"extender: {extender.spec.url_prefix} claims to preempt pod (UID: &{{{uid}}}) on node: {name}, "
+                    "but the pod is not found on that node"
+                )
+        if victims.uids:
+            found.append(Candidate(name, tuple(there[uid] for uid in victims.uids), victims.pdb_violations))
+        elif not extender.spec.ignorable:
+            raise ExtenderError(f'expected at least one victim pod on node "{name}"')
+    return tuple(found)
+
+
+def _without(outcome: FitError, reason: str) -> FitError:
+    """The pod does not preempt; an earlier nomination stays."""
+    diagnosis = replace(outcome.diagnosis, post_filter_message=f"preemption: {reason}")
+    return FitError(diagnosis, trace=outcome.trace)
 
 
 def pod_from_api(client: ApiClient) -> PodSource:

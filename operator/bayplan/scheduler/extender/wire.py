@@ -166,13 +166,14 @@ def read_priorities(extender: Extender, body: bytes) -> dict[str, int]:
     return scores
 
 
-def read_bind_answer(body: bytes) -> str:
-    """The error a bind call answered; empty when the pod is bound.
+def read_bind_answer(body: bytes) -> None:
+    """Make sure that a bind call bound the pod.
 
     Raises:
-        ExtenderError: the answer is not an object.
+        ExtenderError: it answered an error, or no object.
     """
-    return _field(_object(body), "error", str) or ""
+    if error := _field(_object(body), "error", str):
+        raise ExtenderError(error)
 
 
 def _decoded(body: bytes) -> Any:  # noqa: ANN401  whatever JSON holds
