@@ -1,12 +1,18 @@
-"""Whether preemption leaves memory behind: `python -m e2e.bench.memory`.
+"""What a scheduler leaves in memory: `python -m e2e.bench.memory --scene nominations|resources|terms`.
 
-Decides preemption episodes in this process on a full cluster, without an API server, and prints the resident memory as
-they go on: it must be flat after the first hundred. In each episode a pod of high priority finds no room, is nominated
-where its victims are, other pods are decided meanwhile, the victims go, the pod gets its room, and later gives way to
-pods like the victims.
+Decides in this process, without an API server, and prints the resident memory as it goes on.
+
+* `nominations`: preemption episodes on a full cluster; flat after the first hundred. In each a pod of high priority
+  finds no room, is nominated where its victims are, other pods are decided meanwhile, the victims go, the pod gets its
+  room, and later gives way to pods like the victims.
+* `resources`: a pod that names thousands of made-up resources comes and goes; memory comes back to within 5 MiB, and a
+  scrape of the metrics takes as long as before.
+* `terms`: pods with thousands of preferred affinity terms that no other has come, are decided and go; flat after the
+  tenth.
 """
 
 import argparse
+import gc
 import itertools
 import sys
 import time
@@ -14,30 +20,42 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bayplan.api.meta_objects import ObjectMeta, Quantity
+from prometheus_client import generate_latest
+
+from bayplan.api.meta_objects import LabelSelector, ObjectMeta, Quantity
 from bayplan.api.objects import (
+    Affinity,
     Container,
     Node,
     NodeStatus,
     Pod,
+    PodAffinity,
+    PodAffinityTerm,
     PodSpec,
     PodStatus,
     ResourceRequirements,
+    WeightedPodAffinityTerm,
 )
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
+from bayplan.scheduler.allocation import allocation_summary
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
+from bayplan.server.metrics import SchedulerMetrics
+from bayplan.server.state import StateCollector, StateSources
 
 _CREATED = "2026-01-01T00:00:00Z"
 _PODS_PER_NODE = 30
 _EVERY = 100
+_MADE_UP_RESOURCES = 10_000
+_TERMS = 5_000
+_SCRAPES = 50
 
 
-class PreemptionEpisodes:
-    """A cluster whose nodes are full of pods of priority 0."""
+class Cluster:
+    """Nodes that are full of pods of priority 0, when there are 30 for each, and a scheduler."""
 
     def __init__(self, nodes: int, pods: int) -> None:
         self.cache = Cache()
@@ -56,6 +74,28 @@ class PreemptionEpisodes:
             self.cache.set_node(Node(metadata=meta, status=NodeStatus(allocatable=amounts, capacity=amounts)))
         for number in range(pods):
             self.cache.assume_pod(self.pod(cpu="1"), f"n{number % nodes}")
+
+    def pod(
+        self,
+        *,
+        cpu: str,
+        requests: dict[str, Quantity] | None = None,
+        priority: int = 0,
+        labels: dict[str, str] | None = None,
+        **spec: Any,  # noqa: ANN401
+    ) -> PodInfo:
+        """A new pod; `requests` are those besides cpu and memory, `spec` is the rest of its spec."""
+        name = f"p{next(self._serial)}"
+        asked: dict[str, Quantity] = {"cpu": cpu, "memory": "1Gi", **(requests or {})}
+        container = Container(name="c", resources=ResourceRequirements(requests=asked))
+        meta = ObjectMeta(name=name, namespace="default", uid=name, creation_timestamp=_CREATED, labels=labels)
+        return PodInfo(
+            Pod(metadata=meta, spec=PodSpec(containers=[container], priority=priority, **spec), status=PodStatus())
+        )
+
+
+class PreemptionEpisodes(Cluster):
+    """A cluster where pods of high priority come, make room for themselves and go."""
 
     def run(self) -> None:
         """Go through one episode; the cluster is as full as before."""
@@ -78,40 +118,99 @@ class PreemptionEpisodes:
         for _ in result.victims:
             self.cache.assume_pod(self.pod(cpu="1"), placement.node_name)
 
-    def pod(self, *, cpu: str, priority: int = 0, labels: dict[str, str] | None = None, **spec: Any) -> PodInfo:  # noqa: ANN401
-        """A new pod; `spec` is the rest of its spec."""
-        name = f"p{next(self._serial)}"
-        container = Container(name="c", resources=ResourceRequirements(requests={"cpu": cpu, "memory": "1Gi"}))
-        meta = ObjectMeta(name=name, namespace="default", uid=name, creation_timestamp=_CREATED, labels=labels)
-        return PodInfo(
-            Pod(metadata=meta, spec=PodSpec(containers=[container], priority=priority, **spec), status=PodStatus())
-        )
-
 
 def resident_bytes() -> int:
     """What this process has in memory now."""
+    gc.collect()
     fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return int(fields["VmRSS"].split()[0]) * 1024
 
 
-def figures(episodes: int, nodes: int, pods: int) -> Iterator[tuple[int, int]]:
-    """How many episodes ran and the resident bytes then, every hundred episodes."""
+def nominations(nodes: int, pods: int, episodes: int) -> Iterator[str]:
+    """How many episodes ran, every hundred episodes."""
     scene = PreemptionEpisodes(nodes, pods)
     for done in range(1, episodes + 1):
         scene.run()
         if done % _EVERY == 0:
-            yield done, resident_bytes()
+            yield f"{done} episodes"
+
+
+def resources(nodes: int, pods: int, times: int) -> Iterator[str]:
+    """How long a scrape takes before and after pods that name made-up resources were bound by somebody and went."""
+    scene = Cluster(nodes, pods)
+    registry = SchedulerMetrics(profiles=[scene.framework.profile_name]).registry
+    state = StateSources(dict, scene.cache.sizes, lambda: allocation_summary(scene.cache.nodes), dict)
+    registry.register(StateCollector(state))
+
+    def scrape() -> str:
+        seconds: list[float] = []
+        for _ in range(_SCRAPES):
+            started = time.perf_counter()
+            generate_latest(registry)
+            seconds.append(time.perf_counter() - started)
+        return f"a scrape takes {1e3 * min(seconds):.2f} ms"
+
+    def decide(requests: dict[str, Quantity]) -> None:
+        hostile = scene.pod(cpu="1m", requests=requests)
+        if not isinstance(scene.cycle.schedule(hostile, scene.framework), FitError):
+            raise TypeError("expected that no node has made-up resources")
+        scene.cache.assume_pod(hostile, "n0")
+        scene.cycle.schedule(scene.pod(cpu="1m"), scene.framework)
+        scene.cache.remove_pod(hostile.uid)
+        scene.cycle.schedule(scene.pod(cpu="1m"), scene.framework)
+
+    decide({"made-up.io/one": "1"})
+    yield f"before, {scrape()}"
+    for serial in range(times):
+        decide({f"made-up.io/{serial}-{number}": "1" for number in range(_MADE_UP_RESOURCES)})
+        yield f"after {serial + 1}, {scrape()}"
+
+
+def terms(nodes: int, pods: int, times: int) -> Iterator[str]:
+    """How many pods with preferred terms of their own came, were decided and went."""
+    scene = Cluster(nodes, pods)
+    for serial in range(times):
+        weighted = [
+            WeightedPodAffinityTerm(
+                weight=1,
+                pod_affinity_term=PodAffinityTerm(
+                    topology_key="kubernetes.io/hostname",
+                    label_selector=LabelSelector(match_labels={"app": f"{serial}-{number}"}),
+                ),
+            )
+            for number in range(_TERMS)
+        ]
+        near = PodAffinity(preferred_during_scheduling_ignored_during_execution=weighted)
+        pod = scene.pod(cpu="1m", affinity=Affinity(pod_affinity=near))
+        del weighted, near
+        placement = scene.cycle.schedule(pod, scene.framework)
+        if not isinstance(placement, Placement):
+            raise TypeError(f"expected a placement, not {placement}")
+        scene.cache.assume_pod(pod, placement.node_name)
+        scene.cycle.schedule(scene.pod(cpu="1m"), scene.framework)
+        scene.cache.remove_pod(pod.uid)
+        del pod
+        yield f"{serial + 1} pods"
+
+
+_SCENES = {
+    "nominations": (nominations, 1000, 30_000, 2000),
+    "resources": (resources, 5000, 5000, 3),
+    "terms": (terms, 1000, 1000, 100),
+}
 
 
 def main() -> None:
-    """Print the resident memory every hundred episodes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--episodes", type=int, default=2000)
-    parser.add_argument("--nodes", type=int, default=1000)
-    parser.add_argument("--pods", type=int, default=30_000)
+    """Print the resident memory as a scene goes on."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scene", choices=_SCENES, default="nominations")
+    parser.add_argument("--nodes", type=int)
+    parser.add_argument("--pods", type=int)
+    parser.add_argument("--times", type=int, help="episodes of nominations; pods that come and go")
     options = parser.parse_args()
-    for done, resident in figures(options.episodes, options.nodes, options.pods):
-        sys.stdout.write(f"{done:>6} episodes {resident / 2**20:>8.1f} MiB\n")
+    scene, nodes, pods, times = _SCENES[options.scene]
+    for text in scene(options.nodes or nodes, options.pods or pods, options.times or times):
+        sys.stdout.write(f"{resident_bytes() / 2**20:>8.1f} MiB  {text}\n")
         sys.stdout.flush()
 
 

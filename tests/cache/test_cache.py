@@ -4,6 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.builders import make_node, make_pod, make_pod_info
+from tests.cache_checks import assert_adds_up
 
 from bayplan.api.objects import ContainerStatus, ResourceRequirements
 from bayplan.api.quantity import QuantityError
@@ -33,7 +34,7 @@ def test_an_assumed_pod_counts_until_it_is_forgotten():
     cache.forget_pod("p")
     assert (cpu_on(cache, "a"), cache.node_of("p"), cache.pod("p")) == (0, None, None)
     assert (cache.sizes().assumed_pods, cache.assumed_pods()) == (0, [])
-    cache.validate()
+    assert_adds_up(cache)
 
 
 def test_a_confirmation_leaves_the_numbers_and_their_readers_alone():
@@ -44,7 +45,7 @@ def test_a_confirmation_leaves_the_numbers_and_their_readers_alone():
     cache.set_pod(confirmed)
     assert cache.nodes.usage_changed.position == before
     assert cache.pod("p") is confirmed
-    cache.validate()
+    assert_adds_up(cache)
 
 
 def test_new_labels_of_a_placed_pod_are_told_to_readers():
@@ -80,7 +81,7 @@ def test_a_pod_version_that_cannot_be_read_leaves_the_last_one_counted():
     with pytest.raises(QuantityError):
         cache.set_pod(make_pod_info(uid="p", cpu="many", node="a"))
     assert cpu_on(cache, "a") == 1000
-    cache.validate()
+    assert_adds_up(cache)
 
 
 def test_a_pod_that_cannot_be_read_is_not_assumed():
@@ -88,7 +89,7 @@ def test_a_pod_that_cannot_be_read_is_not_assumed():
     statuses = [ContainerStatus(name="c", resources=ResourceRequirements(requests={"cpu": "many"}))]
     with pytest.raises(QuantityError):
         cache.assume_pod(make_pod_info(uid="p", container_statuses=statuses), "a")
-    cache.validate()
+    assert_adds_up(cache)
 
 
 def test_only_nodes_that_exist_are_there_to_bind_to():
@@ -102,7 +103,7 @@ def test_only_nodes_that_exist_are_there_to_bind_to():
     cache.remove_node("never")
     assert not cache.has_node("a")
     assert (cache.sizes().nodes, cache.sizes().pods) == (0, 2)
-    cache.validate()
+    assert_adds_up(cache)
 
 
 NODES = [f"n{i}" for i in range(80)]
@@ -209,7 +210,7 @@ class CacheMachine(RuleBasedStateMachine):
 
     @invariant()
     def equals_a_cache_built_from_scratch(self):
-        self.cache.validate()
+        assert_adds_up(self.cache)
         fresh = Cache()
         for node in self.nodes.values():
             fresh.set_node(node)

@@ -3,7 +3,7 @@ from tests.builders import make_node, make_pod_info
 
 from bayplan.cache.cache import Cache
 from bayplan.cache.incremental_view import NodeView, PodView, UsageView
-from bayplan.cache.node_table import pods_log
+from bayplan.cache.node_table import PodLog
 
 ALL = "all"
 
@@ -80,7 +80,7 @@ def test_a_new_layout_of_the_table_has_every_view_start_over(cache, views):
 
 
 def test_a_view_that_fell_behind_its_log_starts_over_and_others_do_not(cache, views):
-    cache.nodes.pods_changed = pods_log(keep=1)
+    cache.nodes.pods_changed = PodLog(keep=1)
     news(views)
     cache.set_pod(make_pod_info(node="b"))
     assert news(views) == [None, [cache.nodes.row("b")], ALL]
@@ -98,3 +98,28 @@ def test_by_default_a_view_of_rows_reads_all_rows_after_starting_over(cache, kin
     view = Counting(cache.nodes)
     view.catch_up()
     assert view.seen == list(range(cache.nodes.capacity))
+
+
+def come_and_go(cache, count):
+    for number in range(count):
+        cache.set_pod(make_pod_info(f"p{number}", uid=f"p{number}", node="b"))
+        cache.remove_pod(f"p{number}")
+
+
+def test_pods_that_are_gone_are_held_only_while_a_view_has_yet_to_hear_of_it(cache):
+    quick, slow = (noting(PodView, names_of)(cache.nodes) for _ in range(2))
+    come_and_go(cache, 1)
+    news([quick, slow])
+    log = cache.nodes.pods_changed
+    come_and_go(cache, 1000)
+    quick.catch_up()
+    held = log.size
+    assert len(slow.news()) == 2000
+    come_and_go(cache, 1000)
+    news([quick, slow])
+    come_and_go(cache, 200)
+    assert log.size < held / 2
+    assert len(quick.news()) == 400
+    del quick, slow
+    come_and_go(cache, 1000)
+    assert log.size < held / 2

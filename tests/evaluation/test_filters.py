@@ -49,21 +49,20 @@ class Bench:
         both = [(plugin, 0) for plugin in plugins]
         points = {"queue_sort": [(sort, 0)], "pre_filter": both, "filter": both} | points
         self.evaluation = Evaluation(Framework(Profile(), points), self.cache.nodes)
-        self.filters = self.evaluation.filters
         self.pod = PodInfo(make_pod())
 
     def refresh(self) -> set[str]:
         """The feasible nodes now."""
         self.evaluation.refresh(self.pod)
-        return {self.cache.nodes.names[row] for row in np.flatnonzero(self.filters.feasible).tolist()}
+        return {self.cache.nodes.names[row] for row in np.flatnonzero(self.evaluation.feasible).tolist()}
 
     def message(self) -> str:
         self.refresh()
-        return self.filters.verdicts.diagnose(self.pod).message
+        return self.evaluation.verdicts.diagnose(self.pod).message
 
     def codes(self) -> list[int]:
         self.refresh()
-        return self.filters.verdicts.rejections().codes.tolist()
+        return self.evaluation.verdicts.rejections().codes.tolist()
 
 
 UNRESOLVABLE = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
@@ -77,7 +76,7 @@ def test_the_first_rejecting_filter_in_profile_order_is_named():
     bench = Bench(Stub("X", {"a": 1}), Stub("Y", {"a": 2, "b": 2, "c": 2}))
     assert bench.message() == "0/3 nodes are available: 1 X says no, 2 Y says no."
     assert bench.codes() == [1, 2, 2]
-    assert bench.filters.verdicts.diagnose(bench.pod).rejector_plugins == {"X", "Y"}
+    assert bench.evaluation.verdicts.diagnose(bench.pod).rejector_plugins == {"X", "Y"}
 
 
 def test_the_message_sorts_counts_as_text():
@@ -104,7 +103,7 @@ def test_an_unresolvable_pre_filter_rejects_all_nodes_and_ends_the_round():
     assert bench.refresh() == set()
     assert bench.message() == "0/3 nodes are available: hopeless, really."
     assert bench.codes() == [2, 2, 2]
-    assert bench.filters.verdicts.diagnose(bench.pod).rejector_plugins == {"X"}
+    assert bench.evaluation.verdicts.diagnose(bench.pod).rejector_plugins == {"X"}
 
 
 def test_a_merely_unschedulable_pre_filter_yields_to_a_later_unresolvable_one():
@@ -117,7 +116,7 @@ def test_a_merely_unschedulable_pre_filter_yields_to_a_later_unresolvable_one():
 def test_a_pre_filter_may_file_its_rejection_under_other_plugins():
     bench = Bench(Stub("X", before=Status(UNRESOLVABLE, ("no",), "P Q")))
     bench.refresh()
-    assert bench.filters.verdicts.diagnose(bench.pod).rejector_plugins == {"P", "Q"}
+    assert bench.evaluation.verdicts.diagnose(bench.pod).rejector_plugins == {"P", "Q"}
 
 
 def test_a_narrowed_search_tells_the_other_nodes_why():
@@ -125,8 +124,8 @@ def test_a_narrowed_search_tells_the_other_nodes_why():
     assert bench.refresh() == set()
     assert bench.message() == "0/3 nodes are available: 1 X says no, 2 node(s) didn't satisfy plugin(s) [X]."
     assert bench.codes() == [1, 2, 2]
-    assert bench.cache.nodes.row("a") in bench.filters.candidates().tolist()
-    assert len(bench.filters.candidates()) == 1
+    assert bench.cache.nodes.row("a") in bench.evaluation.candidates().tolist()
+    assert len(bench.evaluation.candidates()) == 1
 
 
 def test_narrowing_by_two_plugins_keeps_what_both_allow():

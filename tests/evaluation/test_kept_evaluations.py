@@ -11,7 +11,7 @@ from tests.plugins.scenes import spread
 
 from bayplan.cache.shadow_table import ShadowTable
 from bayplan.evaluation.evaluation import Evaluation
-from bayplan.evaluation.kept_evaluations import KeptEvaluations
+from bayplan.evaluation.kept_evaluations import KEPT_RULE_BYTES, KeptEvaluations
 from bayplan.framework.nominated_table import Nominations
 from bayplan.scheduler.cycle import Placement
 
@@ -108,12 +108,19 @@ def test_an_evaluation_that_grew_since_it_was_put_counts_with_what_it_takes_now(
 
 
 def test_shapes_with_very_many_rules_count_by_their_rules():
-    scene = Scene(limit=8 * 2**20)
+    scene = Scene(limit=KEPT_RULE_BYTES // 2)
     scene.put(*range(100), used=False)
     scene.put(*range(1000, 1010), used=False, node_affinity=MANY_RULES)
-    assert scene.kept.nbytes <= 8 * 2**20
+    assert scene.kept.nbytes <= KEPT_RULE_BYTES // 2
     assert len(scene.kept) < 20
     assert scene.has(1009)
+
+
+def test_rules_have_a_bound_of_their_own():
+    scene = Scene()
+    scene.put(*range(1000, 1020), used=False, node_affinity=MANY_RULES)
+    assert scene.kept.nbytes <= KEPT_RULE_BYTES + 2**20
+    assert 2 < len(scene.kept) < 20
 
 
 def test_two_are_kept_however_large_they_are():

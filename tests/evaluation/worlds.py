@@ -4,18 +4,23 @@ from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
+from tests.cache_checks import assert_adds_up
 from tests.evaluation.clusters import build_framework, node_of, pod_of
 from tests.reference.filters import Host
 from tests.reference.schedule import Decision, reference_schedule
 
 from bayplan.api.objects import Node
 from bayplan.cache.cache import Cache
-from bayplan.cache.change_log import ChangeLog, EntryLog
+from bayplan.cache.change_log import ChangeLog
+from bayplan.cache.node_table import PodLog
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import Profile
 from bayplan.evaluation.evaluation import Evaluation
 from bayplan.evaluation.raw_score import NOT_FEASIBLE
 from bayplan.scheduler.cycle import FitError, SchedulingCycle
+
+A_POD = 8192
+"""About the size of a pod as logs count it."""
 
 
 class World:
@@ -30,7 +35,7 @@ class World:
         self.cache = Cache()
         self.cache.nodes.objects_changed = ChangeLog(keep=log_keep)
         self.cache.nodes.usage_changed = ChangeLog(keep=log_keep)
-        self.cache.nodes.pods_changed = EntryLog(keep=log_keep)
+        self.cache.nodes.pods_changed = PodLog(keep=log_keep * A_POD)
         self.framework = build_framework(profile, self.cache.nodes)
         self.cycle = SchedulingCycle(self.cache.nodes)
         self.evaluations: dict[Hashable, Evaluation] = {}
@@ -113,7 +118,7 @@ class World:
 
     def check(self, pod: PodInfo, *, explain: bool) -> str | None:
         """Compare the long-lived cycle, and a new one, with the plain decision; the node chosen."""
-        self.cache.validate()
+        assert_adds_up(self.cache)
         expected = reference_schedule(self.hosts(), pod, self.profile)
         for cycle in (self.cycle, SchedulingCycle(self.cache.nodes)):
             self._check_result(cycle, pod, expected, explain=explain)

@@ -1,6 +1,7 @@
 """Nodes, budgets, namespaces and volumes that nobody sane would make: pods are scheduled among them all the same."""
 
 import pytest
+from tests.cache_checks import assert_adds_up
 from tests.hostile.world import (
     HOST,
     ZONE,
@@ -93,7 +94,7 @@ def test_preemption_gets_along_with_any_budget(selector, allowed):
         budget = {"metadata": metadata(f"b{index}", namespace="default"), "spec": {"selector": selector}}
         world.add(PodDisruptionBudget, {**budget, "status": status})
     assert world.schedule(pod(priority=2**31 - 1, **requests(cpu="60"))).startswith("-> ")
-    world.cache.validate()
+    assert_adds_up(world.cache)
 
 
 def test_a_preemptor_with_thousands_of_rules_makes_room_like_any_other():
@@ -102,7 +103,7 @@ def test_a_preemptor_with_thousands_of_rules_makes_room_like_any_other():
     spec = {**near_pods("podAntiAffinity", far), **requests(cpu="60"), "priority": 1000}
     tolerations = [{"key": taint["key"], "operator": "Exists"} for taint in HARD]
     assert world.schedule(pod(tolerations=tolerations, **spec)).startswith("-> ")
-    world.cache.validate()
+    assert_adds_up(world.cache)
 
 
 def test_namespaces_and_services_of_any_kind_only_add_to_what_is_counted(world):

@@ -4,6 +4,7 @@ import itertools
 import json
 
 import msgspec
+from tests.cache_checks import assert_adds_up
 
 from bayplan.api.objects import Node, Pod
 from bayplan.cache.cache import Cache
@@ -116,10 +117,10 @@ class World:
 
     def assert_unharmed(self):
         """The cache adds up, and a plain pod is placed at once."""
-        self.cache.validate()
+        assert_adds_up(self.cache)
         name = f"plain-{next(_serial)}"
         assert self.schedule(pod(name)).startswith("-> ")
-        self.cache.validate()
+        assert_adds_up(self.cache)
 
 
 def decoded(kind, document):

@@ -4,6 +4,7 @@ import asyncio
 import json
 
 from tests.builders import make_node, make_pod
+from tests.cache_checks import assert_adds_up
 
 from bayplan.cache.cache import Cache
 from bayplan.config.load import default_configuration
@@ -191,7 +192,7 @@ class Scene(Handlers):
 
     def check(self):
         self.queue.validate()
-        self.cache.validate()
+        assert_adds_up(self.cache)
 
     def sub_queue_of(self, uid="p"):
         """Where in the queue the pod is; None when it is in no queue."""

@@ -1,6 +1,7 @@
 import msgspec
 import pytest
 from tests.builders import make_node, make_pod, make_pod_info
+from tests.cache_checks import assert_adds_up
 
 from bayplan.api.objects import Node, ObjectMeta
 from bayplan.api.storage_objects import StorageClass
@@ -169,13 +170,13 @@ def test_the_same_event_twice_changes_nothing(handlers):
         handlers.nodes.on_add(node)
         handlers.assigned.on_add(pod)
         handlers.pending.changed(waiting)
-    handlers.cache.validate()
+    assert_adds_up(handlers.cache)
     assert (handlers.cpu(), handlers.cache.sizes().pods, handlers.queue.uids()) == (1000, 1, {"w"})
     for _ in range(2):
         handlers.assigned.on_delete(pod)
         handlers.pending.gone("w")
         handlers.nodes.on_delete(node)
-    handlers.cache.validate()
+    assert_adds_up(handlers.cache)
     assert (handlers.cache.sizes().pods, handlers.queue.uids()) == (0, set())
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import make_node, make_pod
+from tests.cache_checks import assert_adds_up
 
 from bayplan.api.objects import ObjectMeta
 from bayplan.api.workload_objects import ReplicaSet, Service
@@ -213,7 +214,7 @@ def test_no_node_is_overcommitted_and_the_same_input_gives_the_same_report(nodes
 
     first = build()
     report = first.run(explain=True)
-    first.cache.validate()
+    assert_adds_up(first.cache)
     table = first.cache.nodes
     for name in ("cpu", "memory"):
         if name in table.requested:

@@ -83,6 +83,9 @@ class NodeSelectorMatcher:
         )
 
 
+_NOTHING = LabelMatcher(None)
+
+
 class _InvalidRequirementError(ValueError):
     """A requirement that the API server would refuse."""
 
@@ -93,7 +96,7 @@ def compile_label_selector(selector: LabelSelector | None) -> LabelMatcher:
     Source: apimachinery pkg/apis/meta/v1/helpers.go, LabelSelectorAsSelector.
     """
     if selector is None:
-        return LabelMatcher(None)
+        return _NOTHING
     try:
         tests = [(key, _test(key, "In", [value])) for key, value in (selector.match_labels or {}).items()]
         tests += [(r.key, _label_test(r)) for r in selector.match_expressions or ()]

@@ -6,7 +6,6 @@ from bayplan.api.objects import Node, Pod
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.resources import PODS
 
 _FINISHED = frozenset({"Succeeded", "Failed"})
 
@@ -60,8 +59,7 @@ class Cache:
 
     def remove_node(self, name: str) -> None:
         """Forget a node; pods still on it are remembered in case it comes back."""
-        row = self.nodes.row(name)
-        if row is not None and self.nodes.exists[row]:
+        if self.has_node(name):
             self.nodes.drop_node(name)
 
     def has_node(self, name: str) -> bool:
@@ -146,24 +144,6 @@ class Cache:
     def sizes(self) -> CacheSizes:
         """How many nodes and pods are held."""
         return CacheSizes(len(self.nodes), len(self._placements), self._assumed)
-
-    def validate(self) -> None:
-        """Assert that the incremental columns equal what the pods add up to; tests call it after each step."""
-        table = self.nodes
-        by_row: dict[int, dict[str, PodInfo]] = {}
-        for uid, placement in self._placements.items():
-            by_row.setdefault(placement.row, {})[uid] = placement.pod
-        assert self._assumed == sum(p.assumed for p in self._placements.values())
-        assert table.node_count == int(table.exists.sum())
-        assert table.requested.keys() | {PODS} == table.allocatable.keys() | {PODS}
-        assert all(column.any() for column in table.allocatable.values()), "a resource that no node has has a column"
-        for row in range(table.capacity):
-            pods = by_row.get(row, {})
-            assert table.pods[row] == pods, f"row {row} holds other pods"
-            assert table.pod_count[row] == len(pods)
-            for name, column in table.requested.items():
-                total = sum(pod.placed.amounts.get(name, 0) for pod in pods.values())
-                assert column[row] == total or total > 2**56, f"row {row} {name}: {column[row]} != {total}"
 
     def _confirm(self, placement: _Placement) -> None:
         if placement.assumed:

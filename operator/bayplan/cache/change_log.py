@@ -12,11 +12,6 @@ Rows = NDArray[np.intp]
 """Row numbers of the node table, each at most once, `(rows,) intp`."""
 
 
-def one_each(*_: object) -> int:
-    """The size of whatever is bounded by its number."""
-    return 1
-
-
 class _Log(Generic[T]):
     """An append-only list that readers follow by position; old entries are dropped in bulk.
 
@@ -50,7 +45,7 @@ class _Log(Generic[T]):
 
 
 class EntryLog(_Log[T]):
-    """For readers that are told every entry; where entries differ in size, `keep` is the size of those kept at least.
+    """For readers that are told every entry; `keep` is the size of those kept at least.
 
     Never more than twice `keep` is held, and no entry larger than `largest`: after such a one all readers start over.
     `size_of` must always say the same of an entry.
@@ -58,7 +53,7 @@ class EntryLog(_Log[T]):
 
     __slots__ = ("_largest", "_size", "_size_of")
 
-    def __init__(self, keep: int = 4096, size_of: Callable[[T], int] = one_each, largest: int | None = None) -> None:
+    def __init__(self, keep: int, size_of: Callable[[T], int], largest: int | None = None) -> None:
         super().__init__(keep)
         self._size = 0
         self._size_of = size_of
@@ -75,17 +70,20 @@ class EntryLog(_Log[T]):
         self._entries.append(entry)
         self._size += size
         if size > self._largest:
-            self._drop_to(0)
+            self.forget_until(self.position)
         elif self._size > 2 * self._keep:
-            self._drop_to(self._keep)
+            count, left = 0, self._size
+            while left > self._keep:
+                left -= self._size_of(self._entries[count])
+                count += 1
+            self.forget_until(self._dropped + count)
 
-    def _drop_to(self, size: int) -> None:
-        dropped = 0
-        while self._size > size:
-            self._size -= self._size_of(self._entries[dropped])
-            dropped += 1
-        del self._entries[:dropped]
-        self._dropped += dropped
+    def forget_until(self, position: int) -> None:
+        """Hold no entry before `position`."""
+        count = max(position - self._dropped, 0)
+        self._size -= sum(map(self._size_of, self._entries[:count]))
+        del self._entries[:count]
+        self._dropped += count
 
     def since(self, position: int) -> list[T] | None:
         """The entries after `position`, in order; None if they are not known any more."""

@@ -31,15 +31,16 @@ class _View(ABC, Generic[C]):
     def __init__(self, nodes: NodeTable) -> None:
         self._nodes = nodes
         self._layout: int | None = None
-        self._position = 0
+        self.read_to = 0
+        """Up to where it has read the log."""
 
     def catch_up(self) -> bool:
         """Take in what changed in the table since the last call; whether anything did."""
-        log, layout, position = self._log(), self._layout, self._position
-        self._layout, self._position = self._nodes.layout, log.position
+        log, layout, position = self._log(), self._layout, self.read_to
+        self._layout, self.read_to = self._nodes.layout, log.position
         changes = None
         if layout == self._layout:
-            if position == self._position:
+            if position == self.read_to:
                 return False
             changes = log.since(position)
         if changes is None:
@@ -87,6 +88,10 @@ class UsageView(NodeView):
 
 class PodView(_View[Sequence[PodChange]]):
     """Follows pods, for readers that count them; `_read` gets those that came, went or look different, in order."""
+
+    def __init__(self, nodes: NodeTable) -> None:
+        super().__init__(nodes)
+        nodes.pods_changed.readers.add(self)
 
     def _log(self) -> _Log[Sequence[PodChange]]:
         return self._nodes.pods_changed

@@ -13,7 +13,6 @@ class NamedObject(Protocol):
     @property
     def metadata(self) -> ObjectMeta:
         """Its identity."""
-        ...
 
 
 T = TypeVar("T", bound=NamedObject)

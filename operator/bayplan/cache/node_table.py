@@ -1,8 +1,9 @@
 """The columnar node table that a scheduling cycle reads: one row a node, one numpy column a quantity."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ PodChange = tuple[int, PodInfo | None, PodInfo | None]
 
 KEPT_POD_BYTES: Final = 48 * 2**20
 """How much of the pods that came and went `pods_changed` keeps at least, as `PodInfo.size` counts it."""
+_READERS_ASKED_EVERY: Final = 256
 _LARGEST_POD_BYTES: Final = 2**20
 """Larger pods are not kept there; they are so rare that readers may as well read all pods again."""
 
@@ -29,9 +31,32 @@ _FIRST_CAPACITY = 64
 _HUGE = 2**48
 
 
-def pods_log(keep: int = KEPT_POD_BYTES) -> EntryLog[PodChange]:
-    """A log of pods that holds at most twice `keep` bytes: a reader that fell behind reads all pods again."""
-    return EntryLog(keep, _pod_bytes, _LARGEST_POD_BYTES)
+class PodReader(Protocol):
+    """Whoever follows a log of pods."""
+
+    read_to: int
+    """The position in the log up to which it knows everything."""
+
+
+class PodLog(EntryLog[PodChange]):
+    """The pods that came, went or look different; at most twice `keep` bytes of them.
+
+    Entries that all of `readers` have seen are let go of now and then, so that pods that are gone stay in memory only
+    while somebody has yet to hear of it. A reader that fell too far behind reads all pods again.
+    """
+
+    __slots__ = ("readers",)
+
+    def __init__(self, keep: int = KEPT_POD_BYTES) -> None:
+        super().__init__(keep, _pod_bytes, _LARGEST_POD_BYTES)
+        self.readers: WeakSet[PodReader] = WeakSet()
+
+    def append(self, entry: PodChange) -> None:
+        """Record an entry."""
+        super().append(entry)
+        if not self.position % _READERS_ASKED_EVERY:
+            # Those that have read nothing yet will read all pods.
+            self.forget_until(min([each.read_to for each in self.readers if each.read_to], default=self.position))
 
 
 def _pod_bytes(change: PodChange) -> int:
@@ -68,7 +93,7 @@ class NodeTable:
         self.allowed_pods: Column = self._column()
         self.objects_changed = ChangeLog()
         self.usage_changed = ChangeLog()
-        self.pods_changed = pods_log()
+        self.pods_changed = PodLog()
         self.node_count = 0
         self._rows: NDArray[np.intp] = np.empty(0, dtype=np.intp)
         self._rows_at = (-1, -1)
@@ -76,7 +101,8 @@ class NodeTable:
         self._holders: Counter[str] = Counter()
         self._row_of: dict[str, int] = {}
         self._free = list(range(self.capacity - 1, -1, -1))
-        self._huge_rows: set[int] = set()
+        self.clamped_rows: set[int] = set()
+        """The rows where some pod asks for so much that amounts are clamped and so are no plain sums."""
 
     def __len__(self) -> int:
         return self.node_count
@@ -164,19 +190,10 @@ class NodeTable:
             self._held_by_all[name] = known
         return known
 
-    def requested_column(self, name: str) -> Column | None:
-        """What pods take of a resource, or None where no node has any."""
-        return self.requested.get(name)
-
-    def clamped_rows(self) -> Collection[int]:
-        """The rows where some pod asks for so much that amounts are clamped and so are no plain sums."""
-        return self._huge_rows
-
     def _count(self, pod: PodInfo, row: int, sign: int) -> None:
         requests = pod.placed
         self.pod_count[row] += sign
-        huge = row in self._huge_rows or any(amount > _HUGE for amount in requests.amounts.values())
-        if huge:
+        if row in self.clamped_rows or any(amount > _HUGE for amount in requests.amounts.values()):
             self._recount(row)
         else:
             requested = self.requested
@@ -195,9 +212,9 @@ class NodeTable:
         self.non_zero_cpu[row] = min(sum(pod.placed.non_zero_cpu for pod in pods), TOO_MUCH)
         self.non_zero_memory[row] = min(sum(pod.placed.non_zero_memory for pod in pods), TOO_MUCH)
         if any(amount > _HUGE for pod in pods for amount in pod.placed.amounts.values()):
-            self._huge_rows.add(row)
+            self.clamped_rows.add(row)
         else:
-            self._huge_rows.discard(row)
+            self.clamped_rows.discard(row)
 
     def _recount_resources(self, row: int, names: Iterable[str]) -> None:
         amounts = [pod.placed.amounts for pod in self.pods[row].values()]
@@ -217,8 +234,8 @@ class NodeTable:
                     columns.pop(name, None)
 
     def _add_columns(self, names: Sequence[str]) -> None:
-        requested = [name for name in names if name != PODS]
         self.allocatable.update({name: self._column() for name in names})
+        requested = [name for name in names if name != PODS]
         self.requested.update({name: self._column() for name in requested})
         for row, pods in enumerate(self.pods if requested else ()):
             if pods:

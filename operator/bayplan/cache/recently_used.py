@@ -4,10 +4,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, ItemsView
 from typing import Generic, TypeVar
 
-from bayplan.cache.change_log import one_each
-
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+
+
+def _one_each(*_: object) -> int:
+    return 1
 
 
 class RecentlyUsed(Generic[K, V]):
@@ -19,7 +21,7 @@ class RecentlyUsed(Generic[K, V]):
 
     __slots__ = ("_size", "_size_of", "_values", "keep")
 
-    def __init__(self, keep: int, size_of: Callable[[K, V], int] = one_each) -> None:
+    def __init__(self, keep: int, size_of: Callable[[K, V], int] = _one_each) -> None:
         self.keep = keep
         """How much stays at most; less takes effect with the next `put`."""
         self._size = 0

@@ -23,8 +23,8 @@ class RowChange:
     objects: Rows
 
 
-_EVERYTHING = RowChange(everything=True, usage=_NO_ROWS, objects=_NO_ROWS)
-_NOTHING = RowChange(everything=False, usage=_NO_ROWS, objects=_NO_ROWS)
+EVERYTHING = RowChange(everything=True, usage=_NO_ROWS, objects=_NO_ROWS)
+NOTHING = RowChange(everything=False, usage=_NO_ROWS, objects=_NO_ROWS)
 
 _Position = tuple[int, int, int]
 """Layout, and where the logs of objects and of usage end."""
@@ -44,12 +44,12 @@ class RowFollower:
         nodes, before = self._nodes, self._position
         position = (nodes.layout, nodes.objects_changed.position, nodes.usage_changed.position)
         if before == position:
-            return _NOTHING
+            return NOTHING
         self._position = position
         if before[0] != position[0]:
-            return _EVERYTHING
+            return EVERYTHING
         usage = nodes.usage_changed.since(before[2]) if before[2] != position[2] else _NO_ROWS
         objects = nodes.objects_changed.since(before[1]) if before[1] != position[1] else _NO_ROWS
         if usage is None or objects is None:
-            return _EVERYTHING
+            return EVERYTHING
         return RowChange(everything=False, usage=usage, objects=objects)

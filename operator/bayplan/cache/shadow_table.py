@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from bayplan.cache.change_log import ChangeLog, Rows
-from bayplan.cache.node_table import KEPT_POD_BYTES, NodeTable, pods_log
+from bayplan.cache.node_table import KEPT_POD_BYTES, NodeTable, PodLog
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import RowFollower
 
@@ -32,7 +32,7 @@ class ShadowTable(NodeTable):
         self._row_of = source._row_of  # noqa: SLF001 - rows and names are the source's
         self._held_by_all = source._held_by_all  # noqa: SLF001 - and so are amounts of nodes
         self.layout = -1
-        self.pods_changed = pods_log(_KEPT_POD_BYTES)
+        self.pods_changed = PodLog(_KEPT_POD_BYTES)
         self.gone: dict[int, dict[str, PodInfo]] = {}
         """The terminating pods of the source that were taken off here, by row and UID."""
         self.gone_version = 0
@@ -52,14 +52,10 @@ class ShadowTable(NodeTable):
     def restore(self, rows: Rows) -> None:
         """Make `rows` as they are in the source."""
         self.restore_columns(rows)
-        source = self.source
-        huge = source._huge_rows  # noqa: SLF001 - a table as this one
+        self.clamped_rows.difference_update(rows.tolist())
+        self.clamped_rows |= self.source.clamped_rows.intersection(rows.tolist())
         for row in rows.tolist():
             self._restore_pods(row)
-            if row in huge:
-                self._huge_rows.add(row)
-            else:
-                self._huge_rows.discard(row)
             self.usage_changed.append(row)
 
     def _restore_pods(self, row: int) -> None:
@@ -116,13 +112,13 @@ class ShadowTable(NodeTable):
         # A reader that saw only part of what is replaced here must start over, whatever the logs say.
         self.layout += 1
         self.usage_changed = ChangeLog()
-        self.pods_changed = pods_log(_KEPT_POD_BYTES)
+        self.pods_changed.forget_until(self.pods_changed.position)
         self.exists, self.allowed_pods = source.exists, source.allowed_pods
         self.requested = {name: column.copy() for name, column in source.requested.items()}
         for attribute in _USAGE:
             setattr(self, attribute, getattr(source, attribute).copy())
         self.pods = [dict(on_row) for on_row in source.pods]
-        self._huge_rows = set(source._huge_rows)  # noqa: SLF001 - a table as this one
+        self.clamped_rows = set(source.clamped_rows)
 
     def _claim(self, name: str) -> int:
         raise LookupError(f"node {name} is not in the table")

@@ -1,6 +1,6 @@
 """Masks and scores of one pod shape over all nodes, kept current as rows change instead of worked out anew.
 
-Read on in this order: filters (pre_filters, filter_round, nominated_round, verdicts), score_totals (raw_score), and
+Read on in this order: pre_filters, filter_round, nominated_round, verdicts, then score_totals (raw_score), and
 few_rows, which both use where little changed.
 """
 
@@ -12,17 +12,16 @@ from numpy.typing import NDArray
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.row_follower import RowChange, RowFollower
-from bayplan.evaluation.filter_round import Changed
-from bayplan.evaluation.filters import Filters
+from bayplan.cache.row_follower import EVERYTHING, NOTHING, RowChange, RowFollower
+from bayplan.evaluation.filter_round import Changed, FilterRound
+from bayplan.evaluation.nominated_round import NominatedRound
+from bayplan.evaluation.pre_filters import PreFilters
 from bayplan.evaluation.score_totals import ScoreTotals
+from bayplan.evaluation.verdicts import Verdicts
 from bayplan.framework.interface import CycleState, HoldsArrays, Scores
 from bayplan.framework.nominated_table import NominatedTable, Nominations
 from bayplan.framework.runtime import Framework
 
-_NO_ROWS: Rows = np.empty(0, dtype=np.intp)
-_NOTHING: Final = RowChange(everything=False, usage=_NO_ROWS, objects=_NO_ROWS)
-_EVERYTHING: Final = RowChange(everything=True, usage=_NO_ROWS, objects=_NO_ROWS)
 _UNSCORED_ROWS: Final = 1024
 """Above so many changed rows that were filtered but not scored, all are scored when it comes to it."""
 
@@ -32,7 +31,8 @@ class Evaluation:
 
     Pods with the same `Framework.signature` that see the same nominations (`seen`) share an evaluation. `refresh`
     brings the filters up to date, `totals` the scores; both redo only rows that changed, unless a plugin depends on
-    more than its own row.
+    more than its own row. As in kube-scheduler a node's verdict is its first failing filter's, in profile order; here
+    all filters are run, which costs nothing when answers are kept, and the order only decides who is named.
     """
 
     def __init__(
@@ -42,9 +42,17 @@ class Evaluation:
         nominations: Nominations | None = None,
         seen: NominatedTable | None = None,
     ) -> None:
-        state = self._state = CycleState()
-        self.seen = seen
-        self.filters = Filters(framework, nodes, state, nominations, seen)
+        state = self.state = CycleState()
+        """What plugins wrote in PreFilter, Filter and PreScore; the pods that share the evaluation share it."""
+        self._nodes = nodes
+        self.pre_filters = PreFilters(framework, nodes, state)
+        self._plain = FilterRound(self.pre_filters, nodes, state)
+        self._nominated = (
+            None if nominations is None or seen is None else NominatedRound(self._plain, nodes, nominations, seen)
+        )
+        self.verdicts = Verdicts(self.pre_filters, self._plain, self._nominated, nodes)
+        self.feasible: NDArray[np.bool_] = self._plain.feasible
+        """Which rows passed every filter in both rounds, `(capacity,) bool`."""
         self._totals = ScoreTotals(framework, nodes, state)
         self._follower = RowFollower(nodes)
         self._unscored: list[RowChange] = []
@@ -52,38 +60,34 @@ class Evaluation:
         self._moved = False
 
     @property
-    def state(self) -> CycleState:
-        """What plugins wrote in PreFilter, Filter and PreScore; the pods that share the evaluation share it."""
-        return self._state
-
-    @property
-    def feasible(self) -> NDArray[np.bool_]:
-        """Which rows passed every filter, `(capacity,) bool`."""
-        return self.filters.feasible
-
-    @property
     def nbytes(self) -> int:
         """What its arrays and those of its plugins take, without the nominated pods it sees."""
-        of_plugins = [value.nbytes for value in self._state.values() if isinstance(value, HoldsArrays)]
-        return self.filters.nbytes + self._totals.nbytes + sum(of_plugins)
+        of_plugins = [value.nbytes for value in self.state.values() if isinstance(value, HoldsArrays)]
+        nominated = 0 if self._nominated is None else self._nominated.nbytes + self.feasible.nbytes
+        return self._plain.nbytes + nominated + self._totals.nbytes + sum(of_plugins)
 
     def refresh(self, pod: PodInfo) -> None:
         """Bring the feasible set up to date with the node table."""
         change = self._follower.follow()
-        self._moved |= self.filters.refresh(pod, change) is Changed.ANYWHERE
+        self._moved |= self._filter(pod, change) is Changed.ANYWHERE
         if change.everything or len(change.usage):
             self._unscored_rows += len(change.usage)
             if change.everything or (self._unscored and self._unscored_rows > _UNSCORED_ROWS):
-                self._unscored, self._unscored_rows = [_EVERYTHING], _UNSCORED_ROWS
+                self._unscored, self._unscored_rows = [EVERYTHING], _UNSCORED_ROWS
             else:
                 self._unscored.append(change)
+
+    def candidates(self) -> Rows:
+        """The rows a search visits: all existing nodes, or those a PreFilter narrowed it to."""
+        rows, allowed = self._nodes.rows(), self._plain.allowed
+        return rows if allowed is None else rows[allowed[rows]]
 
     def totals(self, pod: PodInfo) -> NDArray[np.int64]:
         """The weighted sum of normalised scores, or NOT_FEASIBLE, `(capacity,) int64`; call after `refresh`."""
         unscored, moved = self._unscored, self._moved
         self._unscored, self._unscored_rows, self._moved = [], 0, False
         change = unscored[0] if len(unscored) == 1 else _together(unscored)
-        return self._totals.refresh(pod, change, self.filters.feasible, moved=moved)
+        return self._totals.refresh(pod, change, self.feasible, moved=moved)
 
     def scores(self, pod: PodInfo, rows: Rows) -> dict[str, Scores]:
         """Each plugin's normalised, weighted scores if exactly `rows` were the feasible nodes, `(rows,) int64` each.
@@ -93,11 +97,33 @@ class Evaluation:
         self.totals(pod)
         return self._totals.each(pod, rows)
 
+    def _filter(self, pod: PodInfo, change: RowChange) -> Changed:
+        """Bring the feasible set up to date with what changed in the node table; whose verdict may be another now."""
+        plain, nominated = self._plain, self._nominated
+        anew, changed = change.everything, Changed.NOTHING
+        if anew or not self.pre_filters.still_hold(pod):
+            anew |= self.pre_filters.run(pod, anew=anew)
+            changed = Changed.ROWS
+        if anew:
+            plain.start_over()
+            if nominated is not None:
+                nominated.start_over()
+            changed = Changed.ANYWHERE
+        if self.pre_filters.rejection is None:
+            found = plain.refresh(pod, change, anew=anew)
+            if nominated is not None:
+                found = max(found, nominated.refresh(pod))
+            changed = max(changed, found)
+        self.feasible = plain.feasible if nominated is None else plain.feasible & ~nominated.blocked
+        if changed or len(change.usage):
+            self.verdicts.forget()
+        return changed
+
 
 def _together(changes: list[RowChange]) -> RowChange:
     """What changed in any of `changes`."""
     if not changes:
-        return _NOTHING
+        return NOTHING
     usage = np.unique(np.concatenate([change.usage for change in changes]))
     objects = np.unique(np.concatenate([change.objects for change in changes]))
     return RowChange(any(change.everything for change in changes), usage, objects)

@@ -11,6 +11,7 @@ from bayplan.evaluation.filter_round import Changed, FilterRound
 from bayplan.evaluation.single_node_filters import SingleNodeFilters
 from bayplan.framework.interface import CycleState, FilterPlugin, NominatedFilterPlugin
 from bayplan.framework.nominated_table import NominatedTable, Nominations
+from bayplan.framework.status import Reason
 from bayplan.framework.traits import Reads
 
 
@@ -83,8 +84,8 @@ class NominatedRound:
         number = failing.argmax(axis=0)
         first[blocked] = np.where(alike[number], number, number + len(filters))
 
-    def reasons_of(self, pod: PodInfo, plugin: FilterPlugin, rows: Rows) -> list[tuple[str, NDArray[np.bool_]]]:
-        """The reasons of a filter for rows it rejected in this round, and for which of them each holds."""
+    def reasons_of(self, pod: PodInfo, plugin: FilterPlugin, rows: Rows) -> list[Reason]:
+        """The reasons of a filter for rows it rejected in this round."""
         one_by_one = self._one_at_a_time or plugin.traits.reads is Reads.CLUSTER
         alone = np.full(len(rows), one_by_one, dtype=np.bool_)
         if self._own_row is not None:
@@ -103,7 +104,7 @@ class NominatedRound:
                 for text in filters.reasons(plugin, row):
                     found.setdefault(text, np.zeros(len(rows), dtype=np.bool_))[at] = True
                 filters.table.restore(rows[at : at + 1])
-        return list(found.items())
+        return [Reason(text, holds) for text, holds in found.items()]
 
     def _filter_together(self, pod: PodInfo) -> None:
         """Filter rows whose nominated pods or whose usage changed, all with their nominated pods added."""

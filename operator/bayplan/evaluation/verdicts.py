@@ -1,5 +1,7 @@
 """Who rejected which rows and why, read from both rounds of filters when somebody wants to know."""
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,7 +12,7 @@ from bayplan.evaluation.filter_round import FilterRound
 from bayplan.evaluation.nominated_round import NominatedRound
 from bayplan.evaluation.pre_filters import PreFilters
 from bayplan.framework.interface import FilterPlugin, Rejections
-from bayplan.framework.status import Code, Diagnosis
+from bayplan.framework.status import Code, Diagnosis, Reason
 
 _PASSED = -1
 """In `rejected_by`: no filter rejected the row."""
@@ -57,13 +59,12 @@ class Verdicts:
         allowed = self._plain.allowed
         return np.zeros(len(rows), dtype=np.bool_) if allowed is None else ~allowed[rows]
 
-    def reasons_of(self, pod: PodInfo, number: int, rows: Rows) -> list[tuple[str, NDArray[np.bool_]]]:
-        """The reasons of the filter `number` for rows it rejected, and for which of them each holds."""
+    def reasons_of(self, pod: PodInfo, number: int, rows: Rows) -> Iterable[Reason]:
+        """The reasons of the filter `number` for rows it rejected."""
         plugin = self.filter_at(number)
         if self._nominated is not None and number >= len(self.pre_filters.filters):
             return self._nominated.reasons_of(pod, plugin, rows)
-        found = plugin.reasons(self._plain.state, pod, self._nodes, rows)
-        return [(reason.text, reason.holds) for reason in found]
+        return plugin.reasons(self._plain.state, pod, self._nodes, rows)
 
     def rejections(self) -> Rejections:
         """The codes of all existing nodes, for PostFilter plugins."""
@@ -111,7 +112,7 @@ class Verdicts:
             rows, first = rows[~out], first[~out]
         for number in np.unique(first[first != _PASSED]).tolist():
             plugins.add(self.filter_at(number).name)
-            for text, holds in self.reasons_of(pod, number, rows[first == number]):
-                if held := int(np.count_nonzero(holds)):
-                    reasons[text] = reasons.get(text, 0) + held
+            for reason in self.reasons_of(pod, number, rows[first == number]):
+                if held := int(np.count_nonzero(reason.holds)):
+                    reasons[reason.text] = reasons.get(reason.text, 0) + held
         return Diagnosis(count, reasons=reasons, rejector_plugins=frozenset(plugins))

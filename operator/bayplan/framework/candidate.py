@@ -12,6 +12,9 @@ from bayplan.cache.pod_info import PodInfo
 # Added to every priority, so that few victims of negative priority are not worse than many.
 _PRIORITY_OFFSET: Final = 2**31
 
+_LONGEST_TIME: Final = 64
+"""Characters; texts that were read are remembered, and anybody can write longer ones."""
+
 CRITERIA: Final = (
     "fewest disruption budget violations",
     "lowest priority of its most important victim",
@@ -30,7 +33,7 @@ def start_time(pod: PodInfo) -> float:
 
 @lru_cache(maxsize=65536)
 def _seconds(text: str | None) -> float:
-    if not text:
+    if not text or len(text) > _LONGEST_TIME:
         return inf
     try:
         moment = datetime.fromisoformat(text)

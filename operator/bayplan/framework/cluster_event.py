@@ -102,42 +102,31 @@ def cluster_event(resource: EventResource, action: ActionType) -> ClusterEvent:
 
     A registration may join actions, as in `ADD | UPDATE`; its label joins their names by "|".
     """
-    names = (name for single, name in _ACTION_NAMES.items() if action & single == single)
+    names = [name for single, name in _ACTION_NAMES.items() if action & single == single]
+    if not names:
+        names = [(action.name or "").title().replace("_", "")]
     return ClusterEvent(resource, action, f"{resource}{'|'.join(names)}")
 
 
-NODE_ADD = ClusterEvent(EventResource.NODE, ActionType.ADD, "NodeAdd")
-NODE_DELETE = ClusterEvent(EventResource.NODE, ActionType.DELETE, "NodeDelete")
-NODE_ALLOCATABLE = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_ALLOCATABLE, "NodeUpdateNodeAllocatable")
-NODE_LABEL = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_LABEL, "NodeUpdateNodeLabel")
-NODE_TAINT = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAINT, "NodeUpdateNodeTaint")
-NODE_CONDITION = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_CONDITION, "NodeUpdateNodeCondition")
-NODE_DECLARED_FEATURE = ClusterEvent(
-    EventResource.NODE, ActionType.UPDATE_NODE_DECLARED_FEATURE, "NodeUpdateNodeDeclaredFeature"
+NODE_ADD = cluster_event(EventResource.NODE, ActionType.ADD)
+NODE_DELETE = cluster_event(EventResource.NODE, ActionType.DELETE)
+NODE_ALLOCATABLE = cluster_event(EventResource.NODE, ActionType.UPDATE_NODE_ALLOCATABLE)
+NODE_LABEL = cluster_event(EventResource.NODE, ActionType.UPDATE_NODE_LABEL)
+NODE_TAINT = cluster_event(EventResource.NODE, ActionType.UPDATE_NODE_TAINT)
+NODE_CONDITION = cluster_event(EventResource.NODE, ActionType.UPDATE_NODE_CONDITION)
+NODE_DECLARED_FEATURE = cluster_event(EventResource.NODE, ActionType.UPDATE_NODE_DECLARED_FEATURE)
+ASSIGNED_POD_ADD = cluster_event(EventResource.ASSIGNED_POD, ActionType.ADD)
+ASSIGNED_POD_UPDATE = cluster_event(EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_LABEL)
+ASSIGNED_POD_SCALE_DOWN = cluster_event(EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_SCALE_DOWN)
+ASSIGNED_POD_DELETE = cluster_event(EventResource.ASSIGNED_POD, ActionType.DELETE)
+UNSCHEDULABLE_POD_ADD = cluster_event(EventResource.UNSCHEDULABLE_POD, ActionType.ADD)
+UNSCHEDULABLE_POD_UPDATE = cluster_event(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE)
+UNSCHEDULABLE_POD_LABEL = cluster_event(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_LABEL)
+UNSCHEDULABLE_POD_SCALE_DOWN = cluster_event(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_SCALE_DOWN)
+UNSCHEDULABLE_POD_GATES = cluster_event(
+    EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
 )
-ASSIGNED_POD_ADD = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD, "AssignedPodAdd")
-ASSIGNED_POD_UPDATE = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_LABEL, "AssignedPodUpdatePodLabel")
-ASSIGNED_POD_SCALE_DOWN = ClusterEvent(
-    EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_SCALE_DOWN, "AssignedPodUpdatePodScaleDown"
-)
-ASSIGNED_POD_DELETE = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE, "AssignedPodDelete")
-UNSCHEDULABLE_POD_ADD = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD, "UnschedulablePodAdd")
-UNSCHEDULABLE_POD_UPDATE = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE, "UnschedulablePodUpdate")
-UNSCHEDULABLE_POD_LABEL = ClusterEvent(
-    EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_LABEL, "UnschedulablePodUpdatePodLabel"
-)
-UNSCHEDULABLE_POD_SCALE_DOWN = ClusterEvent(
-    EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_SCALE_DOWN, "UnschedulablePodUpdatePodScaleDown"
-)
-UNSCHEDULABLE_POD_GATES = ClusterEvent(
-    EventResource.UNSCHEDULABLE_POD,
-    ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
-    "UnschedulablePodUpdatePodSchedulingGatesEliminated",
-)
-UNSCHEDULABLE_POD_TOLERATION = ClusterEvent(
-    EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_TOLERATION, "UnschedulablePodUpdatePodToleration"
-)
-UNSCHEDULABLE_TIMEOUT = ClusterEvent(
-    EventResource.WILDCARD, ActionType.UPDATE | ActionType.ADD | ActionType.DELETE, "UnschedulableTimeout"
-)
-WILDCARD = ClusterEvent(EventResource.WILDCARD, ActionType.UPDATE | ActionType.ADD | ActionType.DELETE, "ForceActivate")
+UNSCHEDULABLE_POD_TOLERATION = cluster_event(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_TOLERATION)
+_ANYTHING = ActionType.ADD | ActionType.UPDATE | ActionType.DELETE
+UNSCHEDULABLE_TIMEOUT = ClusterEvent(EventResource.WILDCARD, _ANYTHING, "UnschedulableTimeout")
+WILDCARD = ClusterEvent(EventResource.WILDCARD, _ANYTHING, "ForceActivate")

@@ -6,7 +6,7 @@ of rows, so that the same code serves a first look at all nodes and an update of
 no clock, no I/O, nothing kept between calls but what derives from the node table.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
@@ -42,7 +42,6 @@ class HoldsArrays(Protocol):
     @property
     def nbytes(self) -> int:
         """What its arrays take; shared ones count in full."""
-        ...
 
 
 class Plugin(Protocol):
@@ -62,7 +61,6 @@ class SignPlugin(Plugin, Protocol):
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
         """Everything of the pod this plugin looks at, hashable; None makes the pod share nothing."""
-        ...
 
 
 @runtime_checkable
@@ -72,7 +70,6 @@ class VersionedSignPlugin(SignPlugin, Protocol):
     @property
     def sign_version(self) -> int:
         """Grows when that changes, so that pods must be signed anew."""
-        ...
 
 
 @runtime_checkable
@@ -81,25 +78,20 @@ class EnqueueExtensions(Plugin, Protocol):
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """The events, each with an optional queueing hint."""
-        ...
 
 
-@runtime_checkable
 class PreEnqueuePlugin(Plugin, Protocol):
     """Keeps pods out of the active queue."""
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """SUCCESS to let the pod in, otherwise a reason to hold it."""
-        ...
 
 
-@runtime_checkable
 class QueueSortPlugin(Plugin, Protocol):
     """Orders the active queue."""
 
     def sort_key(self, pod: PodInfo, timestamp: float) -> tuple[Any, ...]:
         """Pods with smaller keys are popped first."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,26 +110,21 @@ NOT_CONCERNED: Final = PreFilterResult(SKIP, lasting=True)
 """What a PreFilter says of pods that its filter never has anything to say about."""
 
 
-@runtime_checkable
 class PreFilterPlugin(Plugin, Protocol):
     """Looks at the pod once before nodes are filtered; its SKIP switches its own filter off."""
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         """Reject the pod as a whole, narrow the search, skip, or prepare `state`."""
-        ...
 
 
-@runtime_checkable
 class FilterPlugin(Plugin, Protocol):
     """Rules out nodes that cannot run the pod."""
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
         """A code per row: SUCCESS, UNSCHEDULABLE or UNSCHEDULABLE_AND_UNRESOLVABLE."""
-        ...
 
-    def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
+    def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Iterable[Reason]:
         """Why it rejects these rows; asked only of rows it rejected, and only when somebody wants to know."""
-        ...
 
 
 @runtime_checkable
@@ -149,7 +136,6 @@ class FewRowsFilterPlugin(FilterPlugin, Protocol):
 
     def filter_few(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
         """The code of each of these existing rows, as `filter` gives them."""
-        ...
 
 
 @runtime_checkable
@@ -163,10 +149,8 @@ class NominatedFilterPlugin(FilterPlugin, Protocol):
         self, state: CycleState, pod: PodInfo, nodes: NodeTable, nominated: NominatedPods
     ) -> Codes:
         """A code per row of `nominated`, were its pods on it, `(rows,) int8`; run right after `filter`."""
-        ...
 
 
-@runtime_checkable
 class PostFilterPlugin(Plugin, Protocol):
     """May make room when no node fits."""
 
@@ -174,25 +158,20 @@ class PostFilterPlugin(Plugin, Protocol):
         self, state: CycleState, pod: PodInfo, nodes: NodeTable, rejections: "Rejections"
     ) -> "PostFilterResult":
         """Nominate a node and name victims, or say why not."""
-        ...
 
 
-@runtime_checkable
 class PreScorePlugin(Plugin, Protocol):
     """Looks at the pod and the feasible nodes once before scoring; its SKIP leaves its score out of the sum."""
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
         """SUCCESS or SKIP."""
-        ...
 
 
-@runtime_checkable
 class ScorePlugin(Plugin, Protocol):
     """Ranks feasible nodes."""
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
         """A raw score per row, larger is better unless reversed; also asked about rows that are not feasible."""
-        ...
 
 
 @runtime_checkable
@@ -201,65 +180,51 @@ class FewRowsScorePlugin(ScorePlugin, Protocol):
 
     def score_few(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
         """The raw score of each of these existing rows, as `score` gives them."""
-        ...
 
 
-@runtime_checkable
 class NormalizeScorePlugin(ScorePlugin, Protocol):
     """A score plugin with `Normalize.CUSTOM`."""
 
     def normalize_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows, scores: Scores) -> Scores:
         """The final 0..100 scores of all feasible `rows`."""
-        ...
 
 
-@runtime_checkable
 class ReservePlugin(Plugin, Protocol):
     """Keeps state in step with an assumed pod."""
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Take what the pod needs on the node."""
-        ...
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Give it back."""
-        ...
 
 
-@runtime_checkable
 class PermitPlugin(Plugin, Protocol):
     """May stop an assumed pod before it is bound."""
 
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """SUCCESS, or a rejection."""
-        ...
 
 
-@runtime_checkable
 class PreBindPlugin(Plugin, Protocol):
     """Names what must be written before the bind."""
 
     def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Sequence[Effect]:
         """Effects to perform first, in order; asked once, after every plugin reserved."""
-        ...
 
 
-@runtime_checkable
 class BindPlugin(Plugin, Protocol):
     """Names the write that binds the pod."""
 
     def bind(self, pod: PodInfo, node_name: str) -> "Binding":
         """The binding to post."""
-        ...
 
 
-@runtime_checkable
 class PostBindPlugin(Plugin, Protocol):
     """Hears of pods that were bound."""
 
     def post_bind(self, pod: PodInfo, node_name: str) -> None:
         """The bind was confirmed."""
-        ...
 
 
 class Binding(msgspec.Struct, frozen=True, gc=False):

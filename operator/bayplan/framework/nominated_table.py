@@ -1,9 +1,9 @@
 """The node table as it will be once nominated pods have arrived: their room is taken for everybody they outrank."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from sys import getsizeof
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -12,9 +12,34 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.shadow_table import ShadowTable
-from bayplan.framework.pod_nominator import PodNominator
 
 _KEPT_TABLES: Final = 4
+
+
+class PodNominator(Protocol):
+    """Which pods are nominated to which node; the queue's Nominator is one.
+
+    Upstream: framework/interface.go PodNominator.
+    """
+
+    @property
+    def position(self) -> int:
+        """Where the list of changes ends now, for `changed_since`."""
+
+    def changed_since(self, position: int) -> set[str] | None:
+        """The nodes whose nominations changed after `position`; None if that is not known any more."""
+
+    def nodes(self) -> Collection[str]:
+        """The names of the nodes that any pod is nominated to; they need not exist."""
+
+    def nominated_pods_for_node(self, node: str) -> list[PodInfo]:
+        """The pods nominated to `node`, in order of nomination."""
+
+    def nominated_node(self, uid: str) -> str | None:
+        """The node the pod is nominated to."""
+
+    def lowest_priority_from(self, priority: int) -> int | None:
+        """The lowest priority of a nominated pod that is at least `priority`; None if no such pod is nominated."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,10 +70,7 @@ class NominatedTable:
     def follow(self) -> None:
         """Bring the table up to date with nodes, pods and nominations."""
         at, self._position = self._position, self._nominator.position
-        if at == self._position:
-            changed: set[str] | None = set()
-        else:
-            changed = None if at < 0 else self._nominator.changed_since(at)
+        changed = self._nominator.changed_since(at)
         rows = self.table.follow()
         if rows is None or changed is None:
             self.table.restore(np.fromiter(self.pods, dtype=np.intp, count=len(self.pods)))

@@ -1,6 +1,6 @@
 """One profile's plugins, in the order and with the weights its configuration gives them."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -18,6 +18,7 @@ from bayplan.framework.interface import (
     EnqueueExtensions,
     FilterPlugin,
     PermitPlugin,
+    Plugin,
     PostBindPlugin,
     PostFilterPlugin,
     PostFilterResult,
@@ -87,11 +88,7 @@ class Framework:
 
     def run_pre_enqueue(self, pod: PodInfo) -> Status:
         """The first rejection of the PreEnqueue plugins, or SUCCESS."""
-        for plugin in self.pre_enqueue:
-            status = plugin.pre_enqueue(pod)
-            if not status.ok:
-                return Status(status.code, status.reasons, plugin.name)
-        return SUCCESS
+        return _first_failure((plugin, plugin.pre_enqueue(pod)) for plugin in self.pre_enqueue)
 
     def run_post_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable, rejections: Rejections
@@ -123,11 +120,7 @@ class Framework:
 
         The caller runs `run_unreserve` after a failure.
         """
-        for plugin in self.reserves:
-            status = plugin.reserve(state, pod, node_name)
-            if not status.ok:
-                return Status(status.code, status.reasons, plugin.name)
-        return SUCCESS
+        return _first_failure((plugin, plugin.reserve(state, pod, node_name)) for plugin in self.reserves)
 
     def run_unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Have every Reserve plugin give back what it took, in reverse order, also those that took nothing yet."""
@@ -136,11 +129,7 @@ class Framework:
 
     def run_permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """SUCCESS if every Permit plugin lets the pod go on, else the first rejection with its plugin's name."""
-        for plugin in self.permits:
-            status = plugin.permit(state, pod, node_name)
-            if not status.ok:
-                return Status(status.code, status.reasons, plugin.name)
-        return SUCCESS
+        return _first_failure((plugin, plugin.permit(state, pod, node_name)) for plugin in self.permits)
 
     def run_pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> list[tuple[str, Sequence[Effect]]]:
         """The effects to perform before the bind, by the name of the PreBind plugin; those with none are left out."""
@@ -190,3 +179,11 @@ class Framework:
         if self.extended:
             registrations[EXTENDER] = [EventRegistration(WILDCARD)]
         return registrations
+
+
+def _first_failure(outcomes: Iterable[tuple[Plugin, Status]]) -> Status:
+    """The first status that stops the pod, with its plugin's name, or SUCCESS; no plugin is run after that."""
+    for plugin, status in outcomes:
+        if not status.ok:
+            return Status(status.code, status.reasons, plugin.name)
+    return SUCCESS

@@ -73,7 +73,7 @@ class Diagnosis:
     def message(self) -> str:
         """The text of the FailedScheduling event and the condition (upstream: framework/types.go FitError.Error)."""
         if self.node_count == 0:
-            return NO_NODES
+            return "no nodes available to schedule pods"
         text = f"0/{self.node_count} nodes are available:"
         if self.pre_filter_message:
             text += f" {self.pre_filter_message}."
@@ -83,6 +83,3 @@ class Diagnosis:
         if self.post_filter_message:
             text += f" {self.post_filter_message}"
         return text
-
-
-NO_NODES = "no nodes available to schedule pods"

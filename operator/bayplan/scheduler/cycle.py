@@ -154,7 +154,7 @@ class SchedulingCycle:
         sampled = self._nominated_row(pod, evaluation)
         if sampled is None:
             sampled = self._sample(evaluation, framework.percentage_of_nodes_to_score)
-        feasible_count = evaluation.filters.feasible_count() if sampled is None else len(sampled)
+        feasible_count = int(np.count_nonzero(evaluation.feasible)) if sampled is None else len(sampled)
         filtered = self._report("Filter", feasible_count > 0, framework, started)
         if feasible_count == 0:
             trace = trace_attempt(self._nodes, evaluation, pod, None) if explain else None
@@ -188,10 +188,10 @@ class SchedulingCycle:
         """
         if percentage is None:
             return None
-        candidates = evaluation.filters.candidates()
+        candidates = evaluation.candidates()
         count = len(candidates)
         wanted = nodes_to_find(count, percentage)
-        if wanted >= count or evaluation.filters.rejection is not None:
+        if wanted >= count or evaluation.pre_filters.rejection is not None:
             return None
         order = np.roll(candidates, -(self._next_start % count))
         passed = np.flatnonzero(evaluation.feasible[order])
@@ -228,7 +228,7 @@ class SchedulingCycle:
         verdicts: Verdicts | None = None,
     ) -> FitError:
         """Why the filters rejected every node, and the result of the PostFilter plugins."""
-        diagnosis, rejections = evaluation.filters.verdicts.diagnose(pod), evaluation.filters.verdicts.rejections()
+        diagnosis, rejections = evaluation.verdicts.diagnose(pod), evaluation.verdicts.rejections()
         if verdicts is not None:
             diagnosis, rejections = verdicts(diagnosis, rejections)
         if diagnosis.node_count == 0 or not framework.post_filters:

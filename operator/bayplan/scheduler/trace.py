@@ -29,7 +29,7 @@ def trace_attempt(nodes: NodeTable, evaluation: Evaluation, pod: PodInfo, sample
 
     As in kube-scheduler's log there are no scores when a single node was feasible: nothing was scored then.
     """
-    rejection = evaluation.filters.rejection
+    rejection = evaluation.pre_filters.rejection
     trace: Trace = {nodes.names[row]: NodeTrace() for row in nodes.rows().tolist()}
     if rejection is not None:
         for verdict in trace.values():
@@ -51,7 +51,7 @@ def trace_attempt(nodes: NodeTable, evaluation: Evaluation, pod: PodInfo, sample
 
 
 def _trace_rejections(nodes: NodeTable, evaluation: Evaluation, pod: PodInfo, trace: Trace) -> None:
-    verdicts = evaluation.filters.verdicts
+    verdicts = evaluation.verdicts
     rows = nodes.rows()
     out = verdicts.narrowed_out(rows)
     for row in rows[out].tolist():
@@ -65,6 +65,6 @@ def _trace_rejections(nodes: NodeTable, evaluation: Evaluation, pod: PodInfo, tr
         plugin = verdicts.filter_at(index).name
         for row in rejected.tolist():
             trace[nodes.names[row]].rejected_by = plugin
-        for text, holds in verdicts.reasons_of(pod, index, rejected):
-            for row in rejected[holds].tolist():
-                trace[nodes.names[row]].reasons.append(text)
+        for reason in verdicts.reasons_of(pod, index, rejected):
+            for row in rejected[reason.holds].tolist():
+                trace[nodes.names[row]].reasons.append(reason.text)

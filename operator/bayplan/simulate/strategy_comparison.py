@@ -245,7 +245,7 @@ def _node(nodes: NodeTable, row: int, glyphs: Glyphs) -> Text:
     used = bool(nodes.pod_count[row])
     text = Text(f"{nodes.names[row][:_NAME]:<{_NAME}}", style="bold" if used else "dim")
     for resource, _, color in _SHOWN:
-        offered, taken = nodes.allocatable.get(resource), nodes.requested_column(resource)
+        offered, taken = nodes.allocatable.get(resource), nodes.requested.get(resource)
         whole = 0 if offered is None else int(offered[row])
         part = 0 if taken is None else int(taken[row])
         text.append(" ")

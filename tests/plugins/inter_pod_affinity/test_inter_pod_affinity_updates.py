@@ -6,7 +6,7 @@ from tests.builders import make_node, make_pod, make_pod_info, make_selector
 from tests.plugins.inter_pod_affinity.affinity_scenes import AffinityScene, preferred, required, term
 
 from bayplan.api.objects import LabelSelector
-from bayplan.cache.change_log import EntryLog
+from bayplan.cache.node_table import PodLog
 from bayplan.config.types import InterPodAffinityArgs
 
 NAMESPACES = ["a", "b", "c"]
@@ -117,7 +117,7 @@ class Changing:
 def test_after_any_changes_it_says_what_a_look_at_every_pod_would(pods, script, hard_weight, ignore, log_keep):
     args = InterPodAffinityArgs(hard_pod_affinity_weight=hard_weight, ignore_preferred_terms_of_existing_pods=ignore)
     scene = AffinityScene(args=args)
-    scene.cache.nodes.pods_changed = EntryLog(keep=log_keep)
+    scene.cache.nodes.pods_changed = PodLog(keep=log_keep * 8192)
     world = Changing(scene, pods)
     for i, name in enumerate(["n0", "n1", "n2"]):
         world.apply(("node", name, {"zone": f"z{i % 2 + 1}"}))

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from tests.builders import make_node, make_selector
+from tests.cache_checks import assert_adds_up
 from tests.plugins.inter_pod_affinity.affinity_scenes import required, term
 from tests.plugins.preemption.worlds import World, high, low, minute
 from tests.plugins.scenes import spread
@@ -111,7 +112,7 @@ def test_preemption_leaves_the_node_table_as_it_was():
     before = (nodes.usage_changed.position, nodes.requested["cpu"].tolist(), nodes.pod_count.tolist())
     world.preempt(high())
     assert (nodes.usage_changed.position, nodes.requested["cpu"].tolist(), nodes.pod_count.tolist()) == before
-    world.cache.validate()
+    assert_adds_up(world.cache)
 
 
 def test_nodes_that_take_the_pod_with_nobody_evicted_fail_the_preemption():

@@ -10,8 +10,7 @@ from bayplan.api.workload_objects import Namespace
 from bayplan.cache.affinity_terms import AffinityTerm
 from bayplan.cache.listers import Lister
 from bayplan.cache.matching_pods import MatchingPods
-from bayplan.cache.node_index import LabelColumn, NodeIndex
-from bayplan.cache.node_label_keys import NodeLabelKeys
+from bayplan.cache.node_index import LabelColumn, NodeIndex, NodeLabelKeys
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed

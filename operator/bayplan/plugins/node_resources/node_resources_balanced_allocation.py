@@ -52,7 +52,7 @@ class NodeResourcesBalancedAllocation:
             if column is None or (wanted == 0 and is_scalar(name)):
                 continue
             allocatable = column[rows]
-            taken = nodes.requested_column(name)
+            taken = nodes.requested.get(name)
             used = np.zeros(len(rows), dtype=np.int64) if taken is None else taken[rows]
             # Two lines at once: without the pod, and with it.
             both = used + np.array(((0,), (wanted,)), dtype=np.int64)
@@ -75,7 +75,7 @@ class NodeResourcesBalancedAllocation:
         for name in self._resources:
             wanted, column = amounts.get(name, 0), nodes.allocatable.get(name)
             if column is not None and (wanted or not is_scalar(name)):
-                columns.append((column, nodes.requested_column(name), wanted))
+                columns.append((column, nodes.requested.get(name), wanted))
         half = MAX_NODE_SCORE // 2
         scores: list[int] = []
         for row in rows:

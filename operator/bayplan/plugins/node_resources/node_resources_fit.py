@@ -1,6 +1,6 @@
 """NodeResourcesFit: whether a pod fits what a node has left, and how well it packs."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -62,7 +62,7 @@ class NodeResourcesFit:
                 codes[:] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
                 continue
             allocatable = column[rows]
-            taken = nodes.requested_column(name)
+            taken = nodes.requested.get(name)
             short = amount > (allocatable if taken is None else allocatable - taken[rows])
             if np.count_nonzero(short):
                 # One request larger than the whole node makes the node hopeless, and preemption with it.
@@ -73,7 +73,7 @@ class NodeResourcesFit:
         count, allowed = nodes.pod_count, nodes.allowed_pods
         codes = [int(count.item(row) >= allowed.item(row)) for row in rows]
         for name, amount in state.get(self.name) or self._needed(pod):
-            column, taken = nodes.allocatable.get(name), nodes.requested_column(name)
+            column, taken = nodes.allocatable.get(name), nodes.requested.get(name)
             for index, row in enumerate(rows):
                 allocatable = 0 if column is None else column.item(row)
                 if column is None or amount > allocatable:
@@ -82,15 +82,15 @@ class NodeResourcesFit:
                     codes[index] = max(codes[index], Code.UNSCHEDULABLE)
         return codes
 
-    def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
-        reasons = [Reason("Too many pods", nodes.pod_count[rows] >= nodes.allowed_pods[rows])]
+    def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Iterator[Reason]:
+        # One at a time: pods may ask for thousands of resources.
+        yield Reason("Too many pods", nodes.pod_count[rows] >= nodes.allowed_pods[rows])
         for name, amount in state.get(self.name) or self._needed(pod):
-            column, taken = nodes.allocatable.get(name), nodes.requested_column(name)
+            column, taken = nodes.allocatable.get(name), nodes.requested.get(name)
             free = np.zeros(len(rows), dtype=np.int64) if column is None else column[rows]
             if taken is not None:
                 free = free - taken[rows]
-            reasons.append(Reason(f"Insufficient {name}", amount > free))
-        return reasons
+            yield Reason(f"Insufficient {name}", amount > free)
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
         return SUCCESS
@@ -113,7 +113,7 @@ class NodeResourcesFit:
             elif name == MEMORY:
                 taken, wanted = nodes.non_zero_memory, requests.scoring_memory
             else:
-                taken, wanted = nodes.requested_column(name), requests.scoring_amounts.get(name, 0)
+                taken, wanted = nodes.requested.get(name), requests.scoring_amounts.get(name, 0)
                 if wanted == 0 and is_scalar(name):
                     continue
             column = nodes.allocatable.get(name) if name != PODS else None

@@ -190,9 +190,9 @@ def _can_be_on_columns(
     if not all(_reads_columns(plugin) for plugin in rejections.filters):
         return np.zeros(len(rows), dtype=np.bool_)
     seen = rejections.nominated
-    no_sums = {*nodes.clamped_rows()}
+    no_sums = {*nodes.clamped_rows}
     if seen is not None:
-        no_sums |= {*seen.table.clamped_rows()}
+        no_sums |= {*seen.table.clamped_rows}
         # A pod that waits for room on this very node is in the table already and must not be counted twice.
         own_row = seen.row_of(pod)
         if own_row is not None:

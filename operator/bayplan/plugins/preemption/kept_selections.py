@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import Final
+from weakref import ref
 
-from bayplan.cache.change_log import Rows
-from bayplan.cache.incremental_view import UsageView
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
@@ -14,25 +13,32 @@ from bayplan.plugins.preemption.victims import LowerPriorityPods, VictimSelectio
 _KEPT_KINDS: Final = 8
 
 
-class SelectionsOfAKind(UsageView):
+class SelectionsOfAKind:
     """The selections for pods of one kind; `ColumnVictimSelector` relies on `get` giving only those that hold.
 
-    A selection holds as long as the row has the same pods, the same node and the same possible victims.
+    A selection holds as long as the row has the same pods, the same node and the same possible victims. The table is
+    not kept alive: one with nominated pods goes with these.
     """
 
     def __init__(self, table: NodeTable, lower: LowerPriorityPods, budgets_version: int) -> None:
-        super().__init__(table)
-        self.table = table
+        self._table = ref(table)
         self.lower = lower
         self.budgets_version = budgets_version
+        self._layout = self._position = -1
         self._selections: dict[int, tuple[Sequence[PodInfo], VictimSelection]] = {}
 
-    def _read_all(self) -> None:
-        self._selections.clear()
-
-    def _read(self, changes: Rows) -> None:
-        for row in changes.tolist():
-            self._selections.pop(row, None)
+    def follow(self, table: NodeTable) -> bool:
+        """Forget the selections on rows that changed; False if they were made on another table than this."""
+        if self._table() is not table:
+            return False
+        changes = table.usage_changed.since(self._position) if self._layout == table.layout else None
+        self._layout, self._position = table.layout, table.usage_changed.position
+        if changes is None:
+            self._selections.clear()
+        else:
+            for row in changes.tolist():
+                self._selections.pop(row, None)
+        return True
 
     def get(self, row: int) -> VictimSelection | None:
         """Return the selection for a row, if it still holds."""
@@ -64,16 +70,11 @@ class KeptSelections:
         """Return the up-to-date selections for pods that `filters` treat like `pod`, among these nominations."""
         kind = self._kind(pod, filters)
         kept = self._kinds.get(kind) if kind is not None else None
-        if (
-            kept is None
-            or kept.table is not table
-            or kept.lower is not lower
-            or kept.budgets_version != budgets_version
-        ):
+        if kept is None or kept.lower is not lower or kept.budgets_version != budgets_version or not kept.follow(table):
             kept = SelectionsOfAKind(table, lower, budgets_version)
+            kept.follow(table)
             if kind is not None:
                 self._kinds.put(kind, kept)
-        kept.catch_up()
         return kept
 
     def _kind(self, pod: PodInfo, filters: Sequence[FilterPlugin]) -> Hashable:

@@ -99,7 +99,7 @@ class LowerPriorityPods(UsageView):
         self.counts[row] = len(lower)
         for taken in self.requested.values():
             taken[row] = 0
-        if row in self._nodes.clamped_rows():
+        if row in self._nodes.clamped_rows:
             # Columns of such rows are no sums, so differences mean nothing; they are tried pod by pod.
             return
         for pod in lower:

@@ -1,0 +1,23 @@
+"""What must always hold of a cache, whatever was done to it."""
+
+from bayplan.cache.cache import Cache
+from bayplan.cache.resources import PODS
+
+
+def assert_adds_up(cache: Cache) -> None:
+    """Each pod is counted once, on its node, and the columns equal what the pods on each row add up to."""
+    table, sizes = cache.nodes, cache.sizes()
+    assert table.node_count == int(table.exists.sum())
+    assert table.requested.keys() | {PODS} == table.allocatable.keys() | {PODS}
+    assert all(column.any() for column in table.allocatable.values()), "a resource that no node has has a column"
+    placed = {uid: (row, pod) for row, pods in enumerate(table.pods) for uid, pod in pods.items()}
+    assert len(placed) == sum(map(len, table.pods)) == sizes.pods
+    assert sizes.assumed_pods == len(cache.assumed_pods()) == sum(map(cache.is_assumed, placed))
+    for uid, (row, pod) in placed.items():
+        assert cache.pod(uid) is pod
+        assert cache.node_of(uid) == table.names[row]
+    for row, pods in enumerate(table.pods):
+        assert table.pod_count[row] == len(pods)
+        for name, column in table.requested.items():
+            total = sum(pod.placed.amounts.get(name, 0) for pod in pods.values())
+            assert column[row] == total or total > 2**56, f"row {row} {name}: {column[row]} != {total}"
