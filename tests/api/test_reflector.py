@@ -30,10 +30,23 @@ async def test_the_first_list_is_added_in_pages_and_then_synced_is_said_once(ser
         assert 300 <= int(watch["timeoutSeconds"]) <= 600
 
 
-async def test_an_empty_list_is_synced_too(server):
+@pytest.mark.parametrize("items", ["[]", "null"])
+async def test_an_empty_list_is_synced_too(server, items):
+    page = f'{{"metadata":{{"resourceVersion":"7"}},"items":{items}}}'
+    server.inject(faults.Garbage(page.encode()), method="GET")
     async with reflecting(server) as (reflector, view):
         await until(lambda: reflector.synced)
         assert view.calls == ["synced"]
+
+
+async def test_a_list_that_repeats_its_continue_token_is_begun_anew_and_not_asked_for_for_ever(server):
+    server.put(PODS, pod("a"))
+    page = b'{"metadata":{"resourceVersion":"7","continue":"same"},"items":[]}'
+    server.inject(faults.Garbage(page), method="GET", times=4)
+    async with reflecting(server) as (reflector, view):
+        await until(lambda: reflector.synced)
+        assert view.calls == ["add a", "synced"]
+        assert server.lists(PODS) == 5
 
 
 async def test_changes_come_in_order_with_the_object_they_replace(server):

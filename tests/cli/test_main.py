@@ -24,6 +24,18 @@ def python(code, **options):
     )
 
 
+def shell(command):
+    """`bayplan` with these arguments and redirections."""
+    return subprocess.run(
+        ["/bin/sh", "-c", f"{sys.executable} -m bayplan {command}"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "operator")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"]])
 def test_help_lists_every_command_and_shows_examples(capsys, arguments):
     assert exit_code(*arguments) == 0
@@ -97,6 +109,37 @@ def test_a_reader_that_goes_away_ends_the_command_without_a_word():
     os.close(write)
     assert ran.stderr == ""
     assert ran.returncode == 1
+
+
+SIMULATE = "simulate --cluster examples/cluster/worked-example.yaml"
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("--help >/dev/full", "No space left on device"),
+        ("--version >/dev/full", "No space left on device"),
+        ("config show >/dev/full", "No space left on device"),
+        (f"{SIMULATE} >/dev/full", "No space left on device"),
+        (f"{SIMULATE} -o json >/dev/full", "No space left on device"),
+        ("demo --no-live --pods 5 >/dev/full", "No space left on device"),
+        (f"{SIMULATE} >&-", "Bad file descriptor"),
+        ("--version >&-", "Bad file descriptor"),
+    ],
+)
+def test_output_that_cannot_be_written_is_one_line_and_exit_code_1(command, why):
+    ran = shell(command)
+    assert (ran.returncode, ran.stderr) == (1, f"bayplan: standard output: {why}\n")
+
+
+def test_standard_input_that_is_closed_is_a_file_that_cannot_be_read():
+    ran = shell("simulate --cluster - <&-")
+    assert (ran.returncode, ran.stderr) == (2, "-: cannot be read: Bad file descriptor\n")
+
+
+def test_without_any_streams_the_exit_code_is_all_that_is_left():
+    assert shell(f"{SIMULATE} >/dev/full 2>&1").returncode == 1
+    assert shell(f"{SIMULATE} <&- >&- 2>&-").returncode == 1
 
 
 def test_ctrl_c_ends_with_130_and_without_a_word():

@@ -1,6 +1,7 @@
 import asyncio
 import gc
 import json
+import logging
 import os
 import signal
 
@@ -9,7 +10,7 @@ import kopf
 import pytest
 from tests.cache_checks import assert_adds_up
 from tests.controller.kubernetes_api import CLAIMS, NODES, PODS, claim, node, pod
-from tests.faults.faults import Delay, StreamBytes
+from tests.faults.faults import Delay, StreamBytes, StreamError
 
 from bayplan.api.credentials import Credentials
 from bayplan.config.load import default_configuration
@@ -132,7 +133,9 @@ async def test_a_stop_before_the_caches_are_filled_is_heeded(cluster):
     assert await cluster.exit_code() == 0
 
 
-@pytest.mark.parametrize("error", [RuntimeError("bug"), None], ids=["raises", "returns"])
+@pytest.mark.parametrize(
+    "error", [RuntimeError("bug"), asyncio.CancelledError(), None], ids=["raises", "is cancelled by itself", "returns"]
+)
 async def test_it_exits_1_when_a_part_that_must_not_end_does(cluster, monkeypatch, caplog, error):
     cluster.start("n1")
 
@@ -143,7 +146,17 @@ async def test_it_exits_1_when_a_part_that_must_not_end_does(cluster, monkeypatc
     monkeypatch.setattr(cluster.app.parts.scheduler, "run", end)
     assert await cluster.exit_code() == 1
     assert "ending because a part failed" in caplog.text
-    assert (repr(error) if error else "scheduler ended") in caplog.text
+    assert (repr(error) if isinstance(error, Exception) else "scheduler ended") in caplog.text
+
+
+async def test_each_watch_is_logged_by_its_name(cluster, caplog):
+    caplog.set_level(logging.INFO)
+    cluster.server.inject(StreamError(500), method="WATCH", path=PODS, times=6)
+    cluster.start("n1")
+    for line in ("listed watch=nodes ", "listed watch=pods ", "listed watch=nominations "):
+        await cluster.until(lambda line=line: line in caplog.text)
+    for line in ("watch interrupted watch=pods ", "watch interrupted watch=nominations "):
+        await cluster.until(lambda line=line: line in caplog.text)
 
 
 async def test_pods_that_waited_are_placed_by_priority_although_kopf_does_not_start(cluster, monkeypatch):

@@ -1,4 +1,5 @@
 import asyncio
+import logging
 
 import msgspec
 import pytest
@@ -29,11 +30,11 @@ class Scene:
         obj["metadata"] |= {"uid": f"uid-{name}", **metadata}
         stored = self.server.put(PODS, obj)
         if queued:
-            self.ghost(name, stored["metadata"])
+            self.ghost(name, stored["metadata"], **fields)
 
-    def ghost(self, name, metadata=None):
+    def ghost(self, name, metadata=None, **fields):
         """A pod that is queued, whatever the server has."""
-        told = pod(name)
+        told = pod(name, **fields)
         told["metadata"] |= metadata or {"uid": f"uid-{name}"}
         self.pending.changed(msgspec.convert(told, Pod))
 
@@ -285,6 +286,30 @@ async def test_the_namesake_of_a_missing_pod_is_not_mistaken_for_it(scene):
     scene.server.inject(Meanwhile(lambda: scene.put("lost", metadata={"uid": "uid-new"})), path=PODS)
     await scene.compared()
     assert scene.queued() == set()
+
+
+async def test_a_pod_left_out_is_not_asked_for_until_it_changes(scene, caplog):
+    caplog.set_level(logging.INFO)
+    scene.put("odd", cpu="many")
+    await scene.compared(times=5)
+    assert (scene.fetched(), scene.handlers.observer.left_out) == (["odd"], ["Pod"])
+    scene.put("told", queued=True, cpu="many")
+    await scene.compared(times=3)
+    assert scene.fetched() == ["odd"]
+    assert "enters the queue" not in caplog.text
+    scene.put("odd", cpu="1")
+    await scene.compared(times=2)
+    assert scene.queued() == {"odd"}
+    assert "pod the watch did not tell of enters the queue pod='default/odd'" in caplog.text
+
+
+async def test_a_list_that_repeats_its_continue_token_is_no_list(scene):
+    scene.put("a", queued=True)
+    scene.put("b")
+    page = b'{"metadata":{"resourceVersion":"7","continue":"same"},"items":[]}'
+    scene.server.inject(Garbage(page), path=PODS, times=1000)
+    assert not await scene.list.fill()
+    assert (scene.gone, scene.queued(), len(scene.lists())) == ([], {"a"}, 2)
 
 
 async def test_names_no_path_can_hold_do_not_raise(scene):

@@ -249,7 +249,7 @@ class FakeApiServer:
         if rest:
             meta["continue"] = f"{version}:{len(rest)}:{len(self._pages)}"
             self._pages[meta["continue"]] = (version, rest)
-        return web.json_response({"kind": "List", "apiVersion": "v1", "metadata": meta, "items": page or None})
+        return web.json_response({"kind": "List", "apiVersion": "v1", "metadata": meta, "items": page})
 
     async def _watch(self, request: web.Request, target: _Target, fault: StreamFault) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json"})

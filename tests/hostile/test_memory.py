@@ -95,6 +95,20 @@ def test_however_many_pods_came_and_went_they_leave_as_much_behind(world, alloca
     assert allocated() - before < 5 * MIB
 
 
+def test_what_is_remembered_of_deleted_pods_has_a_bound(allocated):
+    world = World()
+
+    def delete(uid):
+        metadata = {"uid": uid, "resourceVersion": "9" * 1000}
+        world.pending.watched({"type": "DELETED", "object": {"metadata": metadata}})
+
+    before = allocated()
+    for serial in range(20_000):
+        delete(f"{serial:01000}")
+    delete("long" * 10 * MIB)
+    assert allocated() - before < 12 * MIB
+
+
 def of_every_kind():
     """Large pods, by what makes them large."""
     n = 1000

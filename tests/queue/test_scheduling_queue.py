@@ -128,13 +128,13 @@ def test_a_pod_deleted_in_flight_does_not_come_back(scene):
     assert sum(scene.queue.pending().values()) == 0
 
 
-def test_a_pod_seen_again_after_its_deletion_in_flight_comes_back(scene):
-    pod = scene.add("p")
-    queued = scene.pop()
+@pytest.mark.parametrize(("version", "comes_back"), [("6", True), ("5", False), ("4", False)])
+def test_a_pod_deleted_in_flight_comes_back_only_in_a_later_version(scene, version, comes_back):
+    queued = scene.popped("p", version="5")
     scene.queue.delete("p")
-    scene.queue.add(pod)
+    scene.add("p", version=version)
     scene.fail(queued)
-    assert scene.sub_queue("p") is SubQueue.UNSCHEDULABLE
+    assert scene.sub_queue("p") is (SubQueue.UNSCHEDULABLE if comes_back else None)
 
 
 # The observer.

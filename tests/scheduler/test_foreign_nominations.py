@@ -30,6 +30,10 @@ def test_the_api_server_is_asked_for_nothing_but_others_nominations():
     )
 
 
+def test_a_scheduler_name_with_a_selectors_own_characters_is_one_value():
+    assert foreign_nominations_selector({"a,b=c\\d"}).endswith(",spec.schedulerName!=a\\,b\\=c\\\\d")
+
+
 def test_a_nomination_of_another_schedulers_pod_counts_until_it_leaves_the_watch(foreign):
     foreign.handler.on_add(theirs("n1"))
     assert foreign.pods("n1") == ["theirs"]

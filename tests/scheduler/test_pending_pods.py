@@ -65,9 +65,20 @@ def test_the_answer_to_a_write_is_the_pods_newest_version(handlers):
 
 @pytest.mark.parametrize(
     ("held", "told", "kept"),
-    [("10", "9", "10"), ("10", "10", "10"), ("9", "10", "10"), ("10", "odd", "odd"), ("odd", "odd", "odd")],
+    [
+        ("10", "9", "10"),
+        ("10", "10", "10"),
+        ("9", "10", "10"),
+        ("10", "9" * 5000, "9" * 5000),
+        ("9" * 5000, "10", "9" * 5000),
+        ("10", "odd", "10"),
+        ("10", "", "10"),
+        ("odd", "10", "10"),
+        ("odd", "odd", "odd"),
+        ("odd", "other", "other"),
+    ],
 )
-def test_only_a_later_version_is_news_and_versions_that_are_no_numbers_have_no_order(handlers, held, told, kept):
+def test_only_a_later_version_is_news_and_what_is_no_number_is_never_later_than_one(handlers, held, told, kept):
     handlers.pending.changed(make_pod(uid="u", resource_version=held))
     handlers.pending.changed(make_pod(uid="u", resource_version=told, labels={"a": "1"}))
     assert version(handlers) == kept
@@ -137,8 +148,40 @@ def test_a_pod_that_leaves_the_unscheduled_ones_because_it_was_bound_keeps_its_p
     handlers.pending.watched(event("DELETED"))
     assert (handlers.cache.node_of("u"), handlers.cpu()) == ("a", 1000)
     handlers.queue.done("u")
-    assert handlers.pending.accounts_for("u")
+    assert handlers.pending.accounts_for("u", "2")
     assert handlers.pending.uids() == set()
+
+
+@pytest.mark.parametrize(("told", "queued"), [("8", False), ("9", False), ("10", True)])
+@pytest.mark.parametrize("known", [False, True])
+def test_after_its_deletion_only_a_later_version_of_a_pod_enters_the_queue(handlers, known, told, queued):
+    if known:
+        handlers.pending.watched(event("ADDED", resourceVersion="7"))
+    handlers.pending.watched(event("DELETED", resourceVersion="9"))
+    handlers.pending.changed(make_pod(uid="u", resource_version=told))
+    assert (version(handlers), handlers.queue.uids()) == ((told, {"u"}) if queued else (None, set()))
+
+
+def test_an_older_version_does_not_undo_a_deletion_during_the_attempt(handlers):
+    handlers.pending.watched(event("ADDED", resourceVersion="5"))
+    queued = handlers.queue.pop()
+    handlers.pending.watched(event("DELETED", resourceVersion="9"))
+    handlers.pending.watched(event("MODIFIED", resourceVersion="7"))
+    handlers.queue.add_unschedulable(queued, rejector_plugins=frozenset(), error=True)
+    assert handlers.queue.uids() == set()
+
+
+def test_a_pod_that_ended_is_not_queued_by_what_was_said_before(handlers):
+    handlers.pending.changed(make_pod(uid="u", resource_version="9", phase="Failed"))
+    handlers.pending.changed(make_pod(uid="u", resource_version="8"))
+    assert handlers.queue.uids() == set()
+
+
+def test_a_pod_that_only_a_list_did_not_have_may_come_again_as_it_was(handlers):
+    handlers.pending.changed(make_pod(uid="u", resource_version="7"))
+    handlers.pending.gone("u")
+    handlers.pending.changed(make_pod(uid="u", resource_version="7"))
+    assert handlers.queue.uids() == {"u"}
 
 
 DEEP = reduce(lambda inner, _: {"metadata": inner, "spec": inner, "status": inner}, range(3000), {})
@@ -149,10 +192,11 @@ DEEP = reduce(lambda inner, _: {"metadata": inner, "spec": inner, "status": inne
     [
         {"metadata": {"generation": 2**80}, "spec": {"priority": 10**400}},
         {"metadata": {"uid": ["u"], "name": {"a": 1}}},
+        {"metadata": {"uid": 10**5000, "name": 10**5000, "resourceVersion": 10**5000}},
         {"metadata": 7},
         DEEP,
     ],
-    ids=["huge numbers", "names that are no text", "no metadata", "nested beyond reason"],
+    ids=["huge numbers", "names that are no text", "names that are huge", "no metadata", "nested beyond reason"],
 )
 def test_no_event_is_odd_enough_to_raise(handlers, body):
     handlers.pending.watched({"type": "ADDED", "object": body})

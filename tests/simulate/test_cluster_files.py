@@ -153,7 +153,7 @@ def test_an_object_given_twice_is_an_error_that_names_both_places(read):
         ("a: \x01", "cluster.yaml: is not valid YAML: character 3 is not allowed"),
         ("a: 1\nb: 2\na: 3\n", 'cluster.yaml: is not valid YAML: line 3: key "a" is given twice'),
         ("spec:\n  x: 1\n  x: 2\n", 'cluster.yaml: is not valid YAML: line 3: spec: key "x" is given twice'),
-        ("a: &a [*a]", 'line 1: a[0]: alias "a" has no anchor before it'),
+        ("a: &a [*a]", 'line 1: a[0]: alias "a" is inside its own value'),
         ("a: {<<: 5}", "only mappings can be merged with <<"),
         ("a: " + "[" * 100, "is nested more than 64 levels deep"),
         ("just text", "cluster.yaml: document 1: Expected object, got str"),

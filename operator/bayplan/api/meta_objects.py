@@ -38,6 +38,21 @@ class ObjectMeta(Struct, frozen=True):
     owner_references: list[OwnerReference] | None = None
 
 
+def is_later_version(version: str, known: str) -> bool:
+    """Whether the resourceVersion `version` is later than `known`, as far as that can be said.
+
+    Decimal ones have an order, whatever their length. Another one is never later than a decimal one, and always later
+    than any other, unless both are the same and not empty. Upstream: apimachinery, CompareResourceVersion.
+    """
+    if _is_decimal(known):
+        return _is_decimal(version) and (len(version), version) > (len(known), known)
+    return version != known or not version
+
+
+def _is_decimal(version: str) -> bool:
+    return version.isascii() and version.isdecimal() and version[0] != "0"
+
+
 class LabelSelectorRequirement(Struct, frozen=True):
     """One expression of a label selector."""
 

@@ -58,6 +58,7 @@ class Reflector(Generic[T]):
     `objects` is the store itself, by "namespace/name" or name: read it, do not change it. `refused_with` is the HTTP
     status of the server's last refusal, 0 once it answered again. `on_refused` receives the status and the reason of a
     refusal that differs from the one before; where it returns True it reported it, and repeats are not logged here.
+    `name` tells it from others in the log, by default `path`.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Reflector(Generic[T]):
         object_type: type[T],
         *,
         handler: Handler[T],
+        name: str = "",
         field_selector: str = "",
         page_size: int = 500,
         keep_undecodable: bool = True,
@@ -78,6 +80,7 @@ class Reflector(Generic[T]):
         rng: random.Random | None = None,
     ) -> None:
         self.path = path
+        self._name = name or path
         self.synced = False
         self.relists_total = 0
         self.refused_with = 0
@@ -134,7 +137,7 @@ class Reflector(Generic[T]):
             refused = isinstance(error, BrokenStreamError)
             return self._after_failure(f"{type(error).__name__}: {error}", relist=refused and self._is_stuck())
         except Exception:
-            logger.exception("reflector failed, listing again path=%s", self.path)
+            logger.exception("reflector failed, listing again watch=%s", self._name)
             return self._after_failure("unexpected error", relist=True)
         if self._was_steady():
             self._failures = 0
@@ -165,8 +168,8 @@ class Reflector(Generic[T]):
         delay = min(doubled * self._rng.uniform(1.0, 2.0), self._timing.longest_delay)
         logger.log(
             level,
-            "watch interrupted path=%s relist=%s failures=%d reason=%r",
-            self.path,
+            "watch interrupted watch=%s relist=%s failures=%d reason=%r",
+            self._name,
             relist,
             self._failures,
             reason,
@@ -199,13 +202,17 @@ class Reflector(Generic[T]):
             await self._in_slices(page.items or [], lambda raw: present.add(self._put_raw(raw)))
             if not page.metadata.continue_:
                 break
+            if page.metadata.continue_ == query.get("continue"):
+                raise BrokenStreamError("the list repeats its continue token")
             query["continue"] = page.metadata.continue_
         await self._in_slices(self._store.keys_outside(present), self._store.remove)
         self._resource_version = page.metadata.resource_version
         self._last_event = self._clock()
         self.refused_with = 0
         self.relists_total += self.synced
-        logger.info("listed path=%s objects=%d seconds=%.3f", self.path, len(self.objects), self._last_event - started)
+        logger.info(
+            "listed watch=%s objects=%d seconds=%.3f", self._name, len(self.objects), self._last_event - started
+        )
         if not self.synced:
             self.synced = True
             self._handler.on_synced()
@@ -285,7 +292,7 @@ class Reflector(Generic[T]):
         self._received = True
 
     def _log_undecodable(self, key: str, error: str) -> None:
-        logger.warning("object skipped, it cannot be decoded path=%s object=%r reason=%r", self.path, key, error)
+        logger.warning("object skipped, it cannot be decoded watch=%s object=%r reason=%r", self._name, key, error)
 
 
 async def in_slices(

@@ -1,4 +1,4 @@
-"""Label selectors and node selector terms, compiled once and matched often.
+"""Label selectors and node selector terms, compiled once and matched often; values of field selectors.
 
 A selector that the API server would refuse can still sit in an old object. It never matches and never raises.
 """
@@ -141,6 +141,11 @@ def is_label_key(key: str) -> bool:
 def is_label_value(value: str) -> bool:
     """Whether `value` is a valid label value: empty, or up to 63 characters that start and end alphanumeric."""
     return not value or (len(value) <= _MAX_NAME and _NAME.fullmatch(value) is not None)
+
+
+def escape_field_value(value: str) -> str:
+    """A value as field selectors want it (upstream: apimachinery fields.EscapeValue)."""
+    return value.replace("\\", "\\\\").replace(",", "\\,").replace("=", "\\=")
 
 
 def _label_test(requirement: LabelSelectorRequirement) -> _Test:

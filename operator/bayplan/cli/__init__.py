@@ -5,7 +5,7 @@ import io
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Annotated, Final
@@ -51,9 +51,10 @@ _COMMANDS: Final = (
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line `arguments`, the process's own by default; always ends in SystemExit.
 
-    Wrong input is one line per error on standard error and exit code 2. Ctrl-C and a reader that goes away end the
-    command without a word.
+    Wrong input is one line per error on standard error and exit code 2. Output that cannot be written is one line and
+    exit code 1. Ctrl-C and a reader that goes away end the command without a word.
     """
+    _open_closed_streams()
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     # Integer columns need no BLAS; its idle threads would still spin and take memory.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -68,11 +69,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        # Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
+        sys.exit(1)
+    except OSError as error:
+        # What commands cannot read or serve they report themselves: what is left is their output.
+        _discard_output()
+        with suppress(OSError):
+            typer.echo(f"bayplan: {error.filename or 'standard output'}: {error.strerror or error}", err=True)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+
+
+def _open_closed_streams() -> None:
+    """Have using a standard stream that was closed at the start fail as it does in C, where Python has None."""
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(os.open(os.devnull, os.O_WRONLY), "r")
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
+
+
+def _discard_output() -> None:
+    """Drop what is not written yet: Python would complain once more when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager

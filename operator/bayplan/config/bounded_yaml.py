@@ -190,6 +190,8 @@ class _Builder:
     def _alias(self, event: yaml.AliasEvent) -> None:
         self._check_place(event)
         anchor = event.anchor or ""
+        if any(frame.anchor == anchor for frame in self._stack):
+            raise self._refused(f"alias {quote(anchor)} is inside its own value", event)
         if anchor not in self._anchors:
             raise self._refused(f"alias {quote(anchor)} has no anchor before it", event)
         value, size, height = self._anchors[anchor]

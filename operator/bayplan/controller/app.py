@@ -114,6 +114,10 @@ class App:
         async def guarded() -> None:
             try:
                 await work
+            except asyncio.CancelledError:
+                if self._tasks[name].cancelling():
+                    raise  # by us, while shutting down
+                self._failed = self._failed or RuntimeError(f"{name} ended, cancelled from within")
             except Exception as error:  # noqa: BLE001  reported by run, which exits with it
                 self._failed = self._failed or error
             else:

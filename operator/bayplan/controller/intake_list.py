@@ -129,7 +129,9 @@ class IntakeList:
         self._drop(before - listed.keys())
         # A pod that is being deleted is skipped by the scheduler: nobody holds it, and nothing is amiss.
         unknown = {
-            uid for uid, meta in listed.items() if not meta.deletion_timestamp and not self.pending.accounts_for(uid)
+            uid
+            for uid, meta in listed.items()
+            if not meta.deletion_timestamp and not self.pending.accounts_for(uid, meta.resource_version)
         }
         # Once may be a matter of timing; twice means that kopf did not tell.
         for uid in unknown & self._missing:
@@ -165,14 +167,17 @@ class IntakeList:
         page = _page_decoder.decode(response.body)
         if not page.metadata.resource_version:
             raise _NoListError("the list has no resourceVersion")
+        if page.metadata.continue_ and page.metadata.continue_ == query.get("continue"):
+            raise _NoListError("the list repeats its continue token")
         return page
 
     async def _fetch(self, metadata: ObjectMeta) -> None:
         _, pod = await fetch_pod(self.client, metadata.namespace, metadata.name)
         if pod is not None and pod.metadata.uid == metadata.uid:
-            key = f"{metadata.namespace}/{metadata.name}"
-            logger.info("pod the watch did not tell of enters the queue pod=%r", key)
             self._take(pod)
+            if metadata.uid in self.pending.uids():
+                key = f"{metadata.namespace}/{metadata.name}"
+                logger.info("pod the watch did not tell of enters the queue pod=%r", key)
 
     def _take(self, pod: Pod) -> None:
         try:

@@ -15,6 +15,7 @@ import kopf
 
 from bayplan.api.client import USER_AGENT
 from bayplan.api.credentials import Credentials
+from bayplan.api.selectors import escape_field_value
 
 logger = logging.getLogger(__name__)
 
@@ -222,15 +223,10 @@ def field_selector(scheduler_names: Collection[str]) -> str:
     """
     if len(scheduler_names) == 1:
         (name,) = scheduler_names
-        ours = f"spec.schedulerName={_escaped(name)},"
+        ours = f"spec.schedulerName={escape_field_value(name)},"
     else:
         ours = "" if DEFAULT_SCHEDULER in scheduler_names else f"spec.schedulerName!={DEFAULT_SCHEDULER},"
     return f"{ours}spec.nodeName=,{_NOT_FINISHED}"
-
-
-def _escaped(value: str) -> str:
-    """A value as field selectors want it (upstream: apimachinery fields.EscapeValue)."""
-    return value.replace("\\", "\\\\").replace(",", "\\,").replace("=", "\\=")
 
 
 def configure(settings: kopf.OperatorSettings, scheduler_names: Collection[str]) -> None:

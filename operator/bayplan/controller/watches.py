@@ -65,6 +65,7 @@ class Watch:
             resource.path,
             resource.type,
             handler=ObservedHandler(handler, label or resource.kind, observer),
+            name=self.name,
             field_selector=field_selector,
             keep_undecodable=keep_undecodable,
             on_undecodable=self._undecodable,

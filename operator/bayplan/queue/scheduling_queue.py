@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
+from bayplan.api.meta_objects import is_later_version
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, UNSCHEDULABLE_POD_ADD, WILDCARD, ClusterEvent
 from bayplan.queue.in_flight import InFlightPod, InFlightPods
@@ -103,6 +104,8 @@ class SchedulingQueue:
                 self._sub_queues.sort(queued)
 
     def _update_in_flight(self, in_flight: InFlightPod, old: PodInfo, new: PodInfo) -> None:
+        if in_flight.deleted and not is_later_version(_version(new), _version(in_flight.pod_info)):
+            return
         in_flight.deleted = False
         if _same_version(in_flight.pod_info, new):
             return
@@ -128,7 +131,10 @@ class SchedulingQueue:
                 return
 
     def delete(self, uid: str) -> None:
-        """Forget the pod wherever it is, and its nomination; one in flight is dropped when it is handed back."""
+        """Forget the pod wherever it is, and its nomination.
+
+        One in flight is dropped when it is handed back, unless a later version of it comes before.
+        """
         queued = self._sub_queues.pods.get(uid)
         if queued is not None:
             self._sub_queues.leave(queued)
@@ -325,5 +331,8 @@ class SchedulingQueue:
 
 
 def _same_version(known: PodInfo, new: PodInfo) -> bool:
-    version = known.pod.metadata.resource_version
-    return version != "" and version == new.pod.metadata.resource_version
+    return _version(known) == _version(new) != ""
+
+
+def _version(pod: PodInfo) -> str:
+    return pod.pod.metadata.resource_version

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from bayplan.api.object_store import Handler, KubernetesObject
 from bayplan.api.objects import Node, Pod
 from bayplan.api.quantity import QuantityError
+from bayplan.api.selectors import escape_field_value
 from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.listers import Lister, key_of
 from bayplan.cache.pod_info import PodInfo
@@ -261,7 +262,7 @@ class ListerEvents(Generic[T]):
 
 def foreign_nominations_selector(scheduler_names: Iterable[str]) -> str:
     """The field selector of pending pods that are nominated and not placed by any of these schedulers."""
-    others = [f"spec.schedulerName!={name}" for name in sorted(scheduler_names)]
+    others = [f"spec.schedulerName!={escape_field_value(name)}" for name in sorted(scheduler_names)]
     return ",".join(["spec.nodeName=", "status.nominatedNodeName!=", *others])
 
 

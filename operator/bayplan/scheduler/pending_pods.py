@@ -2,20 +2,26 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from sys import getsizeof
 from typing import Any
 
 import msgspec
 
+from bayplan.api.meta_objects import is_later_version
 from bayplan.api.objects import Pod
 from bayplan.api.watch_event import read_pod
 from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import pod_path
 from bayplan.scheduler.observer import SchedulerObserver
 
 logger = logging.getLogger(__name__)
+
+# Some 25,000 pods: more than leave in the half minute that a page of a list may be under way.
+_KEPT_BYTES = 8 * 2**20
 
 
 @dataclass(eq=False)
@@ -23,8 +29,9 @@ class PendingPodEvents:
     """Feeds the queue with unscheduled pods; a thin seam, whatever does the watching.
 
     Several sources tell of the same pod, one later than the other: an earlier version never replaces a later one, and a
-    version that is held already is dropped before it is read. A pod that cannot be read is reported by name and left
-    out.
+    version that is held already is dropped before it is read. What was deleted, bound or ended enters the queue again
+    only in a later version, whichever source is late. A pod that cannot be read is reported by name, once a version,
+    and left out.
     """
 
     cache: Cache
@@ -33,6 +40,8 @@ class PendingPodEvents:
     observer: SchedulerObserver
     profiles: frozenset[str]
     on_gone: Callable[[str], None]
+    _ended: RecentlyUsed[str, str] = field(default_factory=lambda: RecentlyUsed(_KEPT_BYTES, _size), init=False)
+    """The version by which a pod was no longer pending, or in which it was left out, by UID."""
 
     def watched(self, event: Mapping[str, Any]) -> None:
         """Take an event of the watch, its object as JSON's own values; raises for nothing that JSON can hold.
@@ -44,14 +53,14 @@ class PendingPodEvents:
         metadata = body.get("metadata") if isinstance(body, dict) else None
         if not isinstance(metadata, dict):
             metadata = {}
-        uid = str(metadata.get("uid", ""))
+        uid, version = _text(metadata, "uid"), _text(metadata, "resourceVersion")
         if event.get("type") == "DELETED":
-            self.gone(uid)
-        elif self._is_news(uid, str(metadata.get("resourceVersion", ""))):
+            self.gone(uid, version)
+        elif self._is_news(uid, version):
             try:
                 pod = msgspec.convert(body, Pod)
             except (msgspec.ValidationError, ValueError, RecursionError) as error:
-                self._leave_out(uid, f"{metadata.get('namespace', '')}/{metadata.get('name', '')}", error)
+                self._leave_out(uid, version, f"{_text(metadata, 'namespace')}/{_text(metadata, 'name')}", error)
             else:
                 self.changed(pod)
 
@@ -61,14 +70,14 @@ class PendingPodEvents:
             return
         info = PodInfo(pod)
         if pod.spec.node_name or is_finished(pod):
-            self.gone(info.uid)
+            self.gone(info.uid, pod.metadata.resource_version)
             return
         if not self._is_news(info.uid, pod.metadata.resource_version):
             return
         try:
             _require_schedulable(info)
         except ValueError as error:
-            self._leave_out(info.uid, info.key, error)
+            self._leave_out(info.uid, pod.metadata.resource_version, info.key, error)
             return
         self.queue.update(None, info)
         self.wake()
@@ -79,8 +88,13 @@ class PendingPodEvents:
         if pod is not None and self.queue.newest(pod.metadata.uid) is not None and not pod.spec.node_name:
             self.changed(pod)
 
-    def gone(self, uid: str) -> None:
-        """The pod is no longer pending: deleted, ended, or bound, which the other watch tells."""
+    def gone(self, uid: str, version: str = "") -> None:
+        """The pod is no longer pending: deleted, ended, or bound, which the other watch tells.
+
+        `version` is the one that says so; "" where the pod is only missing, so that it may come again as it was.
+        """
+        if uid and version and is_later_version(version, self._ended.get(uid) or ""):
+            self._ended.put(uid, version)
         self.queue.delete(uid)
         self.on_gone(uid)
 
@@ -88,26 +102,34 @@ class PendingPodEvents:
         """The pods that wait or are being scheduled."""
         return self.queue.uids()
 
-    def accounts_for(self, uid: str) -> bool:
-        """Whether the pod waits, is being scheduled, or has a node."""
-        return self.queue.get(uid) is not None or self.cache.node_of(uid) is not None
+    def accounts_for(self, uid: str, version: str) -> bool:
+        """Whether the pod waits, is being scheduled, has a node, or is not to be queued in this version."""
+        return self.queue.get(uid) is not None or not self._is_news(uid, version)
 
     def _is_news(self, uid: str, version: str) -> bool:
         """Whether the queue has something to learn from this version of the pod."""
         held = self.queue.newest(uid)
         if held is None:
+            ended = self._ended.get(uid)
             # If the pod has a node, this is from before.
-            return self.cache.node_of(uid) is None
-        known = held.pod.metadata.resource_version
-        if version.isdecimal() and known.isdecimal():
-            # Upstream: apimachinery, CompareResourceVersion.
-            return int(version) > int(known)
-        return version != known or not version
+            return self.cache.node_of(uid) is None and (ended is None or is_later_version(version, ended))
+        return is_later_version(version, held.pod.metadata.resource_version)
 
-    def _leave_out(self, uid: str, key: str, error: Exception) -> None:
+    def _leave_out(self, uid: str, version: str, key: str, error: Exception) -> None:
         logger.warning("pod left out pod=%r error=%s", key, error)
         self.observer.undecodable("Pod")
-        self.gone(uid)
+        self.gone(uid, version)
+
+
+def _size(uid: str, version: str) -> int:
+    """About how many bytes it takes to remember a version."""
+    return 200 + getsizeof(uid) + getsizeof(version)
+
+
+def _text(metadata: Mapping[str, Any], key: str) -> str:
+    """A field of text; "" where it is missing or anything else."""
+    value = metadata.get(key)
+    return value if isinstance(value, str) else ""
 
 
 def _require_schedulable(pod: PodInfo) -> None:

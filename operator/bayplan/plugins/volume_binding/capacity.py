@@ -65,7 +65,10 @@ class StorageCapacities(NodeView):
         for key in keys:
             old, new = self._known.pop(key, None), _read(self._lister.get(key))
             if old is not None:
-                self._classes[old.class_name].delete(key, old)
+                capacities = self._classes[old.class_name]
+                capacities.delete(key, old)
+                if capacities.is_empty:
+                    del self._classes[old.class_name]
             if new is not None:
                 self._known[key] = new
                 self._classes.setdefault(new.class_name, _ClassCapacities()).set(key, new)
@@ -87,6 +90,11 @@ class _ClassCapacities:
         self._limits: dict[SingleLabelTerm, dict[str, int]] = {}
         self._largest: dict[str, NumberByLabelValue] = {}
         self._others: dict[str, _Capacity] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the class has no capacity."""
+        return not (self._limits or self._others)
 
     def largest_on(self, nodes: NodeTable, topology: NodeTopology) -> Column:
         """Return the largest limit on each row, `(capacity,) int64`."""
