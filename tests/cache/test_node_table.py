@@ -185,7 +185,13 @@ def test_names_that_come_and_go_with_nodes_leave_nothing_behind():
     assert_adds_up(cache)
 
 
+class SlowReader:
+    read_to = 1
+
+
 def test_the_log_of_pods_is_bounded_by_their_size_not_by_their_number(table):
+    reader = SlowReader()
+    table.pods_changed.readers.add(reader)
     plain, large, huge = (
         make_pod_info(requests={f"made-up.io/{i}": 1 for i in range(count)}) for count in (1, 1000, 10_000)
     )

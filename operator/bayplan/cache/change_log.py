@@ -51,13 +51,14 @@ class EntryLog(_Log[T]):
     `size_of` must always say the same of an entry.
     """
 
-    __slots__ = ("_largest", "_size", "_size_of")
+    __slots__ = ("_largest", "_shrink_at", "_size", "_size_of")
 
     def __init__(self, keep: int, size_of: Callable[[T], int], largest: int | None = None) -> None:
         super().__init__(keep)
         self._size = 0
         self._size_of = size_of
         self._largest = keep if largest is None else largest
+        self._shrink_at = 2 * keep
 
     @property
     def size(self) -> int:
@@ -71,12 +72,15 @@ class EntryLog(_Log[T]):
         self._size += size
         if size > self._largest:
             self.forget_until(self.position)
-        elif self._size > 2 * self._keep:
-            count, left = 0, self._size
-            while left > self._keep:
-                left -= self._size_of(self._entries[count])
-                count += 1
-            self.forget_until(self._dropped + count)
+        elif self._size > self._shrink_at:
+            self._shrink()
+
+    def _shrink(self) -> None:
+        count, left = 0, self._size
+        while left > self._keep:
+            left -= self._size_of(self._entries[count])
+            count += 1
+        self.forget_until(self._dropped + count)
 
     def forget_until(self, position: int) -> None:
         """Hold no entry before `position`."""

@@ -22,7 +22,8 @@ PodChange = tuple[int, PodInfo | None, PodInfo | None]
 
 KEPT_POD_BYTES: Final = 48 * 2**20
 """How much of the pods that came and went `pods_changed` keeps at least, as `PodInfo.size` counts it."""
-_READERS_ASKED_EVERY: Final = 256
+_UNASKED_BYTES: Final = 2 * 2**20
+"""How much may come before readers are asked again what they have seen."""
 _LARGEST_POD_BYTES: Final = 2**20
 """Larger pods are not kept there; they are so rare that readers may as well read all pods again."""
 
@@ -50,13 +51,14 @@ class PodLog(EntryLog[PodChange]):
     def __init__(self, keep: int = KEPT_POD_BYTES) -> None:
         super().__init__(keep, _pod_bytes, _LARGEST_POD_BYTES)
         self.readers: WeakSet[PodReader] = WeakSet()
+        self._shrink_at = min(_UNASKED_BYTES, 2 * keep)
 
-    def append(self, entry: PodChange) -> None:
-        """Record an entry."""
-        super().append(entry)
-        if not self.position % _READERS_ASKED_EVERY:
-            # Those that have read nothing yet will read all pods.
-            self.forget_until(min([each.read_to for each in self.readers if each.read_to], default=self.position))
+    def _shrink(self) -> None:
+        # Those that have read nothing yet will read all pods.
+        self.forget_until(min([each.read_to for each in self.readers if each.read_to], default=self.position))
+        if self._size > 2 * self._keep:
+            super()._shrink()
+        self._shrink_at = min(self._size + _UNASKED_BYTES, 2 * self._keep)
 
 
 def _pod_bytes(change: PodChange) -> int:
