@@ -14,7 +14,7 @@ from bayplan.controller.build import build
 logger = logging.getLogger(__name__)
 
 _COMPARE_SECONDS = 60.0
-# Room held for a pod that is gone is worth more than the few reads a late watch costs.
+# Checked often: a read is cheap, and room held for a pod that is gone is not.
 _ASSUMED_CHECK_SECONDS = 15.0
 _YOUNG_OBJECTS = 20_000
 _FIRST_LIST_SECONDS = 10.0
@@ -95,7 +95,7 @@ class App:
         parts = self.parts
         parts.health.begin_shutdown()
         parts.scheduler.stop()
-        # kopf takes a moment to end, which may as well be this one.
+        # kopf takes a moment to end: it does so while the binds drain.
         ending = [task for name, task in self._tasks.items() if name == _KOPF]
         others = [task for name, task in self._tasks.items() if name != _KOPF]
         for task in ending:

@@ -23,7 +23,7 @@ from bayplan.framework.nominated_table import NominatedTable, Nominations
 from bayplan.framework.runtime import Framework
 
 _UNSCORED_ROWS: Final = 1024
-"""Above so many changed rows that were filtered but not scored, all are scored when it comes to it."""
+"""Above so many changed rows that were filtered but not scored, all rows are scored at the next `totals`."""
 
 
 class Evaluation:

@@ -1,4 +1,4 @@
-"""Filters and scores of a few rows in plain integers: after most cycles one row changed, and numpy takes longer for it.
+"""Filters and scores of a few rows in plain integers: mostly one row changed, and for one row numpy is slower.
 
 Everything here says what `FilterRound` and `ScoreTotals` say of many rows. Figures: docs/adr/0011.
 """

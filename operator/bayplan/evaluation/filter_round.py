@@ -32,9 +32,9 @@ class Changed(IntEnum):
 
     NOTHING = 0
     ROWS = 1
-    """At most which rows are feasible among those whose pods or node changed, and reasons."""
+    """Only rows that the table's logs name may have another verdict; any reason may be another."""
     ANYWHERE = 2
-    """Rows that no log of the node table names may have become feasible or not."""
+    """Any row may have become feasible or not."""
 
 
 class FilterRound:

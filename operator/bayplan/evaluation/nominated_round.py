@@ -16,11 +16,12 @@ from bayplan.framework.traits import Reads
 
 
 class NominatedRound:
-    """Keeps the codes of the filters on rows with nominated pods, their own added; `blocked` are those they reject.
+    """Keeps the codes of the filters on rows with nominated pods, were these there; `blocked` are the rejected rows.
 
     Upstream (framework/runtime/framework.go RunFilterPluginsWithNominatedPods) adds to a node only the pods nominated
-    to that node. For filters that look at their own row alone all nodes can have theirs added at once, and filters
-    that read the cluster may know how to answer as if; if one does not, nodes are filtered one at a time.
+    to that node. For filters that look at their own row alone, all nodes can have theirs added at once. Filters that
+    read the cluster can answer as if those pods were there (`NominatedFilterPlugin`); if one cannot, nodes are filtered
+    one at a time.
     """
 
     def __init__(self, plain: FilterRound, nodes: NodeTable, nominations: Nominations, seen: NominatedTable) -> None:

@@ -47,7 +47,7 @@ class RawScore:
         return self.raw.nbytes if self.constant is None else 0
 
     def vary(self) -> None:
-        """Be constant no longer: some raw score is about to leave 0."""
+        """Allocate the column: some raw score is about to leave 0."""
         self.constant = None
         self.raw = np.zeros(len(self.raw), dtype=np.int64)
 
