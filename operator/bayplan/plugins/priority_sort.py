@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
-from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.traits import Traits
+from bayplan.queue.scheduling_queue import priority_sort
 
 
 class PrioritySort:
@@ -11,6 +11,4 @@ class PrioritySort:
 
     name: ClassVar[str] = "PrioritySort"
     traits: ClassVar[Traits] = Traits()
-
-    def sort_key(self, pod: PodInfo, timestamp: float) -> tuple[int, float]:
-        return (-pod.priority, timestamp)
+    sort_key = staticmethod(priority_sort)
