@@ -133,11 +133,14 @@ def delete_storage(client: ApiClient) -> None:
 
 
 def events_of(client: ApiClient, namespace: str, name: str, reason: str = "") -> Objects:
-    """The Events about a pod, oldest first."""
+    """The Events about a pod, oldest first.
+
+    Others write Events in the same namespace: the API server's own about its ServiceCIDR can lack a name.
+    """
     found = [
         event
         for event in client.list("events", namespace)
-        if event["regarding"]["name"] == name and (not reason or event["reason"] == reason)
+        if event["regarding"].get("name") == name and (not reason or event["reason"] == reason)
     ]
     return sorted(found, key=lambda event: str(event["eventTime"]))
 
