@@ -19,22 +19,20 @@ class _Log(Generic[T]):
     and the reader must start over. At least the last `keep` entries are there.
     """
 
-    __slots__ = ("_dropped", "_entries", "_keep")
+    __slots__ = ("_dropped", "_entries", "_keep", "position")
 
     def __init__(self, keep: int = 4096) -> None:
         self._entries: list[T] = []
         self._dropped = 0
         self._keep = keep
-
-    @property
-    def position(self) -> int:
-        """Where the log ends now; grows by one with every entry."""
-        return self._dropped + len(self._entries)
+        self.position = 0
+        """Where the log ends now; grows by one with every entry. Read ten times a decision, so it is no property."""
 
     def append(self, entry: T) -> None:
         """Record an entry."""
         entries = self._entries
         entries.append(entry)
+        self.position += 1
         if len(entries) > 2 * self._keep:
             del entries[: self._keep]
             self._dropped += self._keep
@@ -69,6 +67,7 @@ class EntryLog(_Log[T]):
         """Record an entry."""
         size = self._size_of(entry)
         self._entries.append(entry)
+        self.position += 1
         self._size += size
         if size > self._largest:
             self.forget_until(self.position)

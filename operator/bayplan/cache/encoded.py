@@ -4,8 +4,9 @@ import msgspec
 
 _encode = msgspec.msgpack.Encoder().encode
 
-
 _UNKNOWN_SIZE = 2**20
+_UNWRITABLE = (msgspec.MsgspecError, ValueError, OverflowError, RecursionError)
+"""Raised for text or a number that no message can carry; a file can hold such."""
 
 
 def encoded(parts: object, *, largest: int) -> bytes | None:
@@ -14,19 +15,16 @@ def encoded(parts: object, *, largest: int) -> bytes | None:
     Whoever keeps things by such bytes relies on `largest`: with the number kept it bounds the memory that made-up
     objects can take.
     """
-    written = _written(parts)
-    return written if written is not None and len(written) <= largest else None
+    try:
+        written = _encode(parts)
+    except _UNWRITABLE:
+        return None
+    return written if len(written) <= largest else None
 
 
 def encoded_size(parts: object) -> int:
     """How many bytes the parts are; a megabyte if they cannot be written as bytes."""
-    written = _written(parts)
-    return _UNKNOWN_SIZE if written is None else len(written)
-
-
-def _written(parts: object) -> bytes | None:
     try:
-        return _encode(parts)
-    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
-        # Text or a number that no message can carry; a file can hold such.
-        return None
+        return len(_encode(parts))
+    except _UNWRITABLE:
+        return _UNKNOWN_SIZE

@@ -13,7 +13,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import EVERYTHING, NOTHING, RowChange, RowFollower
-from bayplan.evaluation.filter_round import Changed, FilterRound
+from bayplan.evaluation.filter_round import ANYWHERE, ROWS, UNCHANGED, Changed, FilterRound
 from bayplan.evaluation.nominated_round import NominatedRound
 from bayplan.evaluation.pre_filters import PreFilters
 from bayplan.evaluation.score_totals import ScoreTotals
@@ -69,7 +69,7 @@ class Evaluation:
     def refresh(self, pod: PodInfo) -> None:
         """Bring the feasible set up to date with the node table."""
         change = self._follower.follow()
-        self._moved |= self._filter(pod, change) is Changed.ANYWHERE
+        self._moved |= self._filter(pod, change) is ANYWHERE
         if change.everything or len(change.usage):
             self._unscored_rows += len(change.usage)
             if change.everything or (self._unscored and self._unscored_rows > _UNSCORED_ROWS):
@@ -100,15 +100,15 @@ class Evaluation:
     def _filter(self, pod: PodInfo, change: RowChange) -> Changed:
         """Bring the feasible set up to date with what changed in the node table; whose verdict may be another now."""
         plain, nominated = self._plain, self._nominated
-        anew, changed = change.everything, Changed.NOTHING
+        anew, changed = change.everything, UNCHANGED
         if anew or not self.pre_filters.still_hold(pod):
             anew |= self.pre_filters.run(pod, anew=anew)
-            changed = Changed.ROWS
+            changed = ROWS
         if anew:
             plain.start_over()
             if nominated is not None:
                 nominated.start_over()
-            changed = Changed.ANYWHERE
+            changed = ANYWHERE
         if self.pre_filters.rejection is None:
             found = plain.refresh(pod, change, anew=anew)
             if nominated is not None:

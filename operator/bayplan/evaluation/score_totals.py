@@ -85,6 +85,8 @@ class ScoreTotals:
 
     def _refresh_few(self, pod: PodInfo, changed: Rows, feasible: NDArray[np.bool_]) -> NDArray[np.int64]:
         """As `refresh` when on a few rows pods changed and nothing else: what is left to do after most cycles."""
+        if not len(changed):
+            return self._totals
         rows = changed.tolist()
         self._few_rows.update(self._state, pod, self._nodes, rows)
         if self._settle(changed, feasible, anew=False):

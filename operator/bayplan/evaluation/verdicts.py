@@ -75,12 +75,14 @@ class Verdicts:
             first = self._first_rejecting()
             codes = np.zeros(len(rows), dtype=np.int8)
             rejected = first != _PASSED
-            numbers, at = first[rejected] % max(len(filters), 1), rows[rejected]
-            codes[rejected] = self._plain.codes[numbers, at]
-            if self._nominated is not None:
-                later = first[rejected] >= len(filters)
-                codes[np.flatnonzero(rejected)[later]] = self._nominated.codes[numbers[later], at[later]]
-            codes[self.narrowed_out(rows)] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+            numbers, at = first[rejected], rows[rejected]
+            if self._nominated is None:
+                codes[rejected] = self._plain.codes[numbers, at]
+            else:
+                both = np.concatenate((self._plain.codes, self._nominated.codes))
+                codes[rejected] = both[numbers, at]
+            if self._plain.allowed is not None:
+                codes[self.narrowed_out(rows)] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
         seen = None if self._nominated is None else self._nominated.seen
         return Rejections(rows, codes, tuple(filters), self.pre_filters.of(filters), seen)
 

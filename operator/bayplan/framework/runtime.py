@@ -1,6 +1,6 @@
 """One profile's plugins, in the order and with the weights its configuration gives them."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -88,7 +88,11 @@ class Framework:
 
     def run_pre_enqueue(self, pod: PodInfo) -> Status:
         """The first rejection of the PreEnqueue plugins, or SUCCESS."""
-        return _first_failure((plugin, plugin.pre_enqueue(pod)) for plugin in self.pre_enqueue)
+        for plugin in self.pre_enqueue:
+            status = plugin.pre_enqueue(pod)
+            if not status.ok:
+                return _named(status, plugin)
+        return SUCCESS
 
     def run_post_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable, rejections: Rejections
@@ -120,7 +124,11 @@ class Framework:
 
         The caller runs `run_unreserve` after a failure.
         """
-        return _first_failure((plugin, plugin.reserve(state, pod, node_name)) for plugin in self.reserves)
+        for plugin in self.reserves:
+            status = plugin.reserve(state, pod, node_name)
+            if not status.ok:
+                return _named(status, plugin)
+        return SUCCESS
 
     def run_unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Have every Reserve plugin give back what it took, in reverse order, also those that took nothing yet."""
@@ -129,12 +137,17 @@ class Framework:
 
     def run_permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """SUCCESS if every Permit plugin lets the pod go on, else the first rejection with its plugin's name."""
-        return _first_failure((plugin, plugin.permit(state, pod, node_name)) for plugin in self.permits)
+        for plugin in self.permits:
+            status = plugin.permit(state, pod, node_name)
+            if not status.ok:
+                return _named(status, plugin)
+        return SUCCESS
 
     def run_pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> list[tuple[str, Sequence[Effect]]]:
         """The effects to perform before the bind, by the name of the PreBind plugin; those with none are left out."""
-        steps = [(plugin.name, plugin.pre_bind(state, pod, node_name)) for plugin in self.pre_binds]
-        return [(name, effects) for name, effects in steps if effects]
+        return [
+            (plugin.name, effects) for plugin in self.pre_binds if (effects := plugin.pre_bind(state, pod, node_name))
+        ]
 
     def run_bind(self, pod: PodInfo, node_name: str) -> Binding:
         """The binding to post, which the first Bind plugin names."""
@@ -181,9 +194,6 @@ class Framework:
         return registrations
 
 
-def _first_failure(outcomes: Iterable[tuple[Plugin, Status]]) -> Status:
-    """The first status that stops the pod, with its plugin's name, or SUCCESS; no plugin is run after that."""
-    for plugin, status in outcomes:
-        if not status.ok:
-            return Status(status.code, status.reasons, plugin.name)
-    return SUCCESS
+def _named(failure: Status, plugin: Plugin) -> Status:
+    """What stops the pod, with the name of the plugin that says so."""
+    return Status(failure.code, failure.reasons, plugin.name)

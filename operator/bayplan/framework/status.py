@@ -20,6 +20,8 @@ class Code(IntEnum):
     ERROR = 4
 
 
+_GOES_ON = (Code.SUCCESS, Code.SKIP)
+
 Codes = NDArray[np.int8]
 """One `Code` per row asked about, `(rows,) int8`."""
 
@@ -35,7 +37,7 @@ class Status:
     @property
     def ok(self) -> bool:
         """Whether the pod may go on."""
-        return self.code is Code.SUCCESS or self.code is Code.SKIP
+        return self.code in _GOES_ON
 
     @property
     def message(self) -> str:

@@ -35,6 +35,8 @@ class QueuedPodInfo:
     pod_info: PodInfo
     timestamp: float
     sequence: int
+    uid: str = field(init=False)
+    """The pod's identity, which no later version changes."""
     profile: str = field(init=False)
     attempts: int = 0
     initial_attempt_timestamp: float | None = None
@@ -50,12 +52,8 @@ class QueuedPodInfo:
     sub_queue: SubQueue | None = None
 
     def __post_init__(self) -> None:
+        self.uid = self.pod_info.uid
         self.profile = self.pod_info.pod.spec.scheduler_name
-
-    @property
-    def uid(self) -> str:
-        """The pod's identity."""
-        return self.pod_info.uid
 
     def __repr__(self) -> str:
         return f"QueuedPodInfo({self.pod_info.key!r}, {self.sub_queue or 'in no queue'})"

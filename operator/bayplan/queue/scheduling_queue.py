@@ -235,9 +235,10 @@ class SchedulingQueue:
 
     def placed(self, uid: str, node: str) -> None:
         """End the nomination of a pod that takes `node`; if it was nominated elsewhere, that room is free again."""
-        if self.nominator.nominated_node(uid) == node:
+        nominated = self.nominator.nominated_node(uid)
+        if nominated == node:
             self.nominator.delete(uid)
-        else:
+        elif nominated is not None:
             self.withdraw(uid)
 
     def _follow_nomination(self, old: PodInfo, new: PodInfo) -> None:

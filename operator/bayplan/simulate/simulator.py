@@ -30,23 +30,23 @@ Outcome = Placement | FitError
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One attempt on one pod; `error` is set when no decision could be made."""
+    """One attempt on one pod; without an outcome no decision could be made. `message` says why there is no node."""
 
     pod: PodInfo
     outcome: Outcome | None
-    error: str | None = None
+    message: str | None = None
 
     def attempt(self) -> Attempt:
         """The decision as it is reported."""
         outcome = self.outcome
         if outcome is None:
-            return Attempt(None, None, [], self.error, 0)
+            return Attempt(None, None, [], self.message, 0)
         nodes = UNSET if outcome.trace is None else verdicts(outcome.trace)
         if isinstance(outcome, Placement):
             return Attempt(outcome.node_name, None, [], None, outcome.feasible_nodes, nodes)
         victims = [victim.key for victim in outcome.victims]
         compared = UNSET if outcome.trace is None or not outcome.candidates else preemption(outcome.candidates)
-        return Attempt(None, outcome.nominated_node_name or None, victims, outcome.message, 0, nodes, compared)
+        return Attempt(None, outcome.nominated_node_name or None, victims, self.message, 0, nodes, compared)
 
 
 @dataclass(slots=True)
@@ -155,7 +155,9 @@ class Simulator:
             return None
         decision = self._follow_up(attempt)
         self.seconds += self._clock() - started
-        report = self._reports.setdefault(decision.pod.uid, _pod_report(decision.pod))
+        report = self._reports.get(decision.pod.uid)
+        if report is None:
+            report = self._reports[decision.pod.uid] = _pod_report(decision.pod)
         report.attempts.append(decision.attempt())
         return decision
 
@@ -184,11 +186,11 @@ class Simulator:
             return_to_queue(self.queue, attempt, fit_error.message, rejectors=rejectors, ends_nomination=False)
             for victim in fit_error.victims:
                 self._evict(victim, pod)
-            return Decision(pod, fit_error)
+            return Decision(pod, fit_error, fit_error.message)
         if isinstance(attempt, Failed):
             if attempt.exception is not None:
                 logger.debug("scheduling cycle failed pod=%r", pod.key, exc_info=attempt.exception)
-            return Decision(pod, attempt.fit_error, None if attempt.fit_error else attempt.message)
+            return Decision(pod, attempt.fit_error, attempt.message)
         return Decision(pod, None, attempt.message)
 
     def _evict(self, victim: PodInfo, preemptor: PodInfo) -> None:

@@ -102,7 +102,7 @@ def pod_row(decision: Decision) -> Row:
         score = "" if outcome.score is None else str(outcome.score)
         return key, outcome.node_name, score, _scores(outcome.scores) or "the only node that fits"
     if outcome is None:
-        return key, "-", "", decision.error or ""
+        return key, "-", "", decision.message or ""
     if outcome.victims:
         victims = ", ".join(victim.key for victim in outcome.victims)
         return key, "-", "", f"nominated to {outcome.nominated_node_name}, evicting {victims}"

@@ -93,12 +93,12 @@ class NodeResourcesBalancedAllocation:
 
 def _balance_of_row(fractions: Sequence[float]) -> int:
     """Return what `_balance` does for one node, from the resources it has."""
+    if len(fractions) == 2:
+        return int((1 - abs((fractions[0] - fractions[1]) / 2)) * float(MAX_NODE_SCORE))
     return int((1 - _std_of_row(fractions)) * float(MAX_NODE_SCORE))
 
 
 def _std_of_row(fractions: Sequence[float]) -> float:
-    if len(fractions) == 2:
-        return abs((fractions[0] - fractions[1]) / 2)
     if len(fractions) < 2:
         return 0.0
     # Added up one after the other: `sum` of floats rounds less often than kube-scheduler.

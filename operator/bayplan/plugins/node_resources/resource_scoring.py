@@ -111,10 +111,12 @@ class _Allocated:
             for resource in resources:
                 taken, allocatable = resource.on_row(row)
                 if allocatable > 0:
-                    counted = max(allocatable - taken, 0) if self._least else min(taken, allocatable)
+                    counted = min(taken, allocatable)
+                    if self._least:
+                        counted = allocatable - counted
                     total += counted * MAX_NODE_SCORE // allocatable * resource.weight
                     weight_sum += resource.weight
-            scores.append(total // max(weight_sum, 1))
+            scores.append(total // weight_sum if weight_sum else 0)
         return scores
 
 

@@ -172,8 +172,8 @@ class DefaultSelectors:
     @property
     def version(self) -> int:
         """Grows whenever a selector may be another."""
-        listers = (self._services, self._controllers, self._replica_sets, self._stateful_sets)
-        return sum([lister.version for lister in listers])
+        workloads = self._controllers.version + self._replica_sets.version + self._stateful_sets.version
+        return self._services.version + workloads
 
     def selector(self, pod: PodInfo) -> PodSelector:
         """Return what the pod's services and its controller select together; empty if there is neither."""
