@@ -8,6 +8,7 @@ from typing import Any
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.pod_templates import PodTemplates
+from bayplan.config.connections import Extender
 from bayplan.config.types import Profile
 from bayplan.framework.cluster_event import WILDCARD, EventRegistration
 from bayplan.framework.effects import Effect
@@ -52,16 +53,22 @@ class WeightedScore:
 class Framework:
     """Runs the extension points of one profile; built once from the configuration, shared by all its pods."""
 
-    def __init__(self, profile: Profile, points: Mapping[str, Sequence[tuple[Any, int]]]) -> None:
+    def __init__(
+        self,
+        profile: Profile,
+        points: Mapping[str, Sequence[tuple[Any, int]]],
+        extenders: Sequence[Extender] = (),
+    ) -> None:
         def at(point: str) -> list[Any]:
             return [plugin for plugin, _ in points.get(point, ())]
 
         # Pods keep their signatures under this number; unlike an id it is never used again.
         self._serial = next(_serials)
-        self.extended = False
+        self.extended = bool(extenders)
         """Whether extenders take part: the pods they reject are woken by every event."""
         self.profile_name = profile.scheduler_name
         self.percentage_of_nodes_to_score = profile.percentage_of_nodes_to_score
+        """How many of all nodes are enough to find; 0 is adaptive, None and 100 are all nodes."""
         self.pre_enqueue: Sequence[PreEnqueuePlugin] = at("pre_enqueue")
         self.queue_sort: QueueSortPlugin = at("queue_sort")[0]
         self.pre_filters: Sequence[PreFilterPlugin] = at("pre_filter")
@@ -71,6 +78,13 @@ class Framework:
         self.scores: Sequence[WeightedScore] = [
             WeightedScore(plugin, weight or 1) for plugin, weight in points.get("score", ())
         ]
+        self.takes_first_fit = not self.scores and not any(
+            each.filter_verb or each.prioritize_verb for each in extenders
+        )
+        """Whether a search ends at the first node that fits, as nobody would tell it from others (upstream:
+        schedule_one.go findNodesThatPassFilters)."""
+        self.limits_search = self.takes_first_fit or self.percentage_of_nodes_to_score not in (None, 100)
+        """Whether a search may end before all nodes were looked at."""
         self.reserves: Sequence[ReservePlugin] = at("reserve")
         self.permits: Sequence[PermitPlugin] = at("permit")
         self.pre_binds: Sequence[PreBindPlugin] = at("pre_bind")
