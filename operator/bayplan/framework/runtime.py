@@ -113,8 +113,9 @@ class Framework:
     ) -> PostFilterResult:
         """The first result of a PostFilter plugin that makes room, or one that joins why none does.
 
-        A final answer ends the search and its reasons stand alone. The nomination is the last plugin's, `retry_after`
-        the soonest that any gave (upstream: framework/runtime/framework.go RunPostFilterPlugins).
+        A final answer ends the search and stands alone; after an error an earlier nomination stays. Otherwise the
+        nomination is the last that any plugin had something to say about, `retry_after` the soonest that any gave
+        (upstream: framework/runtime/framework.go RunPostFilterPlugins).
         """
         reasons: list[str] = []
         retries: list[float] = []
@@ -125,11 +126,14 @@ class Framework:
                 return result
             if result.retry_after is not None:
                 retries.append(result.retry_after)
-            nominated_node_name = result.nominated_node_name
-            if result.status.code is not Code.UNSCHEDULABLE:
+            code = result.status.code
+            if code is not Code.UNSCHEDULABLE:
                 reasons = [*result.status.reasons]
+                nominated_node_name = None if code is Code.ERROR else result.nominated_node_name
                 break
             reasons.extend(result.status.reasons)
+            if result.nominated_node_name is not None:
+                nominated_node_name = result.nominated_node_name
         status = Status(Code.UNSCHEDULABLE, tuple(reasons))
         return PostFilterResult(status, nominated_node_name, retry_after=min(retries, default=None))
 
@@ -141,7 +145,7 @@ class Framework:
         for plugin in self.reserves:
             status = plugin.reserve(state, pod, node_name)
             if not status.ok:
-                return _named(status, plugin)
+                return _stopped(status, "Reserve", plugin)
         return SUCCESS
 
     def run_unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
@@ -154,7 +158,7 @@ class Framework:
         for plugin in self.permits:
             status = plugin.permit(state, pod, node_name)
             if not status.ok:
-                return _named(status, plugin)
+                return _stopped(status, "Permit", plugin)
         return SUCCESS
 
     def run_pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> list[tuple[str, Sequence[Effect]]]:
@@ -211,3 +215,10 @@ class Framework:
 def _named(failure: Status, plugin: Plugin) -> Status:
     """What stops the pod, with the name of the plugin that says so."""
     return Status(failure.code, failure.reasons, plugin.name)
+
+
+def _stopped(failure: Status, point: str, plugin: Plugin) -> Status:
+    """As `_named`; an error says where it came from (upstream: framework/runtime/framework.go RunPermitPlugins)."""
+    if failure.code is Code.ERROR:
+        failure = Status(Code.ERROR, (f'running {point} plugin "{plugin.name}": {failure.message}',))
+    return _named(failure, plugin)

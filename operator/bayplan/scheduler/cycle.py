@@ -229,7 +229,8 @@ class SchedulingCycle:
         if verdicts is not None:
             diagnosis, rejections = verdicts(diagnosis, rejections)
         if diagnosis.node_count == 0 or not framework.post_filters:
-            return FitError(diagnosis, trace=trace)
+            # Nobody will make room, so none is kept any more.
+            return FitError(diagnosis, "", trace=trace)
         result = framework.run_post_filter(evaluation.state.copy(), pod, self._nodes, rejections)
         if not result.status.ok:
             # By position, as `replace` takes six times as long.
