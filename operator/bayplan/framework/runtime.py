@@ -34,6 +34,7 @@ from bayplan.framework.interface import (
     SignPlugin,
     VersionedSignPlugin,
 )
+from bayplan.framework.missing_state import WithoutState
 from bayplan.framework.status import SUCCESS, Code, Status
 
 EXTENDER = "Extender"
@@ -99,6 +100,30 @@ class Framework:
         is_template_enough = not any(plugin.traits.signs_more for plugin in unique.values())
         self._templates = PodTemplates() if is_template_enough else None
         self._sign_versions = tuple(plugin for plugin in signers if isinstance(plugin, VersionedSignPlugin))
+        self._fail_without_state()
+
+    def _fail_without_state(self) -> None:
+        """Put what fails in the place of plugins whose PreFilter or PreScore the profile leaves out."""
+        pre_filtered = {plugin.name for plugin in self.pre_filters}
+        pre_scored = {plugin.name for plugin in self.pre_scores}
+
+        def without_pre_filter(plugin: Any, *, later: bool = True) -> Any:  # noqa: ANN401  a plugin of any point
+            text = plugin.traits.without_pre_filter
+            if not text or plugin.name in pre_filtered or (later and not plugin.traits.reads_pre_filter_later):
+                return plugin
+            return WithoutState(plugin, text)
+
+        def without_pre_score(plugin: Any) -> Any:  # noqa: ANN401  as above
+            text = plugin.traits.without_pre_score
+            return WithoutState(plugin, text) if text and plugin.name not in pre_scored else plugin
+
+        self.filters = [without_pre_filter(plugin, later=False) for plugin in self.filters]
+        self.pre_scores = [without_pre_filter(plugin) for plugin in self.pre_scores]
+        self.scores = [
+            WeightedScore(without_pre_filter(without_pre_score(entry.plugin)), entry.weight) for entry in self.scores
+        ]
+        self.reserves = [without_pre_filter(plugin) for plugin in self.reserves]
+        self.pre_binds = [without_pre_filter(plugin) for plugin in self.pre_binds]
 
     def run_pre_enqueue(self, pod: PodInfo) -> Status:
         """The first rejection of the PreEnqueue plugins, or SUCCESS."""
