@@ -60,7 +60,7 @@ def simulate(
     from bayplan.config.errors import ConfigurationError  # noqa: PLC0415
     from bayplan.simulate.cluster import read_cluster  # noqa: PLC0415
     from bayplan.simulate.documents import ClusterFileError  # noqa: PLC0415
-    from bayplan.simulate.simulator import Simulator  # noqa: PLC0415
+    from bayplan.simulate.simulator import ExplanationTooLargeError, Simulator  # noqa: PLC0415
 
     try:
         configuration = load_checked(config, scheduler_name)
@@ -75,12 +75,16 @@ def simulate(
         typer.echo(f"{skipped.source}: pod {skipped.namespace}/{skipped.name} skipped: {skipped.message}", err=True)
     simulator.add(objects)
     _check_size(objects, simulator, explain=explain)
-    if output is Output.JSON:
-        from bayplan.simulate.report import encode  # noqa: PLC0415
+    try:
+        if output is Output.JSON:
+            from bayplan.simulate.report import encode  # noqa: PLC0415
 
-        sys.stdout.write(encode(simulator.run(explain=explain)).decode())
-    else:
-        _print_tables(simulator, explain=explain)
+            sys.stdout.write(encode(simulator.run(explain=explain)).decode())
+        else:
+            _print_tables(simulator, explain=explain)
+    except ExplanationTooLargeError as error:
+        typer.echo(f"--explain: {error}; give fewer pods or nodes, or leave it out", err=True)
+        raise typer.Exit(_BAD_INPUT) from None
 
 
 def _check_size(objects: "ClusterObjects", simulator: "Simulator", *, explain: bool) -> None:

@@ -138,6 +138,14 @@ def verdicts(trace: Trace) -> dict[str, NodeVerdict]:
     }
 
 
+def explanation_bytes(attempt: Attempt) -> int:
+    """How much text of any length an attempt's explanation holds: reasons, and victims that were compared."""
+    nodes = {} if attempt.nodes is UNSET else attempt.nodes
+    compared = () if attempt.preemption is UNSET else attempt.preemption.candidates
+    reasons = sum(len(reason) for verdict in nodes.values() for reason in verdict.reasons)
+    return reasons + sum(len(victim) for candidate in compared for victim in candidate.victims)
+
+
 def preemption(candidates: Sequence[Candidate]) -> Preemption:
     """How preemption chose among `candidates`, as it is reported; there is at least one."""
     chosen = choose(candidates)

@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from msgspec import UNSET
 
@@ -19,13 +19,30 @@ from bayplan.queue.queue_profile import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import AttemptRunner, Failed, Nominated, Reserved, Result, return_to_queue
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
+from bayplan.scheduler.trace import TraceTooLargeError
 from bayplan.simulate.admission import created_at, latest_times
 from bayplan.simulate.cluster import ClusterObjects, SkippedPod
-from bayplan.simulate.report import Attempt, PodReport, Report, Summary, cluster_use, preemption, verdicts
+from bayplan.simulate.report import (
+    Attempt,
+    PodReport,
+    Report,
+    Summary,
+    cluster_use,
+    explanation_bytes,
+    preemption,
+    verdicts,
+)
 
 logger = logging.getLogger(__name__)
 
+MAX_EXPLANATION_BYTES: Final = 256 << 20
+"""Most text of reasons, and of victims of preemption, that a report holds."""
+
 Outcome = Placement | FitError
+
+
+class ExplanationTooLargeError(ValueError):
+    """Raised when what was asked to be explained takes more memory than it may; its text says what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +53,17 @@ class Decision:
     outcome: Outcome | None
     message: str | None = None
 
-    def attempt(self) -> Attempt:
-        """The decision as it is reported."""
+    def attempt(self, *, explained: bool = True) -> Attempt:
+        """The decision as it is reported, with the trace that was made unless `explained` is false."""
         outcome = self.outcome
         if outcome is None:
             return Attempt(None, None, [], self.message, 0)
-        nodes = UNSET if outcome.trace is None else verdicts(outcome.trace)
+        traced = explained and outcome.trace is not None
+        nodes = verdicts(outcome.trace or {}) if traced else UNSET
         if isinstance(outcome, Placement):
             return Attempt(outcome.node_name, None, [], None, outcome.feasible_nodes, nodes)
         victims = [victim.key for victim in outcome.victims]
-        compared = UNSET if outcome.trace is None or not outcome.candidates else preemption(outcome.candidates)
+        compared = preemption(outcome.candidates) if traced and outcome.candidates else UNSET
         return Attempt(None, outcome.nominated_node_name or None, victims, self.message, 0, nodes, compared)
 
 
@@ -102,6 +120,7 @@ class Simulator:
         self._given = _Given()
         self._pending: list[PodInfo] = []
         self._reports: dict[str, PodReport] = {}
+        self._explanation_bytes = 0
 
     def add(self, objects: ClusterObjects) -> None:
         """Take in nodes, pods and what plugins look up, before or between decisions.
@@ -147,26 +166,41 @@ class Simulator:
         for lister in listers.values():
             lister.synced = True
 
-    def step(self, *, explain: bool = False, scores: bool = False) -> Decision | None:
+    def step(self, *, explain: bool = False, scores: bool = False, keep: bool = False) -> Decision | None:
         """Decide about the next pod, and count it on its node if one was found; None when no pod is worth trying.
 
-        `explain` records what the cycle saw of every node; `scores` what each plugin gave the chosen one.
+        `explain` records what the cycle saw of every node, which `keep` has the report hold as well; `scores` records
+        what each plugin gave the chosen one.
+
+        Raises:
+            ExplanationTooLargeError: it would take more memory than it may. Nothing is to be asked after that.
         """
         started = self._clock()
         attempt = self._attempts.run(explain=explain, with_scores=scores)
         if attempt is None:
             return None
+        if isinstance(attempt, Failed) and isinstance(attempt.exception, TraceTooLargeError):
+            raise ExplanationTooLargeError(str(attempt.exception))
         decision = self._follow_up(attempt)
         self.seconds += self._clock() - started
         report = self._reports.get(decision.pod.uid)
         if report is None:
             report = self._reports[decision.pod.uid] = _pod_report(decision.pod)
-        report.attempts.append(decision.attempt())
+        kept = decision.attempt(explained=keep)
+        self._explanation_bytes += explanation_bytes(kept) if keep else 0
+        if self._explanation_bytes > MAX_EXPLANATION_BYTES:
+            what = f"the explanations up to pod {decision.pod.key}"
+            raise ExplanationTooLargeError(f"{what} take more than {MAX_EXPLANATION_BYTES >> 20} MiB")
+        report.attempts.append(kept)
         return decision
 
     def run(self, *, explain: bool = False) -> Report:
-        """Decide until no pod is worth trying, and report everything since the simulator was made."""
-        while self.step(explain=explain) is not None:
+        """Decide until no pod is worth trying, and report everything since the simulator was made.
+
+        Raises:
+            ExplanationTooLargeError: as `step` does.
+        """
+        while self.step(explain=explain, keep=explain) is not None:
             pass
         return self.report()
 
