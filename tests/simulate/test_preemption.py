@@ -74,6 +74,14 @@ def test_an_explanation_compares_the_candidates():
     assert "preemption" not in json.loads(encode(full_cluster([high()]).run()))["pods"][0]["attempts"][0]
 
 
+def test_a_start_in_the_year_0_is_explained_too():
+    # In UTC; the API server accepts it.
+    low = make_pod("low", node="n1", cpu="3", start_time="0001-01-01T00:00:00+14:00")
+    report = simulator([make_node("n1", cpu="4")], [low, high()]).run(explain=True)
+    (candidate,) = report.pods[0].attempts[0].preemption.candidates
+    assert candidate.earliest_start_time == "0000-12-31T10:00:00Z"
+
+
 def test_people_are_told_whom_a_pod_evicts_and_why_there():
     scene = full_cluster([high()])
     decision = scene.step(explain=True)

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from math import inf
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from bayplan.api.timestamps import format_time
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.resources import PODS
 from bayplan.framework.candidate import CRITERIA, Candidate, choose, deciding_criterion
@@ -165,7 +165,7 @@ def _compared(candidate: Candidate, worse_by: str | None) -> PreemptionCandidate
         highest_victim_priority=candidate.highest_priority,
         priority_sum=candidate.priority_sum,
         num_victims=len(candidate.victims),
-        earliest_start_time=None if start == inf else f"{datetime.fromtimestamp(start, UTC):%Y-%m-%dT%H:%M:%SZ}",
+        earliest_start_time=None if start == inf else format_time(start),
         worse_by=worse_by,
     )
 
