@@ -38,6 +38,16 @@ def test_a_file_with_an_extender_is_ok(tmp_path):
     assert (run("check", path).exit_code, run("check", path).stderr) == (0, "")
 
 
+@pytest.mark.parametrize("command", ["check", "convert"])
+def test_what_has_no_successor_goes_to_standard_error_with_its_field(tmp_path, command):
+    listed = "[{name: MostRequestedPriority, weight: 1}, {name: ResourceLimitsPriority, weight: 1}]"
+    path = write(tmp_path, f"kind: Policy\napiVersion: v1\npriorities: {listed}\n")
+    result = run(command, path)
+    assert (result.exit_code, bool(result.stdout)) == (0, True)
+    dropped = "is dropped: kube-scheduler has it no longer, and limits do not choose a node"
+    assert result.stderr == f"{path}: priorities[1].name: ResourceLimitsPriority: {dropped}\n"
+
+
 def test_all_errors_go_to_standard_error_one_a_line(tmp_path):
     path = write(tmp_path, HEADER + "parallelism: 0\nprofiles: 5\nx: 1\n")
     result = run("check", path)

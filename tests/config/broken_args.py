@@ -30,11 +30,11 @@ _BY_PATH = {
         ("scoringStrategy.type", "Best", f': Unsupported value: "Best": supported values: {STRATEGIES}'),
         ("scoringStrategy.type", 5, ": Invalid value: 5: must be a string; put it in quotes"),
     ],
-    "InterPodAffinity": [("hardPodAffinityWeight", 101, ": Invalid value: 101: not in valid range [0, 100]")],
     "NodeResourcesBalancedAllocation": [
         ("resources[0]", {"name": "cpu", "weight": 2}, ".weight: Invalid value: 2: must be 1"),
         ("resources", [{"name": "cpu"}, {"name": "cpu"}], '[1].name: Duplicate value: "cpu"'),
     ],
+    "InterPodAffinity": [("hardPodAffinityWeight", 101, ": Invalid value: 101: not in valid range [0, 100]")],
     "DefaultPreemption": [
         ("minCandidateNodesPercentage", 101, ": Invalid value: 101: not in valid range [0, 100]"),
         ("minCandidateNodesAbsolute", -1, ": Invalid value: -1: not in valid range [0, inf)"),
@@ -76,6 +76,25 @@ _STRATEGIES = [
         ".requestedToCapacityRatio: Forbidden: must be nil when type is not RequestedToCapacityRatio",
     ),
 ]
+# A plugin, its arguments under bayplan.io, and how the error goes on after their path.
+_OWN = [
+    (
+        "NodeResourcesBalancedAllocation",
+        {"measure": "x"},
+        '.measure: Unsupported value: "x": supported values: "Improvement", "Result"',
+    ),
+    ("NodeResourcesBalancedAllocation", {"measures": "x"}, '.measures: unknown field, did you mean "measure"?'),
+    (
+        "NodeResourcesFit",
+        {"scoringStrategies": [{"type": "MostAllocated"}, {"type": "MostAllocated", "weight": 0}]},
+        ".scoringStrategies[1].weight: Invalid value: 0: must be greater than 0",
+    ),
+    (
+        "NodeResourcesFit",
+        {"scoringStrategies": [{"type": "RequestedToCapacityRatio"}]},
+        ".scoringStrategies[0].requestedToCapacityRatio: Required value: must be specified when type is RequestedToCapacityRatio",
+    ),
+]
 _SHAPES = [
     ([], ": Required value: at least one point must be specified"),
     (
@@ -104,6 +123,17 @@ FIT_AND_OTHERS = [
     ),
     *((strategy(**{"type": "MostAllocated", **each}), f"{ARGS}.scoringStrategy{error}") for each, error in _STRATEGIES),
     *((ratio(*points), f"{SHAPE}{error}") for points, error in _SHAPES),
+    *((profile_with_args(name, {"bayplan.io": own}), f'{ARGS}["bayplan.io"]{error}') for name, own, error in _OWN),
+    (
+        profile_with_args(
+            "NodeResourcesFit",
+            {
+                "scoringStrategy": {"type": "MostAllocated"},
+                "bayplan.io": {"scoringStrategies": [{"type": "MostAllocated"}]},
+            },
+        ),
+        f'{ARGS}["bayplan.io"].scoringStrategies: Forbidden: may not be given together with scoringStrategy',
+    ),
     *(
         (spread(ZONE | {key: value}, defaultingType="List"), f"{ARGS}.defaultConstraints[0].{key}{error}")
         for key, value, error in _CONSTRAINTS

@@ -9,7 +9,7 @@ from tests.reference.filters import UNRESOLVABLE, Host, Verdict
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.plugin_args import default_args
 from bayplan.config.plugin_sets import expand_plugins
-from bayplan.config.types import PluginEntry, Profile
+from bayplan.config.types import BalanceMeasure, PluginEntry, Profile
 from bayplan.plugins.registry import in_tree_extends
 
 _REVERSED = "TaintToleration"
@@ -126,10 +126,11 @@ def _raw_scores(
     args = profile.plugin_config.get(plugin)
     if plugin == "NodeAffinity" and not scores.preferred_terms(pod, args):
         return None
-    if plugin == "NodeResourcesBalancedAllocation" and not any(
-        pod.requests.amounts.get(resource.name) for resource in args.resources
-    ):
-        return None
+    if plugin == "NodeResourcesBalancedAllocation":
+        if args.measure is BalanceMeasure.RESULT:
+            return [scores.resulting_balance(pod, host, args) for host in feasible]
+        if not any(pod.requests.amounts.get(resource.name) for resource in args.resources):
+            return None
     if plugin == "PodTopologySpread":
         return topology_spread.scores(pod, feasible, hosts)
     if plugin == "InterPodAffinity":

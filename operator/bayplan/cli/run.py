@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from bayplan.cli import nothing_collected
-from bayplan.config.errors import ConfigurationError
+from bayplan.config.errors import ConfigurationError, FieldNote
 from bayplan.config.load import default_configuration
 from bayplan.config.types import SchedulerConfiguration
 
@@ -54,15 +54,18 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
         from bayplan.cli.config import load_checked  # noqa: PLC0415
         from bayplan.controller.app import App  # noqa: PLC0415
 
+    notes: list[FieldNote] = []
     try:
         configuration = (
             default_configuration(scheduler_name=scheduler_name)
             if config is None
-            else load_checked(config, scheduler_name)
+            else load_checked(config, scheduler_name, notes)
         )
     except ConfigurationError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None
+    for note in notes:
+        logger.warning("%s: %s", config, note)
     _warn(configuration)
 
     async def serve() -> int:

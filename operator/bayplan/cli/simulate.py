@@ -56,19 +56,21 @@ def simulate(
     Example: kubectl get nodes,pods -A -o json | bayplan simulate --cluster - --scheduler-name default-scheduler
     """
     # Imported here so that the overview of commands does not wait for numpy.
-    from bayplan.cli.config import load_checked  # noqa: PLC0415
-    from bayplan.config.errors import ConfigurationError  # noqa: PLC0415
+    from bayplan.cli.config import load_checked, report_notes  # noqa: PLC0415
+    from bayplan.config.errors import ConfigurationError, FieldNote  # noqa: PLC0415
     from bayplan.simulate.cluster import read_cluster  # noqa: PLC0415
     from bayplan.simulate.documents import ClusterFileError  # noqa: PLC0415
     from bayplan.simulate.simulator import Simulator  # noqa: PLC0415
 
+    notes: list[FieldNote] = []
     try:
-        configuration = load_checked(config, scheduler_name)
+        configuration = load_checked(config, scheduler_name, notes)
         simulator = Simulator(configuration)
         objects = read_cluster(cluster)
     except (ConfigurationError, ClusterFileError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(_BAD_INPUT) from None
+    report_notes(config, notes)
     if configuration.extenders:
         typer.echo("extenders are not called in a simulation: decisions are those of the plugins alone", err=True)
     for skipped in objects.skipped:

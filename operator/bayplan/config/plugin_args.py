@@ -11,6 +11,7 @@ from bayplan.config.fields import Fields
 from bayplan.config.labels import decode_label_selector, decode_node_affinity, validate_label_name
 from bayplan.config.types import (
     DEFAULT_RESOURCES,
+    BalanceMeasure,
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
     InterPodAffinityArgs,
@@ -26,6 +27,7 @@ from bayplan.config.types import (
     ScoringStrategyType,
     UtilizationShapePoint,
     VolumeBindingArgs,
+    WeightedStrategy,
 )
 
 _MAX_SCORE: Final = 10
@@ -100,7 +102,18 @@ def _node_resources_fit(fields: Fields) -> NodeResourcesFitArgs:
             fields.errors.append(invalid(path, group, "resource group name can't contain '/'"))
         fields.errors += validate_label_name(group, path)
     strategy = fields.optional("scoringStrategy", _scoring_strategy)
-    return NodeResourcesFitArgs(ignored, groups, strategy or ScoringStrategy())
+    with fields.nested(_OWN) as own:
+        several = own.objects("scoringStrategies", _weighted_strategy)
+        if several and strategy is not None:
+            own.errors.append(forbidden(own.at("scoringStrategies"), "may not be given together with scoringStrategy"))
+    return NodeResourcesFitArgs(ignored, groups, strategy or ScoringStrategy(), several)
+
+
+def _weighted_strategy(fields: Fields) -> WeightedStrategy:
+    weight = fields.integer("weight")
+    if weight is not None and weight <= 0:
+        fields.invalid("weight", weight, "must be greater than 0")
+    return WeightedStrategy(weight or 1, _scoring_strategy(fields))
 
 
 def _scoring_strategy(fields: Fields) -> ScoringStrategy:
@@ -131,7 +144,9 @@ def _balanced_allocation(fields: Fields) -> NodeResourcesBalancedAllocationArgs:
         seen.add(resource.name)
         if resource.weight != 1:
             fields.errors.append(invalid(child(path, "weight"), resource.weight, "must be 1"))
-    return NodeResourcesBalancedAllocationArgs(resources)
+    with fields.nested(_OWN) as own:
+        measure = own.choice("measure", BalanceMeasure, BalanceMeasure.IMPROVEMENT)
+    return NodeResourcesBalancedAllocationArgs(resources, measure or BalanceMeasure.IMPROVEMENT)
 
 
 def _node_affinity(fields: Fields) -> NodeAffinityArgs:

@@ -70,6 +70,7 @@ def default_plugins(known_plugins: frozenset[str]) -> Plugins:
 Extends = Callable[[str, str], bool]
 """Whether a plugin, by name, extends a point, a key of `EXTENSION_POINTS`; LookupError when there is no such plugin."""
 
+_FIT: Final = "NodeResourcesFit"
 _MAX_NODE_SCORE: Final = 100
 _MAX_TOTAL_SCORE: Final = 2**63 - 1
 
@@ -109,7 +110,13 @@ def expand_profiles(
     for index, profile in enumerate(configuration.profiles):
         path = child(item("profiles", index), "plugins")
         try:
-            points = expand_plugins(profile.plugins, extends, scheduler_name=profile.scheduler_name, path=path)
+            points = expand_plugins(
+                profile.plugins,
+                extends,
+                scheduler_name=profile.scheduler_name,
+                path=path,
+                fit_strategies=_strategy_weight(profile),
+            )
         except ConfigurationError as error:
             errors += error.errors
         else:
@@ -119,13 +126,21 @@ def expand_profiles(
     return expanded
 
 
+def _strategy_weight(profile: Profile) -> int:
+    """By how much NodeResourcesFit's largest score is larger than that of other plugins."""
+    args = profile.plugin_config.get(_FIT)
+    several = args.scoring_strategies if isinstance(args, NodeResourcesFitArgs) else ()
+    return sum(each.weight for each in several) or 1
+
+
 def expand_plugins(
-    plugins: Plugins, extends: Extends, *, scheduler_name: str, path: str = "plugins"
+    plugins: Plugins, extends: Extends, *, scheduler_name: str, path: str = "plugins", fit_strategies: int = 1
 ) -> dict[str, tuple[PluginEntry, ...]]:
     """Which plugins run at each extension point, in order; entries of `score` carry their weight, at least 1.
 
     First come plugins listed at the point that are in `multiPoint` too, in the point's order; then the rest of
-    `multiPoint`; then the rest of the point's. A point's `disabled` holds back `multiPoint` plugins.
+    `multiPoint`; then the rest of the point's. A point's `disabled` holds back `multiPoint` plugins. `fit_strategies`
+    is the sum of the weights of NodeResourcesFit's strategies, where there are several.
 
     Raises:
         ConfigurationError: with kube-scheduler's start-up texts, all of them, at `path`.
@@ -149,7 +164,7 @@ def expand_plugins(
     if not errors:
         weights = _score_weights(plugins, extends)
         expanded["score"] = tuple(PluginEntry(entry.name, weights[entry.name]) for entry in expanded["score"])
-        if _overflows(weights):
+        if _overflows({name: weight * (fit_strategies if name == _FIT else 1) for name, weight in weights.items()}):
             errors.append(
                 FieldError(child(path, "score"), "score plugins: total score of Score plugins could overflow")
             )
@@ -227,10 +242,10 @@ def leave_to_extenders(configuration: SchedulerConfiguration) -> SchedulerConfig
         return configuration
 
     def changed(profile: Profile) -> Profile:
-        args = profile.plugin_config.get("NodeResourcesFit")
+        args = profile.plugin_config.get(_FIT)
         if not isinstance(args, NodeResourcesFitArgs):
             args = NodeResourcesFitArgs()
-        config = {**profile.plugin_config, "NodeResourcesFit": replace(args, ignored_resources=ignored)}
+        config = {**profile.plugin_config, _FIT: replace(args, ignored_resources=ignored)}
         return replace(profile, plugin_config=config)
 
     return replace(configuration, profiles=tuple(changed(profile) for profile in configuration.profiles))

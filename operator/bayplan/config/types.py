@@ -72,6 +72,16 @@ class ScoringStrategy:
 
 
 @dataclass(frozen=True, slots=True)
+class WeightedStrategy:
+    """One of several strategies that score together."""
+
+    weight: int = 1
+    """What its score is multiplied by, 1 or more."""
+    strategy: ScoringStrategy = ScoringStrategy()
+    """How it scores."""
+
+
+@dataclass(frozen=True, slots=True)
 class NodeResourcesFitArgs:
     """Arguments of NodeResourcesFit."""
 
@@ -81,6 +91,17 @@ class NodeResourcesFitArgs:
     """Prefixes (the part before `/`) of extended resources the filter does not look at."""
     scoring_strategy: ScoringStrategy = ScoringStrategy()
     """How nodes are scored."""
+    scoring_strategies: tuple[WeightedStrategy, ...] = ()
+    """Strategies whose weighted scores are added up, in place of `scoring_strategy`; bayplan's own."""
+
+
+class BalanceMeasure(StrEnum):
+    """What NodeResourcesBalancedAllocation looks at."""
+
+    IMPROVEMENT = "Improvement"
+    """How much the pod changes the balance, as kube-scheduler."""
+    RESULT = "Result"
+    """How balanced the node is with the pod, as kube-scheduler 1.16."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +110,8 @@ class NodeResourcesBalancedAllocationArgs:
 
     resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
     """What should be used in equal parts; each once, weight 1."""
+    measure: BalanceMeasure = BalanceMeasure.IMPROVEMENT
+    """What it looks at; bayplan's own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,6 +182,14 @@ class FewRowsScorePlugin(ScorePlugin, Protocol):
         """The raw score of each of these existing rows, as `score` gives them."""
 
 
+@runtime_checkable
+class PointsOfTenPlugin(ScorePlugin, Protocol):
+    """A score that users configure on 0..10, and that explanations tell on that scale as well."""
+
+    def points_of_ten(self, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
+        """0..10 for each of these existing rows; empty where nothing is configured on that scale."""
+
+
 class NormalizeScorePlugin(ScorePlugin, Protocol):
     """A score plugin with `Normalize.CUSTOM`."""
 

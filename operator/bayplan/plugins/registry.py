@@ -12,7 +12,13 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.config.connections import Extender
 from bayplan.config.plugin_args import default_args
 from bayplan.config.plugin_sets import expand_profiles, leave_to_extenders
-from bayplan.config.types import PluginEntry, Profile, SchedulerConfiguration
+from bayplan.config.types import (
+    BalanceMeasure,
+    NodeResourcesBalancedAllocationArgs,
+    PluginEntry,
+    Profile,
+    SchedulerConfiguration,
+)
 from bayplan.framework.interface import Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.plugins.default_binder import DefaultBinder
@@ -24,6 +30,7 @@ from bayplan.plugins.node_name import NodeName
 from bayplan.plugins.node_ports import NodePorts
 from bayplan.plugins.node_resources.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
+from bayplan.plugins.node_resources.resulting_balance import ResultingBalance
 from bayplan.plugins.node_unschedulable import NodeUnschedulable
 from bayplan.plugins.node_volume_limits.node_volume_limits import NodeVolumeLimits
 from bayplan.plugins.out_of_tree import extends, load_out_of_tree
@@ -59,6 +66,12 @@ class InTreePlugin:
     create: Callable[[Any, Handle], Plugin]
 
 
+def _balanced_allocation(args: NodeResourcesBalancedAllocationArgs) -> Plugin:
+    if args.measure is BalanceMeasure.RESULT:
+        return ResultingBalance(args)
+    return NodeResourcesBalancedAllocation(args)
+
+
 IN_TREE: Final[Mapping[str, InTreePlugin]] = {
     each.type.name: each
     for each in (
@@ -87,7 +100,7 @@ IN_TREE: Final[Mapping[str, InTreePlugin]] = {
                 args, handle.nodes, handle.listers.of(PodDisruptionBudget), handle.nominator, handle.clock
             ),
         ),
-        InTreePlugin(NodeResourcesBalancedAllocation, lambda args, handle: NodeResourcesBalancedAllocation(args)),
+        InTreePlugin(NodeResourcesBalancedAllocation, lambda args, handle: _balanced_allocation(args)),
         InTreePlugin(ImageLocality, lambda args, handle: ImageLocality(handle.nodes)),
         InTreePlugin(DefaultBinder, lambda args, handle: DefaultBinder()),
         InTreePlugin(NodeDeclaredFeatures, lambda args, handle: NodeDeclaredFeatures()),

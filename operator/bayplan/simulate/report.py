@@ -20,12 +20,16 @@ class _Reported(msgspec.Struct, rename="camel", gc=False):
 
 
 class NodeVerdict(_Reported):
-    """What one attempt made of one node; scores are after normalisation and weight."""
+    """What one attempt made of one node; scores are after normalisation and weight.
+
+    `of_ten` is there where a shape on 0..10 is configured, and has the plugin's score as the documents work it out.
+    """
 
     rejected_by: str | None
     reasons: list[str]
     scores: dict[str, int]
     score: int
+    of_ten: dict[str, int] | UnsetType = UNSET
 
 
 class PreemptionCandidate(_Reported):
@@ -133,7 +137,7 @@ def encode(report: Report) -> bytes:
 def verdicts(trace: Trace) -> dict[str, NodeVerdict]:
     """A trace as it is reported."""
     return {
-        name: NodeVerdict(verdict.rejected_by, verdict.reasons, verdict.scores, verdict.score)
+        name: NodeVerdict(verdict.rejected_by, verdict.reasons, verdict.scores, verdict.score, verdict.of_ten or UNSET)
         for name, verdict in trace.items()
     }
 
