@@ -144,7 +144,7 @@ class Scene(Handlers):
         self.scheduler = Scheduler(
             cache=self.cache,
             queue=self.queue,
-            cycle=SchedulingCycle(self.cache.nodes, nominator),
+            cycle=SchedulingCycle(self.cache.nodes, nominator, self.frameworks.values()),
             frameworks=self.frameworks,
             dispatcher=self.dispatcher,
             binder=self.binder,

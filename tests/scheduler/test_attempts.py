@@ -70,6 +70,17 @@ async def test_without_nodes_a_pod_is_unschedulable_but_backs_off_as_after_an_er
     assert len(scene.dispatcher.patches) == 1
 
 
+@pytest.mark.parametrize("nodes", [0, 1])
+def test_a_nomination_ends_where_nobody_could_make_room_any_more(scene, nodes):
+    scene.framework.post_filters = []
+    for number in range(nodes):
+        scene.node(f"n{number}", cpu="500m")
+    scene.pod(nominated="n0")
+    assert scene.queue.nominator.nominated_node("p") == "n0"
+    assert scene.scheduler.schedule_one().nomination == ""
+    assert scene.queue.nominator.nominated_node("p") is None
+
+
 @pytest.mark.parametrize(("error", "message"), [(RuntimeError("boom"), "boom"), (KeyError(), "KeyError")])
 async def test_an_exception_in_a_plugin_fails_its_pod_alone(scene, caplog, error, message):
     scene.node()

@@ -80,6 +80,22 @@ def test_a_final_no_ends_the_search_and_stands_alone(code):
     assert last.seen == []
 
 
+def test_the_last_word_about_an_earlier_nomination_counts():
+    def outcome(*post_filters):
+        return world(*post_filters).schedule(LARGE).nominated_node_name
+
+    unresolvable = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    cleared = PostFilter("Clears", Code.UNSCHEDULABLE, "x", nominated="")
+    assert outcome(cleared, no()) == ""
+    assert outcome(cleared, no("Last", unresolvable)) is None
+    assert outcome(no(), PostFilter("Last", unresolvable, "x", nominated="")) == ""
+    assert outcome(cleared, PostFilter("Fails", Code.ERROR, "x", nominated="")) is None
+
+
+def test_without_post_filters_an_earlier_nomination_is_cleared():
+    assert world().schedule(LARGE).nominated_node_name == ""
+
+
 def test_the_soonest_time_any_post_filter_asks_for_is_told():
     first, second, third = no(), no("Second"), no("Third")
     scene = world(first, second, third)
@@ -91,5 +107,7 @@ def test_the_soonest_time_any_post_filter_asks_for_is_told():
 
 def test_without_nodes_there_is_nothing_to_make_room_on():
     first = yes()
-    assert world(first, nodes=0).schedule(LARGE).message == "no nodes available to schedule pods"
+    outcome = world(first, nodes=0).schedule(LARGE)
+    assert outcome.message == "no nodes available to schedule pods"
+    assert outcome.nominated_node_name == "", "an earlier nomination is cleared"
     assert first.seen == []

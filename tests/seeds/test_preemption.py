@@ -21,7 +21,7 @@ def test_preemption_is_on_by_default_and_off_with_disable_preemption():
     assert World(*cluster).preempt(pending()) == ("n1", ["old"])
     disabled = load_configuration(EXAMPLES / "disable-preemption-v1alpha1.yaml")
     outcome = World(*cluster, configuration=disabled).schedule(pending())
-    assert (outcome.nominated_node_name, outcome.victims) == (None, ())
+    assert (outcome.nominated_node_name, outcome.victims) == ("", ())
     assert outcome.message == "0/1 nodes are available: 1 Insufficient cpu."
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bayplan.api.objects import Node
 from bayplan.api.quantity import TOO_MUCH
 from bayplan.cache.change_log import ChangeLog, EntryLog
+from bayplan.cache.node_tree import NodeTree
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import PODS, node_allocatable
 
@@ -96,6 +97,8 @@ class NodeTable:
         self.objects_changed = ChangeLog()
         self.usage_changed = ChangeLog()
         self.pods_changed = PodLog()
+        self.tree = NodeTree()
+        """In which order a limited search visits nodes."""
         self.node_count = 0
         self._rows: NDArray[np.intp] = np.empty(0, dtype=np.intp)
         self._rows_at = (-1, -1)
@@ -138,6 +141,7 @@ class NodeTable:
             self.exists[row] = True
             self.node_count += 1
         self.nodes[row] = node
+        self.tree.set(node)
         self._log_object(row)
         return row
 
@@ -147,6 +151,7 @@ class NodeTable:
         self.nodes[row] = None
         self.exists[row] = False
         self.node_count -= 1
+        self.tree.remove(name)
         self._set_allocatable(row, {})
         self._log_object(row)
         self._release(row)

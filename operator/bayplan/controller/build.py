@@ -85,7 +85,7 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
     watches = Watches(credentials, cache, queue, metrics, wake=news.set, on_gone=recorder.forget, scheduler_names=names)
 
     extenders = make_clients(configuration.extenders)
-    cycle = SchedulingCycle(cache.nodes, nominator, observe=metrics.extension_point)
+    cycle = SchedulingCycle(cache.nodes, nominator, frameworks.values(), observe=metrics.extension_point)
     binds = next((each for each in extenders if each.spec.bind_verb), None)
     make_binder = Binder if binds is None else partial(ExtenderBinder, extender=binds, assumed=cache.pod)
     scheduler = Scheduler(

@@ -44,7 +44,6 @@ class Evaluation:
     ) -> None:
         state = self.state = CycleState()
         """What plugins wrote in PreFilter, Filter and PreScore; the pods that share the evaluation share it."""
-        self._nodes = nodes
         self.pre_filters = PreFilters(framework, nodes, state)
         self._plain = FilterRound(self.pre_filters, nodes, state)
         self._nominated = (
@@ -77,9 +76,9 @@ class Evaluation:
             else:
                 self._unscored.append(change)
 
-    def candidates(self) -> Rows:
-        """The rows a search visits: all existing nodes, or those a PreFilter narrowed it to."""
-        rows, allowed = self._nodes.rows(), self._plain.allowed
+    def candidates(self, rows: Rows) -> Rows:
+        """Those of `rows` that a search visits: all, or what a PreFilter narrowed it to; in the same order."""
+        allowed = self._plain.allowed
         return rows if allowed is None else rows[allowed[rows]]
 
     def totals(self, pod: PodInfo) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ from typing import Any
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.pod_templates import PodTemplates
+from bayplan.config.connections import Extender
 from bayplan.config.types import Profile
 from bayplan.framework.cluster_event import WILDCARD, EventRegistration
 from bayplan.framework.effects import Effect
@@ -33,6 +34,7 @@ from bayplan.framework.interface import (
     SignPlugin,
     VersionedSignPlugin,
 )
+from bayplan.framework.missing_state import WithoutState
 from bayplan.framework.status import SUCCESS, Code, Status
 
 EXTENDER = "Extender"
@@ -52,16 +54,22 @@ class WeightedScore:
 class Framework:
     """Runs the extension points of one profile; built once from the configuration, shared by all its pods."""
 
-    def __init__(self, profile: Profile, points: Mapping[str, Sequence[tuple[Any, int]]]) -> None:
+    def __init__(
+        self,
+        profile: Profile,
+        points: Mapping[str, Sequence[tuple[Any, int]]],
+        extenders: Sequence[Extender] = (),
+    ) -> None:
         def at(point: str) -> list[Any]:
             return [plugin for plugin, _ in points.get(point, ())]
 
         # Pods keep their signatures under this number; unlike an id it is never used again.
         self._serial = next(_serials)
-        self.extended = False
+        self.extended = bool(extenders)
         """Whether extenders take part: the pods they reject are woken by every event."""
         self.profile_name = profile.scheduler_name
         self.percentage_of_nodes_to_score = profile.percentage_of_nodes_to_score
+        """How many of all nodes are enough to find; 0 is adaptive, None and 100 are all nodes."""
         self.pre_enqueue: Sequence[PreEnqueuePlugin] = at("pre_enqueue")
         self.queue_sort: QueueSortPlugin = at("queue_sort")[0]
         self.pre_filters: Sequence[PreFilterPlugin] = at("pre_filter")
@@ -71,6 +79,13 @@ class Framework:
         self.scores: Sequence[WeightedScore] = [
             WeightedScore(plugin, weight or 1) for plugin, weight in points.get("score", ())
         ]
+        self.takes_first_fit = not self.scores and not any(
+            each.filter_verb or each.prioritize_verb for each in extenders
+        )
+        """Whether a search ends at the first node that fits, as nobody would tell it from others (upstream:
+        schedule_one.go findNodesThatPassFilters)."""
+        self.limits_search = self.takes_first_fit or self.percentage_of_nodes_to_score not in (None, 100)
+        """Whether a search may end before all nodes were looked at."""
         self.reserves: Sequence[ReservePlugin] = at("reserve")
         self.permits: Sequence[PermitPlugin] = at("permit")
         self.pre_binds: Sequence[PreBindPlugin] = at("pre_bind")
@@ -85,6 +100,30 @@ class Framework:
         is_template_enough = not any(plugin.traits.signs_more for plugin in unique.values())
         self._templates = PodTemplates() if is_template_enough else None
         self._sign_versions = tuple(plugin for plugin in signers if isinstance(plugin, VersionedSignPlugin))
+        self._fail_without_state()
+
+    def _fail_without_state(self) -> None:
+        """Put what fails in the place of plugins whose PreFilter or PreScore the profile leaves out."""
+        pre_filtered = {plugin.name for plugin in self.pre_filters}
+        pre_scored = {plugin.name for plugin in self.pre_scores}
+
+        def without_pre_filter(plugin: Any, *, later: bool = True) -> Any:  # noqa: ANN401  a plugin of any point
+            text = plugin.traits.without_pre_filter
+            if not text or plugin.name in pre_filtered or (later and not plugin.traits.reads_pre_filter_later):
+                return plugin
+            return WithoutState(plugin, text)
+
+        def without_pre_score(plugin: Any) -> Any:  # noqa: ANN401  as above
+            text = plugin.traits.without_pre_score
+            return WithoutState(plugin, text) if text and plugin.name not in pre_scored else plugin
+
+        self.filters = [without_pre_filter(plugin, later=False) for plugin in self.filters]
+        self.pre_scores = [without_pre_filter(plugin) for plugin in self.pre_scores]
+        self.scores = [
+            WeightedScore(without_pre_filter(without_pre_score(entry.plugin)), entry.weight) for entry in self.scores
+        ]
+        self.reserves = [without_pre_filter(plugin) for plugin in self.reserves]
+        self.pre_binds = [without_pre_filter(plugin) for plugin in self.pre_binds]
 
     def run_pre_enqueue(self, pod: PodInfo) -> Status:
         """The first rejection of the PreEnqueue plugins, or SUCCESS."""
@@ -99,8 +138,9 @@ class Framework:
     ) -> PostFilterResult:
         """The first result of a PostFilter plugin that makes room, or one that joins why none does.
 
-        A final answer ends the search and its reasons stand alone. The nomination is the last plugin's, `retry_after`
-        the soonest that any gave (upstream: framework/runtime/framework.go RunPostFilterPlugins).
+        A final answer ends the search and stands alone; after an error an earlier nomination stays. Otherwise the
+        nomination is the last that any plugin had something to say about, `retry_after` the soonest that any gave
+        (upstream: framework/runtime/framework.go RunPostFilterPlugins).
         """
         reasons: list[str] = []
         retries: list[float] = []
@@ -111,11 +151,14 @@ class Framework:
                 return result
             if result.retry_after is not None:
                 retries.append(result.retry_after)
-            nominated_node_name = result.nominated_node_name
-            if result.status.code is not Code.UNSCHEDULABLE:
+            code = result.status.code
+            if code is not Code.UNSCHEDULABLE:
                 reasons = [*result.status.reasons]
+                nominated_node_name = None if code is Code.ERROR else result.nominated_node_name
                 break
             reasons.extend(result.status.reasons)
+            if result.nominated_node_name is not None:
+                nominated_node_name = result.nominated_node_name
         status = Status(Code.UNSCHEDULABLE, tuple(reasons))
         return PostFilterResult(status, nominated_node_name, retry_after=min(retries, default=None))
 
@@ -127,7 +170,7 @@ class Framework:
         for plugin in self.reserves:
             status = plugin.reserve(state, pod, node_name)
             if not status.ok:
-                return _named(status, plugin)
+                return _stopped(status, "Reserve", plugin)
         return SUCCESS
 
     def run_unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
@@ -140,7 +183,7 @@ class Framework:
         for plugin in self.permits:
             status = plugin.permit(state, pod, node_name)
             if not status.ok:
-                return _named(status, plugin)
+                return _stopped(status, "Permit", plugin)
         return SUCCESS
 
     def run_pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> list[tuple[str, Sequence[Effect]]]:
@@ -197,3 +240,10 @@ class Framework:
 def _named(failure: Status, plugin: Plugin) -> Status:
     """What stops the pod, with the name of the plugin that says so."""
     return Status(failure.code, failure.reasons, plugin.name)
+
+
+def _stopped(failure: Status, point: str, plugin: Plugin) -> Status:
+    """As `_named`; an error says where it came from (upstream: framework/runtime/framework.go RunPermitPlugins)."""
+    if failure.code is Code.ERROR:
+        failure = Status(Code.ERROR, (f'running {point} plugin "{plugin.name}": {failure.message}',))
+    return _named(failure, plugin)

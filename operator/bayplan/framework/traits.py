@@ -48,6 +48,12 @@ class Traits:
     signature is worked out by itself."""
     normalize: Normalize = Normalize.NONE
     """How its raw scores become 0..100."""
+    without_pre_filter: str = ""
+    """What its filter fails with where a profile switches its PreFilter off; "" if it does without."""
+    reads_pre_filter_later: bool = False
+    """Whether its PreScore, score, Reserve and PreBind fail with that as well."""
+    without_pre_score: str = ""
+    """What its score fails with where a profile switches its PreScore off; "" if it does without."""
 
     @property
     def runs_pre_every_cycle(self) -> bool:

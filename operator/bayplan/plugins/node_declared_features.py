@@ -32,7 +32,10 @@ class NodeDeclaredFeatures:
     """
 
     name: ClassVar[str] = "NodeDeclaredFeatures"
-    traits: ClassVar[Traits] = Traits(reads=Reads.NODE)
+    traits: ClassVar[Traits] = Traits(
+        reads=Reads.NODE,
+        without_pre_filter='error reading "PreFilterNodeDeclaredFeatures" from cycle-state: not found',
+    )
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
         return _needed(pod)

@@ -58,7 +58,10 @@ class NodePorts:
     """Rejects nodes where a wanted host port is taken (upstream: plugins/nodeports/node_ports.go)."""
 
     name: ClassVar[str] = "NodePorts"
-    traits: ClassVar[Traits] = Traits(reads=Reads.USAGE)
+    traits: ClassVar[Traits] = Traits(
+        reads=Reads.USAGE,
+        without_pre_filter='reading "PreFilterNodePorts" from cycleState: not found',
+    )
 
     def __init__(self, nodes: NodeTable) -> None:
         self._in_use = HostPortsInUse(nodes)

@@ -1,14 +1,15 @@
 """The plugins of this version by name, and the frameworks a configuration builds of them."""
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from bayplan.api.workload_objects import Namespace, PodDisruptionBudget
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
+from bayplan.config.connections import Extender
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
 from bayplan.config.plugin_args import default_args
 from bayplan.config.plugin_sets import expand_profiles, leave_to_extenders
@@ -129,19 +130,31 @@ def build_frameworks(
         return extends(made[name], point) if name in made else in_tree_extends(name, point)
 
     expanded = expand_profiles(configuration, extends_point)
-    frameworks = {
+    return {
         profile.scheduler_name: _build(
-            profile, expanded[profile.scheduler_name], handle, outside[profile.scheduler_name]
+            _with_percentage(profile, configuration),
+            expanded[profile.scheduler_name],
+            handle,
+            outside[profile.scheduler_name],
+            configuration.extenders,
         )
         for profile in configuration.profiles
     }
-    for framework in frameworks.values():
-        framework.extended = bool(configuration.extenders)
-    return frameworks
+
+
+def _with_percentage(profile: Profile, configuration: SchedulerConfiguration) -> Profile:
+    """The profile with the global percentageOfNodesToScore if it has none of its own."""
+    if profile.percentage_of_nodes_to_score is not None:
+        return profile
+    return replace(profile, percentage_of_nodes_to_score=configuration.percentage_of_nodes_to_score)
 
 
 def _build(
-    profile: Profile, expanded: Mapping[str, tuple[PluginEntry, ...]], handle: Handle, outside: Mapping[str, Plugin]
+    profile: Profile,
+    expanded: Mapping[str, tuple[PluginEntry, ...]],
+    handle: Handle,
+    outside: Mapping[str, Plugin],
+    extenders: Sequence[Extender],
 ) -> Framework:
     made: dict[str, Plugin] = dict(outside)
 
@@ -154,4 +167,4 @@ def _build(
         point: [(make(entry.name), entry.weight) for entry in entries] for point, entries in expanded.items()
     }
     points["pre_filter"] = [(UnsupportedRules(), 0), *points.get("pre_filter", [])]
-    return Framework(profile, points)
+    return Framework(profile, points, extenders)

@@ -33,7 +33,11 @@ class TaintToleration:
     """
 
     name: ClassVar[str] = "TaintToleration"
-    traits: ClassVar[Traits] = Traits(reads=Reads.NODE, normalize=Normalize.REVERSE)
+    traits: ClassVar[Traits] = Traits(
+        reads=Reads.NODE,
+        normalize=Normalize.REVERSE,
+        without_pre_score='failed to read "PreScoreTaintToleration" from cycleState: not found',
+    )
 
     def __init__(self, index: NodeIndex) -> None:
         self._index = index

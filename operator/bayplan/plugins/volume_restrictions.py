@@ -30,6 +30,7 @@ _DISK_CONFLICT = "node(s) had no available disk"
 _CLAIM_CONFLICT = (
     "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
 )
+_WITHOUT_PRE_FILTER = 'cannot read "PreFilterVolumeRestrictions" from cycleState'
 _READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 
 
@@ -67,14 +68,19 @@ class VolumeRestrictions:
         return PreFilterResult(SUCCESS)
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
+        conflicts = self._in_use.conflicts(disk_uses([pod.pod]), nodes, rows)
+        if self.name not in state:
+            # Only where a profile disables the PreFilter: disks are looked at before.
+            return np.where(conflicts, np.int8(Code.UNSCHEDULABLE), np.int8(Code.ERROR))
         # Not taken from PreFilter: a dry run of preemption removes pods, and nominated pods are added.
-        if any(self._in_use.is_named_in(nodes, rows, key) for key in state.get(self.name, ())):
+        if any(self._in_use.is_named_in(nodes, rows, key) for key in state[self.name]):
             return np.full(len(rows), Code.UNSCHEDULABLE, dtype=np.int8)
-        return self._in_use.conflicts(disk_uses([pod.pod]), nodes, rows) * np.int8(Code.UNSCHEDULABLE)
+        return conflicts * np.int8(Code.UNSCHEDULABLE)
 
     def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
         conflicts = self._in_use.conflicts(disk_uses([pod.pod]), nodes, rows)
-        return [Reason(_DISK_CONFLICT, conflicts), Reason(_CLAIM_CONFLICT, ~conflicts)]
+        rest = _CLAIM_CONFLICT if self.name in state else _WITHOUT_PRE_FILTER
+        return [Reason(_DISK_CONFLICT, conflicts), Reason(rest, ~conflicts)]
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         claim_added = cluster_event(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD)

@@ -1,5 +1,6 @@
 """One attempt on one pod: popped, decided, and reserved on a node or returned to the queue. Nothing here waits."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -170,9 +171,9 @@ class AttemptRunner:
     def _rejected(self, attempt: Attempt, placement: Placement, status: Status) -> Failed:
         """Return a pod whose chosen node a Reserve or Permit plugin rejects; no other is tried, as in upstream."""
         if status.code is Code.ERROR:
-            return return_to_queue(self.queue, attempt, f"{status.plugin}: {status.message}", error=True)
+            return return_to_queue(self.queue, attempt, status.message, error=True)
         rejectors = frozenset({status.plugin})
-        diagnosis = Diagnosis(1, rejector_plugins=rejectors, pre_filter_message=status.message)
+        diagnosis = Diagnosis(1, reasons=dict(Counter(status.reasons)), rejector_plugins=rejectors)
         fit_error = FitError(diagnosis, "", trace=placement.trace)
         return return_to_queue(self.queue, attempt, fit_error.message, rejectors=rejectors, fit_error=fit_error)
 

@@ -1,6 +1,6 @@
 """The pure scheduling cycle: a pod and the node table in, a placement or the reasons against one out."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -18,13 +18,11 @@ from bayplan.framework.nominated_table import Nominations
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Diagnosis
 from bayplan.queue.nominator import Nominator
+from bayplan.scheduler.sampling import NodeSearch
 from bayplan.scheduler.trace import Trace, trace_attempt
 
 ExtensionPointObserver = Callable[[str, str, str, float], None]
 """Receives `(extension_point, status, profile, seconds)`; no decision reads the clock."""
-
-_MIN_FEASIBLE_NODES_TO_FIND = 100
-_MIN_PERCENTAGE = 5
 
 Verdicts = Callable[[Diagnosis, Rejections], tuple[Diagnosis, Rejections]]
 """Adds the rejections of extenders to those of the filters."""
@@ -74,16 +72,23 @@ class SchedulingCycle:
 
     It never writes to the table. Between pods it keeps one evaluation per pod shape, which makes a decision about a
     known shape cost what changed since, not what exists.
+
+    `frameworks` are those it will be asked about: where one limits its search, every cycle counts from the first on.
     """
 
     def __init__(
-        self, nodes: NodeTable, nominator: Nominator | None = None, *, observe: ExtensionPointObserver | None = None
+        self,
+        nodes: NodeTable,
+        nominator: Nominator | None = None,
+        frameworks: Iterable[Framework] = (),
+        *,
+        observe: ExtensionPointObserver | None = None,
     ) -> None:
         self._nodes = nodes
         self._evaluations = KeptEvaluations(nodes)
         self._nominations = Nominations(nodes, nominator or Nominator(), self._evaluations.forget_nominated)
         self._observe = observe
-        self._next_start = 0
+        self._search = NodeSearch(nodes) if any(each.limits_search for each in frameworks) else None
 
     def schedule(
         self, pod: PodInfo, framework: Framework, *, explain: bool = False, with_scores: bool = False
@@ -109,7 +114,8 @@ class SchedulingCycle:
         with self._forgetting(pod, framework):
             started = perf_counter()
             evaluation = self._evaluation(pod, framework)
-            sampled = self._sample(evaluation, framework.percentage_of_nodes_to_score)
+            search = self._search_of(framework)
+            sampled = None if search is None else search.find(evaluation, framework)
             rows = np.flatnonzero(evaluation.feasible) if sampled is None else sampled
             self._report("Filter", len(rows) > 0, framework, started)
             return [self._nodes.names[row] for row in rows.tolist()]
@@ -132,8 +138,8 @@ class SchedulingCycle:
             self._report("Score", True, framework, started)
             return Placement(known[int(rows[best])], int(totals[best]), len(rows), state=state)
 
-    def reject(self, pod: PodInfo, framework: Framework, verdicts: Verdicts) -> FitError:
-        """Why no node is left after extenders gave their `verdicts`."""
+    def reject(self, pod: PodInfo, framework: Framework, verdicts: Verdicts | None = None) -> FitError:
+        """Why no node is left, after extenders gave their `verdicts` if any was called."""
         with self._forgetting(pod, framework):
             return self._fit_error(pod, framework, self._evaluation(pod, framework), None, verdicts)
 
@@ -151,9 +157,13 @@ class SchedulingCycle:
     ) -> Placement | FitError:
         started = perf_counter()
         evaluation = self._evaluation(pod, framework)
-        sampled = self._nominated_row(pod, evaluation)
-        if sampled is None:
-            sampled = self._sample(evaluation, framework.percentage_of_nodes_to_score)
+        search = self._search_of(framework)
+        sampled: Rows | None = None
+        nominated = self._nominated_row(pod)
+        if nominated is not None and evaluation.feasible[nominated]:
+            sampled = np.array([nominated], dtype=np.intp)
+        elif search is not None:
+            sampled = search.find(evaluation, framework, nominated)
         feasible_count = int(np.count_nonzero(evaluation.feasible)) if sampled is None else len(sampled)
         filtered = self._report("Filter", feasible_count > 0, framework, started)
         if feasible_count == 0:
@@ -180,37 +190,24 @@ class SchedulingCycle:
             scores = {plugin: int(given[chosen]) for plugin, given in evaluation.scores(pod, rows).items()}
         return Placement(self._nodes.names[row], score, feasible_count, trace, scores, evaluation.state.copy())
 
-    def _sample(self, evaluation: Evaluation, percentage: int | None) -> Rows | None:
-        """The feasible rows that a search limited to `percentage` finds; None when it is as good as a whole one.
+    def _search_of(self, framework: Framework) -> NodeSearch | None:
+        """What limits the search, up to date; None while no profile needs it."""
+        search = self._search
+        if search is None:
+            if not framework.limits_search:
+                return None
+            search = self._search = NodeSearch(self._nodes)
+        search.follow()
+        return search
 
-        The search begins where the last one ended, so that all nodes get their turn, and the rows are in its order.
-        `evaluation` is up to date. Upstream: schedule_one.go findNodesThatPassFilters.
-        """
-        if percentage is None:
-            return None
-        candidates = evaluation.candidates()
-        count = len(candidates)
-        wanted = nodes_to_find(count, percentage)
-        if wanted >= count or evaluation.pre_filters.rejection is not None:
-            return None
-        order = np.roll(candidates, -(self._next_start % count))
-        passed = np.flatnonzero(evaluation.feasible[order])
-        if len(passed) > wanted:
-            visited = int(passed[wanted - 1]) + 1
-            passed = passed[:wanted]
-        else:
-            visited = count
-        self._next_start = (self._next_start + visited) % len(self._nodes)
-        return order[passed]
-
-    def _nominated_row(self, pod: PodInfo, evaluation: Evaluation) -> Rows | None:
-        """The row the pod is nominated to, if it fits there now: then no other is looked at.
+    def _nominated_row(self, pod: PodInfo) -> int | None:
+        """The row the pod is nominated to, if that node exists: it is tried first, and no other if the pod fits there.
 
         Upstream: schedule_one.go evaluateNominatedNode.
         """
         name = self._nominations.nominator.nominated_node(pod.uid) or pod.pod.status.nominated_node_name
         row = self._nodes.row(name) if name else None
-        return None if row is None or not evaluation.feasible[row] else np.array([row], dtype=np.intp)
+        return row if row is None or self._nodes.exists[row] else None
 
     def _report(self, point: str, ok: bool, framework: Framework, started: float) -> float:
         """Report how long an extension point took for all nodes; returns the time now."""
@@ -232,7 +229,8 @@ class SchedulingCycle:
         if verdicts is not None:
             diagnosis, rejections = verdicts(diagnosis, rejections)
         if diagnosis.node_count == 0 or not framework.post_filters:
-            return FitError(diagnosis, trace=trace)
+            # Nobody will make room, so none is kept any more.
+            return FitError(diagnosis, "", trace=trace)
         result = framework.run_post_filter(evaluation.state.copy(), pod, self._nodes, rejections)
         if not result.status.ok:
             # By position, as `replace` takes six times as long.
@@ -272,15 +270,3 @@ def _totals(evaluation: Evaluation, pod: PodInfo, rows: Rows) -> np.ndarray[tupl
     for scores in evaluation.scores(pod, rows).values():
         total += scores
     return total
-
-
-def nodes_to_find(count: int, percentage: int) -> int:
-    """How many feasible nodes are enough among `count` (upstream: schedule_one.go numFeasibleNodesToFind).
-
-    A `percentage` of 0 means kube-scheduler's adaptive one.
-    """
-    if count < _MIN_FEASIBLE_NODES_TO_FIND or percentage >= 100:
-        return count
-    if percentage == 0:
-        percentage = max(50 - count // 125, _MIN_PERCENTAGE)
-    return max(count * percentage // 100, _MIN_FEASIBLE_NODES_TO_FIND)

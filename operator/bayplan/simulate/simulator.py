@@ -94,7 +94,7 @@ class Simulator:
         self._attempts = AttemptRunner(
             cache=self.cache,
             queue=self.queue,
-            cycle=SchedulingCycle(self.cache.nodes, nominator),
+            cycle=SchedulingCycle(self.cache.nodes, nominator, self.frameworks.values()),
             frameworks=self.frameworks,
             clock=lambda: self._now,
         )

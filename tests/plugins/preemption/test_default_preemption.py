@@ -123,7 +123,8 @@ def test_nodes_that_take_the_pod_with_nobody_evicted_fail_the_preemption():
     rejected = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE)
 
     def answer(count):
-        rejections = Rejections(np.arange(count), np.array(rejected[:count], dtype=np.int8), world.framework.filters)
+        codes = np.array(rejected[:count], dtype=np.int8)
+        rejections = Rejections(np.arange(count), codes, world.framework.filters, world.framework.pre_filters)
         return plugin.post_filter({}, pod, nodes, rejections)
 
     one = 'expected at least one victim pod on node "n1"'

@@ -55,7 +55,13 @@ class InterPodAffinity:
     """
 
     name: ClassVar[str] = "InterPodAffinity"
-    traits: ClassVar[Traits] = Traits(reads=Reads.CLUSTER, reads_feasible=False, normalize=Normalize.CUSTOM)
+    traits: ClassVar[Traits] = Traits(
+        reads=Reads.CLUSTER,
+        reads_feasible=False,
+        normalize=Normalize.CUSTOM,
+        without_pre_filter='error reading "PreFilterInterPodAffinity" from cycleState: not found',
+        without_pre_score='failed to read "PreScoreInterPodAffinity" from cycleState: not found',
+    )
 
     def __init__(
         self, args: InterPodAffinityArgs, nodes: NodeTable, index: NodeIndex, namespaces: Lister[Namespace]

@@ -33,7 +33,11 @@ class NodeResourcesFit:
     """Filters by requests against allocatable, scores by the strategy (upstream: plugins/noderesources/fit.go)."""
 
     name: ClassVar[str] = "NodeResourcesFit"
-    traits: ClassVar[Traits] = Traits(reads=Reads.USAGE, reads_pods=False)
+    traits: ClassVar[Traits] = Traits(
+        reads=Reads.USAGE,
+        reads_pods=False,
+        without_pre_filter='error reading "PreFilterNodeResourcesFit" from cycleState: not found',
+    )
 
     def __init__(self, args: NodeResourcesFitArgs) -> None:
         self._ignored = frozenset(args.ignored_resources)

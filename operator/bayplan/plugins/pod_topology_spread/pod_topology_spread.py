@@ -64,7 +64,13 @@ class PodTopologySpread:
     """
 
     name: ClassVar[str] = "PodTopologySpread"
-    traits: ClassVar[Traits] = Traits(reads=Reads.CLUSTER, pre_reads=Reads.NODE, normalize=Normalize.CUSTOM)
+    traits: ClassVar[Traits] = Traits(
+        reads=Reads.CLUSTER,
+        pre_reads=Reads.NODE,
+        normalize=Normalize.CUSTOM,
+        without_pre_filter='reading "PreFilterPodTopologySpread" from cycleState: not found',
+        without_pre_score='error reading "PreScorePodTopologySpread" from cycleState: not found',
+    )
 
     def __init__(self, args: PodTopologySpreadArgs, index: NodeIndex, listers: Listers) -> None:
         self._index = index

@@ -57,7 +57,12 @@ class VolumeBinding:
 
     name: ClassVar[str] = "VolumeBinding"
     # What a pod's claims need is found out in every cycle, so that pods share what other plugins say.
-    traits: ClassVar[Traits] = Traits(reads=Reads.CLUSTER, reads_feasible=False)
+    traits: ClassVar[Traits] = Traits(
+        reads=Reads.CLUSTER,
+        reads_feasible=False,
+        without_pre_filter="not found",
+        reads_pre_filter_later=True,
+    )
 
     def __init__(self, args: VolumeBindingArgs, nodes: NodeTable, index: NodeIndex, listers: Listers) -> None:
         self._timeout_seconds = float(args.bind_timeout_seconds)

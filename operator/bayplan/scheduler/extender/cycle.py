@@ -56,9 +56,11 @@ class ExtendedCycle:
             for each in self.extenders
             if (each.spec.filter_verb or each.spec.prioritize_verb) and each.interested(pod)
         ]
-        names: Sequence[str] = self.cycle.feasible_nodes(pod, framework) if interested else ()
-        if not names:
+        if not interested:
             return self.cycle.schedule(pod, framework)
+        names: Sequence[str] = self.cycle.feasible_nodes(pod, framework)
+        if not names:
+            return self.cycle.reject(pod, framework)
         whole = await self.pod_source(pod)
         names, verdicts = await self._filter(interested, pod, whole, names)
         if not names:
