@@ -33,7 +33,7 @@ from bayplan.config.types import (
     SchedulerConfiguration,
 )
 
-_PLACEMENT_POINTS: Final = ("placementGenerate", "placementScore")
+_POD_GROUP_POINTS: Final = ("placementGenerate", "placementScore", "podGroupPostFilter")
 
 
 def decode_v1(document: Mapping[str, Any], known: frozenset[str], errors: list[FieldError]) -> SchedulerConfiguration:
@@ -126,8 +126,8 @@ def _plugins(fields: Fields, known: frozenset[str]) -> Plugins:
     for attribute, key in PLUGIN_SET_KEYS.items():
         with fields.nested(key) as block:
             sets[attribute] = _plugin_set(block, known)
-    for key in _PLACEMENT_POINTS:
-        # kube-scheduler writes these out empty; no plugin of bayplan extends them.
+    for key in _POD_GROUP_POINTS:
+        # kube-scheduler writes these out empty; they are for pods that are scheduled together.
         with fields.nested(key) as block:
             if _plugin_set(block, known).enabled:
                 block.errors.append(forbidden(block.path, "is not implemented in this version of bayplan"))

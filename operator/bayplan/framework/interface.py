@@ -6,7 +6,7 @@ of rows, so that the same code serves a first look at all nodes and an update of
 no clock, no I/O, nothing kept between calls but what derives from the node table.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
@@ -242,6 +242,7 @@ class Rejections:
 
     `filters` are those that have a say in this pod, in order, and `pre_filters` their PreFilters. `nominated` is the
     node table with the pods added that are nominated at this pod's priority or above, when there are any.
+    `pre_filtered` names the plugins whose PreFilter was run, which are not all when one rejected the pod for good.
     """
 
     rows: Rows
@@ -249,6 +250,7 @@ class Rejections:
     filters: Sequence[FilterPlugin] = ()
     pre_filters: Sequence[PreFilterPlugin] = ()
     nominated: NominatedTable | None = None
+    pre_filtered: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from bayplan.config.types import PluginEntry, Profile, SchedulerConfiguration
 from bayplan.framework.interface import Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.plugins.default_binder import DefaultBinder
+from bayplan.plugins.dynamic_resources import DynamicResources
 from bayplan.plugins.image_locality import ImageLocality
 from bayplan.plugins.inter_pod_affinity.inter_pod_affinity import InterPodAffinity
 from bayplan.plugins.node_affinity import NodeAffinity
@@ -84,6 +85,7 @@ IN_TREE: Final[Mapping[str, InTreePlugin]] = {
             InterPodAffinity,
             lambda args, handle: InterPodAffinity(args, handle.nodes, handle.index, handle.listers.of(Namespace)),
         ),
+        InTreePlugin(DynamicResources, lambda args, handle: DynamicResources()),
         InTreePlugin(
             DefaultPreemption,
             lambda args, handle: DefaultPreemption(

@@ -117,7 +117,7 @@ def test_preemption_leaves_the_node_table_as_it_was():
 
 def test_nodes_that_take_the_pod_with_nobody_evicted_fail_the_preemption():
     world = World(make_node("n1", cpu="9"), make_node("n2", cpu="9"), low("a"), low("b", "n2"))
-    (plugin,) = world.framework.post_filters
+    plugin = world.framework.plugins["DefaultPreemption"]
     nodes = world.cache.nodes
     pod = PodInfo(high())
     rejected = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE)
