@@ -109,9 +109,11 @@ KubeletRegistrationGetOnExistsOnly WindowsHostNetwork
 _DEPRECATED_ON: Final = """
 KubeProxyIPVS KubeletPodResourcesListUseActivePods ServiceCIDRStatusFieldWiping StorageNamespaceIndex
 """
-_DEPRECATED_LOCKED: Final = """
-AggregatedDiscoveryRemoveBetaType AllowOverwriteTerminationGracePeriodSeconds DeclarativeValidationTakeover
-DisableCPUQuotaWithExclusiveCPUs DisableNodeKubeProxyVersion GitRepoVolumeDriver SeparateCacheWatchRPC
+_DEPRECATED_LOCKED_OFF: Final = """
+AllowOverwriteTerminationGracePeriodSeconds DeclarativeValidationTakeover GitRepoVolumeDriver SeparateCacheWatchRPC
+"""
+_DEPRECATED_LOCKED_ON: Final = """
+AggregatedDiscoveryRemoveBetaType DisableCPUQuotaWithExclusiveCPUs DisableNodeKubeProxyVersion
 """
 
 _SPECS: Final = {
@@ -122,7 +124,8 @@ _SPECS: Final = {
     _GA_LOCKED: FeatureSpec(Stage.GA, default=True, locked=True),
     _DEPRECATED_OFF: FeatureSpec(Stage.DEPRECATED, default=False),
     _DEPRECATED_ON: FeatureSpec(Stage.DEPRECATED, default=True),
-    _DEPRECATED_LOCKED: FeatureSpec(Stage.DEPRECATED, default=True, locked=True),
+    _DEPRECATED_LOCKED_OFF: FeatureSpec(Stage.DEPRECATED, default=False, locked=True),
+    _DEPRECATED_LOCKED_ON: FeatureSpec(Stage.DEPRECATED, default=True, locked=True),
 }
 
 KNOWN_FEATURE_GATES: Final[Mapping[str, FeatureSpec]] = {
