@@ -11,6 +11,7 @@ from bayplan.config.connections import (
     validate_extenders,
 )
 from bayplan.config.errors import FieldError, child, duplicate, forbidden, invalid, item, required
+from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES
 from bayplan.config.fields import Fields, required_name
 from bayplan.config.plugin_args import decode_args, default_args
 from bayplan.config.plugin_sets import (
@@ -213,6 +214,7 @@ def decode_process_settings(fields: Fields, **fixed: Any) -> SchedulerConfigurat
         percentage_of_nodes_to_score=decode_percentage(fields),
         profiles=(Profile(),),
         extenders=(),
+        feature_gates=DEFAULT_FEATURE_GATES,
         **fixed,
     )
     initial, longest = settings.pod_initial_backoff_seconds, settings.pod_max_backoff_seconds

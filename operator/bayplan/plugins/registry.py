@@ -9,6 +9,7 @@ from bayplan.api.workload_objects import Namespace, PodDisruptionBudget
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
+from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
 from bayplan.config.plugin_args import default_args
 from bayplan.config.plugin_sets import expand_profiles, leave_to_extenders
 from bayplan.config.types import PluginEntry, Profile, SchedulerConfiguration
@@ -48,6 +49,8 @@ class Handle:
     nominator: Nominator = field(default_factory=Nominator)
     clock: Callable[[], float] = time.time
     """Seconds since the epoch."""
+    gates: FeatureGates = DEFAULT_FEATURE_GATES
+    """Which features of kube-scheduler are on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,9 @@ def build_frameworks(
         ConfigurationError: a profile's plugin sets do not work out, or a plugin from outside is no good; every
             complaint of every profile.
     """
-    handle = Handle(nodes, NodeIndex(nodes), listers or Listers(), nominator or Nominator(), clock)
+    handle = Handle(
+        nodes, NodeIndex(nodes), listers or Listers(), nominator or Nominator(), clock, configuration.feature_gates
+    )
     configuration = leave_to_extenders(configuration)
     outside = load_out_of_tree(configuration, IN_TREE.keys(), handle)
     made = {name: plugin for plugins in outside.values() for name, plugin in plugins.items()}
