@@ -234,7 +234,7 @@ class SchedulingCycle:
         if diagnosis.node_count == 0 or not framework.post_filters:
             return FitError(diagnosis, trace=trace)
         result = framework.run_post_filter(evaluation.state.copy(), pod, self._nodes, rejections)
-        if not result.status.ok:
+        if result.status.reasons:
             # By position, as `replace` takes six times as long.
             diagnosis = Diagnosis(
                 diagnosis.node_count,
