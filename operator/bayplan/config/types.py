@@ -58,6 +58,8 @@ class UtilizationShapePoint:
 
 
 DEFAULT_RESOURCES: Final = (ResourceSpec("cpu"), ResourceSpec("memory"))
+DEFAULT_STORAGE_SHAPE: Final = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
+"""VolumeBinding prefers nodes where most storage stays free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,8 @@ class VolumeBindingArgs:
 
     bind_timeout_seconds: Int64 = 600
     """How long volumes may take to be bound; 0 or more."""
+    shape: tuple[UtilizationShapePoint, ...] = DEFAULT_STORAGE_SHAPE
+    """The score of a node by how full its storage would be; at least one point."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,7 +164,7 @@ class PreScorePlugin(Plugin, Protocol):
     """Looks at the pod and the feasible nodes once before scoring; its SKIP leaves its score out of the sum."""
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
-        """SUCCESS or SKIP."""
+        """SUCCESS, SKIP, or SCORES_ZERO, which skips too and is shown as 0 everywhere."""
 
 
 class ScorePlugin(Plugin, Protocol):

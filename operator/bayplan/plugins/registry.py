@@ -10,10 +10,11 @@ from bayplan.cache.listers import Listers
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.config.connections import Extender
+from bayplan.config.errors import ConfigurationError, FieldError
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
 from bayplan.config.plugin_args import default_args
 from bayplan.config.plugin_sets import expand_profiles, leave_to_extenders
-from bayplan.config.types import PluginEntry, Profile, SchedulerConfiguration
+from bayplan.config.types import DEFAULT_STORAGE_SHAPE, PluginEntry, Profile, SchedulerConfiguration, VolumeBindingArgs
 from bayplan.framework.interface import Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.plugins.default_binder import DefaultBinder
@@ -63,6 +64,14 @@ class InTreePlugin:
     create: Callable[[Any, Handle], Plugin]
 
 
+def _volume_binding(args: VolumeBindingArgs, handle: Handle) -> VolumeBinding:
+    scores = handle.gates.enabled("StorageCapacityScoring")
+    if not scores and args.shape != DEFAULT_STORAGE_SHAPE:
+        detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
+        raise ConfigurationError([FieldError("VolumeBindingArgs.shape", detail)])
+    return VolumeBinding(args, handle.nodes, handle.index, handle.listers, scores=scores)
+
+
 IN_TREE: Final[Mapping[str, InTreePlugin]] = {
     each.type.name: each
     for each in (
@@ -75,10 +84,13 @@ IN_TREE: Final[Mapping[str, InTreePlugin]] = {
         InTreePlugin(NodePorts, lambda args, handle: NodePorts(handle.nodes)),
         InTreePlugin(NodeResourcesFit, lambda args, handle: NodeResourcesFit(args)),
         InTreePlugin(VolumeRestrictions, lambda args, handle: VolumeRestrictions(handle.nodes, handle.listers)),
-        InTreePlugin(NodeVolumeLimits, lambda args, handle: NodeVolumeLimits(handle.nodes, handle.listers)),
         InTreePlugin(
-            VolumeBinding, lambda args, handle: VolumeBinding(args, handle.nodes, handle.index, handle.listers)
+            NodeVolumeLimits,
+            lambda args, handle: NodeVolumeLimits(
+                handle.nodes, handle.listers, scaling=handle.gates.enabled("VolumeLimitScaling")
+            ),
         ),
+        InTreePlugin(VolumeBinding, _volume_binding),
         InTreePlugin(VolumeZone, lambda args, handle: VolumeZone(handle.index, handle.listers)),
         InTreePlugin(PodTopologySpread, lambda args, handle: PodTopologySpread(args, handle.index, handle.listers)),
         InTreePlugin(
