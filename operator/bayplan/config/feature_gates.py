@@ -11,7 +11,9 @@ FLAG: Final = "--feature-gates"
 
 SWITCHED: Final = frozenset(
     (
+        "MatchLabelKeysInPodTopologySpread",
         "StorageCapacityScoring",
+        "TaintTolerationComparisonOperators",
         "VolumeLimitScaling",
     )
 )

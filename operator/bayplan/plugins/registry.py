@@ -79,7 +79,12 @@ IN_TREE: Final[Mapping[str, InTreePlugin]] = {
         InTreePlugin(PrioritySort, lambda args, handle: PrioritySort()),
         InTreePlugin(NodeUnschedulable, lambda args, handle: NodeUnschedulable(handle.index)),
         InTreePlugin(NodeName, lambda args, handle: NodeName()),
-        InTreePlugin(TaintToleration, lambda args, handle: TaintToleration(handle.index)),
+        InTreePlugin(
+            TaintToleration,
+            lambda args, handle: TaintToleration(
+                handle.index, compares=handle.gates.enabled("TaintTolerationComparisonOperators")
+            ),
+        ),
         InTreePlugin(NodeAffinity, lambda args, handle: NodeAffinity(args, handle.index)),
         InTreePlugin(NodePorts, lambda args, handle: NodePorts(handle.nodes)),
         InTreePlugin(NodeResourcesFit, lambda args, handle: NodeResourcesFit(args)),
@@ -92,7 +97,16 @@ IN_TREE: Final[Mapping[str, InTreePlugin]] = {
         ),
         InTreePlugin(VolumeBinding, _volume_binding),
         InTreePlugin(VolumeZone, lambda args, handle: VolumeZone(handle.index, handle.listers)),
-        InTreePlugin(PodTopologySpread, lambda args, handle: PodTopologySpread(args, handle.index, handle.listers)),
+        InTreePlugin(
+            PodTopologySpread,
+            lambda args, handle: PodTopologySpread(
+                args,
+                handle.index,
+                handle.listers,
+                match_label_keys=handle.gates.enabled("MatchLabelKeysInPodTopologySpread"),
+                compares=handle.gates.enabled("TaintTolerationComparisonOperators"),
+            ),
+        ),
         InTreePlugin(
             InterPodAffinity,
             lambda args, handle: InterPodAffinity(args, handle.nodes, handle.index, handle.listers.of(Namespace)),

@@ -60,7 +60,8 @@ class PodTopologySpread:
     """Filters by DoNotSchedule constraints and scores ScheduleAnyway ones; pods without any get the defaults.
 
     A pod's signature holds its constraints resolved, selectors of services and owners included, so what an evaluation
-    once resolved holds for all its pods. Upstream: plugins/podtopologyspread.
+    once resolved holds for all its pods. `matchLabelKeys` count with `match_label_keys`, and tolerations with the
+    operators Lt and Gt where it `compares`. Upstream: plugins/podtopologyspread.
     """
 
     name: ClassVar[str] = "PodTopologySpread"
@@ -72,8 +73,18 @@ class PodTopologySpread:
         without_pre_score='error reading "PreScorePodTopologySpread" from cycleState: not found',
     )
 
-    def __init__(self, args: PodTopologySpreadArgs, index: NodeIndex, listers: Listers) -> None:
+    def __init__(
+        self,
+        args: PodTopologySpreadArgs,
+        index: NodeIndex,
+        listers: Listers,
+        *,
+        match_label_keys: bool = True,
+        compares: bool = False,
+    ) -> None:
         self._index = index
+        self._match_label_keys = match_label_keys
+        self._compares = compares
         self._is_system = args.defaulting_type is PodTopologySpreadDefaulting.SYSTEM
         self._defaults = _SYSTEM_DEFAULTS if self._is_system else args.default_constraints
         self._selectors = DefaultSelectors(listers) if self._defaults else None
@@ -187,7 +198,9 @@ class PodTopologySpread:
         if pod.pod.spec.topology_spread_constraints:
             known = self._own.get(pod)
             if known is None:
-                known = self._own[pod] = resolve(pod, pod.pod.spec.topology_spread_constraints)
+                known = self._own[pod] = resolve(
+                    pod, pod.pod.spec.topology_spread_constraints, match_label_keys=self._match_label_keys
+                )
             return known
         selector = PodSelector(()) if self._selectors is None else self._selectors.selector(pod)
         # Without services or an owner there is nothing to count.
@@ -226,7 +239,15 @@ class PodTopologySpread:
         def count_pods(selector: PodSelector) -> MatchingPods | None:
             return self._matching_pods(nodes, pod.namespace, selector)
 
-        return SpreadDomains(constraints, pod, nodes, self._index, count_pods, requires_all_keys=requires_all_keys)
+        return SpreadDomains(
+            constraints,
+            pod,
+            nodes,
+            self._index,
+            count_pods,
+            requires_all_keys=requires_all_keys,
+            compares=self._compares,
+        )
 
     def _matching_pods(self, nodes: NodeTable, namespace: str, selector: PodSelector) -> MatchingPods | None:
         if selector.is_empty or selector.is_nothing:
