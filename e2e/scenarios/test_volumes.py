@@ -60,12 +60,14 @@ def test_a_free_volume_is_prebound_and_its_pod_waits_for_the_claim(
 
     wait_until(prebound, "the volume is prebound")
     assert nodes_bound(client, namespace).get("p") is None
+    assert client.get("pods", "p", namespace)["status"]["nominatedNodeName"] == "n2", "autoscalers are told"
     client.create("pods", claiming("q", namespace, "second"))
     told = wait_refused(client, namespace, "q")["message"]
     assert told.startswith("0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind.")
     bind_claim(client, namespace, "first", "v")
     wait_bound(client, namespace, ["p"])
     assert nodes_bound(client, namespace)["p"] == "n2"
+    assert "nominatedNodeName" not in client.get("pods", "p", namespace)["status"]
 
 
 def test_a_volume_is_asked_for_on_the_chosen_node_and_the_pod_runs_there(

@@ -21,19 +21,26 @@ from bayplan.scheduler.scheduler import Scheduler
 
 
 class HeldDispatcher:
-    """Keeps binds until told to run them, and patches for ever."""
+    """Keeps binds until told to run them, and patches for ever; nominations are taken at once, or refused."""
 
     def __init__(self):
         self.jobs = []
         self.patches = []
+        self.nominations = []
+        self.takes_nominations = True
         self.jobs_in_flight = 0
 
     def submit(self, job):
         self.jobs.append(job)
 
-    def patch(self, uid, call, lost):
-        (condition,) = json.loads(call.body)["status"]["conditions"]
-        self.patches.append((uid, condition["reason"], condition["message"]))
+    def patch(self, uid, call, ended):
+        status = json.loads(call.body)["status"]
+        if "nominatedNodeName" in status:
+            self.nominations.append((uid, status["nominatedNodeName"]))
+        for condition in status.get("conditions", ()):
+            self.patches.append((uid, condition["reason"], condition["message"]))
+        if "conditions" not in status:
+            ended(self.takes_nominations)
 
     async def run(self):
         jobs, self.jobs[:] = self.jobs[:], []

@@ -16,7 +16,7 @@ from bayplan.scheduler.api_calls import (
     binding_call,
     disruption_target_call,
     merged_patch,
-    nomination_ended_call,
+    nomination_call,
     pod_path,
     pod_scheduled_call,
     rfc3339,
@@ -127,7 +127,7 @@ def test_a_disruption_condition_of_another_reason_is_replaced_and_keeps_its_time
 
 NOMINATE = pod_scheduled_call(web_pod(), "Unschedulable", "a", NOW, nomination="n1")
 EXPLAIN = pod_scheduled_call(web_pod(), "Unschedulable", "b", NOW)
-END = nomination_ended_call(web_pod())
+END = nomination_call(web_pod(), "")
 
 
 @pytest.mark.parametrize(

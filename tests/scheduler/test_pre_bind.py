@@ -124,6 +124,46 @@ async def test_a_refused_write_gives_the_volume_the_room_and_the_pod_back(scene)
     assert len(scene.requests.calls) == 2, "the volume is free to be chosen again"
 
 
+async def test_the_node_is_written_on_a_pod_whose_bind_takes_a_while(scene):
+    asked = []
+    answer = scene.requests.request
+    scene.dispatcher.request = lambda call: asked.append([*scene.dispatcher.nominations]) or answer(call)
+    await attempt(scene)
+    assert asked == [[("p", "n1")]], "before anything else is written"
+    assert scene.dispatcher.patches == []
+    assert scene.queue.nominator.nominated_node("p") is None, "it is counted on the node already"
+
+
+async def test_no_node_is_written_on_a_pod_that_is_bound_at_once(scene):
+    scene.pending.gone("p")
+    scene.pod("quick")
+    await attempt(scene)
+    assert scene.binder.bindings == [("quick", "n1")]
+    assert scene.dispatcher.nominations == []
+
+
+async def test_a_node_that_is_written_already_is_not_written_again(scene):
+    scene.pending.changed(pod_with("c", cpu="1", nominated="n1", resource_version="2"))
+    await attempt(scene)
+    assert scene.dispatcher.nominations == []
+    assert len(scene.requests.calls) == 1
+
+
+async def test_a_node_that_cannot_be_written_holds_nothing_up(scene):
+    scene.dispatcher.takes_nominations = False
+    await attempt(scene)
+    assert len(scene.requests.calls) == 1
+
+
+@pytest.mark.parametrize("taken", [True, False])
+async def test_the_node_is_taken_back_with_the_condition_if_the_pod_is_not_bound(scene, taken):
+    scene.dispatcher.takes_nominations = taken
+    scene.requests.answer = ApiResponse(403, b"{}")
+    await attempt(scene)
+    assert scene.dispatcher.nominations == [("p", "n1"), ("p", None)]
+    assert [reason for _, reason, _ in scene.dispatcher.patches] == ["SchedulerError"]
+
+
 async def test_a_pod_deleted_while_its_claim_is_bound_leaves_nothing_behind(scene):
     await attempt(scene)
     scene.pending.gone("p")

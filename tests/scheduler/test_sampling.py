@@ -265,7 +265,7 @@ def test_searches_find_what_kube_schedulers_one_worker_finds(zones, steps, score
                 everywhere,
                 [name for name in candidates if name in tree.zone_of],
                 lambda name: first != 1 or int(name[1:]) % 3 == 1,  # noqa: B023
-                (100 if len(candidates) >= 100 else len(candidates)) if scores else 1,
+                min(100, len(candidates)) if scores else 1,
                 nominated,
             )
             trace = made.schedule(make_pod(**fields), explain=True).trace

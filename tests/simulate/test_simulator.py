@@ -128,6 +128,16 @@ def test_pods_of_other_schedulers_and_pods_being_deleted_are_only_counted():
     assert (report.summary.pods, report.summary.other_schedulers, report.summary.finished) == (3, 1, 1)
 
 
+def test_room_is_kept_for_pods_of_other_schedulers_that_wait_for_it():
+    theirs = make_pod("theirs", uid="theirs", scheduler_name="other", cpu="3", priority=5, nominated="n1")
+    ours = [make_pod(f"ours-{priority}", uid=str(priority), cpu="2", priority=priority) for priority in (5, 6)]
+    report = simulator([make_node("n1", cpu="4")], [theirs, *ours]).run()
+    assert placements(report) == {"ours-6": "n1", "ours-5": None}
+    report = simulator([make_node("n1", cpu="4")], [theirs, ours[0]]).run()
+    assert placements(report) == {"ours-5": None}
+    assert report.summary.other_schedulers == 1
+
+
 def test_gated_pods_are_reported_with_their_message_and_take_nothing():
     report = simulator([make_node()], [make_pod("gated", gates=["example.com/wait"]), make_pod("free")]).run()
     gated = report.pods[-1]

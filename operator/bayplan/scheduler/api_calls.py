@@ -79,9 +79,9 @@ def pod_scheduled_call(
     return _condition_call(pod, old, condition, now, nominated)
 
 
-def nomination_ended_call(pod: PodInfo) -> ApiCall:
-    """The PATCH that takes back a pod's nomination and leaves the rest of its status alone."""
-    return _status_call(pod, {"nominatedNodeName": None})
+def nomination_call(pod: PodInfo, node_name: str) -> ApiCall:
+    """The PATCH that writes a pod's nomination, "" to take it back, and leaves the rest of its status alone."""
+    return _status_call(pod, {"nominatedNodeName": node_name or None})
 
 
 def disruption_target_call(victim: PodInfo, scheduler_name: str, now: datetime) -> ApiCall | None:

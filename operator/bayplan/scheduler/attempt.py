@@ -47,6 +47,8 @@ class Reserved(Attempt, eq=False):
     placement: Placement
     binding: Binding
     steps: Sequence[tuple[str, Sequence[Effect]]]
+    announced: bool = False
+    """Whether the node was written on the pod, which is to be taken back unless the pod is bound."""
 
     def unreserve(self) -> None:
         """Have the Reserve plugins give back what they took."""
@@ -239,7 +241,9 @@ def return_to_queue(
     queue.add_unschedulable(queued, rejector_plugins=rejectors, error=error, retry_at=retry_at)
     nomination: str | None = None
     if ends_nomination and (
-        queue.nominator.nominated_node(queued.uid) is not None or queued.pod_info.pod.status.nominated_node_name
+        queue.nominator.nominated_node(queued.uid) is not None
+        or queued.pod_info.pod.status.nominated_node_name
+        or (isinstance(attempt, Reserved) and attempt.announced)
     ):
         queue.withdraw(queued.uid)
         nomination = ""

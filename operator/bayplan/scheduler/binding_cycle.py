@@ -88,6 +88,7 @@ class BindingCycle:
             return self._waiting.get(uid) is reserved and self.queue.get(uid) is not None
 
         try:
+            await self._announce(reserved)
             await perform_effects(self.dispatcher, reserved.steps, is_wanted)
         except Exception as error:
             if not isinstance(error, PreBindError):
@@ -97,6 +98,18 @@ class BindingCycle:
                 self.wake()
         else:
             self._submit(reserved)
+
+    async def _announce(self, reserved: Reserved) -> None:
+        """Tell autoscalers the node of a pod whose bind takes a while, and whoever schedules after a restart.
+
+        It goes on without, as it can (upstream: schedule_one.go bindingCycle, NominatedNodeNameForExpectation).
+        """
+        pod, node_name = reserved.pod, reserved.binding.node_name
+        if pod.pod.status.nominated_node_name == node_name:
+            return
+        reserved.announced = True
+        if not await self.failures.conditions.expected_on(pod, node_name):
+            logger.info("the node a pod will be bound to was not written pod=%r node=%r", pod.key, node_name)
 
     def _take(self, reserved: Reserved) -> bool:
         """End the wait for a bind; False if it was rejected meanwhile, and the pod perhaps reserved anew since."""

@@ -12,7 +12,7 @@ from bayplan.scheduler.api_calls import (
     ApiCall,
     WrittenCondition,
     condition_message,
-    nomination_ended_call,
+    nomination_call,
     pod_scheduled_call,
     utc_now,
 )
@@ -48,19 +48,20 @@ class PodConditions:
 
     async def nominated(self, pod: PodInfo, reason: str, message: str, node_name: str) -> bool:
         """Write the nomination and the condition in one request; whether the API server took it."""
-        ended: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-
-        def end(done: bool) -> None:
-            if not ended.done():
-                ended.set_result(done)
-
+        ended, end = _awaited()
         self._write(pod, (reason, message), node_name, end)
+        return await ended
+
+    async def expected_on(self, pod: PodInfo, node_name: str) -> bool:
+        """Write the node that the pod is about to be bound to, and nothing else; whether the API server took it."""
+        ended, end = _awaited()
+        self.patch(pod.uid, nomination_call(pod, node_name), end)
         return await ended
 
     def nomination_ended(self, pod: PodInfo) -> None:
         """Take back the pod's nomination, and nothing else."""
         try:
-            self.patch(pod.uid, nomination_ended_call(pod), lambda done: None)
+            self.patch(pod.uid, nomination_call(pod, ""), lambda done: None)
         except ValueError as error:
             logger.warning("nomination cannot be taken back pod=%r error=%s", pod.key, error)
 
@@ -87,6 +88,17 @@ class PodConditions:
             ended(done)
 
         self.patch(pod.uid, call, end)
+
+
+def _awaited() -> tuple[asyncio.Future[bool], Callable[[bool], None]]:
+    """A future, and what a patch is to call at its end to set it."""
+    ended: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    def end(done: bool) -> None:
+        if not ended.done():
+            ended.set_result(done)
+
+    return ended, end
 
 
 @dataclass(eq=False)

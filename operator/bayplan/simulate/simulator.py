@@ -127,6 +127,9 @@ class Simulator:
                 given.finished += 1
             elif pod.pod.spec.scheduler_name not in self.frameworks:
                 given.other_schedulers += 1
+                if pod.pod.status.nominated_node_name:
+                    # Its room is kept, as `bayplan run` does.
+                    self.queue.nominate(pod, pod.pod.status.nominated_node_name)
             else:
                 waiting.append(pod)
         for pod in sorted(waiting, key=lambda pod: created_at(pod.pod)):
