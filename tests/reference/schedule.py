@@ -141,7 +141,9 @@ def _raw_scores(
         "NodeResourcesFit": lambda host: scores.node_resources_fit(pod, host, args),
         "NodeResourcesBalancedAllocation": lambda host: scores.balanced_allocation(pod, host, args),
         "ImageLocality": lambda host: scores.image_locality(pod, host, hosts),
+        # The pods here have no claims.
         "DynamicResources": lambda host: 0,
+        "VolumeBinding": lambda host: 0,
     }.get(plugin)
     return None if score is None else [score(host) for host in feasible]
 

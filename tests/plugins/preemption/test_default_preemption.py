@@ -160,3 +160,10 @@ def test_a_pod_that_begins_to_terminate_is_known_to_do_so_when_evictions_are_tri
     assert world.preempt(pod) == ("n1", ["large"])
     world.add(low("other", "n2", cpu="1", priority=99, labels={"app": "c"}, deleting=True))
     assert world.preempt(pod) == ("n1", ["counted", "large"])
+
+
+def test_a_pod_that_preempts_tells_where_and_how_many_go():
+    world = World(make_node("n1", cpu="4"), low("a", cpu="2"), low("b", cpu="2"))
+    assert world.schedule(high()).diagnosis.post_filter_message == (
+        "preemption: found a potential placement for pod on node n1, preempting 2 victims"
+    )

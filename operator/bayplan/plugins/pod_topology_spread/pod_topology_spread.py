@@ -23,7 +23,6 @@ from bayplan.framework.cluster_event import (
     NODE_DELETE,
     NODE_LABEL,
     NODE_TAINT,
-    UNSCHEDULABLE_POD_ADD,
     UNSCHEDULABLE_POD_LABEL,
     UNSCHEDULABLE_POD_TOLERATION,
     EventRegistration,
@@ -146,24 +145,22 @@ class PodTopologySpread:
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         of_assigned = (ASSIGNED_POD_ADD, ASSIGNED_POD_UPDATE, ASSIGNED_POD_DELETE)
-        of_waiting = (UNSCHEDULABLE_POD_ADD, UNSCHEDULABLE_POD_LABEL, UNSCHEDULABLE_POD_TOLERATION)
+        of_itself = (UNSCHEDULABLE_POD_LABEL, UNSCHEDULABLE_POD_TOLERATION)
         of_nodes = (NODE_ADD, NODE_DELETE, NODE_LABEL, NODE_TAINT)
         return (
             *(EventRegistration(event, self._after_assigned_pod) for event in of_assigned),
-            *(EventRegistration(event, self._after_waiting_pod) for event in of_waiting),
+            *(EventRegistration(event, self._after_own_change) for event in of_itself),
             *(EventRegistration(event, self._after_node) for event in of_nodes),
         )
 
     def _after_assigned_pod(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
         # An assumed pod is on its node before its own spec says so.
-        involved = [each.uid == pod.uid or each.namespace == pod.namespace for each in _pods(old, new)]
+        involved = [each.namespace == pod.namespace for each in _pods(old, new)]
         return self._after_pod(pod, old, new) if all(involved) else QueueingHint.SKIP
 
-    def _after_waiting_pod(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
-        involved = [
-            each.uid == pod.uid or (_has_node(each) and each.namespace == pod.namespace) for each in _pods(old, new)
-        ]
-        return self._after_pod(pod, old, new) if all(involved) else QueueingHint.SKIP
+    def _after_own_change(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
+        is_own = all(each.uid == pod.uid for each in _pods(old, new))
+        return self._after_pod(pod, old, new) if is_own else QueueingHint.SKIP
 
     def _after_pod(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
         changed = _pods(old, new)
@@ -274,10 +271,6 @@ class PodTopologySpread:
 
 def _pods(old: object, new: object) -> list[PodInfo]:
     return [each for each in (old, new) if isinstance(each, PodInfo)]
-
-
-def _has_node(pod: PodInfo) -> bool:
-    return bool(pod.pod.spec.node_name or pod.pod.status.nominated_node_name)
 
 
 def _values(node: Node | None, keys: Sequence[str]) -> list[str] | None:
