@@ -12,6 +12,7 @@ FLAG: Final = "--feature-gates"
 SWITCHED: Final = frozenset(
     (
         "MatchLabelKeysInPodTopologySpread",
+        "NominatedNodeNameForExpectation",
         "StorageCapacityScoring",
         "TaintTolerationComparisonOperators",
         "VolumeLimitScaling",
