@@ -147,3 +147,13 @@ def test_every_command_explains_itself(command):
     result = run(command, "--help")
     assert result.exit_code == 0
     assert "Configuration file, YAML or JSON" in result.stdout
+
+
+def test_feature_gates_are_checked_with_the_file(tmp_path):
+    path = write(tmp_path, HEADER)
+    result = run("check", path, "--feature-gates", "Nonsense=true")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "--feature-gates: unrecognized feature gate: Nonsense\n"
+    result = run("check", path, "--feature-gates", "StorageCapacityScoring=false,OpenAPIEnums=false")
+    assert (result.exit_code, result.stdout) == (0, f"{path}: ok: 1 profile: bayplan\n")
+    assert result.stderr == "--feature-gates: OpenAPIEnums changes nothing in bayplan\n"

@@ -162,3 +162,10 @@ def test_text_the_terminal_cannot_show_is_escaped(tmp_path):
     )
     assert (ran.returncode, ran.stderr) == (0, "")
     assert r"Ignored: 1 K\xe4se" in ran.stdout
+
+
+def test_feature_gates_are_read_and_those_without_effect_are_named(simulate):
+    code, _, err = simulate("--cluster", CLUSTER, "--feature-gates", "OpenAPIEnums=true,StorageCapacityScoring=false")
+    assert (code, err) == (0, "--feature-gates: OpenAPIEnums changes nothing in bayplan\n")
+    code, out, err = simulate("--cluster", CLUSTER, "--feature-gates", "Nonsense=true")
+    assert (code, out, err) == (2, "", "--feature-gates: unrecognized feature gate: Nonsense\n")

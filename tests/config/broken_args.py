@@ -1,7 +1,5 @@
 """Configurations that break a rule for plugins' arguments, and the error of each."""
 
-# ruff: noqa: E501 - error texts stand whole, so that they can be searched for
-
 from tests.config.configurations import (
     ARGS,
     NAME_RULE,
@@ -45,10 +43,12 @@ _BY_PATH = {
             -1,
             ": Invalid value: -1: invalid BindTimeoutSeconds, should not be a negative value",
         ),
+        ("shape", [{"utilization": 101}], "[0].utilization: Invalid value: 101: not in valid range [0, 100]"),
+        ("shape", [{"score": 11}], "[0].score: Invalid value: 11: not in valid range [0, 10]"),
         (
             "shape",
-            [],
-            ": Invalid value: list: unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring",
+            [{"utilization": 5}, {"utilization": 5}],
+            "[1].utilization: Invalid value: 5: values must be sorted in increasing order",
         ),
     ],
     "DynamicResources": [

@@ -106,8 +106,8 @@ def test_defaults_expand_in_kube_schedulers_order_with_its_weights():
     expanded = expand()
     assert expanded.keys() == EXTENSION_POINTS.keys()
     assert names(expanded, "filter") == [
-        "NodeUnschedulable",
         "NodeName",
+        "NodeUnschedulable",
         "TaintToleration",
         "NodeAffinity",
         "NodePorts",

@@ -30,7 +30,7 @@ def test_the_registry_holds_exactly_the_plugins_the_configuration_knows():
 def test_the_default_profile_runs_kube_schedulers_order_and_weights():
     scene = Scene()
     framework = build_framework(default_profile(), scene.cache.nodes)
-    assert names(framework.pre_enqueue) == ["SchedulingGates"]
+    assert names(framework.pre_enqueue) == ["SchedulingGates", "DynamicResources"]
     assert framework.queue_sort.name == "PrioritySort"
     assert names(framework.pre_filters) == [
         "UnsupportedRules",
@@ -43,11 +43,12 @@ def test_the_default_profile_runs_kube_schedulers_order_and_weights():
         "VolumeZone",
         "PodTopologySpread",
         "InterPodAffinity",
+        "DynamicResources",
         "NodeDeclaredFeatures",
     ]
     assert names(framework.filters) == [
-        "NodeUnschedulable",
         "NodeName",
+        "NodeUnschedulable",
         "TaintToleration",
         "NodeAffinity",
         "NodePorts",
@@ -58,8 +59,10 @@ def test_the_default_profile_runs_kube_schedulers_order_and_weights():
         "VolumeZone",
         "PodTopologySpread",
         "InterPodAffinity",
+        "DynamicResources",
         "NodeDeclaredFeatures",
     ]
+    assert names(framework.post_filters) == ["DynamicResources", "DefaultPreemption"]
     assert names(framework.pre_scores) == [
         "TaintToleration",
         "NodeAffinity",
@@ -76,9 +79,12 @@ def test_the_default_profile_runs_kube_schedulers_order_and_weights():
         ("VolumeBinding", 1),
         ("PodTopologySpread", 2),
         ("InterPodAffinity", 2),
+        ("DynamicResources", 2),
         ("NodeResourcesBalancedAllocation", 1),
         ("ImageLocality", 1),
     ]
+    for reserving in (framework.reserves, framework.pre_binds):
+        assert names(reserving) == ["VolumeBinding", "DynamicResources"]
     assert names(framework.binds) == ["DefaultBinder"]
 
 

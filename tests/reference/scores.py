@@ -142,7 +142,7 @@ def image_locality(pod: PodInfo, host: Host, hosts: Sequence[Host]) -> int:
         held = [size for size in sizes if size is not None]
         if _image_size(host, name) is not None:
             total += int(float(held[0]) * (len(held) / len(hosts)))
-    low, high = 23 * _MIB, 1000 * _MIB * len(containers)
+    low, high = 23 * _MIB, 1000 * _MIB * len(images)
     return 100 * (min(max(total, low), high) - low) // (high - low)
 
 

@@ -139,9 +139,8 @@ class Scene(Handlers):
     def __init__(self, dispatcher=None, configuration=None):
         self.now = 0.0
         cache, nominator = Cache(), Nominator()
-        self.frameworks = build_frameworks(
-            configuration or default_configuration(), cache.nodes, cache.listers, nominator
-        )
+        configuration = configuration or default_configuration()
+        self.frameworks = build_frameworks(configuration, cache.nodes, cache.listers, nominator)
         (self.framework,) = self.frameworks.values()
         profiles = {name: queue_profile(f) for name, f in self.frameworks.items()}
         queue = SchedulingQueue(clock=self.clock, profiles=profiles, nominator=nominator)
@@ -160,6 +159,7 @@ class Scene(Handlers):
             news=self.news,
             clock=self.clock,
             victim_gone=self.assigned.ended,
+            announces=configuration.feature_gates.enabled("NominatedNodeNameForExpectation"),
         )
 
     def clock(self):

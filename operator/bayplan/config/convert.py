@@ -66,7 +66,7 @@ class _Writer:
     def configuration(self, configuration: SchedulerConfiguration) -> dict[str, Any]:
         # The default of contention profiling is what profiling is.
         default = SchedulerConfiguration(enable_contention_profiling=configuration.enable_profiling)
-        plain = self._changes(configuration, default, skip=("profiles",))
+        plain = self._changes(configuration, default, skip=("profiles", "feature_gates"))
         only = len(configuration.profiles) == 1
         profiles = [self._profile(profile, only=only) for profile in configuration.profiles]
         if profiles != [{}]:

@@ -11,6 +11,7 @@ from bayplan.config.fields import Fields
 from bayplan.config.labels import decode_label_selector, decode_node_affinity, validate_label_name
 from bayplan.config.types import (
     DEFAULT_RESOURCES,
+    DEFAULT_STORAGE_SHAPE,
     BalanceMeasure,
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
@@ -197,13 +198,11 @@ def _spread_constraint(fields: Fields) -> TopologySpreadConstraint:
 
 
 def _volume_binding(fields: Fields) -> VolumeBindingArgs:
-    args = fields.build(VolumeBindingArgs)
+    args = fields.build(VolumeBindingArgs, shape=decode_shape(fields, "shape") or DEFAULT_STORAGE_SHAPE)
     if (seconds := args.bind_timeout_seconds) < 0:
         detail = "invalid BindTimeoutSeconds, should not be a negative value"
         fields.invalid("bindTimeoutSeconds", seconds, detail)
-    if fields.has("shape"):
-        detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
-        fields.invalid("shape", fields.raw("shape"), detail)
+    fields.errors += validate_shape(args.shape, fields.at("shape"))
     return args
 
 

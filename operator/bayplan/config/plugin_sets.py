@@ -25,8 +25,8 @@ from bayplan.config.types import (
 UPSTREAM_DEFAULT_PLUGINS: Final = (
     PluginEntry("SchedulingGates"),
     PluginEntry("PrioritySort"),
-    PluginEntry("NodeUnschedulable"),
     PluginEntry("NodeName"),
+    PluginEntry("NodeUnschedulable"),
     PluginEntry("TaintToleration", 3),
     PluginEntry("NodeAffinity", 2),
     PluginEntry("NodePorts"),
@@ -44,19 +44,20 @@ UPSTREAM_DEFAULT_PLUGINS: Final = (
     PluginEntry("DefaultBinder"),
     PluginEntry("NodeDeclaredFeatures"),
 )
-"""What kube-scheduler 1.36 enables at `multiPoint`, in its order, with its weights."""
+"""What kube-scheduler 1.37 enables at `multiPoint`, in its order, with its weights."""
 
 UPSTREAM_PLUGINS: Final = frozenset(entry.name for entry in UPSTREAM_DEFAULT_PLUGINS) | {
+    "DeferredPodScheduling",
     "GangScheduling",
     "PodGroupPodsCount",
     "TopologyPlacementGenerator",
 }
-"""Every plugin of kube-scheduler 1.36."""
+"""Every plugin of kube-scheduler 1.37."""
 
 REMOVED_PLUGINS: Final = frozenset(("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"))
 """Plugins kube-scheduler once had, with an error text of their own."""
 
-IMPLEMENTED_PLUGINS: Final = frozenset(entry.name for entry in UPSTREAM_DEFAULT_PLUGINS) - {"DynamicResources"}
+IMPLEMENTED_PLUGINS: Final = frozenset(entry.name for entry in UPSTREAM_DEFAULT_PLUGINS)
 """The plugins bayplan has."""
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from bayplan.api.objects import NodeAffinity, TopologySpreadConstraint
 from bayplan.config.connections import ClientConnection, Extender, LeaderElection
+from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
 from bayplan.config.fields import Int64, camel_case
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
@@ -57,6 +58,8 @@ class UtilizationShapePoint:
 
 
 DEFAULT_RESOURCES: Final = (ResourceSpec("cpu"), ResourceSpec("memory"))
+DEFAULT_STORAGE_SHAPE: Final = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
+"""VolumeBinding prefers nodes where most storage stays free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,8 @@ class VolumeBindingArgs:
 
     bind_timeout_seconds: Int64 = 600
     """How long volumes may take to be bound; 0 or more."""
+    shape: tuple[UtilizationShapePoint, ...] = DEFAULT_STORAGE_SHAPE
+    """The score of a node by how full its storage would be; at least one point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +286,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerConfiguration:
-    """Everything a configuration file can say."""
+    """Everything a configuration file can say, and the feature gates, which only the command line can."""
 
     parallelism: int = 16
     """Kept for kube-scheduler's files: bayplan looks at all nodes at once. At least 1."""
@@ -305,3 +310,5 @@ class SchedulerConfiguration:
     """In the order they are called."""
     delay_cache_until_active: bool = False
     """Whether caches fill only once the lease is won."""
+    feature_gates: FeatureGates = DEFAULT_FEATURE_GATES
+    """Which features of kube-scheduler are on."""

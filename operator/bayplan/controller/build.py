@@ -104,6 +104,7 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
         observer=metrics,
         extended=ExtendedCycle(cycle, cache.nodes, extenders, pod_from_api(client)) if extenders else None,
         victim_gone=watches.assigned.ended,
+        announces=configuration.feature_gates.enabled("NominatedNodeNameForExpectation"),
         news=news,
     )
 

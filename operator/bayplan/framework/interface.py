@@ -6,7 +6,7 @@ of rows, so that the same code serves a first look at all nodes and an update of
 no clock, no I/O, nothing kept between calls but what derives from the node table.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
@@ -164,7 +164,7 @@ class PreScorePlugin(Plugin, Protocol):
     """Looks at the pod and the feasible nodes once before scoring; its SKIP leaves its score out of the sum."""
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
-        """SUCCESS or SKIP."""
+        """SUCCESS, SKIP, or SCORES_ZERO, which skips too and is shown as 0 everywhere."""
 
 
 class ScorePlugin(Plugin, Protocol):
@@ -250,6 +250,7 @@ class Rejections:
 
     `filters` are those that have a say in this pod, in order, and `pre_filters` their PreFilters. `nominated` is the
     node table with the pods added that are nominated at this pod's priority or above, when there are any.
+    `pre_filtered` names the plugins whose PreFilter was run, which are not all when one rejected the pod for good.
     """
 
     rows: Rows
@@ -257,6 +258,7 @@ class Rejections:
     filters: Sequence[FilterPlugin] = ()
     pre_filters: Sequence[PreFilterPlugin] = ()
     nominated: NominatedTable | None = None
+    pre_filtered: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

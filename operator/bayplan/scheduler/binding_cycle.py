@@ -36,6 +36,7 @@ class BindingCycle:
     """Sees a reserved pod through PreBind, Bind and PostBind, or gives the room and the pod back.
 
     The loop and preemption rely on it: every pod that it is given is either bound or back in the queue at the end.
+    If it `announces`, the node of a pod whose bind takes a while is written on the pod first.
     """
 
     cache: Cache
@@ -47,6 +48,7 @@ class BindingCycle:
     dispatcher: Dispatcher
     wake: Callable[[], None]
     clock: Callable[[], float]
+    announces: bool = True
     _waiting: dict[str, Reserved] = field(default_factory=dict, init=False)
     _pre_binding: set[asyncio.Task[None]] = field(default_factory=set, init=False)
 
@@ -105,7 +107,7 @@ class BindingCycle:
         It goes on without, as it can (upstream: schedule_one.go bindingCycle, NominatedNodeNameForExpectation).
         """
         pod, node_name = reserved.pod, reserved.binding.node_name
-        if pod.pod.status.nominated_node_name == node_name:
+        if not self.announces or pod.pod.status.nominated_node_name == node_name:
             return
         reserved.announced = True
         if not await self.failures.conditions.expected_on(pod, node_name):

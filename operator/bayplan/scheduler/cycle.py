@@ -232,7 +232,7 @@ class SchedulingCycle:
             # Nobody will make room, so none is kept any more.
             return FitError(diagnosis, "", trace=trace)
         result = framework.run_post_filter(evaluation.state.copy(), pod, self._nodes, rejections)
-        if not result.status.ok:
+        if result.status.reasons:
             # By position, as `replace` takes six times as long.
             diagnosis = Diagnosis(
                 diagnosis.node_count,

@@ -12,7 +12,7 @@ from bayplan.config.types import (
     UtilizationShapePoint,
     WeightedStrategy,
 )
-from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_ADD, NODE_ALLOCATABLE, NODE_TAINT
+from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_ADD, NODE_ALLOCATABLE
 from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.node_resources.resource_scoring import shape_table
 
@@ -240,7 +240,6 @@ SMALL = make_node(cpu="2", memory="4Gi")
         (NODE_ALLOCATABLE, make_node(cpu="4", pods=1), make_node(cpu="4", pods=2), "Queue"),
         (NODE_ALLOCATABLE, make_node(cpu="4"), make_node(cpu="4", allocatable={GPU: 1}), "QueueSkip"),
         (NODE_ALLOCATABLE, make_node(cpu="4"), SMALL, "QueueSkip"),
-        (NODE_TAINT, SMALL, SMALL, "Queue"),
         (ASSIGNED_POD_DELETE, None, None, "Queue"),
     ],
 )

@@ -22,7 +22,6 @@ from bayplan.framework.cluster_event import (
     ASSIGNED_POD_UPDATE,
     NODE_ADD,
     NODE_LABEL,
-    NODE_TAINT,
     UNSCHEDULABLE_POD_LABEL,
     EventRegistration,
     QueueingHint,
@@ -156,7 +155,6 @@ class InterPodAffinity:
             EventRegistration(UNSCHEDULABLE_POD_LABEL, _after_label_change),
             EventRegistration(NODE_ADD, _after_node_change),
             EventRegistration(NODE_LABEL, _after_node_change),
-            EventRegistration(NODE_TAINT),
         )
 
     def _view_of(self, nodes: NodeTable) -> ClusterView:
@@ -200,19 +198,15 @@ def _after_assigned_pod_change(pod: PodInfo, old: object, new: object) -> Queuei
         gained = _match_all(terms.required_affinity, after)
         if before is None:
             return QueueingHint.queue_if(gained)
-        lost = _match_all(anti, before) and not _match_all(anti, after)
+        lost = _match_any(anti, before) and not _match_any(anti, after)
         return QueueingHint.queue_if(lost or (gained and not _match_all(terms.required_affinity, before)))
     others = () if before is None else before.affinity_terms.required_anti_affinity
-    return QueueingHint.queue_if(before is None or _match_all(anti, before) or _match_all(others, pod))
+    return QueueingHint.queue_if(before is None or _match_any(anti, before) or _match_any(others, pod))
 
 
 def _after_label_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    """Return whether a pod without a node was relabelled: the rejected one itself, or one nominated to a node."""
-    if isinstance(new, PodInfo) and new.uid == pod.uid:
-        return QueueingHint.QUEUE
-    if any(isinstance(each, PodInfo) and not each.pod.status.nominated_node_name for each in (old, new)):
-        return QueueingHint.SKIP
-    return _after_assigned_pod_change(pod, old, new)
+    """Return whether the rejected pod itself was relabelled, and no other that has no node."""
+    return QueueingHint.queue_if(not isinstance(new, PodInfo) or new.uid == pod.uid)
 
 
 def _after_node_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
@@ -235,3 +229,8 @@ def _after_node_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
 def _match_all(terms: Sequence[AffinityTerm], pod: PodInfo) -> bool:
     labels = pod.pod.metadata.labels
     return bool(terms) and all(term.matches(pod.namespace, labels, None) for term in terms)
+
+
+def _match_any(terms: Sequence[AffinityTerm], pod: PodInfo) -> bool:
+    labels = pod.pod.metadata.labels
+    return any(term.matches(pod.namespace, labels, None) for term in terms)

@@ -16,7 +16,6 @@ from bayplan.framework.cluster_event import (
     ASSIGNED_POD_SCALE_DOWN,
     NODE_ADD,
     NODE_ALLOCATABLE,
-    NODE_TAINT,
     EventRegistration,
     QueueingHint,
 )
@@ -134,7 +133,6 @@ class NodeResourcesFit:
             EventRegistration(ASSIGNED_POD_SCALE_DOWN),
             EventRegistration(NODE_ADD, self._node_may_fit),
             EventRegistration(NODE_ALLOCATABLE, self._node_may_fit),
-            EventRegistration(NODE_TAINT),
         )
 
     def _needed(self, pod: PodInfo) -> list[tuple[str, int]]:

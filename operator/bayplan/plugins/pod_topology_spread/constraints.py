@@ -93,16 +93,19 @@ def resolve(
     selector: PodSelector | None = None,
     *,
     requires_all_keys: bool = True,
+    match_label_keys: bool = True,
 ) -> SpreadConstraints:
     """Return what `constraints` mean for the pod.
 
-    They count what `selector` selects; without one what their own do, with the values of the pod's `matchLabelKeys`.
+    They count what `selector` selects; without one what their own do, with the values of the pod's `matchLabelKeys`
+    unless `match_label_keys` is off.
     """
     labels = pod.pod.metadata.labels or {}
+    known = labels if match_label_keys else {}
 
     def applied(action: str) -> tuple[SpreadConstraint, ...]:
         own = of_action(constraints, action)
-        return tuple(_resolved(each, selector or _with_label_keys(each, labels), labels) for each in own)
+        return tuple(_resolved(each, selector or _with_label_keys(each, known), labels) for each in own)
 
     return SpreadConstraints(applied(DO_NOT_SCHEDULE), applied(SCHEDULE_ANYWAY), requires_all_keys)
 

@@ -134,13 +134,14 @@ class SpreadDomains(NodeView):
         count_pods: CountPods,
         *,
         requires_all_keys: bool,
+        compares: bool = False,
     ) -> None:
         super().__init__(nodes)
         self.nodes = nodes
         self.requires_all_keys = requires_all_keys
         self._constraints = constraints
         self._affinity = RequiredNodeAffinity(pod)
-        self._tolerance = Tolerance(pod.pod.spec.tolerations)
+        self._tolerance = Tolerance(pod.pod.spec.tolerations, compares=compares)
         self._index = index
         self._counting = [count_pods(each.selector) for each in constraints]
         self.domains: list[Domains] = []

@@ -23,7 +23,6 @@ from bayplan.framework.cluster_event import (
     NODE_DELETE,
     NODE_LABEL,
     NODE_TAINT,
-    UNSCHEDULABLE_POD_ADD,
     UNSCHEDULABLE_POD_LABEL,
     UNSCHEDULABLE_POD_TOLERATION,
     EventRegistration,
@@ -60,7 +59,8 @@ class PodTopologySpread:
     """Filters by DoNotSchedule constraints and scores ScheduleAnyway ones; pods without any get the defaults.
 
     A pod's signature holds its constraints resolved, selectors of services and owners included, so what an evaluation
-    once resolved holds for all its pods. Upstream: plugins/podtopologyspread.
+    once resolved holds for all its pods. `matchLabelKeys` count with `match_label_keys`, and tolerations with the
+    operators Lt and Gt where it `compares`. Upstream: plugins/podtopologyspread.
     """
 
     name: ClassVar[str] = "PodTopologySpread"
@@ -72,8 +72,18 @@ class PodTopologySpread:
         without_pre_score='error reading "PreScorePodTopologySpread" from cycleState: not found',
     )
 
-    def __init__(self, args: PodTopologySpreadArgs, index: NodeIndex, listers: Listers) -> None:
+    def __init__(
+        self,
+        args: PodTopologySpreadArgs,
+        index: NodeIndex,
+        listers: Listers,
+        *,
+        match_label_keys: bool = True,
+        compares: bool = False,
+    ) -> None:
         self._index = index
+        self._match_label_keys = match_label_keys
+        self._compares = compares
         self._is_system = args.defaulting_type is PodTopologySpreadDefaulting.SYSTEM
         self._defaults = _SYSTEM_DEFAULTS if self._is_system else args.default_constraints
         self._selectors = DefaultSelectors(listers) if self._defaults else None
@@ -135,24 +145,22 @@ class PodTopologySpread:
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         of_assigned = (ASSIGNED_POD_ADD, ASSIGNED_POD_UPDATE, ASSIGNED_POD_DELETE)
-        of_waiting = (UNSCHEDULABLE_POD_ADD, UNSCHEDULABLE_POD_LABEL, UNSCHEDULABLE_POD_TOLERATION)
+        of_itself = (UNSCHEDULABLE_POD_LABEL, UNSCHEDULABLE_POD_TOLERATION)
         of_nodes = (NODE_ADD, NODE_DELETE, NODE_LABEL, NODE_TAINT)
         return (
             *(EventRegistration(event, self._after_assigned_pod) for event in of_assigned),
-            *(EventRegistration(event, self._after_waiting_pod) for event in of_waiting),
+            *(EventRegistration(event, self._after_own_change) for event in of_itself),
             *(EventRegistration(event, self._after_node) for event in of_nodes),
         )
 
     def _after_assigned_pod(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
         # An assumed pod is on its node before its own spec says so.
-        involved = [each.uid == pod.uid or each.namespace == pod.namespace for each in _pods(old, new)]
+        involved = [each.namespace == pod.namespace for each in _pods(old, new)]
         return self._after_pod(pod, old, new) if all(involved) else QueueingHint.SKIP
 
-    def _after_waiting_pod(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
-        involved = [
-            each.uid == pod.uid or (_has_node(each) and each.namespace == pod.namespace) for each in _pods(old, new)
-        ]
-        return self._after_pod(pod, old, new) if all(involved) else QueueingHint.SKIP
+    def _after_own_change(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
+        is_own = all(each.uid == pod.uid for each in _pods(old, new))
+        return self._after_pod(pod, old, new) if is_own else QueueingHint.SKIP
 
     def _after_pod(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
         changed = _pods(old, new)
@@ -187,7 +195,9 @@ class PodTopologySpread:
         if pod.pod.spec.topology_spread_constraints:
             known = self._own.get(pod)
             if known is None:
-                known = self._own[pod] = resolve(pod, pod.pod.spec.topology_spread_constraints)
+                known = self._own[pod] = resolve(
+                    pod, pod.pod.spec.topology_spread_constraints, match_label_keys=self._match_label_keys
+                )
             return known
         selector = PodSelector(()) if self._selectors is None else self._selectors.selector(pod)
         # Without services or an owner there is nothing to count.
@@ -226,7 +236,15 @@ class PodTopologySpread:
         def count_pods(selector: PodSelector) -> MatchingPods | None:
             return self._matching_pods(nodes, pod.namespace, selector)
 
-        return SpreadDomains(constraints, pod, nodes, self._index, count_pods, requires_all_keys=requires_all_keys)
+        return SpreadDomains(
+            constraints,
+            pod,
+            nodes,
+            self._index,
+            count_pods,
+            requires_all_keys=requires_all_keys,
+            compares=self._compares,
+        )
 
     def _matching_pods(self, nodes: NodeTable, namespace: str, selector: PodSelector) -> MatchingPods | None:
         if selector.is_empty or selector.is_nothing:
@@ -253,10 +271,6 @@ class PodTopologySpread:
 
 def _pods(old: object, new: object) -> list[PodInfo]:
     return [each for each in (old, new) if isinstance(each, PodInfo)]
-
-
-def _has_node(pod: PodInfo) -> bool:
-    return bool(pod.pod.spec.node_name or pod.pod.status.nominated_node_name)
 
 
 def _values(node: Node | None, keys: Sequence[str]) -> list[str] | None:

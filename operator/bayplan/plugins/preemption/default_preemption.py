@@ -13,7 +13,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import DefaultPreemptionArgs, PDBPolicy
 from bayplan.framework.candidate import choose
 from bayplan.framework.interface import CycleState, PostFilterResult, Rejections
-from bayplan.framework.status import SUCCESS, Code, Diagnosis, Status
+from bayplan.framework.status import Code, Diagnosis, Status
 from bayplan.framework.traits import Traits
 from bayplan.plugins.preemption.dry_run import STRICT, DryRun, Findings, rows_where_preemption_might_help
 from bayplan.plugins.preemption.victims import Budgets, VictimRule
@@ -71,7 +71,8 @@ class DefaultPreemption:
             return _no(Diagnosis(len(rejections.rows), reasons).message, "", self._retry_after(findings))
         best = choose(findings.candidates)
         candidates = tuple(findings.candidates)
-        return PostFilterResult(SUCCESS, best.node_name, best.victims, candidates, evicts=self._strict)
+        status = Status(Code.SUCCESS, (best.announcement,))
+        return PostFilterResult(status, best.node_name, best.victims, candidates, evicts=self._strict)
 
     def _retry_after(self, findings: Findings) -> float | None:
         """Return in how many seconds there may be a candidate although no event wakes the pod."""
