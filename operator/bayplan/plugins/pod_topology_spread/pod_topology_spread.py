@@ -9,7 +9,7 @@ import numpy as np
 from bayplan.api.objects import Node, TopologySpreadConstraint
 from bayplan.cache.change_log import Rows
 from bayplan.cache.listers import Listers
-from bayplan.cache.matching_pods import MatchingPods, MatchingPodsOfShadow
+from bayplan.cache.matching_pods import MatchingPods, MatchingPodsOfShadow, MovedPodsOfShadow
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
@@ -41,6 +41,7 @@ from bayplan.plugins.pod_topology_spread.constraints import (
     SpreadConstraints,
     of_action,
     resolve,
+    selected_in,
 )
 from bayplan.plugins.pod_topology_spread.domains import SpreadDomains
 from bayplan.plugins.pod_topology_spread.filter_and_score import HardSpread, SoftSpread
@@ -223,13 +224,11 @@ class PodTopologySpread:
         return SpreadDomains(constraints, pod, nodes, self._index, count_pods, requires_all_keys=requires_all_keys)
 
     def _matching_pods(self, nodes: NodeTable, namespace: str, selector: PodSelector) -> MatchingPods | None:
-        if selector.is_empty or selector.is_nothing:
-            # An empty selector counts nobody, although the pod itself matches it.
+        shadow = nodes if isinstance(nodes, ShadowTable) else None
+        if selector.is_nothing or (selector.is_empty and shadow is None):
+            # An empty selector counts nobody who is there, although the pod itself matches it.
             return None
-
-        def selects(other: PodInfo) -> bool:
-            meta = other.pod.metadata
-            return meta.namespace == namespace and selector.matches(meta.labels)
+        selects = selected_in(namespace, selector)
 
         def counts(other: PodInfo) -> bool:
             return other.pod.metadata.deletion_timestamp is None and selects(other)
@@ -237,10 +236,12 @@ class PodTopologySpread:
         key = (id(nodes), namespace, selector)
         known = self._counts.get(key)
         if known is None:
-            if isinstance(nodes, ShadowTable):
-                known = MatchingPodsOfShadow(nodes, counts, selects)
-            else:
+            if shadow is None:
                 known = MatchingPods(nodes, counts)
+            elif selector.is_empty:
+                known = MovedPodsOfShadow(shadow, selects)
+            else:
+                known = MatchingPodsOfShadow(shadow, counts, selects)
             self._counts[key] = known
         return known
 
