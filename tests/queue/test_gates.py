@@ -20,8 +20,8 @@ def test_a_gated_pod_waits_until_its_gates_are_gone(scene):
     assert queued.gating_plugin is None
     assert scene.pop() is queued
     assert scene.tally.moves == [
-        ("unschedulable", "UnschedulablePodAdd"),
-        ("active", "UnschedulablePodUpdatePodSchedulingGatesEliminated"),
+        ("unschedulable", "UnscheduledPodAdd"),
+        ("active", "TargetPodUpdatePodSchedulingGatesEliminated"),
     ]
 
 

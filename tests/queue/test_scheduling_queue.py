@@ -147,7 +147,7 @@ def test_every_move_is_reported_with_its_event(scene):
     scene.fail(scene.pop(), frozenset(), error=True)
     scene.activate("p")
     assert scene.tally.moves == [
-        ("active", "UnschedulablePodAdd"),
+        ("active", "UnscheduledPodAdd"),
         ("unschedulable", "ScheduleAttemptFailure"),
         ("backoff", "AssignedPodDelete"),
         ("active", "BackoffComplete"),

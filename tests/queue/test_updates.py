@@ -4,7 +4,7 @@ from tests.queue.scene import COLOUR, Scene, info, make_profile
 
 from bayplan.framework.cluster_event import (
     ASSIGNED_POD_DELETE,
-    UNSCHEDULABLE_POD_LABEL,
+    TARGET_POD_LABEL,
     EventRegistration,
     QueueingHint,
 )
@@ -57,7 +57,7 @@ def test_a_change_its_rejector_wants_brings_the_pod_back(scene):
     scene.clock.step(5)
     scene.update(info("p", version="2", tolerations=["gpu"]))
     assert scene.sub_queue("p") is SubQueue.ACTIVE
-    assert scene.tally.moves[-1] == ("active", "UnschedulablePodUpdatePodToleration")
+    assert scene.tally.moves[-1] == ("active", "TargetPodUpdatePodToleration")
 
 
 def test_any_other_change_leaves_the_pod_waiting_with_its_new_object(scene):
@@ -97,7 +97,7 @@ def test_a_hint_about_an_update_sees_both_versions():
         seen.append((pod, old, new))
         return QueueingHint.SKIP
 
-    profile = make_profile(registrations={"Nosy": [EventRegistration(UNSCHEDULABLE_POD_LABEL, hint)]})
+    profile = make_profile(registrations={"Nosy": [EventRegistration(TARGET_POD_LABEL, hint)]})
     scene = Scene(profile=profile)
     old = scene.reject("p", frozenset({"Nosy"}))
     new = info("p", version="2", colour="red")

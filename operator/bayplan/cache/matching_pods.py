@@ -56,8 +56,8 @@ class MatchingPodsOfShadow(MatchingPods):
     """Counts as MatchingPods on a shadow table, but terminating pods by whether they were added or removed there.
 
     kube-scheduler does not count terminating pods, but subtracts one when a dry run of preemption removes such a pod,
-    and adds one for such a pod that is nominated (upstream: podtopologyspread/filtering.go updateWithPod). `would_match`
-    is the predicate for pods that do not terminate.
+    and adds one for such a pod that is nominated (upstream: podtopologyspread/filtering.go updateWithPod).
+    `would_match` is the predicate for pods that do not terminate.
     """
 
     def __init__(self, nodes: ShadowTable, predicate: PodPredicate, would_match: PodPredicate) -> None:

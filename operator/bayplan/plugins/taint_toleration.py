@@ -14,7 +14,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import (
     NODE_ADD,
     NODE_TAINT,
-    UNSCHEDULABLE_POD_TOLERATION,
+    TARGET_POD_TOLERATION,
     EventRegistration,
     QueueingHint,
 )
@@ -64,7 +64,7 @@ class TaintToleration:
         return (
             EventRegistration(NODE_ADD, _becomes_tolerable),
             EventRegistration(NODE_TAINT, _becomes_tolerable),
-            EventRegistration(UNSCHEDULABLE_POD_TOLERATION, _is_itself),
+            EventRegistration(TARGET_POD_TOLERATION),
         )
 
 
@@ -80,7 +80,3 @@ def _becomes_tolerable(pod: PodInfo, old: object, new: object) -> QueueingHint:
     was_kept_away = not isinstance(old, Node) or _is_kept_away(tolerance, old.spec.taints or ())
     is_kept_away = _is_kept_away(tolerance, new.spec.taints or ())
     return QueueingHint.queue_if(was_kept_away and not is_kept_away)
-
-
-def _is_itself(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    return QueueingHint.queue_if(not isinstance(new, PodInfo) or new.uid == pod.uid)

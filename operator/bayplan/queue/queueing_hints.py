@@ -13,20 +13,32 @@ import msgspec
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import (
-    UNSCHEDULABLE_POD_GATES,
-    UNSCHEDULABLE_POD_LABEL,
-    UNSCHEDULABLE_POD_SCALE_DOWN,
-    UNSCHEDULABLE_POD_TOLERATION,
-    UNSCHEDULABLE_POD_UPDATE,
+    ActionType,
     ClusterEvent,
     EventResource,
     QueueingHint,
     QueueingHintFn,
+    cluster_event,
 )
 from bayplan.queue.queue_profile import QueueProfile
 from bayplan.queue.queued_pod import QueuedPodInfo
 
 logger = logging.getLogger(__name__)
+
+
+_POD_UPDATES = {
+    resource: {
+        action: cluster_event(resource, action)
+        for action in (
+            ActionType.UPDATE_POD_LABEL,
+            ActionType.UPDATE_POD_SCALE_DOWN,
+            ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
+            ActionType.UPDATE_POD_TOLERATION,
+            ActionType.UPDATE,
+        )
+    }
+    for resource in (EventResource.ASSIGNED_POD, EventResource.TARGET_POD)
+}
 
 
 class QueueingStrategy(Enum):
@@ -179,26 +191,26 @@ def _any_queues(
     return False
 
 
-def unschedulable_pod_changes(old: PodInfo, new: PodInfo) -> list[ClusterEvent]:
-    """Return the specific changes of a pod without a node, in upstream's order, or else the plain update.
+def pod_changes(old: PodInfo, new: PodInfo, resource: EventResource) -> list[ClusterEvent]:
+    """Return the specific changes of a pod, in upstream's order, or else the plain update.
 
-    Upstream: framework/events.go.
+    Upstream: framework/events.go PodSchedulingPropertiesChange.
     """
-    before, after = old.pod, new.pod
-    events = []
+    before, after, kinds = old.pod, new.pod, _POD_UPDATES[resource]
+    actions = []
     if (before.metadata.labels or {}) != (after.metadata.labels or {}):
-        events.append(UNSCHEDULABLE_POD_LABEL)
-    if scaled_down(old, new):
-        events.append(UNSCHEDULABLE_POD_SCALE_DOWN)
+        actions.append(ActionType.UPDATE_POD_LABEL)
+    if _is_scaled_down(old, new):
+        actions.append(ActionType.UPDATE_POD_SCALE_DOWN)
     if before.spec.scheduling_gates and not after.spec.scheduling_gates:
-        events.append(UNSCHEDULABLE_POD_GATES)
+        actions.append(ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
     # The API lets tolerations be added, never changed or removed, so comparing their number is enough.
     if len(before.spec.tolerations or ()) != len(after.spec.tolerations or ()):
-        events.append(UNSCHEDULABLE_POD_TOLERATION)
-    return events or [UNSCHEDULABLE_POD_UPDATE]
+        actions.append(ActionType.UPDATE_POD_TOLERATION)
+    return [kinds[action] for action in actions or (ActionType.UPDATE,)]
 
 
-def scaled_down(old: PodInfo, new: PodInfo) -> bool:
+def _is_scaled_down(old: PodInfo, new: PodInfo) -> bool:
     """Return whether the pod takes less of some resource than before; also when its quantities cannot be read."""
     try:
         before, after = old.placed.amounts, new.placed.amounts

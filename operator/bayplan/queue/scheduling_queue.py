@@ -7,7 +7,13 @@ from itertools import count
 
 from bayplan.api.meta_objects import is_later_version
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, UNSCHEDULABLE_POD_ADD, WILDCARD, ClusterEvent
+from bayplan.framework.cluster_event import (
+    ASSIGNED_POD_DELETE,
+    UNSCHEDULED_POD_ADD,
+    WILDCARD,
+    ClusterEvent,
+    EventResource,
+)
 from bayplan.queue.in_flight import InFlightPod, InFlightPods
 from bayplan.queue.keyed_heap import SortKey
 from bayplan.queue.nominator import Nominator
@@ -18,8 +24,8 @@ from bayplan.queue.queueing_hints import (
     QueueingHintMaps,
     QueueingStrategy,
     is_pod_worth_requeuing,
+    pod_changes,
     strategy_for_in_flight_pod,
-    unschedulable_pod_changes,
 )
 from bayplan.queue.sub_queues import QueueObserver, SubQueues
 
@@ -81,7 +87,7 @@ class SchedulingQueue:
         queued = QueuedPodInfo(pod, timestamp=self.clock(), sequence=next(self._sequence))
         if pod.pod.status.nominated_node_name:
             self.nominator.add(pod, pod.pod.status.nominated_node_name)
-        self._sub_queues.requeue(queued, QueueingStrategy.IMMEDIATELY, UNSCHEDULABLE_POD_ADD.label)
+        self._sub_queues.requeue(queued, QueueingStrategy.IMMEDIATELY, UNSCHEDULED_POD_ADD.label)
 
     def update(self, old: PodInfo | None, new: PodInfo) -> None:
         """Replace the pod's object and requeue the pod if that may help; an unknown pod is added.
@@ -112,12 +118,12 @@ class SchedulingQueue:
         in_flight.latest = new
         # The attempt decides on the nomination; its outcome meets the newest object when the pod is handed back.
         self.nominator.refresh(new)
-        for event in unschedulable_pod_changes(old, new):
+        for event in pod_changes(old, new, EventResource.TARGET_POD):
             self._in_flight.record(ObservedEvent(event, old, new, self._hint_maps[event], only_uid=new.uid))
 
     def _wake_updated(self, queued: QueuedPodInfo, old: PodInfo) -> None:
         new = queued.pod_info
-        events = unschedulable_pod_changes(old, new)
+        events = pod_changes(old, new, EventResource.TARGET_POD)
         if queued.sub_queue is SubQueue.GATED:
             # The gate reads the pod itself, so it runs again rather than a hint about the pod.
             self._sub_queues.requeue(queued, QueueingStrategy.AFTER_BACKOFF, events[0].label)
@@ -264,7 +270,9 @@ class SchedulingQueue:
 
         Upstream: MoveAllToActiveOrBackoffQueue.
         """
-        self._move(ObservedEvent(event, old, new, self._hint_maps[event]))
+        hint_map = self._hint_maps[event]
+        if hint_map or event.resource is EventResource.WILDCARD:
+            self._move(ObservedEvent(event, old, new, hint_map))
 
     def _move(self, observed: ObservedEvent) -> None:
         self._in_flight.record(observed)

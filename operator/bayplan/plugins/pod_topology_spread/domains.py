@@ -91,8 +91,8 @@ class Domains:
     def totals_with_nominated(self, nominated: NominatedPods) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return for each row of `nominated`, were its pods on it, the pods in its domain and in the emptiest of all.
 
-        Both are `(rows,) int64`; without domains the second is not to be used. Added pods count if they are selected, be
-        it by an empty selector or while they end (upstream: podtopologyspread/filtering.go updateWithPod).
+        Both are `(rows,) int64`; without domains the second is not to be used. Added pods count if they are selected,
+        also by an empty selector, and while they end (upstream: podtopologyspread/filtering.go updateWithPod).
         """
         ids, totals = self.ids[nominated.rows], self.totals()
         here = totals[ids]

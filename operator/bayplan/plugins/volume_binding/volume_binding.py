@@ -15,7 +15,6 @@ from bayplan.config.types import VolumeBindingArgs
 from bayplan.framework.cluster_event import (
     NODE_ADD,
     NODE_LABEL,
-    NODE_TAINT,
     ActionType,
     EventRegistration,
     EventResource,
@@ -161,7 +160,6 @@ class VolumeBinding:
             EventRegistration(cluster_event(EventResource.PERSISTENT_VOLUME, added_or_updated)),
             EventRegistration(NODE_ADD),
             EventRegistration(NODE_LABEL),
-            EventRegistration(NODE_TAINT),
             EventRegistration(csi_node_event, _is_schedulable_after_csi_node_change),
             EventRegistration(driver_event, _is_schedulable_after_csi_driver_change),
             EventRegistration(capacity_event, _is_schedulable_after_csi_storage_capacity_change),
