@@ -36,7 +36,6 @@ ANY_ADD = ClusterEvent(EventResource.WILDCARD, ActionType.ADD, "")
         (NODE_LABEL, EVERY_POD, False),
         (NODE_ADD, ANY_ADD, True),
         (NODE_TAINT, ANY_ADD, False),
-        (WILDCARD, NODE_ADD, True),
         (NODE_TAINT, WILDCARD, True),
         (CLASS_UPDATE, cluster_event(EventResource.STORAGE_CLASS, ActionType.ADD | ActionType.UPDATE), True),
         (CLASS_UPDATE, cluster_event(EventResource.STORAGE_CLASS, ActionType.ADD), False),

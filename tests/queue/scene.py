@@ -131,12 +131,13 @@ class Scene:
         self.queue.validate()
 
     def update(self, pod: PodInfo) -> None:
-        self.queue.update(None, pod)
+        self.queue.update(pod)
         self.queue.validate()
 
-    def activate(self, *names: str) -> None:
-        self.queue.activate(names)
-        self.queue.validate()
+    def bring_back(self) -> None:
+        """Wakes the pods that Fit rejected, and lets all back-offs end."""
+        self.move(ASSIGNED_POD_DELETE)
+        self.wait(15)
 
     def wait(self, seconds: float) -> None:
         self.clock.step(seconds)

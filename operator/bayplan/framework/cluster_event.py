@@ -74,8 +74,6 @@ class ClusterEvent:
         asked for label changes only, because an update that changed labels arrives as one (upstream:
         framework/types.go).
         """
-        if self.resource is EventResource.WILDCARD:
-            return True
         if registered.resource is EventResource.POD:
             if self.resource not in _PODS:
                 return False
@@ -139,6 +137,5 @@ TARGET_POD_LABEL = cluster_event(EventResource.TARGET_POD, ActionType.UPDATE_POD
 TARGET_POD_SCALE_DOWN = cluster_event(EventResource.TARGET_POD, ActionType.UPDATE_POD_SCALE_DOWN)
 TARGET_POD_GATES = cluster_event(EventResource.TARGET_POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
 TARGET_POD_TOLERATION = cluster_event(EventResource.TARGET_POD, ActionType.UPDATE_POD_TOLERATION)
-_ANYTHING = ActionType.ADD | ActionType.UPDATE | ActionType.DELETE
-UNSCHEDULABLE_TIMEOUT = ClusterEvent(EventResource.WILDCARD, _ANYTHING, "UnschedulableTimeout")
-WILDCARD = ClusterEvent(EventResource.WILDCARD, _ANYTHING, "ForceActivate")
+WILDCARD = ClusterEvent(EventResource.WILDCARD, ActionType.ADD | ActionType.UPDATE | ActionType.DELETE, "*")
+"""For registrations: whatever happens."""
