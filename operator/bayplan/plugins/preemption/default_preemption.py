@@ -50,6 +50,14 @@ class DefaultPreemption:
         rule = VictimRule(args.minimum_runtime_seconds, clock)
         self._dry_run = DryRun(nodes, Budgets(budgets), rule, strict=self._strict)
 
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """Let every pod in: one that preempts is no pod of the queue until its victims have been told to end.
+
+        The scheduling loop keeps it in flight for so long, where kube-scheduler holds it here with "waiting for the
+        preemption for this pod to be finished" (upstream: IsPodRunningPreemption).
+        """
+        return SUCCESS
+
     def post_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable, rejections: Rejections
     ) -> PostFilterResult:
