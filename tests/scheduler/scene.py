@@ -136,11 +136,11 @@ class Scene(Handlers):
             configuration or default_configuration(), cache.nodes, cache.listers, nominator
         )
         (self.framework,) = self.frameworks.values()
-        profiles = {name: queue_profile(f) for name, f in self.frameworks.items()}
+        self.profiles = profiles = {name: queue_profile(f) for name, f in self.frameworks.items()}
         queue = SchedulingQueue(clock=self.clock, profiles=profiles, nominator=nominator)
         self.dispatcher = dispatcher or HeldDispatcher()
         self.binder, self.recorder, self.news = Binder(), Recorder(), asyncio.Event()
-        super().__init__(cache, queue, self.news.set, self.recorder.forget)
+        super().__init__(cache, queue, self.news.set, self._pod_gone)
         self.scheduler = Scheduler(
             cache=self.cache,
             queue=self.queue,
@@ -154,6 +154,10 @@ class Scene(Handlers):
             clock=self.clock,
             victim_gone=self.assigned.ended,
         )
+
+    def _pod_gone(self, uid):
+        self.recorder.forget(uid)
+        self.scheduler.pod_gone(uid)
 
     def clock(self):
         return self.now

@@ -46,7 +46,7 @@ async def test_a_rejection_after_the_choice_undoes_what_was_reserved(scene, poin
     queued = await scene.attempt()
     assert log == ["reserve First", *(["unreserve Last"] if point == "reserve" else []), "unreserve First"]
     assert queued.rejector_plugins == {"Last"}
-    assert scene.said() == [("p", "FailedScheduling", "0/1 nodes are available: not here.")]
+    assert scene.said() == [("p", "FailedScheduling", "0/1 nodes are available: 1 not here.")]
     assert (scene.cache.node_of("p"), scene.binder.bindings) == (None, [])
 
 
@@ -54,7 +54,7 @@ async def test_an_error_after_the_choice_backs_off(scene):
     scene.framework.reserves = [reserving([], "Last", refuse(Code.ERROR))]
     await scene.first_attempt()
     assert scene.sub_queue_of() is SubQueue.ERROR_BACKOFF
-    assert scene.dispatcher.patches == [("p", "SchedulerError", "Last: not here")]
+    assert scene.dispatcher.patches == [("p", "SchedulerError", 'running Reserve plugin "Last": not here')]
 
 
 async def test_an_exception_after_the_choice_undoes_everything(scene):

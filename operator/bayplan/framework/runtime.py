@@ -12,6 +12,7 @@ from bayplan.config.types import Profile
 from bayplan.framework.cluster_event import WILDCARD, EventRegistration
 from bayplan.framework.effects import Effect
 from bayplan.framework.interface import (
+    MAX_PERMIT_WAIT_SECONDS,
     Binding,
     BindPlugin,
     CycleState,
@@ -32,8 +33,10 @@ from bayplan.framework.interface import (
     ScorePlugin,
     SignPlugin,
     VersionedSignPlugin,
+    Wait,
 )
 from bayplan.framework.status import SUCCESS, Code, Status
+from bayplan.framework.waiting_pods import WaitingPods
 
 EXTENDER = "Extender"
 """The name that pods rejected by an extender wait under (upstream: framework/types.go ExtenderName)."""
@@ -52,7 +55,12 @@ class WeightedScore:
 class Framework:
     """Runs the extension points of one profile; built once from the configuration, shared by all its pods."""
 
-    def __init__(self, profile: Profile, points: Mapping[str, Sequence[tuple[Any, int]]]) -> None:
+    def __init__(
+        self,
+        profile: Profile,
+        points: Mapping[str, Sequence[tuple[Any, int]]],
+        waiting_pods: WaitingPods | None = None,
+    ) -> None:
         def at(point: str) -> list[Any]:
             return [plugin for plugin, _ in points.get(point, ())]
 
@@ -60,6 +68,8 @@ class Framework:
         self._serial = next(_serials)
         self.extended = False
         """Whether extenders take part: the pods they reject are woken by every event."""
+        self.waiting_pods = WaitingPods() if waiting_pods is None else waiting_pods
+        """The pods that wait for Permit plugins, of all profiles."""
         self.profile_name = profile.scheduler_name
         self.percentage_of_nodes_to_score = profile.percentage_of_nodes_to_score
         self.pre_enqueue: Sequence[PreEnqueuePlugin] = at("pre_enqueue")
@@ -127,7 +137,7 @@ class Framework:
         for plugin in self.reserves:
             status = plugin.reserve(state, pod, node_name)
             if not status.ok:
-                return _named(status, plugin)
+                return _named(status, plugin, "Reserve")
         return SUCCESS
 
     def run_unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
@@ -135,13 +145,19 @@ class Framework:
         for plugin in reversed(self.reserves):
             plugin.unreserve(state, pod, node_name)
 
-    def run_permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """SUCCESS if every Permit plugin lets the pod go on, else the first rejection with its plugin's name."""
+    def run_permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, Mapping[str, float]]:
+        """SUCCESS if no Permit plugin rejects the pod, else the first rejection with its plugin's name.
+
+        Beside it stand the plugins that have the pod wait, and how many seconds each waits at most.
+        """
+        waits: dict[str, float] = {}
         for plugin in self.permits:
-            status = plugin.permit(state, pod, node_name)
-            if not status.ok:
-                return _named(status, plugin)
-        return SUCCESS
+            answer = plugin.permit(state, pod, node_name)
+            if isinstance(answer, Wait):
+                waits[plugin.name] = min(answer.timeout_seconds, MAX_PERMIT_WAIT_SECONDS)
+            elif not answer.ok:
+                return _named(answer, plugin, "Permit"), {}
+        return SUCCESS, waits
 
     def run_pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> list[tuple[str, Sequence[Effect]]]:
         """The effects to perform before the bind, by the name of the PreBind plugin; those with none are left out."""
@@ -194,6 +210,9 @@ class Framework:
         return registrations
 
 
-def _named(failure: Status, plugin: Plugin) -> Status:
-    """What stops the pod, with the name of the plugin that says so."""
-    return Status(failure.code, failure.reasons, plugin.name)
+def _named(failure: Status, plugin: Plugin, point: str = "") -> Status:
+    """What stops the pod, with the name of the plugin that says so; errors at a `point` have both in their text."""
+    reasons = failure.reasons
+    if point and failure.code is Code.ERROR:
+        reasons = (f'running {point} plugin "{plugin.name}": {failure.message}',)
+    return Status(failure.code, reasons, plugin.name)

@@ -14,6 +14,7 @@ from bayplan.config.plugin_sets import expand_profiles, leave_to_extenders
 from bayplan.config.types import PluginEntry, Profile, SchedulerConfiguration
 from bayplan.framework.interface import Plugin
 from bayplan.framework.runtime import Framework
+from bayplan.framework.waiting_pods import WaitingPods
 from bayplan.plugins.default_binder import DefaultBinder
 from bayplan.plugins.image_locality import ImageLocality
 from bayplan.plugins.inter_pod_affinity.inter_pod_affinity import InterPodAffinity
@@ -46,6 +47,8 @@ class Handle:
     index: NodeIndex
     listers: Listers
     nominator: Nominator = field(default_factory=Nominator)
+    waiting_pods: WaitingPods = field(default_factory=WaitingPods)
+    """The pods that Permit plugins have wait, to be allowed or rejected."""
     clock: Callable[[], float] = time.time
     """Seconds since the epoch."""
 
@@ -115,7 +118,7 @@ def build_frameworks(
         ConfigurationError: a profile's plugin sets do not work out, or a plugin from outside is no good; every
             complaint of every profile.
     """
-    handle = Handle(nodes, NodeIndex(nodes), listers or Listers(), nominator or Nominator(), clock)
+    handle = Handle(nodes, NodeIndex(nodes), listers or Listers(), nominator or Nominator(), clock=clock)
     configuration = leave_to_extenders(configuration)
     outside = load_out_of_tree(configuration, IN_TREE.keys(), handle)
     made = {name: plugin for plugins in outside.values() for name, plugin in plugins.items()}
@@ -149,4 +152,4 @@ def _build(
         point: [(make(entry.name), entry.weight) for entry in entries] for point, entries in expanded.items()
     }
     points["pre_filter"] = [(UnsupportedRules(), 0), *points.get("pre_filter", [])]
-    return Framework(profile, points)
+    return Framework(profile, points, handle.waiting_pods)

@@ -253,8 +253,10 @@ class SchedulingQueue:
 
     # What moves waiting pods.
 
-    def move_all(self, event: ClusterEvent, old: object | None, new: object | None) -> None:
-        """Requeue the waiting pods that the event may help, and keep it for the pods in flight.
+    def move_all(
+        self, event: ClusterEvent, old: object | None, new: object | None, *, except_uid: str | None = None
+    ) -> None:
+        """Requeue the waiting pods that the event may help, and keep it for the pods in flight, but for one pod.
 
         Only hints of plugins that registered for the event are called, and only for pods they rejected. A gated pod
         moves only by an event its gating plugin registered for.
@@ -263,7 +265,7 @@ class SchedulingQueue:
         """
         hint_map = self._hint_maps[event]
         if hint_map:
-            self._move(ObservedEvent(event, old, new, hint_map))
+            self._move(ObservedEvent(event, old, new, hint_map, except_uid=except_uid))
 
     def _move(self, observed: ObservedEvent) -> None:
         self._in_flight.record(observed)
