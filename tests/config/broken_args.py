@@ -92,7 +92,8 @@ _OWN = [
     (
         "NodeResourcesFit",
         {"scoringStrategies": [{"type": "RequestedToCapacityRatio"}]},
-        ".scoringStrategies[0].requestedToCapacityRatio: Required value: must be specified when type is RequestedToCapacityRatio",
+        ".scoringStrategies[0].requestedToCapacityRatio: Required value: "
+        "must be specified when type is RequestedToCapacityRatio",
     ),
 ]
 _SHAPES = [

@@ -142,11 +142,11 @@ class Scene(Handlers):
         configuration = configuration or default_configuration()
         self.frameworks = build_frameworks(configuration, cache.nodes, cache.listers, nominator)
         (self.framework,) = self.frameworks.values()
-        profiles = {name: queue_profile(f) for name, f in self.frameworks.items()}
+        self.profiles = profiles = {name: queue_profile(f) for name, f in self.frameworks.items()}
         queue = SchedulingQueue(clock=self.clock, profiles=profiles, nominator=nominator)
         self.dispatcher = dispatcher or HeldDispatcher()
         self.binder, self.recorder, self.news = Binder(), Recorder(), asyncio.Event()
-        super().__init__(cache, queue, self.news.set, self.recorder.forget)
+        super().__init__(cache, queue, self.news.set, self._pod_gone)
         self.scheduler = Scheduler(
             cache=self.cache,
             queue=self.queue,
@@ -161,6 +161,10 @@ class Scene(Handlers):
             victim_gone=self.assigned.ended,
             announces=configuration.feature_gates.enabled("NominatedNodeNameForExpectation"),
         )
+
+    def _pod_gone(self, uid):
+        self.recorder.forget(uid)
+        self.scheduler.pod_gone(uid)
 
     def clock(self):
         return self.now

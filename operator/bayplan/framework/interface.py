@@ -207,11 +207,25 @@ class ReservePlugin(Plugin, Protocol):
         """Give it back."""
 
 
-class PermitPlugin(Plugin, Protocol):
-    """May stop an assumed pod before it is bound."""
+MAX_PERMIT_WAIT_SECONDS: Final = 15 * 60.0
+"""For longer no Permit plugin has a pod wait (upstream: framework/runtime/framework.go maxTimeout)."""
 
-    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """SUCCESS, or a rejection."""
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What a Permit plugin answers to have a pod wait until it allows or rejects it by `Handle.waiting_pods`.
+
+    After `timeout_seconds`, or 15 minutes if that is more, the pod is rejected.
+    """
+
+    timeout_seconds: float
+
+
+class PermitPlugin(Plugin, Protocol):
+    """May stop or delay an assumed pod before it is bound."""
+
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | Wait:
+        """SUCCESS, a rejection, or how long the pod is to wait for this plugin at most."""
 
 
 class PreBindPlugin(Plugin, Protocol):

@@ -25,6 +25,7 @@ from bayplan.config.types import (
 )
 from bayplan.framework.interface import Plugin
 from bayplan.framework.runtime import Framework
+from bayplan.framework.waiting_pods import WaitingPods
 from bayplan.plugins.default_binder import DefaultBinder
 from bayplan.plugins.dynamic_resources import DynamicResources
 from bayplan.plugins.image_locality import ImageLocality
@@ -59,6 +60,8 @@ class Handle:
     index: NodeIndex
     listers: Listers
     nominator: Nominator = field(default_factory=Nominator)
+    waiting_pods: WaitingPods = field(default_factory=WaitingPods)
+    """The pods that Permit plugins have wait, to be allowed or rejected."""
     clock: Callable[[], float] = time.time
     """Seconds since the epoch."""
     gates: FeatureGates = DEFAULT_FEATURE_GATES
@@ -163,7 +166,12 @@ def build_frameworks(
             complaint of every profile.
     """
     handle = Handle(
-        nodes, NodeIndex(nodes), listers or Listers(), nominator or Nominator(), clock, configuration.feature_gates
+        nodes,
+        NodeIndex(nodes),
+        listers or Listers(),
+        nominator or Nominator(),
+        clock=clock,
+        gates=configuration.feature_gates,
     )
     configuration = leave_to_extenders(configuration)
     outside = load_out_of_tree(configuration, IN_TREE.keys(), handle)
@@ -210,4 +218,4 @@ def _build(
         point: [(make(entry.name), entry.weight) for entry in entries] for point, entries in expanded.items()
     }
     points["pre_filter"] = [(UnsupportedRules(), 0), *points.get("pre_filter", [])]
-    return Framework(profile, points, extenders)
+    return Framework(profile, points, extenders, handle.waiting_pods)

@@ -14,7 +14,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import (
     NODE_ADD,
     NODE_TAINT,
-    UNSCHEDULABLE_POD_TOLERATION,
+    TARGET_POD_TOLERATION,
     EventRegistration,
     QueueingHint,
 )
@@ -70,7 +70,7 @@ class TaintToleration:
         return (
             EventRegistration(NODE_ADD, self._becomes_tolerable),
             EventRegistration(NODE_TAINT, self._becomes_tolerable),
-            EventRegistration(UNSCHEDULABLE_POD_TOLERATION, _is_itself),
+            EventRegistration(TARGET_POD_TOLERATION),
         )
 
     def _becomes_tolerable(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
@@ -85,7 +85,3 @@ class TaintToleration:
 
 def _is_kept_away(tolerance: Tolerance, taints: Sequence[Taint]) -> bool:
     return bool(taints) and find_untolerated_taint(taints, tolerance, _HARD_EFFECTS) is not None
-
-
-def _is_itself(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    return QueueingHint.queue_if(not isinstance(new, PodInfo) or new.uid == pod.uid)

@@ -88,6 +88,10 @@ class Scheduler:
         self._binding.stop()
         self.news.set()
 
+    def pod_gone(self, uid: str) -> None:
+        """Have a pod that was deleted wait for nothing any more."""
+        self._binding.pod_gone(uid)
+
     async def run(self) -> None:
         """Schedule until `stop` is called."""
         swept = self._clock()

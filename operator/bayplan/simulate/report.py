@@ -57,7 +57,7 @@ class Preemption(_Reported):
     why: str
 
 
-class Attempt(_Reported):
+class AttemptReport(_Reported):
     """One scheduling attempt: `node` when the pod was placed, `message` when it was not.
 
     `nodes` and, after a preemption, `preemption` are there only with `--explain`.
@@ -79,7 +79,7 @@ class PodReport(_Reported):
     namespace: str
     name: str
     scheduler_name: str
-    attempts: list[Attempt]
+    attempts: list[AttemptReport]
 
 
 class Allocation(_Reported):

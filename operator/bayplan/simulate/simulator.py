@@ -21,7 +21,7 @@ from bayplan.scheduler.attempt import AttemptRunner, Failed, Nominated, Reserved
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 from bayplan.simulate.admission import created_at, latest_times
 from bayplan.simulate.cluster import ClusterObjects, SkippedPod
-from bayplan.simulate.report import Attempt, PodReport, Report, Summary, cluster_use, preemption, verdicts
+from bayplan.simulate.report import AttemptReport, PodReport, Report, Summary, cluster_use, preemption, verdicts
 
 logger = logging.getLogger(__name__)
 
@@ -36,17 +36,17 @@ class Decision:
     outcome: Outcome | None
     message: str | None = None
 
-    def attempt(self) -> Attempt:
+    def attempt(self) -> AttemptReport:
         """The decision as it is reported."""
         outcome = self.outcome
         if outcome is None:
-            return Attempt(None, None, [], self.message, 0)
+            return AttemptReport(None, None, [], self.message, 0)
         nodes = UNSET if outcome.trace is None else verdicts(outcome.trace)
         if isinstance(outcome, Placement):
-            return Attempt(outcome.node_name, None, [], None, outcome.feasible_nodes, nodes)
+            return AttemptReport(outcome.node_name, None, [], None, outcome.feasible_nodes, nodes)
         victims = [victim.key for victim in outcome.victims]
         compared = UNSET if outcome.trace is None or not outcome.candidates else preemption(outcome.candidates)
-        return Attempt(None, outcome.nominated_node_name or None, victims, self.message, 0, nodes, compared)
+        return AttemptReport(None, outcome.nominated_node_name or None, victims, self.message, 0, nodes, compared)
 
 
 @dataclass(slots=True)
@@ -201,13 +201,13 @@ class Simulator:
         self._evicted.add(victim.uid)
         report = self._reports.get(victim.uid)
         if report is not None:
-            report.attempts.append(Attempt(None, None, [], f"evicted to make room for {preemptor.key}", 0))
+            report.attempts.append(AttemptReport(None, None, [], f"evicted to make room for {preemptor.key}", 0))
         self.queue.move_all(ASSIGNED_POD_DELETE, victim, None)
 
     def _gated_report(self, pod: PodInfo) -> PodReport:
         queued = self.queue.get(pod.uid)
         report = _pod_report(pod)
-        report.attempts.append(Attempt(None, None, [], queued.gating_message if queued else None, 0))
+        report.attempts.append(AttemptReport(None, None, [], queued.gating_message if queued else None, 0))
         return report
 
     def _summary(self, pods: list[PodReport], gated: int) -> Summary:

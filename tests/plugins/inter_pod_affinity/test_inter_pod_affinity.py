@@ -10,10 +10,10 @@ from bayplan.config.types import InterPodAffinityArgs
 from bayplan.framework.cluster_event import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
-    ASSIGNED_POD_UPDATE,
+    ASSIGNED_POD_LABEL,
     NODE_ADD,
     NODE_LABEL,
-    UNSCHEDULABLE_POD_LABEL,
+    TARGET_POD_LABEL,
 )
 from bayplan.framework.interface import CycleState
 from bayplan.framework.status import Code
@@ -234,7 +234,7 @@ def test_it_answers_for_a_table_on_which_pods_are_tried_out():
 
 
 ONLY_NEAR, ONLY_FAR = make_pod("t", pod_affinity=NEAR_WEB), make_pod("t", pod_anti_affinity=NEAR_WEB)
-FAR_FROM_BOTH = make_pod("t", labels=DB, pod_anti_affinity=required(term(), FOR_DB))
+FAR_FROM_TWO = make_pod("t", pod_anti_affinity=required(term(), FOR_DB))
 
 
 @pytest.mark.parametrize(
@@ -243,26 +243,17 @@ FAR_FROM_BOTH = make_pod("t", labels=DB, pod_anti_affinity=required(term(), FOR_
         (ASSIGNED_POD_ADD, ONLY_NEAR, None, make_pod(labels=WEB), "Queue"),
         (ASSIGNED_POD_ADD, ONLY_NEAR, None, make_pod(labels=DB), "QueueSkip"),
         (ASSIGNED_POD_ADD, ONLY_FAR, None, make_pod(labels=WEB), "QueueSkip"),
-        (ASSIGNED_POD_UPDATE, ONLY_NEAR, make_pod(labels=DB), make_pod(labels=WEB), "Queue"),
-        (ASSIGNED_POD_UPDATE, ONLY_NEAR, make_pod(labels=WEB), make_pod(labels=WEB), "QueueSkip"),
-        (ASSIGNED_POD_UPDATE, ONLY_FAR, make_pod(labels=WEB), make_pod(labels=DB), "Queue"),
-        (ASSIGNED_POD_UPDATE, ONLY_FAR, make_pod(labels=DB), make_pod(labels=WEB), "QueueSkip"),
-        (ASSIGNED_POD_UPDATE, FAR_FROM_BOTH, make_pod(labels=WEB), make_pod(), "Queue"),
-        (ASSIGNED_POD_UPDATE, FAR_FROM_BOTH, make_pod(labels=WEB), make_pod(labels=DB), "QueueSkip"),
+        (ASSIGNED_POD_LABEL, ONLY_NEAR, make_pod(labels=DB), make_pod(labels=WEB), "Queue"),
+        (ASSIGNED_POD_LABEL, ONLY_NEAR, make_pod(labels=WEB), make_pod(labels=WEB), "QueueSkip"),
+        (ASSIGNED_POD_LABEL, ONLY_FAR, make_pod(labels=WEB), make_pod(labels=DB), "Queue"),
+        (ASSIGNED_POD_LABEL, ONLY_FAR, make_pod(labels=DB), make_pod(labels=WEB), "QueueSkip"),
         (ASSIGNED_POD_DELETE, ONLY_FAR, make_pod(labels=WEB), None, "Queue"),
-        (ASSIGNED_POD_DELETE, FAR_FROM_BOTH, make_pod(labels=WEB), None, "Queue"),
-        (ASSIGNED_POD_DELETE, make_pod(labels=WEB), FAR_FROM_BOTH, None, "Queue"),
         (ASSIGNED_POD_DELETE, ONLY_NEAR, make_pod(labels=WEB), None, "QueueSkip"),
         (ASSIGNED_POD_DELETE, make_pod(labels=WEB), make_pod(pod_anti_affinity=NEAR_WEB), None, "Queue"),
-        (UNSCHEDULABLE_POD_LABEL, ONLY_NEAR, ONLY_NEAR, ONLY_NEAR, "Queue"),
-        (UNSCHEDULABLE_POD_LABEL, ONLY_NEAR, make_pod(labels=DB), make_pod(labels=WEB), "QueueSkip"),
-        (
-            UNSCHEDULABLE_POD_LABEL,
-            ONLY_NEAR,
-            make_pod(labels=DB, nominated="n"),
-            make_pod(labels=WEB, nominated="n"),
-            "QueueSkip",
-        ),
+        (TARGET_POD_LABEL, ONLY_NEAR, ONLY_NEAR, ONLY_NEAR, "Queue"),
+        (ASSIGNED_POD_LABEL, FAR_FROM_TWO, make_pod(labels=WEB), make_pod(labels={}), "Queue"),
+        (ASSIGNED_POD_DELETE, FAR_FROM_TWO, make_pod(labels=WEB), None, "Queue"),
+        (ASSIGNED_POD_DELETE, make_pod(labels=WEB), FAR_FROM_TWO, None, "Queue"),
         (NODE_ADD, ONLY_NEAR, None, zoned("n", "a"), "Queue"),
         (NODE_ADD, ONLY_NEAR, None, zoned("n"), "QueueSkip"),
         (NODE_ADD, ONLY_FAR, None, zoned("n"), "Queue"),

@@ -12,7 +12,13 @@ from bayplan.config.types import (
     UtilizationShapePoint,
     WeightedStrategy,
 )
-from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_ADD, NODE_ALLOCATABLE
+from bayplan.framework.cluster_event import (
+    ASSIGNED_POD_DELETE,
+    ASSIGNED_POD_SCALE_DOWN,
+    NODE_ADD,
+    NODE_ALLOCATABLE,
+    TARGET_POD_SCALE_DOWN,
+)
 from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.node_resources.resource_scoring import shape_table
 
@@ -241,6 +247,10 @@ SMALL = make_node(cpu="2", memory="4Gi")
         (NODE_ALLOCATABLE, make_node(cpu="4"), make_node(cpu="4", allocatable={GPU: 1}), "QueueSkip"),
         (NODE_ALLOCATABLE, make_node(cpu="4"), SMALL, "QueueSkip"),
         (ASSIGNED_POD_DELETE, None, None, "Queue"),
+        (ASSIGNED_POD_SCALE_DOWN, make_pod(cpu="2"), make_pod(cpu="1"), "Queue"),
+        (ASSIGNED_POD_SCALE_DOWN, make_pod(memory="2Gi"), make_pod(memory="1Gi"), "QueueSkip"),
+        (ASSIGNED_POD_SCALE_DOWN, make_pod(cpu="1", memory="2Gi"), make_pod(cpu="2", memory="1Gi"), "QueueSkip"),
+        (TARGET_POD_SCALE_DOWN, make_pod(cpu="3"), make_pod(cpu="2"), "Queue"),
     ],
 )
 def test_events_that_make_room_bring_the_pod_back(event, old, new, verdict):

@@ -19,10 +19,10 @@ from bayplan.config.types import InterPodAffinityArgs
 from bayplan.framework.cluster_event import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
-    ASSIGNED_POD_UPDATE,
+    ASSIGNED_POD_LABEL,
     NODE_ADD,
     NODE_LABEL,
-    UNSCHEDULABLE_POD_LABEL,
+    TARGET_POD_LABEL,
     EventRegistration,
     QueueingHint,
 )
@@ -150,9 +150,9 @@ class InterPodAffinity:
         # Namespaces that a term selects by label are not looked up, as upstream.
         return (
             EventRegistration(ASSIGNED_POD_ADD, _after_assigned_pod_change),
-            EventRegistration(ASSIGNED_POD_UPDATE, _after_assigned_pod_change),
+            EventRegistration(ASSIGNED_POD_LABEL, _after_assigned_pod_change),
             EventRegistration(ASSIGNED_POD_DELETE, _after_assigned_pod_change),
-            EventRegistration(UNSCHEDULABLE_POD_LABEL, _after_label_change),
+            EventRegistration(TARGET_POD_LABEL),
             EventRegistration(NODE_ADD, _after_node_change),
             EventRegistration(NODE_LABEL, _after_node_change),
         )
@@ -204,11 +204,6 @@ def _after_assigned_pod_change(pod: PodInfo, old: object, new: object) -> Queuei
     return QueueingHint.queue_if(before is None or _match_any(anti, before) or _match_any(others, pod))
 
 
-def _after_label_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    """Return whether the rejected pod itself was relabelled, and no other that has no node."""
-    return QueueingHint.queue_if(not isinstance(new, PodInfo) or new.uid == pod.uid)
-
-
 def _after_node_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
     """Return whether a node joined a topology of the pod's affinity, changed it, or left one of its anti-affinity."""
     if not isinstance(new, Node):
@@ -227,10 +222,8 @@ def _after_node_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
 
 
 def _match_all(terms: Sequence[AffinityTerm], pod: PodInfo) -> bool:
-    labels = pod.pod.metadata.labels
-    return bool(terms) and all(term.matches(pod.namespace, labels, None) for term in terms)
+    return bool(terms) and all(term.matches(pod.namespace, pod.pod.metadata.labels, None) for term in terms)
 
 
 def _match_any(terms: Sequence[AffinityTerm], pod: PodInfo) -> bool:
-    labels = pod.pod.metadata.labels
-    return any(term.matches(pod.namespace, labels, None) for term in terms)
+    return any(term.matches(pod.namespace, pod.pod.metadata.labels, None) for term in terms)

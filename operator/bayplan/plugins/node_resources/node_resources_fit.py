@@ -16,6 +16,7 @@ from bayplan.framework.cluster_event import (
     ASSIGNED_POD_SCALE_DOWN,
     NODE_ADD,
     NODE_ALLOCATABLE,
+    TARGET_POD_SCALE_DOWN,
     EventRegistration,
     QueueingHint,
 )
@@ -130,7 +131,8 @@ class NodeResourcesFit:
     def events_to_register(self) -> Sequence[EventRegistration]:
         return (
             EventRegistration(ASSIGNED_POD_DELETE),
-            EventRegistration(ASSIGNED_POD_SCALE_DOWN),
+            EventRegistration(ASSIGNED_POD_SCALE_DOWN, _frees_what_is_needed),
+            EventRegistration(TARGET_POD_SCALE_DOWN),
             EventRegistration(NODE_ADD, self._node_may_fit),
             EventRegistration(NODE_ALLOCATABLE, self._node_may_fit),
         )
@@ -156,3 +158,14 @@ class NodeResourcesFit:
         had = node_allocatable(old)
         grew = any(has.get(name, 0) > had.get(name, 0) for name, _ in needed) or has.get(PODS, 0) > had.get(PODS, 0)
         return QueueingHint.queue_if(grew)
+
+
+def _frees_what_is_needed(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    """Return whether a pod on a node takes less now of something that `pod` requests.
+
+    Upstream: noderesources/fit.go haveEnoughRelevantResourcesDecreased.
+    """
+    if not isinstance(old, PodInfo) or not isinstance(new, PodInfo):
+        return QueueingHint.QUEUE
+    before, after = old.placed.amounts, new.placed.amounts
+    return QueueingHint.queue_if(any(before.get(name, 0) > after.get(name, 0) for name in pod.requests.amounts))

@@ -13,7 +13,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import DefaultPreemptionArgs, PDBPolicy
 from bayplan.framework.candidate import choose
 from bayplan.framework.interface import CycleState, PostFilterResult, Rejections
-from bayplan.framework.status import Code, Diagnosis, Status
+from bayplan.framework.status import SUCCESS, Code, Diagnosis, Status
 from bayplan.framework.traits import Traits
 from bayplan.plugins.preemption.dry_run import STRICT, DryRun, Findings, rows_where_preemption_might_help
 from bayplan.plugins.preemption.victims import Budgets, VictimRule
@@ -49,6 +49,14 @@ class DefaultPreemption:
         self._strict = args.pdb_policy is PDBPolicy.STRICT
         rule = VictimRule(args.minimum_runtime_seconds, clock)
         self._dry_run = DryRun(nodes, Budgets(budgets), rule, strict=self._strict)
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """Let every pod in: one that preempts is no pod of the queue until its victims have been told to end.
+
+        The scheduling loop keeps it in flight for so long, where kube-scheduler holds it here with "waiting for the
+        preemption for this pod to be finished" (upstream: IsPodRunningPreemption).
+        """
+        return SUCCESS
 
     def post_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable, rejections: Rejections
