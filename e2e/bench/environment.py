@@ -13,6 +13,7 @@ from pathlib import Path
 
 from e2e.controlplane.bayplan_process import REPOSITORY
 from e2e.controlplane.build import binary
+from e2e.controlplane.kubernetes_version import version_of
 
 _DISTRIBUTIONS = ("kopf", "numpy", "msgspec", "pyreqwest", "aiohttp", "uvloop")
 
@@ -45,8 +46,8 @@ def versions() -> dict[str, str]:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     found["bayplan"] = project["version"]
     found["python"] = platform.python_version()
-    found["kube-scheduler"] = _output([binary("kube-scheduler"), "--version"]).removeprefix("Kubernetes ")
-    found["kube-apiserver"] = _output([binary("kube-apiserver"), "--version"]).removeprefix("Kubernetes ")
+    found["kube-scheduler"] = f"v{version_of(binary('kube-scheduler'))}"
+    found["kube-apiserver"] = f"v{version_of(binary('kube-apiserver'))}"
     found["etcd"] = _output([binary("etcd"), "--version"]).splitlines()[0].removeprefix("etcd Version: ")
     return found
 

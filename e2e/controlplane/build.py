@@ -18,24 +18,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from e2e.controlplane.kubernetes_version import kubernetes_version
 from e2e.controlplane.toolchain import Say, ToolchainError, find_go
 
 MODULE = Path(__file__).resolve().parent
 BINARIES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok")
 PROGRESS_SECONDS = 10.0
 
-_VERSION = "k8s.io/component-base/version"
-# Without these the server calls itself v0.0.0-master+$Format, which kubectl and other clients cannot parse.
-_STAMPS = {
-    "gitVersion": "v1.36.3",
-    "gitMajor": "1",
-    "gitMinor": "36",
-    "gitTreeState": "clean",
-    "gitCommit": "bayplan",
-    "buildDate": "1970-01-01T00:00:00Z",
-}
-_LDFLAGS = " ".join(["-s", "-w", *(f"-X {_VERSION}.{key}={value}" for key, value in _STAMPS.items())])
-BUILD_FLAGS = ("-trimpath", "-buildvcs=false", "-ldflags", _LDFLAGS)
+_STAMPED = "k8s.io/component-base/version"
 # No cgo: a machine without a C compiler builds the same binaries.
 BUILD_ENVIRONMENT = {"CGO_ENABLED": "0", "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOWORK": "off"}
 
@@ -50,12 +40,31 @@ def cache_root() -> Path:
     return Path(base) / "bayplan"
 
 
+def build_flags() -> tuple[str, ...]:
+    """Returns the flags of `go build`, which stamp the version that go.mod asks for.
+
+    Without these stamps the server calls itself v0.0.0-master+$Format, which kubectl and other clients cannot parse.
+    """
+    version = kubernetes_version(MODULE / "go.mod")
+    major, minor = version.split(".")[:2]
+    stamps = {
+        "gitVersion": f"v{version}",
+        "gitMajor": major,
+        "gitMinor": minor,
+        "gitTreeState": "clean",
+        "gitCommit": "bayplan",
+        "buildDate": "1970-01-01T00:00:00Z",
+    }
+    linked = ["-s", "-w", *(f"-X {_STAMPED}.{key}={value}" for key, value in stamps.items())]
+    return ("-trimpath", "-buildvcs=false", "-ldflags", " ".join(linked))
+
+
 def cache_key() -> str:
     """Returns 16 hex digits that change with go.mod, go.sum, the build flags and the kind of machine."""
     digest = hashlib.sha256()
     for name in ("go.mod", "go.sum"):
         digest.update((MODULE / name).read_bytes())
-    digest.update(repr((BUILD_FLAGS, sorted(BUILD_ENVIRONMENT.items()), platform.machine())).encode())
+    digest.update(repr((build_flags(), sorted(BUILD_ENVIRONMENT.items()), platform.machine())).encode())
     return digest.hexdigest()[:16]
 
 
@@ -143,7 +152,7 @@ def _build_into(target: Path, say: Say) -> None:
 
 
 def _go_build(go: Path, scratch: Path, say: Say) -> None:
-    command = [str(go), "build", "-v", *BUILD_FLAGS, "-o", f"{scratch}/", "tool"]
+    command = [str(go), "build", "-v", *build_flags(), "-o", f"{scratch}/", "tool"]
     environment = {**os.environ, **BUILD_ENVIRONMENT}
     environment["PATH"] = f"{go.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     environment.pop("GOROOT", None)

@@ -11,6 +11,7 @@ from e2e.conftest import StartControlPlane
 from e2e.controlplane.bayplan_process import REPOSITORY
 from e2e.controlplane.build import BINARIES, binary, build_directory
 from e2e.controlplane.client import ApiClient, ApiError
+from e2e.controlplane.kubernetes_version import kubernetes_version
 from e2e.controlplane.objects import node, pod
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
 from e2e.controlplane.recorder import PodRecorder
@@ -26,8 +27,9 @@ def full_plane(start_control_plane: StartControlPlane) -> ControlPlane:
 
 
 def test_the_api_server_and_kubectl_report_the_version_that_was_built(control_plane: ControlPlane) -> None:
-    assert control_plane.client.request("GET", "/version")["gitVersion"] == "v1.36.3"
-    assert control_plane.kubectl("version").count("v1.36.3") == 2
+    version = f"v{kubernetes_version()}"
+    assert control_plane.client.request("GET", "/version")["gitVersion"] == version
+    assert control_plane.kubectl("version").count(version) == 2
 
 
 def test_a_user_without_a_role_may_do_nothing(control_plane: ControlPlane) -> None:

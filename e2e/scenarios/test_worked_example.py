@@ -99,12 +99,12 @@ def put_the_example(client: ApiClient, namespace: str, *, scheduler: str = "bayp
 
 @pytest.mark.parametrize("document_of", [scheduler_configuration, policy], ids=["configuration", "policy"])
 @pytest.mark.parametrize(
-    ("points", "cpu", "scores", "winner"),
+    ("points", "cpu", "scores", "of_ten", "winner"),
     [
-        (FULL_IS_BEST, "2", {"node1": 60, "node2": 69}, "node2"),
-        (EMPTY_IS_BEST, "1", {"node1": 44, "node2": 35}, "node1"),
+        (FULL_IS_BEST, "2", {"node1": 60, "node2": 69}, {"node1": 5, "node2": 7}, "node2"),
+        (EMPTY_IS_BEST, "1", {"node1": 44, "node2": 35}, {"node1": 5, "node2": 4}, "node1"),
         # The pod would fill node2's CPU, which scores 0 there, and what scores 0 is left out of the mean.
-        (EMPTY_IS_BEST, "2", {"node1": 40, "node2": 46}, "node2"),
+        (EMPTY_IS_BEST, "2", {"node1": 40, "node2": 46}, {"node1": 5, "node2": 5}, "node2"),
     ],
     ids=["as-documented", "reversed", "reversed-with-a-full-resource"],
 )
@@ -118,6 +118,7 @@ def test_the_worked_example_is_scored_as_documented_and_the_better_node_gets_the
     points: Points,
     cpu: str,
     scores: dict[str, int],
+    of_ten: dict[str, int],
     winner: str,
 ) -> None:
     client = control_plane.client
@@ -128,6 +129,8 @@ def test_the_worked_example_is_scored_as_documented_and_the_better_node_gets_the
     attempt = simulate(config, control_plane.kubectl("get", "nodes,pods", "-A", "-o", "json"))
     told = {name: verdict["scores"] for name, verdict in attempt["nodes"].items()}
     assert told == {name: {"NodeResourcesFit": score} for name, score in scores.items()}
+    shown = {name: verdict["ofTen"] for name, verdict in attempt["nodes"].items()}
+    assert shown == {name: {"NodeResourcesFit": points_of_ten} for name, points_of_ten in of_ten.items()}
     assert attempt["node"] == winner
 
     scheduler = run_bayplan(config)

@@ -35,9 +35,44 @@ def test_a_toleration_matches_by_effect_key_and_value(toleration, expected):
 
 @pytest.mark.parametrize("operator", ["Gt", "Lt"])
 @pytest.mark.parametrize("value", ["1", "5", "9"])
-def test_comparing_tolerations_match_nothing(operator, value):
+def test_comparing_tolerations_match_nothing_unless_told_to(operator, value):
     taint = Taint(key="level", value="5", effect="NoSchedule")
     assert not tolerates([Toleration(key="level", operator=operator, value=value)], taint)
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "taint", "expected"),
+    [
+        ("Gt", "4", "5", True),
+        ("Gt", "5", "5", False),
+        ("Lt", "5", "5", False),
+        ("Lt", "6", "5", True),
+        ("Lt", "0", "-5", True),
+        ("Gt", "9", "10", True),
+        ("Gt", str(2**63 - 2), str(2**63 - 1), True),
+        ("Lt", str(2**63 - 1), str(-(2**63)), True),
+        # Neither is an integer of 64 bits in its usual form.
+        ("Lt", str(2**63), "5", False),
+        ("Gt", "04", "5", False),
+        ("Gt", "+4", "5", False),
+        ("Gt", "-0", "5", False),
+        ("Gt", "4", "5.0", False),
+        ("Gt", "4", "", False),
+        ("Gt", "", "5", False),
+        ("Gt", "4", "\u0665", False),
+        ("Ge", "4", "5", False),
+    ],
+)
+def test_tolerations_that_compare_match_by_number_when_told_to(operator, value, taint, expected):
+    level = Taint(key="level", value=taint, effect="NoSchedule")
+    toleration = Toleration(key="level", operator=operator, value=value)
+    assert tolerates([toleration], level, compares=True) is expected
+    assert Tolerance([toleration], compares=True).covers(level) is expected
+
+
+def test_a_comparing_toleration_is_for_its_key_and_effect():
+    for toleration in (Toleration(key="other", operator="Gt", value="1"), Toleration("level", "Gt", "1", "NoExecute")):
+        assert not tolerates([toleration], Taint("level", "5", "NoSchedule"), compares=True)
 
 
 def test_one_matching_toleration_is_enough():
@@ -58,15 +93,18 @@ def test_the_first_untolerated_taint_of_the_wanted_effects_is_found():
     assert find_untolerated_taint(None, Tolerance(None), effects) is None
 
 
-words = st.sampled_from(["", "a", "b"])
+words = st.sampled_from(["", "a", "1", "2"])
 effects = st.sampled_from(["", "NoSchedule", "NoExecute"])
-operators = st.sampled_from(["", "Equal", "Exists", "Gt", "exists"])
+operators = st.sampled_from(["", "Equal", "Exists", "Gt", "Lt", "exists"])
 
 
 @given(
     st.lists(st.builds(Toleration, key=words, operator=operators, value=words, effect=effects), max_size=3),
     st.builds(Taint, key=words, value=words, effect=effects),
+    st.booleans(),
 )
-def test_very_many_tolerations_match_as_a_few_of_them_do(few, taint):
+def test_very_many_tolerations_match_as_a_few_of_them_do(few, taint, compares):
     others = [Toleration(key=f"k{index}", operator="Exists") for index in range(20)]
-    assert Tolerance(few).covers(taint) is Tolerance([*others, *few]).covers(taint) is tolerates(few, taint)
+    expected = tolerates(few, taint, compares=compares)
+    assert Tolerance(few, compares=compares).covers(taint) is expected
+    assert Tolerance([*others, *few], compares=compares).covers(taint) is expected

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from tests.builders import make_node, make_pod_info
 
 from bayplan.cache.cache import Cache
-from bayplan.cache.matching_pods import MatchingPodsOfShadow
+from bayplan.cache.matching_pods import MatchingPodsOfShadow, MovedPodsOfShadow
 from bayplan.cache.shadow_table import ShadowTable
 
 
@@ -38,6 +38,35 @@ def test_a_terminating_pod_that_is_really_gone_is_owed_to_nobody():
     shadow.follow()
     assert matching.counts()[row] == 1
     assert not shadow.gone
+
+
+def test_a_terminating_pod_that_is_added_counts_until_it_is_taken_off_again():
+    cache, shadow, matching = trial(pod_on("a"))
+    row = cache.nodes.row("n1")
+    nominated = pod_on("d", deleting=True)
+    shadow.place([nominated], row)
+    assert matching.counts()[row] == 2
+    shadow.remove_pod(nominated, row)
+    assert matching.counts()[row] == 1
+    shadow.place([nominated], row)
+    shadow.restore(np.array([row]))
+    assert matching.counts()[row] == 1
+
+
+def test_what_was_moved_is_counted_without_what_is_there():
+    cache, shadow, _ = trial(pod_on("a"), pod_on("b", deleting=True), pod_on("c", "db"))
+    row = cache.nodes.row("n1")
+    moved = MovedPodsOfShadow(shadow, is_web)
+    assert moved.counts()[row] == 0
+    shadow.place([pod_on("d"), pod_on("e", "db")], row)
+    assert moved.counts()[row] == 1
+    for uid in ("a", "b", "c"):
+        shadow.remove_pod(shadow.pods[row][uid], row)
+    assert moved.counts()[row] == -1
+    version = moved.version
+    cache.set_pod(pod_on("f"))
+    shadow.follow()
+    assert (moved.counts()[row], moved.version > version) == (0, True)
 
 
 steps = st.lists(st.sampled_from(["a", "b", "c", "restore", "end-a", "lose-b"]), max_size=15)

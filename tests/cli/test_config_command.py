@@ -38,6 +38,16 @@ def test_a_file_with_an_extender_is_ok(tmp_path):
     assert (run("check", path).exit_code, run("check", path).stderr) == (0, "")
 
 
+@pytest.mark.parametrize("command", ["check", "convert"])
+def test_what_has_no_successor_goes_to_standard_error_with_its_field(tmp_path, command):
+    listed = "[{name: MostRequestedPriority, weight: 1}, {name: ResourceLimitsPriority, weight: 1}]"
+    path = write(tmp_path, f"kind: Policy\napiVersion: v1\npriorities: {listed}\n")
+    result = run(command, path)
+    assert (result.exit_code, bool(result.stdout)) == (0, True)
+    dropped = "is dropped: kube-scheduler has it no longer, and limits do not choose a node"
+    assert result.stderr == f"{path}: priorities[1].name: ResourceLimitsPriority: {dropped}\n"
+
+
 def test_all_errors_go_to_standard_error_one_a_line(tmp_path):
     path = write(tmp_path, HEADER + "parallelism: 0\nprofiles: 5\nx: 1\n")
     result = run("check", path)
@@ -137,3 +147,13 @@ def test_every_command_explains_itself(command):
     result = run(command, "--help")
     assert result.exit_code == 0
     assert "Configuration file, YAML or JSON" in result.stdout
+
+
+def test_feature_gates_are_checked_with_the_file(tmp_path):
+    path = write(tmp_path, HEADER)
+    result = run("check", path, "--feature-gates", "Nonsense=true")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "--feature-gates: unrecognized feature gate: Nonsense\n"
+    result = run("check", path, "--feature-gates", "StorageCapacityScoring=false,OpenAPIEnums=false")
+    assert (result.exit_code, result.stdout) == (0, f"{path}: ok: 1 profile: bayplan\n")
+    assert result.stderr == "--feature-gates: OpenAPIEnums changes nothing in bayplan\n"

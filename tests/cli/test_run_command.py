@@ -27,3 +27,13 @@ def test_it_logs_as_asked_but_not_kopfs_line_for_each_event(tmp_path, capsys, fl
     logging.getLogger("kopf.objects").info("Handler 'bayplan' succeeded.")
     logging.getLogger("bayplan").warning("told")
     assert capsys.readouterr().err.splitlines()[-1].endswith("W bayplan told")
+
+
+def test_what_an_old_format_says_and_nobody_does_is_logged(tmp_path, capsys):
+    config = tmp_path / "policy.yaml"
+    config.write_text("{kind: Policy, apiVersion: v1, alwaysCheckAllPredicates: true}")
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--config", str(config), "--kubeconfig", str(tmp_path / "none")])
+    assert ended.value.code == 2
+    note = "alwaysCheckAllPredicates: has no effect: the first filter that rejects is named"
+    assert any(line.endswith(f"W bayplan.cli.run {config}: {note}") for line in capsys.readouterr().err.splitlines())

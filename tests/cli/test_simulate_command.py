@@ -37,6 +37,36 @@ def test_the_worked_example_is_explained_as_json(simulate):
     }
 
 
+@pytest.mark.parametrize("config", ["worked-example.yaml", "policy-worked-example.json"])
+def test_the_worked_example_shows_the_documents_points_of_ten(simulate, config):
+    arguments = ("--config", str(EXAMPLES.parent / config), "--cluster", CLUSTER, "--explain")
+    _, out, _ = simulate(*arguments, "-o", "json")
+    nodes = json.loads(out)["pods"][0]["attempts"][0]["nodes"]
+    assert {name: (node["score"], node["ofTen"]) for name, node in nodes.items()} == {
+        "node-1": (60, {"NodeResourcesFit": 5}),
+        "node-2": (69, {"NodeResourcesFit": 7}),
+    }
+    _, out, _ = simulate(*arguments)
+    assert "60  NodeResourcesFit 60 (5 of 10)\n" in out
+    assert "69  NodeResourcesFit 69 (7 of 10)\n" in out
+
+
+def test_without_a_shape_there_are_no_points_of_ten(simulate):
+    _, out, _ = simulate("--cluster", CLUSTER, "--explain", "-o", "json")
+    nodes = json.loads(out)["pods"][0]["attempts"][0]["nodes"]
+    assert all("ofTen" not in node for node in nodes.values())
+
+
+def test_what_an_old_format_says_and_nobody_does_is_told(simulate, tmp_path):
+    config = tmp_path / "policy.yaml"
+    config.write_text("{kind: Policy, apiVersion: v1, alwaysCheckAllPredicates: true}")
+    code, _, err = simulate("--config", str(config), "--cluster", CLUSTER)
+    assert (code, err.splitlines()) == (
+        0,
+        [f"{config}: alwaysCheckAllPredicates: has no effect: the first filter that rejects is named"],
+    )
+
+
 def test_the_table_shows_node_scores_and_summary(simulate):
     code, out, _ = simulate("--config", CONFIG, "--cluster", CLUSTER)
     assert code == 0
@@ -166,3 +196,10 @@ def test_text_the_terminal_cannot_show_is_escaped(tmp_path):
     )
     assert (ran.returncode, ran.stderr) == (0, "")
     assert r"Ignored: 1 K\xe4se" in ran.stdout
+
+
+def test_feature_gates_are_read_and_those_without_effect_are_named(simulate):
+    code, _, err = simulate("--cluster", CLUSTER, "--feature-gates", "OpenAPIEnums=true,StorageCapacityScoring=false")
+    assert (code, err) == (0, "--feature-gates: OpenAPIEnums changes nothing in bayplan\n")
+    code, out, err = simulate("--cluster", CLUSTER, "--feature-gates", "Nonsense=true")
+    assert (code, out, err) == (2, "", "--feature-gates: unrecognized feature gate: Nonsense\n")

@@ -1,7 +1,5 @@
 """Configurations that break a rule for plugins' arguments, and the error of each."""
 
-# ruff: noqa: E501 - error texts stand whole, so that they can be searched for
-
 from tests.config.configurations import (
     ARGS,
     NAME_RULE,
@@ -30,11 +28,11 @@ _BY_PATH = {
         ("scoringStrategy.type", "Best", f': Unsupported value: "Best": supported values: {STRATEGIES}'),
         ("scoringStrategy.type", 5, ": Invalid value: 5: must be a string; put it in quotes"),
     ],
-    "InterPodAffinity": [("hardPodAffinityWeight", 101, ": Invalid value: 101: not in valid range [0, 100]")],
     "NodeResourcesBalancedAllocation": [
         ("resources[0]", {"name": "cpu", "weight": 2}, ".weight: Invalid value: 2: must be 1"),
         ("resources", [{"name": "cpu"}, {"name": "cpu"}], '[1].name: Duplicate value: "cpu"'),
     ],
+    "InterPodAffinity": [("hardPodAffinityWeight", 101, ": Invalid value: 101: not in valid range [0, 100]")],
     "DefaultPreemption": [
         ("minCandidateNodesPercentage", 101, ": Invalid value: 101: not in valid range [0, 100]"),
         ("minCandidateNodesAbsolute", -1, ": Invalid value: -1: not in valid range [0, inf)"),
@@ -45,10 +43,12 @@ _BY_PATH = {
             -1,
             ": Invalid value: -1: invalid BindTimeoutSeconds, should not be a negative value",
         ),
+        ("shape", [{"utilization": 101}], "[0].utilization: Invalid value: 101: not in valid range [0, 100]"),
+        ("shape", [{"score": 11}], "[0].score: Invalid value: 11: not in valid range [0, 10]"),
         (
             "shape",
-            [],
-            ": Invalid value: list: unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring",
+            [{"utilization": 5}, {"utilization": 5}],
+            "[1].utilization: Invalid value: 5: values must be sorted in increasing order",
         ),
     ],
     "DynamicResources": [
@@ -74,6 +74,26 @@ _STRATEGIES = [
     (
         {"requestedToCapacityRatio": {"shape": [{}]}},
         ".requestedToCapacityRatio: Forbidden: must be nil when type is not RequestedToCapacityRatio",
+    ),
+]
+# A plugin, its arguments under bayplan.io, and how the error goes on after their path.
+_OWN = [
+    (
+        "NodeResourcesBalancedAllocation",
+        {"measure": "x"},
+        '.measure: Unsupported value: "x": supported values: "Improvement", "Result"',
+    ),
+    ("NodeResourcesBalancedAllocation", {"measures": "x"}, '.measures: unknown field, did you mean "measure"?'),
+    (
+        "NodeResourcesFit",
+        {"scoringStrategies": [{"type": "MostAllocated"}, {"type": "MostAllocated", "weight": 0}]},
+        ".scoringStrategies[1].weight: Invalid value: 0: must be greater than 0",
+    ),
+    (
+        "NodeResourcesFit",
+        {"scoringStrategies": [{"type": "RequestedToCapacityRatio"}]},
+        ".scoringStrategies[0].requestedToCapacityRatio: Required value: "
+        "must be specified when type is RequestedToCapacityRatio",
     ),
 ]
 _SHAPES = [
@@ -104,6 +124,17 @@ FIT_AND_OTHERS = [
     ),
     *((strategy(**{"type": "MostAllocated", **each}), f"{ARGS}.scoringStrategy{error}") for each, error in _STRATEGIES),
     *((ratio(*points), f"{SHAPE}{error}") for points, error in _SHAPES),
+    *((profile_with_args(name, {"bayplan.io": own}), f'{ARGS}["bayplan.io"]{error}') for name, own, error in _OWN),
+    (
+        profile_with_args(
+            "NodeResourcesFit",
+            {
+                "scoringStrategy": {"type": "MostAllocated"},
+                "bayplan.io": {"scoringStrategies": [{"type": "MostAllocated"}]},
+            },
+        ),
+        f'{ARGS}["bayplan.io"].scoringStrategies: Forbidden: may not be given together with scoringStrategy',
+    ),
     *(
         (spread(ZONE | {key: value}, defaultingType="List"), f"{ARGS}.defaultConstraints[0].{key}{error}")
         for key, value, error in _CONSTRAINTS

@@ -66,6 +66,9 @@ _strategy = st.one_of(
         }
     ),
 )
+_several = st.lists(st.tuples(_strategy, _weights), min_size=1, max_size=3).map(
+    lambda listed: {"bayplan.io": {"scoringStrategies": [each | {"weight": weight + 1} for each, weight in listed]}}
+)
 _expression = st.sampled_from(
     [
         {"key": "a", "operator": "Exists"},
@@ -86,9 +89,15 @@ _args = {
         ignoredResources=st.lists(st.sampled_from(["a.com/b", "on"])),
         ignoredResourceGroups=st.lists(st.sampled_from(["a.com", "no"])),
         scoringStrategy=_strategy,
-    ),
+    )
+    | _several,
     "NodeResourcesBalancedAllocation": some(
-        resources=st.lists(_names, unique=True, max_size=3).map(lambda names: [{"name": name} for name in names])
+        **{
+            "resources": st.lists(_names, unique=True, max_size=3).map(
+                lambda names: [{"name": name} for name in names]
+            ),
+            "bayplan.io": some(measure=st.sampled_from(["Improvement", "Result"])),
+        }
     ),
     "NodeAffinity": some(addedAffinity=_affinity),
     "InterPodAffinity": some(hardPodAffinityWeight=_weights, ignorePreferredTermsOfExistingPods=st.booleans()),

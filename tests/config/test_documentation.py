@@ -10,7 +10,6 @@ from tests.config.configurations import load
 from bayplan.config.convert import to_effective_yaml
 from bayplan.config.load import default_configuration
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, UPSTREAM_DEFAULT_PLUGINS
-from bayplan.config.policy import NO_SUCCESSOR, PREDICATES, PRIORITIES
 
 DOCS = Path(__file__).parents[2] / "docs"
 TEXT = (DOCS / "configuration.md").read_text()
@@ -31,13 +30,6 @@ def test_it_names_the_default_plugins_in_order():
         for entry in UPSTREAM_DEFAULT_PLUGINS
         if entry.name in IMPLEMENTED_PLUGINS
     )
-
-
-def test_it_names_every_legacy_name_that_works():
-    for table in (PREDICATES, PRIORITIES):
-        for name, plugins in table.items():
-            if plugins != NO_SUCCESSOR and IMPLEMENTED_PLUGINS.issuperset(plugins):
-                assert re.search(rf"^\| .*\b{name}\b.* \|", TEXT, re.MULTILINE), name
 
 
 def test_it_names_every_field_of_the_top_level():

@@ -106,8 +106,8 @@ def test_defaults_expand_in_kube_schedulers_order_with_its_weights():
     expanded = expand()
     assert expanded.keys() == EXTENSION_POINTS.keys()
     assert names(expanded, "filter") == [
-        "NodeUnschedulable",
         "NodeName",
+        "NodeUnschedulable",
         "TaintToleration",
         "NodeAffinity",
         "NodePorts",
@@ -196,6 +196,20 @@ def test_weights_whose_total_overflows_are_an_error(weight):
 def test_a_negative_weight_that_comes_last_does_not_overflow():
     # As in kube-scheduler, where the sum is checked before each weight is added.
     assert ("ImageLocality", -1) in weights(expand(multi_point=plugin_set([("ImageLocality", -1)])))
+
+
+def test_the_weights_of_several_strategies_count_to_the_total(tmp_path):
+    def content(weight):
+        own = {
+            "scoringStrategies": [{"type": kind, "weight": 2**31 - 1} for kind in ("LeastAllocated", "MostAllocated")]
+        }
+        config = [{"name": "NodeResourcesFit", "args": {"bayplan.io": own}}]
+        plugins = {"score": {"enabled": [{"name": "NodeResourcesFit", "weight": weight}]}}
+        return V1 | {"profiles": [{"plugins": plugins, "pluginConfig": config}]}
+
+    assert expand_profiles(load(tmp_path, content(1)), extends)
+    with pytest.raises(ConfigurationError, match="could overflow"):
+        expand_profiles(load(tmp_path, content(2**31 - 1)), extends)
 
 
 def test_all_profiles_errors_come_at_once_with_their_paths(tmp_path):

@@ -7,12 +7,17 @@ from tests.config.configurations import ALL_PLUGINS, POLICY, complaints, load
 from tests.config.test_plugin_sets import extends
 
 from bayplan.config.plugin_sets import expand_profiles
-from bayplan.config.types import InterPodAffinityArgs, ResourceSpec, ScoringStrategyType, UtilizationShapePoint
+from bayplan.config.types import (
+    BalanceMeasure,
+    InterPodAffinityArgs,
+    ResourceSpec,
+    ScoringStrategyType,
+    UtilizationShapePoint,
+)
 
 RATIO = "requestedToCapacityRatioArguments"
 RATIO_PATH = f"priorities[0].argument.{RATIO}"
 PACK = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
-MISSING = "is not implemented in this version of bayplan"
 
 
 def predicates(*names):
@@ -48,6 +53,11 @@ def scores(configuration):
 
 def strategy(configuration):
     return configuration.profiles[0].plugin_config["NodeResourcesFit"].scoring_strategy
+
+
+def weights(configuration):
+    """The weights of all that scores, of plugins that `extends` does not know as well."""
+    return {entry.name: entry.weight for entry in configuration.profiles[0].plugins.multi_point.enabled if entry.weight}
 
 
 MANDATORY = {"NodeUnschedulable", "TaintToleration"}
@@ -110,6 +120,7 @@ def test_empty_lists_leave_only_what_1_16_never_switched_off(tmp_path):
 def test_missing_lists_mean_the_defaults_of_1_16(tmp_path):
     configuration = load(tmp_path, POLICY)
     assert filters(configuration) == MANDATORY | {"NodeName", "NodeAffinity", "NodePorts", "NodeResourcesFit"}
+    assert set(weights(configuration)) == set(scores(configuration)) | {"InterPodAffinity", "PodTopologySpread"}
     assert scores(configuration) == {
         "NodeResourcesFit": 1,
         "NodeResourcesBalancedAllocation": 1,
@@ -184,8 +195,45 @@ def test_a_trailing_comma_as_in_the_old_documentation_is_fine(tmp_path):
     )
 
 
-def test_flags_without_effect_are_accepted(tmp_path):
-    assert load(tmp_path, POLICY | {"alwaysCheckAllPredicates": True}) == load(tmp_path, POLICY)
+def test_always_check_all_predicates_is_said_to_have_no_effect(tmp_path):
+    notes = []
+    content = POLICY | {"alwaysCheckAllPredicates": True}
+    assert load(tmp_path, content, notes=notes) == load(tmp_path, POLICY)
+    assert list(map(str, notes)) == ["alwaysCheckAllPredicates: has no effect: the first filter that rejects is named"]
+
+
+@pytest.mark.parametrize("content", [POLICY, priorities({"name": "BalancedResourceAllocation"})])
+def test_the_ratio_is_off_unless_the_policy_names_it(tmp_path, content):
+    kinds = {strategy(load(tmp_path, content)).type}
+    assert kinds == {ScoringStrategyType.LEAST_ALLOCATED}
+
+
+def test_several_scores_by_resources_keep_their_weights_in_one_plugin(tmp_path):
+    notes = []
+    listed = [{"name": "LeastRequestedPriority", "weight": 3}, ratio(weight=2), ratio(name="Second", weight=5)]
+    configuration = load(tmp_path, priorities(*listed), notes=notes)
+    assert scores(configuration) == {"NodeResourcesFit": 1}
+    args = configuration.profiles[0].plugin_config["NodeResourcesFit"]
+    assert [(each.weight, each.strategy.type) for each in args.scoring_strategies] == [
+        (3, ScoringStrategyType.LEAST_ALLOCATED),
+        (2, ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO),
+        (5, ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO),
+    ]
+    detail = "stands in bayplan.io.scoringStrategies beside another, which kube-scheduler does not have"
+    assert list(map(str, notes)) == [f"priorities[{index}].argument.{RATIO}: {detail}" for index in (1, 2)]
+
+
+def test_balanced_allocation_keeps_its_measure(tmp_path):
+    configuration = load(tmp_path, priorities({"name": "BalancedResourceAllocation"}))
+    args = configuration.profiles[0].plugin_config["NodeResourcesBalancedAllocation"]
+    assert args.measure is BalanceMeasure.RESULT
+
+
+@pytest.mark.parametrize(("given", "weight"), [(9, 9), (0, 1)])
+def test_a_hard_affinity_weight_of_zero_is_none(tmp_path, given, weight):
+    content = POLICY | {"hardPodAffinitySymmetricWeight": given}
+    config = load(tmp_path, content).profiles[0].plugin_config
+    assert config["InterPodAffinity"] == InterPodAffinityArgs(weight)
 
 
 def test_names_of_later_plugins_work_once_the_plugins_are_there(tmp_path):
@@ -199,7 +247,6 @@ def test_names_of_later_plugins_work_once_the_plugins_are_there(tmp_path):
 
 # A priority, and how the error goes on after its path.
 _PRIORITIES = [
-    ({"name": "SelectorSpreadPriority"}, f'.name: Invalid value: "SelectorSpreadPriority": {MISSING}'),
     ({"name": "Foo"}, '.name: Invalid value: "Foo": does not exist'),
     ({}, ".name: Required value"),
     (
@@ -210,7 +257,12 @@ _PRIORITIES = [
         {"name": "EqualPriority", "weight": None},
         ".weight: Invalid value: 0: should have a positive weight applied to it",
     ),
-    ({"name": "Mine", "argument": {"labelPreference": {}}}, f".argument.labelPreference: Forbidden: {MISSING}"),
+    ({"name": "Mine", "argument": {"labelPreference": {}}}, ".argument.labelPreference.label: Required value"),
+    (
+        {"name": "Mine", "argument": {}},
+        ".argument: must hold one of requestedToCapacityRatioArguments, labelPreference, serviceAntiAffinity",
+    ),
+    ({"name": "Mine", "argument": {"x": {}}}, ".argument.x: unknown field"),
     (ratio(name="MostRequestedPriority"), f".argument.{RATIO}: Forbidden: is no argument of MostRequestedPriority"),
     (ratio([]), f".argument.{RATIO}.shape: Required value: at least one point must be specified"),
     (
@@ -224,22 +276,17 @@ _PRIORITIES = [
     ("content", "expected"),
     [
         *((priorities(each), f"priorities[0]{error}") for each, error in _PRIORITIES),
-        (predicates("CheckServiceAffinity"), f'predicates[0].name: Invalid value: "CheckServiceAffinity": {MISSING}'),
+        (
+            predicates("CheckServiceAffinity"),
+            'predicates[0].name: Invalid value: "CheckServiceAffinity": needs the argument serviceAffinity, which has no successor',
+        ),
         (predicates("HostName", "Foo"), 'predicates[1].name: Invalid value: "Foo": does not exist'),
         (predicates("HostName", "HostName"), 'predicates[1].name: Duplicate value: "HostName"'),
         (predicates(None), "predicates[0].name: Required value"),
         (priorities(*[{"name": "EqualPriority"}] * 2), 'priorities[1].name: Duplicate value: "EqualPriority"'),
         (
-            priorities({"name": "LeastRequestedPriority"}, ratio()),
-            'priorities[1].name: Forbidden: "LeastRequestedPriority" already says how NodeResourcesFit scores, and a profile has only one way',
-        ),
-        (
             POLICY | {"hardPodAffinitySymmetricWeight": 101},
             "hardPodAffinitySymmetricWeight: Invalid value: 101: not in valid range [0, 100]",
-        ),
-        (
-            POLICY | {"extenders": [{}]},
-            "extenders: Forbidden: extenders are not implemented in this version of bayplan",
         ),
         (POLICY | {"prioritys": []}, 'prioritys: unknown field, did you mean "priorities"?'),
         (POLICY | {"predicates": {}}, "predicates: Invalid value: object: must be a list"),

@@ -3,9 +3,10 @@
 # ruff: noqa: E501 - error texts stand whole, so that they can be searched for
 
 import pytest
-from tests.config.configurations import ALL_PLUGINS, POLICY, V1, V1ALPHA1, complaints, load, write
+from tests.config.configurations import ALL_PLUGINS, POLICY, V1, V1ALPHA1, complaints, load, strategy, write
 
-from bayplan.config.types import PluginEntry, ScoringStrategyType
+from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS
+from bayplan.config.types import InterPodAffinityArgs, PluginEntry, ScoringStrategyType
 
 
 def test_the_default_provider_is_todays_default_profile(tmp_path):
@@ -13,6 +14,148 @@ def test_the_default_provider_is_todays_default_profile(tmp_path):
     assert load(tmp_path, V1ALPHA1) == load(tmp_path, V1)
     alpha2 = V1ALPHA1 | {"apiVersion": "kubescheduler.config.k8s.io/v1alpha2"}
     assert load(tmp_path, alpha2) == load(tmp_path, V1)
+
+
+def test_the_autoscalers_provider_packs(tmp_path):
+    content = V1ALPHA1 | {"algorithmSource": {"provider": "ClusterAutoscalerProvider"}}
+    assert load(tmp_path, content) == load(tmp_path, strategy(type="MostAllocated"))
+
+
+def test_a_whole_file_of_its_time_is_read(tmp_path):
+    notes = []
+    content = V1ALPHA1 | {
+        "schedulerName": "x",
+        "algorithmSource": {"provider": "DefaultProvider"},
+        "hardPodAffinitySymmetricWeight": 7,
+        "leaderElection": {
+            "leaderElect": True,
+            "leaseDuration": "15s",
+            "renewDeadline": "10s",
+            "retryPeriod": "2s",
+            "resourceLock": "endpoints",
+            "lockObjectName": "kube-scheduler",
+            "lockObjectNamespace": "kube-system",
+        },
+        "clientConnection": {
+            "kubeconfig": "",
+            "acceptContentTypes": "",
+            "contentType": "application/vnd.kubernetes.protobuf",
+            "qps": 50,
+            "burst": 100,
+        },
+        "healthzBindAddress": "0.0.0.0:10251",
+        "metricsBindAddress": "0.0.0.0:10251",
+        "enableProfiling": False,
+        "enableContentionProfiling": False,
+        "disablePreemption": False,
+        "percentageOfNodesToScore": 50,
+        "bindTimeoutSeconds": 300,
+        "podInitialBackoffSeconds": 2,
+        "podMaxBackoffSeconds": 20,
+    }
+    configuration = load(tmp_path, content, notes=notes)
+    today = V1 | {
+        "leaderElection": {"leaderElect": True, "resourceName": "kube-scheduler", "resourceNamespace": "kube-system"},
+        "enableProfiling": False,
+        "percentageOfNodesToScore": 50,
+        "podInitialBackoffSeconds": 2,
+        "podMaxBackoffSeconds": 20,
+        "profiles": [
+            {
+                "schedulerName": "x",
+                "pluginConfig": [
+                    {"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 7}},
+                    {"name": "VolumeBinding", "args": {"bindTimeoutSeconds": 300}},
+                ],
+            }
+        ],
+    }
+    assert configuration == load(tmp_path, today)
+    served = "has no successor; use --bind-address and --http-port of bayplan run"
+    assert list(map(str, notes)) == [
+        "leaderElection.resourceLock: is leases: Kubernetes has no endpoints lock any more",
+        f"healthzBindAddress: {served}",
+        f"metricsBindAddress: {served}",
+    ]
+
+
+@pytest.mark.parametrize("lock", ["configmaps", "endpointsleases", "configmapsleases"])
+def test_every_lock_of_its_time_is_a_lease_today(tmp_path, lock):
+    notes = []
+    content = V1ALPHA1 | {"leaderElection": {"resourceLock": lock}}
+    assert load(tmp_path, content, notes=notes) == load(tmp_path, V1)
+    assert [note.path for note in notes] == ["leaderElection.resourceLock"]
+
+
+def test_a_policys_own_affinity_weight_wins(tmp_path):
+    content = V1ALPHA1 | {
+        "algorithmSource": {"policy": {"file": {"path": "policy.json"}}},
+        "hardPodAffinitySymmetricWeight": 7,
+    }
+    for own, expected in ((9, 9), (1, 1), (0, 7), (None, 7)):
+        write(tmp_path, POLICY | {"hardPodAffinitySymmetricWeight": own}, "policy.json")
+        args = load(tmp_path, content).profiles[0].plugin_config["InterPodAffinity"]
+        assert args == InterPodAffinityArgs(expected)
+
+
+def test_plugins_stand_under_their_old_extension_points(tmp_path):
+    notes = []
+    enabled = {"enabled": [{"name": "Outside"}]}
+    config = [{"name": "Outside", "args": {"x": 1}}]
+    plugins = {"postFilter": enabled, "reserve": enabled, "unreserve": enabled, "score": {"disabled": [{"name": "*"}]}}
+    known = IMPLEMENTED_PLUGINS | {"Outside"}
+    content = V1ALPHA1 | {"plugins": plugins, "pluginConfig": config}
+    today = {"preScore": enabled, "reserve": enabled, "score": {"disabled": [{"name": "*"}]}}
+    v1 = V1 | {"profiles": [{"plugins": today, "pluginConfig": config}]}
+    assert load(tmp_path, content, known_plugins=known, notes=notes) == load(tmp_path, v1, known_plugins=known)
+    assert list(map(str, notes)) == [
+        "plugins.unreserve: is part of reserve: a plugin that reserves also unreserves",
+        "plugins.postFilter: is called preScore today",
+    ]
+
+
+def test_notes_on_a_policy_file_name_it(tmp_path):
+    notes = []
+    path = write(tmp_path, POLICY | {"alwaysCheckAllPredicates": True}, "policy.json")
+    load(tmp_path, V1ALPHA1 | {"algorithmSource": {"policy": {"file": {"path": "policy.json"}}}}, notes=notes)
+    (note,) = map(str, notes)
+    assert note.startswith(f"algorithmSource.policy.file.path: {path}: alwaysCheckAllPredicates: has no effect")
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"bindTimeoutSeconds": -1}, "bindTimeoutSeconds: Invalid value: -1: must be non-negative"),
+        (
+            {"hardPodAffinitySymmetricWeight": 101},
+            "hardPodAffinitySymmetricWeight: Invalid value: 101: not in valid range [0, 100]",
+        ),
+        (
+            {"leaderElection": {"lockObjectName": "a", "resourceName": "b"}},
+            "leaderElection.lockObjectName: Forbidden: may not be given together with another resourceName",
+        ),
+        (
+            {"leaderElection": {"resourceLock": "x"}},
+            'leaderElection.resourceLock: Invalid value: "x": resourceLock value must be "leases"',
+        ),
+        (
+            {
+                "algorithmSource": {"policy": {"file": {"path": "policy.json"}}},
+                "plugins": {"score": {"disabled": [{"name": "*"}]}},
+            },
+            "plugins: Forbidden: may not be given together with a policy",
+        ),
+        (
+            {"plugins": {"filter": {"enabled": [{"name": "Foo"}]}}},
+            'plugins.filter.enabled[0]: Invalid value: "Foo": does not exist',
+        ),
+        ({"leaderElection": 5}, "leaderElection: Invalid value: 5: must be an object"),
+        ({"plugins": 5}, "plugins: Invalid value: 5: must be an object"),
+    ],
+)
+def test_a_mistake_is_an_error_at_its_field(tmp_path, fields, expected):
+    write(tmp_path, POLICY, "policy.json")
+    assert complaints(tmp_path, V1ALPHA1 | fields) == [expected]
 
 
 def test_disable_preemption_holds_preemption_back_from_post_filter(tmp_path):
@@ -60,8 +203,8 @@ def test_a_policy_file_is_found_beside_the_configuration(tmp_path):
     ("source", "expected"),
     [
         (
-            {"provider": "ClusterAutoscalerProvider"},
-            'algorithmSource.provider: Unsupported value: "ClusterAutoscalerProvider": supported values: "DefaultProvider"',
+            {"provider": "MyProvider"},
+            'algorithmSource.provider: Unsupported value: "MyProvider": supported values: "DefaultProvider", "ClusterAutoscalerProvider"',
         ),
         ({"policy": {"file": {}}}, "algorithmSource.policy.file.path: Required value"),
         (

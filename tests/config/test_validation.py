@@ -86,7 +86,7 @@ parallelism: -1
 podInitialBackoffSeconds: x
 profiles:
 - schedulerName: a
-  plugins: {score: {enabled: [{name: Foo}, {name: DynamicResources}]}}
+  plugins: {score: {enabled: [{name: Foo}, {name: PodGroupPodsCount}]}}
 - schedulerName: a
   nope: 1
 """
@@ -95,7 +95,7 @@ profiles:
         'parallelism: line 5: key "parallelism" already set in map',
         'podInitialBackoffSeconds: Invalid value: "x": must be an integer',
         'profiles[0].plugins.score.enabled[0]: Invalid value: "Foo": does not exist',
-        'profiles[0].plugins.score.enabled[1]: Invalid value: "DynamicResources": is not implemented in this version of bayplan',
+        'profiles[0].plugins.score.enabled[1]: Invalid value: "PodGroupPodsCount": is not implemented in this version of bayplan',
         "profiles[1].nope: unknown field",
         'profiles[1].schedulerName: Duplicate value: "a"',
     ]

@@ -25,6 +25,7 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.config.plugin_args import default_args
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, default_plugins, merge_plugins
 from bayplan.config.types import (
+    BalanceMeasure,
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
@@ -37,6 +38,7 @@ from bayplan.config.types import (
     ScoringStrategy,
     ScoringStrategyType,
     UtilizationShapePoint,
+    WeightedStrategy,
 )
 from bayplan.framework.runtime import Framework
 from bayplan.plugins.registry import build_frameworks
@@ -249,14 +251,17 @@ def profiles(draw: st.DrawFn) -> Profile:
     points = tuple(UtilizationShapePoint(*point) for point in draw(_few(_SHAPES))) if ratio else ()
     balanced = draw(_few([("cpu", "memory"), ("cpu", "memory", GPU), ("cpu", "memory", STORAGE, PAGES), (GPU,)]))
     added = draw(_sometimes(_added_affinity()))
+    chosen = ScoringStrategy(kind, resources, points)
+    several = (WeightedStrategy(draw(_few([1, 7])), chosen), WeightedStrategy(2, ScoringStrategy()))
     config = {
         "NodeResourcesFit": NodeResourcesFitArgs(
             ignored_resources=draw(_few([(), (), (FPGA,), (PAGES,)])),
             ignored_resource_groups=draw(_few([(), (), (), ("example.com",)])),
-            scoring_strategy=draw(_few([ScoringStrategy(), ScoringStrategy(kind, resources, points)])),
+            scoring_strategy=draw(_few([ScoringStrategy(), chosen])),
+            scoring_strategies=draw(_few([(), (), (), several])),
         ),
         "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs(
-            tuple(ResourceSpec(name) for name in balanced)
+            tuple(ResourceSpec(name) for name in balanced), draw(_few([*BalanceMeasure, BalanceMeasure.IMPROVEMENT]))
         ),
         "NodeAffinity": NodeAffinityArgs(added),
     }

@@ -1,5 +1,6 @@
 """Nominated pods counted on all their nodes at once, against one node at a time as kube-scheduler does it."""
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.builders import make_node, make_pod_info, make_selector
@@ -7,10 +8,12 @@ from tests.plugins.inter_pod_affinity.affinity_scenes import required, term
 from tests.plugins.preemption.worlds import World
 from tests.plugins.scenes import spread
 
+from bayplan.api.objects import LabelSelector
 from bayplan.framework.traits import Reads
 from bayplan.scheduler.cycle import FitError, Placement
 
 APPS = ("web", "db")
+ANYTHING = "anything"
 NODES = ("n0", "n1", "n2", "n3")
 KEYS = ("zone", "kubernetes.io/hostname")
 PRIORITY = 10
@@ -43,7 +46,7 @@ class Both:
         labels = {"kubernetes.io/hostname": name} | ({"zone": zone} if zone else {})
         self.cache.set_node(make_node(name, cpu="4", labels=labels))
 
-    def pod(self, shape):
+    def pod(self, shape, *, deleting=False):
         app, spreads, near, far, priority = shape
         self.serial += 1
         uid = f"p{self.serial}"
@@ -53,9 +56,9 @@ class Both:
             cpu="1",
             priority=priority,
             labels={"app": app},
+            deleting=deleting,
             spread=[
-                spread(key, make_selector(app=of), max_skew=skew, min_domains=domains)
-                for key, skew, domains, of in spreads
+                spread(key, selector(of), max_skew=skew, min_domains=domains) for key, skew, domains, of in spreads
             ],
             pod_affinity=apps(near),
             pod_anti_affinity=apps(far),
@@ -64,8 +67,8 @@ class Both:
     def place(self, shape, node):
         self.cache.assume_pod(self.pod(shape), node)
 
-    def nominate(self, shape, node):
-        self.nominator.add(self.pod(shape), node)
+    def nominate(self, shape, node, deleting=False):
+        self.nominator.add(self.pod(shape, deleting=deleting), node)
 
     def nominated(self, index):
         """One of the nominated pods, if there are any."""
@@ -101,13 +104,18 @@ def told(outcome):
     return outcome.message, outcome.nominated_node_name, {pod.uid for pod in outcome.victims}
 
 
+def selector(of):
+    return LabelSelector() if of == ANYTHING else make_selector(app=of)
+
+
 def apps(terms):
     return required(*(term(key, make_selector(app=app)) for key, app in terms)) if terms else None
 
 
 app = st.sampled_from(APPS)
+selected = st.sampled_from((*APPS, ANYTHING))
 key = st.sampled_from(KEYS)
-spreads = st.lists(st.tuples(key, st.integers(1, 2), st.sampled_from([None, 1, 2, 3]), app), max_size=2)
+spreads = st.lists(st.tuples(key, st.integers(1, 2), st.sampled_from([None, 1, 2, 3]), selected), max_size=2)
 terms = st.lists(st.tuples(key, app), max_size=1)
 none = st.just([])
 shapes = st.one_of(
@@ -119,7 +127,7 @@ shapes = st.one_of(
 node = st.sampled_from(NODES)
 steps = st.one_of(
     st.tuples(st.just("place"), shapes, node),
-    *[st.tuples(st.just("nominate"), shapes, node)] * 3,
+    *[st.tuples(st.just("nominate"), shapes, node, st.booleans())] * 3,
     st.tuples(st.just("arrive"), st.integers(0, 5)),
     st.tuples(st.just("give_up"), st.integers(0, 5)),
     st.tuples(st.just("leave"), st.integers(0, 5)),
@@ -160,3 +168,38 @@ def test_a_nominated_pod_that_arrived_is_counted_once():
     world.arrive(0)
     world.look(even)
     assert world.feasible_nodes(even) == list(NODES)
+
+
+@pytest.mark.parametrize("deleting", [False, True])
+@pytest.mark.parametrize("of", ["web", ANYTHING])
+def test_nominated_pods_count_for_an_empty_selector_and_while_they_end(of, deleting):
+    world = Both()
+    even = ("web", [("kubernetes.io/hostname", 1, None, of)], [], [], 0)
+    world.nominate(("web", [], [], [], PRIORITY), "n0", deleting)
+    world.look(even)
+    assert world.feasible_nodes(even) == ["n1", "n2", "n3"]
+
+
+def test_pods_on_nodes_do_not_count_for_an_empty_selector_beside_nominated_ones():
+    world = Both()
+    for name in NODES[1:]:
+        world.place(("web", [], [], [], 0), name)
+    world.nominate(("web", [], [], [], PRIORITY), "n0")
+    even = ("web", [("kubernetes.io/hostname", 1, None, ANYTHING)], [], [], 0)
+    world.look(even)
+    assert world.feasible_nodes(even) == ["n1", "n2", "n3"]
+
+
+def test_a_term_on_a_node_without_its_topology_leaves_nominated_pods_with_such_a_term_unheard():
+    """No term can rule out a node, so kube-scheduler skips the filter, also with nominated pods."""
+    world = Both()
+    world.label("n0", "")
+    keeps_web_away = ("db", [], [], [("zone", "web")], PRIORITY)
+    world.place(keeps_web_away, "n0")
+    world.nominate(keeps_web_away, "n1")
+    web = ("web", [], [], [], 0)
+    world.look(web)
+    assert world.feasible_nodes(web) == list(NODES)
+    world.place(keeps_web_away, "n3")
+    world.look(web)
+    assert world.feasible_nodes(web) == ["n0", "n2"]

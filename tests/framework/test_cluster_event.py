@@ -5,8 +5,8 @@ from bayplan.framework.cluster_event import (
     NODE_ADD,
     NODE_LABEL,
     NODE_TAINT,
-    UNSCHEDULABLE_POD_LABEL,
-    UNSCHEDULABLE_POD_UPDATE,
+    TARGET_POD_LABEL,
+    TARGET_POD_UPDATE,
     WILDCARD,
     ActionType,
     ClusterEvent,
@@ -15,7 +15,8 @@ from bayplan.framework.cluster_event import (
 )
 
 ADD_OR_TAINT = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT, "")
-ANY_POD_UPDATE = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE, "")
+ANY_POD_UPDATE = ClusterEvent(EventResource.TARGET_POD, ActionType.UPDATE, "")
+EVERY_POD = ClusterEvent(EventResource.POD, ActionType.UPDATE, "")
 CLASS_UPDATE = cluster_event(EventResource.STORAGE_CLASS, ActionType.UPDATE)
 ANY_ADD = ClusterEvent(EventResource.WILDCARD, ActionType.ADD, "")
 
@@ -27,12 +28,14 @@ ANY_ADD = ClusterEvent(EventResource.WILDCARD, ActionType.ADD, "")
         (NODE_TAINT, ADD_OR_TAINT, True),
         (NODE_LABEL, ADD_OR_TAINT, False),
         (ASSIGNED_POD_DELETE, NODE_ADD, False),
-        (UNSCHEDULABLE_POD_LABEL, ANY_POD_UPDATE, True),
-        (UNSCHEDULABLE_POD_UPDATE, ANY_POD_UPDATE, True),
-        (UNSCHEDULABLE_POD_UPDATE, UNSCHEDULABLE_POD_LABEL, False),
+        (TARGET_POD_LABEL, ANY_POD_UPDATE, True),
+        (TARGET_POD_UPDATE, ANY_POD_UPDATE, True),
+        (TARGET_POD_UPDATE, TARGET_POD_LABEL, False),
+        (TARGET_POD_LABEL, EVERY_POD, True),
+        (ASSIGNED_POD_DELETE, EVERY_POD, False),
+        (NODE_LABEL, EVERY_POD, False),
         (NODE_ADD, ANY_ADD, True),
         (NODE_TAINT, ANY_ADD, False),
-        (WILDCARD, NODE_ADD, True),
         (NODE_TAINT, WILDCARD, True),
         (CLASS_UPDATE, cluster_event(EventResource.STORAGE_CLASS, ActionType.ADD | ActionType.UPDATE), True),
         (CLASS_UPDATE, cluster_event(EventResource.STORAGE_CLASS, ActionType.ADD), False),

@@ -26,10 +26,10 @@ _REASONS = {
     "InterPodAffinity": "node(s) didn't match pod anti-affinity rules",
     "NodeDeclaredFeatures": "node(s) didn't match Pod's required features",
 }
-# A pod that names its node is given to no scheduler.
-_NEVER_REJECTS = {"NodeName"}
+# A pod that names its node is given to no scheduler, and DynamicResources lets pods without claims through.
+_NEVER_REJECTS = {"NodeName", "DynamicResources"}
 # Scoring by capacity is behind a feature gate that is off.
-_NEVER_SCORES = {"VolumeBinding"}
+_NEVER_SCORES = {"VolumeBinding", "DynamicResources"}
 
 _FURTHER_TEXTS = (
     "Too many pods",

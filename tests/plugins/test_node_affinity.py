@@ -8,7 +8,7 @@ from bayplan.api import objects
 from bayplan.api.objects import NodeSelector, PreferredSchedulingTerm
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import NodeAffinityArgs
-from bayplan.framework.cluster_event import NODE_ADD, NODE_LABEL, NODE_TAINT
+from bayplan.framework.cluster_event import NODE_ADD, NODE_LABEL
 from bayplan.framework.status import SKIP, SUCCESS, Code
 from bayplan.plugins.node_affinity import NodeAffinity
 
@@ -206,7 +206,6 @@ def test_selectors_and_affinity_make_the_shape():
         (NODE_LABEL, WEST, EAST, "Queue"),
         (NODE_LABEL, EAST, EAST, "QueueSkip"),
         (NODE_LABEL, EAST, WEST, "QueueSkip"),
-        (NODE_TAINT, WEST, WEST, "Queue"),
     ],
 )
 def test_only_nodes_that_begin_to_match_bring_the_pod_back(event, old, new, verdict):

@@ -10,8 +10,8 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import (
     NODE_ADD,
     NODE_DECLARED_FEATURE,
-    UNSCHEDULABLE_POD_LABEL,
-    UNSCHEDULABLE_POD_UPDATE,
+    TARGET_POD_LABEL,
+    TARGET_POD_UPDATE,
 )
 from bayplan.framework.status import Code
 from bayplan.plugins.node_declared_features import NodeDeclaredFeatures
@@ -99,9 +99,8 @@ def test_a_node_wakes_the_pod_when_it_is_new_or_declares_something_else():
 
 def test_only_a_change_of_what_the_pod_itself_needs_wakes_it():
     pod, plain = needing(action="RestartAllContainers"), needing()
-    assert hint(PLUGIN, UNSCHEDULABLE_POD_UPDATE, pod, pod, plain) == "Queue"
-    assert hint(PLUGIN, UNSCHEDULABLE_POD_LABEL, pod, pod, pod) == "QueueSkip"
-    assert hint(PLUGIN, UNSCHEDULABLE_POD_UPDATE, pod, pod, needing(uid="other")) == "QueueSkip"
+    assert hint(PLUGIN, TARGET_POD_UPDATE, pod, pod, plain) == "Queue"
+    assert hint(PLUGIN, TARGET_POD_LABEL, pod, pod, pod) == "QueueSkip"
 
 
 def test_the_fields_are_read_from_the_wire():

@@ -1,7 +1,7 @@
 from tests.builders import make_node, make_pod
 from tests.plugins.scenes import Scene, hint, sign
 
-from bayplan.framework.cluster_event import NODE_ADD, NODE_TAINT
+from bayplan.framework.cluster_event import NODE_ADD
 from bayplan.plugins.node_name import NodeName
 
 REJECTION = (2, ["node(s) didn't match the requested node name"])
@@ -21,6 +21,5 @@ def test_pods_that_name_different_nodes_share_nothing():
     assert sign(NodeName(), node="a") != sign(NodeName(), node="b")
 
 
-def test_new_nodes_and_changed_taints_bring_the_pod_back():
+def test_new_nodes_bring_the_pod_back():
     assert hint(NodeName(), NODE_ADD, make_pod(node="a"), None, make_node("b")) == "Queue"
-    assert hint(NodeName(), NODE_TAINT, make_pod(node="a"), make_node("b"), make_node("b")) == "Queue"

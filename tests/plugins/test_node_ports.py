@@ -2,7 +2,7 @@ import pytest
 from tests.builders import make_container, make_node, make_pod, make_pod_info
 from tests.plugins.scenes import Scene, hint, sign
 
-from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_ADD, NODE_TAINT
+from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_ADD
 from bayplan.framework.status import SKIP, SUCCESS
 from bayplan.plugins.node_ports import NodePorts
 
@@ -59,4 +59,3 @@ def test_only_a_deleted_pod_that_held_a_wanted_port_brings_the_pod_back():
     assert hint(plugin, ASSIGNED_POD_DELETE, pod, make_pod(node="a", host_ports=[81])) == "QueueSkip"
     assert hint(plugin, ASSIGNED_POD_DELETE, pod, make_pod(node="a")) == "QueueSkip"
     assert hint(plugin, NODE_ADD, pod, None, make_node()) == "Queue"
-    assert hint(plugin, NODE_TAINT, pod, make_node(), make_node()) == "Queue"

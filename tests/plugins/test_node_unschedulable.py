@@ -2,7 +2,7 @@ import pytest
 from tests.builders import make_node, make_pod
 from tests.plugins.scenes import Scene, hint, sign
 
-from bayplan.framework.cluster_event import NODE_ADD, NODE_TAINT, UNSCHEDULABLE_POD_TOLERATION
+from bayplan.framework.cluster_event import NODE_ADD, NODE_TAINT, TARGET_POD_TOLERATION
 from bayplan.plugins.node_unschedulable import NodeUnschedulable
 
 CORDON = "node.kubernetes.io/unschedulable:NoSchedule"
@@ -54,8 +54,7 @@ def test_only_nodes_that_open_up_bring_the_pod_back(scene, event, old, new, verd
 
 
 def test_the_pod_comes_back_when_it_tolerates_the_cordon_itself(scene):
-    plugin, event = NodeUnschedulable(scene.index), UNSCHEDULABLE_POD_TOLERATION
+    plugin, event = NodeUnschedulable(scene.index), TARGET_POD_TOLERATION
     pod = make_pod(uid="u")
     assert hint(plugin, event, pod, pod, make_pod(uid="u", tolerations=[CORDON])) == "Queue"
     assert hint(plugin, event, pod, pod, make_pod(uid="u", tolerations=["other"])) == "QueueSkip"
-    assert hint(plugin, event, pod, pod, make_pod(uid="other", tolerations=[CORDON])) == "QueueSkip"

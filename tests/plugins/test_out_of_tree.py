@@ -11,6 +11,7 @@ from bayplan.config.errors import ConfigurationError
 from bayplan.config.load import default_configuration
 from bayplan.config.plugin_sets import merge_plugins
 from bayplan.config.types import OpaqueArgs, PluginEntry, Plugins, PluginSet, SchedulerConfiguration
+from bayplan.framework.status import SUCCESS
 from bayplan.plugins.out_of_tree import installed_plugins
 from bayplan.plugins.registry import build_frameworks
 from bayplan.simulate.cluster import ClusterObjects
@@ -234,6 +235,42 @@ def test_a_plugin_that_raises_before_the_queue_holds_the_pod_and_says_why(tmp_pa
     install(tmp_path, monkeypatch, source, Odd="outside_module:Odd")
     _node, message = simulate(configuration("Odd"), pods=["bad"])["bad"]
     assert message == 'running PreEnqueue plugin "Odd": ValueError: x'
+
+
+PERMIT = """
+    def permit(self, state, pod, node_name):
+        return ANSWER
+"""
+
+
+def test_simulate_places_a_pod_that_a_plugin_has_wait(tmp_path, monkeypatch):
+    install(tmp_path, monkeypatch, FILTER + PERMIT.replace("ANSWER", "Wait(600)"), Odd="outside_module:Odd")
+    assert simulate(configuration("Odd"))["p"] == ("n1", None)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ("Wait(-1)", "answered a Wait of -1 seconds, which is no time"),
+        ("Wait(float('nan'))", "answered a Wait of nan seconds, which is no time"),
+        ("Wait('1m')", "answered a Wait of '1m' seconds, which is no time"),
+        ("600", "answered a int, neither a Status nor a Wait"),
+    ],
+)
+def test_a_wait_that_is_no_time_fails_the_pod(tmp_path, monkeypatch, answer, told):
+    install(tmp_path, monkeypatch, FILTER + PERMIT.replace("ANSWER", answer), Odd="outside_module:Odd")
+    assert simulate(configuration("Odd"))["p"] == (None, f'running Permit plugin "Odd": {told}')
+
+
+def test_a_plugin_finds_the_pods_that_wait_in_its_handle(tmp_path, monkeypatch):
+    source = FILTER.replace("Odd.made_with = args", "self.waiting_pods = handle.waiting_pods")
+    allowing = PERMIT.replace("return ANSWER", "return [each.allow('Odd') for each in self.waiting_pods] and SUCCESS")
+    install(tmp_path, monkeypatch, source + allowing, Odd="outside_module:Odd")
+    (framework,) = build_frameworks(configuration("Odd"), NodeTable()).values()
+    heard = []
+    framework.waiting_pods.add(make_pod_info(uid="u"), "n1", ["Odd"], heard.append)
+    framework.run_permit({}, make_pod_info(), "n1")
+    assert (heard, len(framework.waiting_pods)) == ([SUCCESS], 0)
 
 
 def test_what_is_installed_but_not_named_changes_nothing(tmp_path, monkeypatch):

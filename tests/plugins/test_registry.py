@@ -1,4 +1,5 @@
 import pytest
+from tests.builders import make_pod_info
 from tests.evaluation.clusters import build_framework, default_profile
 from tests.plugins.scenes import Scene
 
@@ -30,7 +31,7 @@ def test_the_registry_holds_exactly_the_plugins_the_configuration_knows():
 def test_the_default_profile_runs_kube_schedulers_order_and_weights():
     scene = Scene()
     framework = build_framework(default_profile(), scene.cache.nodes)
-    assert names(framework.pre_enqueue) == ["SchedulingGates"]
+    assert names(framework.pre_enqueue) == ["SchedulingGates", "DynamicResources", "DefaultPreemption"]
     assert framework.queue_sort.name == "PrioritySort"
     assert names(framework.pre_filters) == [
         "UnsupportedRules",
@@ -43,11 +44,12 @@ def test_the_default_profile_runs_kube_schedulers_order_and_weights():
         "VolumeZone",
         "PodTopologySpread",
         "InterPodAffinity",
+        "DynamicResources",
         "NodeDeclaredFeatures",
     ]
     assert names(framework.filters) == [
-        "NodeUnschedulable",
         "NodeName",
+        "NodeUnschedulable",
         "TaintToleration",
         "NodeAffinity",
         "NodePorts",
@@ -58,8 +60,10 @@ def test_the_default_profile_runs_kube_schedulers_order_and_weights():
         "VolumeZone",
         "PodTopologySpread",
         "InterPodAffinity",
+        "DynamicResources",
         "NodeDeclaredFeatures",
     ]
+    assert names(framework.post_filters) == ["DynamicResources", "DefaultPreemption"]
     assert names(framework.pre_scores) == [
         "TaintToleration",
         "NodeAffinity",
@@ -76,9 +80,12 @@ def test_the_default_profile_runs_kube_schedulers_order_and_weights():
         ("VolumeBinding", 1),
         ("PodTopologySpread", 2),
         ("InterPodAffinity", 2),
+        ("DynamicResources", 2),
         ("NodeResourcesBalancedAllocation", 1),
         ("ImageLocality", 1),
     ]
+    for reserving in (framework.reserves, framework.pre_binds):
+        assert names(reserving) == ["VolumeBinding", "DynamicResources"]
     assert names(framework.binds) == ["DefaultBinder"]
 
 
@@ -102,6 +109,12 @@ def test_a_plugin_that_does_not_exist_is_named():
 def test_a_plugin_at_a_point_it_does_not_extend_is_named():
     with pytest.raises(ConfigurationError, match='plugin "NodeName" does not extend ScorePlugin plugin'):
         build(plugins(score=PluginSet(enabled=(PluginEntry("NodeName"),))))
+
+
+def test_default_preemption_may_be_named_at_pre_enqueue_as_upstream_and_lets_every_pod_in():
+    framework = build(plugins(pre_enqueue=PluginSet(enabled=(PluginEntry("DefaultPreemption"),))))
+    assert names(framework.pre_enqueue) == ["DefaultPreemption"]
+    assert framework.run_pre_enqueue(make_pod_info()).ok
 
 
 def test_a_profile_needs_one_queue_sort_and_a_binder():

@@ -23,7 +23,7 @@ def test_a_rule_whose_plugin_exists_is_left_to_it(pod):
     assert UnsupportedRules().pre_filter({}, PodInfo(pod), Scene().cache.nodes).status is SUCCESS
 
 
-def test_every_profile_refuses_resource_claims_and_files_the_pod_under_the_missing_plugin():
+def test_every_profile_refuses_resource_claims_and_files_the_pod_under_dynamic_resources():
     scene = Scene(make_node("a"), make_node("b"))
     framework = build_framework(default_profile(), scene.cache.nodes)
     cycle = SchedulingCycle(scene.cache.nodes)
@@ -33,8 +33,9 @@ def test_every_profile_refuses_resource_claims_and_files_the_pod_under_the_missi
     )
     result = cycle.schedule(PodInfo(devices), framework)
     assert isinstance(result, FitError)
-    assert result.message.startswith(
-        "0/2 nodes are available: pod has resource claims, which bayplan does not schedule yet (DynamicResources)."
+    assert result.message == (
+        "0/2 nodes are available: pod has resource claims, which bayplan does not schedule yet (DynamicResources). "
+        "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
     )
     assert result.diagnosis.rejector_plugins == {"DynamicResources"}
     assert isinstance(cycle.schedule(make_pod_info(), framework), Placement)

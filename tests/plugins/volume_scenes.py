@@ -236,8 +236,9 @@ def csi_node(name: str, migrated: str | None = None, **limits: int | None) -> st
     return storage.CSINode(storage.StorageMeta(name=name, annotations=annotations), storage.CSINodeSpec(drivers))
 
 
-def csi_driver(name: str, *, storage_capacity: bool | None = True) -> storage.CSIDriver:
-    return storage.CSIDriver(ObjectMeta(name=name), storage.CSIDriverSpec(storage_capacity))
+def csi_driver(name: str, *, storage_capacity: bool | None = True, prevents: bool | None = None) -> storage.CSIDriver:
+    """A driver; `prevents` pods from running where it is missing."""
+    return storage.CSIDriver(ObjectMeta(name=name), storage.CSIDriverSpec(storage_capacity, prevents))
 
 
 def capacity(

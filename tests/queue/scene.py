@@ -10,8 +10,8 @@ from bayplan.framework.cluster_event import (
     ASSIGNED_POD_DELETE,
     NODE_ADD,
     NODE_TAINT,
-    UNSCHEDULABLE_POD_GATES,
-    UNSCHEDULABLE_POD_TOLERATION,
+    TARGET_POD_GATES,
+    TARGET_POD_TOLERATION,
     ClusterEvent,
     EventRegistration,
     QueueingHint,
@@ -75,9 +75,9 @@ def make_profile(**changes: Any) -> QueueProfile:
         "Fit": [EventRegistration(ASSIGNED_POD_DELETE), EventRegistration(NODE_TAINT)],
         "Colour": [
             EventRegistration(NODE_ADD, wants_colour),
-            EventRegistration(UNSCHEDULABLE_POD_TOLERATION),
+            EventRegistration(TARGET_POD_TOLERATION),
         ],
-        "SchedulingGates": [EventRegistration(UNSCHEDULABLE_POD_GATES)],
+        "SchedulingGates": [EventRegistration(TARGET_POD_GATES)],
         **changes.pop("registrations", {}),
     }
     return QueueProfile(pre_enqueue=changes.pop("pre_enqueue", scheduling_gates), registrations=registrations)
@@ -131,12 +131,13 @@ class Scene:
         self.queue.validate()
 
     def update(self, pod: PodInfo) -> None:
-        self.queue.update(None, pod)
+        self.queue.update(pod)
         self.queue.validate()
 
-    def activate(self, *names: str) -> None:
-        self.queue.activate(names)
-        self.queue.validate()
+    def bring_back(self) -> None:
+        """Wakes the pods that Fit rejected, and lets all back-offs end."""
+        self.move(ASSIGNED_POD_DELETE)
+        self.wait(15)
 
     def wait(self, seconds: float) -> None:
         self.clock.step(seconds)

@@ -2,7 +2,7 @@
 
 import logging
 
-from tests.queue.scene import COLOUR, FIT, Scene, info, make_profile
+from tests.queue.scene import COLOUR, FIT, Scene, make_profile
 
 from bayplan.framework.cluster_event import (
     ASSIGNED_POD_ADD,
@@ -14,7 +14,9 @@ from bayplan.framework.cluster_event import (
     EventRegistration,
     QueueingHint,
 )
+from bayplan.queue.in_flight import InFlightPods
 from bayplan.queue.queued_pod import SubQueue
+from bayplan.queue.queueing_hints import ObservedEvent
 
 
 def test_only_pods_of_the_plugins_that_registered_move(scene):
@@ -84,14 +86,6 @@ def test_each_profile_hears_of_its_own_registrations_only():
     assert scene.sub_queue("hearing") is SubQueue.BACKOFF
 
 
-def test_a_wildcard_moves_every_pod_but_the_gated(scene):
-    scene.reject("p", frozenset({"Unregistered"}))
-    scene.add("gated", gates=["g"])
-    scene.move(WILDCARD)
-    assert scene.sub_queue("p") is SubQueue.BACKOFF
-    assert scene.sub_queue("gated") is SubQueue.GATED
-
-
 def test_a_hint_that_raises_counts_as_queue_and_is_reported_once_per_event(caplog):
     def hint(pod, old, new):
         raise RuntimeError("broken hint")
@@ -109,10 +103,16 @@ def test_a_hint_that_raises_counts_as_queue_and_is_reported_once_per_event(caplo
     assert "broken hint" in caplog.text
 
 
+def test_a_registration_for_whatever_happens_is_helped_by_every_event():
+    scene = Scene(profile=make_profile(registrations={"Extender": [EventRegistration(WILDCARD)]}))
+    scene.reject("p", frozenset({"Extender"}))
+    scene.move(ASSIGNED_POD_ADD)
+    assert scene.sub_queue("p") is SubQueue.BACKOFF
+
+
 def test_events_nobody_registered_for_are_not_kept_for_pods_in_flight(scene):
-    scene.add("p")
-    scene.pop()
-    for version in range(2, 100):
-        scene.move(ASSIGNED_POD_ADD)
-        scene.update(info("p", version=str(version)))
-    assert scene.queue.in_flight_event_count == 0
+    kept = InFlightPods()
+    kept.start(scene.popped("p"))
+    for _ in range(100):
+        kept.record(ObservedEvent(ASSIGNED_POD_ADD, None, None, {}))
+    assert list(kept.missed(kept.get("p"))) == []

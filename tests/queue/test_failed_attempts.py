@@ -44,7 +44,7 @@ def test_backoff_grows_with_rejections_and_errors_are_counted_apart(scene):
         scene.fail(queued, FIT, error=error)
         assert queued.backoff_expiration is not None
         waits.append(queued.backoff_expiration - scene.clock.now)
-        scene.activate("p")
+        scene.bring_back()
     assert waits == [1, 2, 4, 1, 2, 8, 10]
 
 
@@ -55,7 +55,7 @@ def test_a_retried_pod_goes_behind_newcomers_of_its_priority(scene, seconds):
     scene.add("newcomer")
     scene.clock.step(seconds)
     scene.fail(queued)
-    scene.activate("old")
+    scene.bring_back()
     assert scene.drain() == ["newcomer", "old"]
 
 

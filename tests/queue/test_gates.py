@@ -20,8 +20,8 @@ def test_a_gated_pod_waits_until_its_gates_are_gone(scene):
     assert queued.gating_plugin is None
     assert scene.pop() is queued
     assert scene.tally.moves == [
-        ("unschedulable", "UnschedulablePodAdd"),
-        ("active", "UnschedulablePodUpdatePodSchedulingGatesEliminated"),
+        ("unschedulable", "UnscheduledPodAdd"),
+        ("active", "TargetPodUpdatePodSchedulingGatesEliminated"),
     ]
 
 
@@ -35,7 +35,7 @@ def test_the_clock_of_the_first_attempt_starts_when_the_gate_opens(scene):
     assert queued.timestamp == 100.0
     scene.clock.step(5)
     scene.fail(scene.pop())
-    scene.activate("p")
+    scene.bring_back()
     assert queued.initial_attempt_timestamp == 130.0
 
 
@@ -63,8 +63,8 @@ def test_a_rejected_pod_may_be_gated_when_it_wants_to_come_back():
     scene.move(ASSIGNED_POD_DELETE)
     assert scene.sub_queue("p") is SubQueue.GATED
     room.held.clear()
-    scene.activate("p")
-    assert scene.sub_queue("p") is SubQueue.ACTIVE
+    scene.update(info("p", version="2"))
+    assert scene.sub_queue("p") is SubQueue.BACKOFF
 
 
 def test_a_gated_pod_moves_by_events_of_its_gating_plugin_when_its_rejectors_agree():

@@ -1,10 +1,11 @@
 from tests.queue.scene import info
 
-from bayplan.queue.queueing_hints import unschedulable_pod_changes
+from bayplan.framework.cluster_event import EventResource
+from bayplan.queue.queueing_hints import pod_changes
 
 
 def labels(old, new):
-    return [event.label.removeprefix("UnschedulablePodUpdate") for event in unschedulable_pod_changes(old, new)]
+    return [event.label.removeprefix("TargetPodUpdate") for event in pod_changes(old, new, EventResource.TARGET_POD)]
 
 
 def test_each_change_is_an_event_of_its_own():

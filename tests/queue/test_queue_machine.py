@@ -15,7 +15,6 @@ from bayplan.framework.cluster_event import (
     NODE_ADD,
     NODE_CONDITION,
     NODE_TAINT,
-    WILDCARD,
     ClusterEvent,
 )
 from bayplan.queue.queued_pod import QueuedPodInfo, SubQueue
@@ -40,8 +39,6 @@ class Expected:
 
     def helped_by(self, event: ClusterEvent, colours: frozenset[str]) -> bool:
         """What the plugins of the scene say, written down a second time."""
-        if event is WILDCARD:
-            return True
         if event in (ASSIGNED_POD_DELETE, NODE_TAINT):
             return "Fit" in self.rejectors
         return event is NODE_ADD and "Colour" in self.rejectors and self.colour in colours
@@ -98,7 +95,7 @@ class QueueMachine(RuleBasedStateMachine):
         expected.pod = info(
             uid, colour=colour, gates=gates, priority=expected.pod.priority, version=str(expected.version)
         )
-        self.queue.update(None, expected.pod)
+        self.queue.update(expected.pod)
         if before is SubQueue.GATED:
             assert self.scene.sub_queue(uid) is (SubQueue.GATED if gates else SubQueue.ACTIVE)
         else:
@@ -214,7 +211,7 @@ class QueueMachine(RuleBasedStateMachine):
     # The world.
 
     @rule(
-        event=st.sampled_from([ASSIGNED_POD_DELETE, NODE_TAINT, NODE_ADD, NODE_CONDITION, WILDCARD]),
+        event=st.sampled_from([ASSIGNED_POD_DELETE, NODE_TAINT, NODE_ADD, NODE_CONDITION]),
         colours=st.frozensets(st.sampled_from(COLOURS)),
     )
     def event(self, event, colours):
@@ -227,15 +224,6 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.standing_in(SubQueue.GATED).keys() == gated.keys()
         for expected in self.in_flight.values():
             expected.missed.append((event, colours))
-
-    @rule(uid=known)
-    def activate(self, uid):
-        before = self.scene.sub_queue(uid)
-        self.queue.activate([uid])
-        if uid in self.in_flight:
-            self.in_flight[uid].missed.append((WILDCARD, frozenset()))
-        elif before is not None and before is not SubQueue.GATED:
-            assert self.scene.sub_queue(uid) is SubQueue.ACTIVE
 
     @rule(seconds=st.sampled_from([0.25, 0.5, 1.0, 3.7, 40.0]))
     def time_passes(self, seconds):
@@ -289,11 +277,6 @@ class QueueMachine(RuleBasedStateMachine):
         found = {pod.uid: node for node in nominator.nodes() for pod in nominator.nominated_pods_for_node(node)}
         assert found == self.nominated
         assert all(nominator.get(uid) is self.alive[uid].pod for uid in found)
-
-    @invariant()
-    def events_are_kept_only_for_pods_in_flight(self):
-        if not self.in_flight:
-            assert self.queue.in_flight_event_count == 0
 
 
 QueueMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=60, deadline=None)

@@ -24,8 +24,7 @@ from bayplan.queue.queued_pod import QueuedPodInfo, SubQueue
 from bayplan.queue.queueing_hints import (
     ObservedEvent,
     QueueingHintMaps,
-    QueueingStrategies,
-    QueueingStrategy,
+    WorthRequeuing,
     is_pod_worth_requeuing,
 )
 
@@ -45,8 +44,8 @@ class Asked:
 
     def helps(self, event, *pods):
         observed = ObservedEvent(event, None, None, QueueingHintMaps(self.profiles)[event])
-        strategies = QueueingStrategies(observed, self.profiles)
-        return [strategies.of(pod) is QueueingStrategy.AFTER_BACKOFF for pod in pods]
+        worth = WorthRequeuing(observed, self.profiles)
+        return [worth.is_worth(pod) for pod in pods]
 
 
 def waiting(name, colour="red", rejectors=("A",)):
@@ -91,7 +90,7 @@ def test_in_tree_hints_about_nodes_treat_pods_of_one_shape_alike():
     hint_maps = QueueingHintMaps({"bayplan": profile})
     variants = ({"cpu": "2"}, {"cpu": "9"}, {"node_selector": {"zone": "a"}}, {"tolerations": ["x:NoSchedule"]})
     nodes = [None, make_node("n", cpu="4"), make_node("n", cpu="1", labels={"zone": "a"}, taints=["x:NoSchedule"])]
-    strategies = set()
+    answers = set()
     for fields, old, new, event in product(variants, nodes, nodes[1:], (NODE_ADD, NODE_LABEL, NODE_TAINT)):
         first = make_pod_info("a", uid="a", **fields)
         other = make_pod_info("b", uid="b", priority=7, labels={"app": "x"}, created="2025-01-01T00:00:00Z", **fields)
@@ -105,5 +104,5 @@ def test_in_tree_hints_about_nodes_treat_pods_of_one_shape_alike():
                 assert observed.event.resource is EventResource.NODE
                 pair.append(is_pod_worth_requeuing(queued, observed, Counter()))
             assert pair[0] is pair[1]
-            strategies.add((plugin, pair[0]))
-    assert len({plugin for plugin, _ in strategies}) < len(strategies), "no plugin said both yes and no"
+            answers.add((plugin, pair[0]))
+    assert len({plugin for plugin, _ in answers}) < len(answers), "no plugin said both yes and no"

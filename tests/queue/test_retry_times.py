@@ -41,8 +41,9 @@ def test_a_pod_that_is_gone_has_no_time(scene):
 
 
 def test_a_pod_that_is_up_already_is_left_alone_when_its_time_comes(scene):
-    scene.fail(scene.popped("p"), retry_at=101)
-    scene.activate("p")
+    scene.fail(scene.popped("p"), retry_at=103)
+    scene.move(ASSIGNED_POD_DELETE)
+    scene.wait(2)
     assert scene.queue.next_deadline() is None
     scene.wait(5)
     assert scene.drain() == ["p"]

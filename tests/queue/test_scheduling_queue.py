@@ -37,7 +37,7 @@ def test_a_popped_pod_counts_its_attempts_and_is_in_no_queue(scene):
     assert sum(scene.queue.pending().values()) == 0
     assert scene.queue.uids() == {"p"}
     scene.fail(queued)
-    scene.activate("p")
+    scene.bring_back()
     assert scene.pop().attempts == 2
 
 
@@ -70,34 +70,6 @@ def test_the_queue_needs_no_observer():
     assert queued is not None
     queue.add_unschedulable(queued, rejector_plugins=FIT, error=False)
     assert queue.pending()["unschedulable"] == 1
-
-
-# Activation.
-
-
-def test_activation_ignores_backoff(scene):
-    scene.break_off("error")
-    scene.reject("rejected")
-    scene.activate("error", "rejected", "unknown")
-    assert scene.sub_queue("error") is SubQueue.ACTIVE
-    assert scene.sub_queue("rejected") is SubQueue.ACTIVE
-
-
-def test_activation_does_not_open_a_gate(scene):
-    scene.add("p", gates=["g"])
-    scene.activate("p")
-    assert scene.sub_queue("p") is SubQueue.GATED
-
-
-def test_a_pod_activated_in_flight_does_not_wait_for_another_event(scene):
-    scene.add("p")
-    scene.add("bystander")
-    first, second = scene.pop(), scene.pop()
-    scene.activate("p")
-    scene.fail(first)
-    scene.fail(second)
-    assert scene.sub_queue("p") is SubQueue.BACKOFF
-    assert scene.sub_queue("bystander") is SubQueue.UNSCHEDULABLE
 
 
 # Deletion.
@@ -145,14 +117,12 @@ def test_every_move_is_reported_with_its_event(scene):
     scene.move(ASSIGNED_POD_DELETE)
     scene.queue.flush(102.0)
     scene.fail(scene.pop(), frozenset(), error=True)
-    scene.activate("p")
     assert scene.tally.moves == [
-        ("active", "UnschedulablePodAdd"),
+        ("active", "UnscheduledPodAdd"),
         ("unschedulable", "ScheduleAttemptFailure"),
         ("backoff", "AssignedPodDelete"),
         ("active", "BackoffComplete"),
         ("backoff", "ScheduleAttemptFailure"),
-        ("active", "ForceActivate"),
     ]
 
 
@@ -166,7 +136,7 @@ def test_rejections_are_counted_by_plugin_and_profile_until_the_next_attempt(sce
         ("Fit", "other"): 1,
         ("SchedulingGates", "bayplan"): 1,
     }
-    scene.activate("a")
+    scene.bring_back()
     assert scene.tally.current()["Fit", "bayplan"] == 1
     scene.pop()
     assert ("Fit", "bayplan") not in scene.tally.current()

@@ -4,7 +4,7 @@ from tests.queue.scene import COLOUR, Scene, info, make_profile
 
 from bayplan.framework.cluster_event import (
     ASSIGNED_POD_DELETE,
-    UNSCHEDULABLE_POD_LABEL,
+    TARGET_POD_LABEL,
     EventRegistration,
     QueueingHint,
 )
@@ -37,7 +37,7 @@ def test_an_update_in_backoff_replaces_the_object_in_place(scene):
 
 def test_an_update_of_the_same_version_is_ignored(scene):
     pod = scene.add("p")
-    scene.queue.update(pod, info("p", priority=9))
+    scene.update(info("p", priority=9))
     assert scene.pop().pod_info is pod
 
 
@@ -57,7 +57,7 @@ def test_a_change_its_rejector_wants_brings_the_pod_back(scene):
     scene.clock.step(5)
     scene.update(info("p", version="2", tolerations=["gpu"]))
     assert scene.sub_queue("p") is SubQueue.ACTIVE
-    assert scene.tally.moves[-1] == ("active", "UnschedulablePodUpdatePodToleration")
+    assert scene.tally.moves[-1] == ("active", "TargetPodUpdatePodToleration")
 
 
 def test_any_other_change_leaves_the_pod_waiting_with_its_new_object(scene):
@@ -67,12 +67,6 @@ def test_any_other_change_leaves_the_pod_waiting_with_its_new_object(scene):
     queued = scene.queue.get("p")
     assert queued.sub_queue is SubQueue.UNSCHEDULABLE
     assert queued.pod_info is new
-
-
-def test_the_version_the_caller_names_is_the_one_compared_with(scene):
-    scene.reject("p", COLOUR, tolerations=["gpu"])
-    scene.queue.update(info("p"), info("p", version="2", tolerations=["gpu"]))
-    assert scene.sub_queue("p") is SubQueue.BACKOFF
 
 
 def test_an_update_during_a_cycle_is_replayed_for_its_pod_and_for_no_other(scene):
@@ -97,7 +91,7 @@ def test_a_hint_about_an_update_sees_both_versions():
         seen.append((pod, old, new))
         return QueueingHint.SKIP
 
-    profile = make_profile(registrations={"Nosy": [EventRegistration(UNSCHEDULABLE_POD_LABEL, hint)]})
+    profile = make_profile(registrations={"Nosy": [EventRegistration(TARGET_POD_LABEL, hint)]})
     scene = Scene(profile=profile)
     old = scene.reject("p", frozenset({"Nosy"}))
     new = info("p", version="2", colour="red")

@@ -94,12 +94,12 @@ def _count(pairs: _Pairs, host: Host, term: PodAffinityTerm, amount: int) -> Non
 
 
 def _own_matches(owner: PodInfo, term: PodAffinityTerm, other: Pod, namespaces: Namespaces) -> bool:
-    """A term of the incoming pod: a selector of namespaces is looked up, and asked once more without labels."""
+    """A term of the incoming pod: a selector of namespaces is looked up."""
     selector = term.namespace_selector
     names = {name for name, labels in namespaces.items() if label_selector_holds(selector, labels)}
     if selector == LabelSelector():
         names = {other.metadata.namespace}
-    if other.metadata.namespace not in names | _names(owner.pod, term) and not label_selector_holds(selector, {}):
+    if other.metadata.namespace not in names | _names(owner.pod, term):
         return False
     return label_selector_holds(term.label_selector, other.metadata.labels or {})
 

@@ -103,7 +103,9 @@ def _violating(pods: Sequence[PodInfo], budgets: Sequence[PodDisruptionBudget]) 
             if pod.name in (budget.status.disrupted_pods or {}):
                 continue
             left[index] -= 1
-            broken = broken or left[index] < 0
+            if left[index] < 0:
+                broken = True
+                break
         if broken:
             found.append(pod)
     return found

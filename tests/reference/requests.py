@@ -30,40 +30,57 @@ def exact(quantity: Quantity) -> Fraction:
 def requests(pod: Pod, *, defaults: bool = False, pod_level: bool = True, placed: bool = False) -> dict[str, Fraction]:
     """The pod's requests by name, exact; with the defaults for scoring, and with what is actuated, if asked for."""
     spec, status = pod.spec, pod.status
-    own = _amounts(spec.resources.requests if spec.resources else None)
-    own = {n: a for n, a in own.items() if n in ("cpu", "memory") or n.startswith("hugepages-")} if pod_level else {}
-    overhead = _amounts(spec.overhead)
-    if placed and own and status.resources:
-        found = _largest(pod, own, _amounts(status.resources.requests), _amounts(status.allocated_resources))
-        own = {name: found.get(name, Fraction(0)) for name in own}
+    own = _supported(spec.resources.requests if spec.resources else None) if pod_level else {}
     missing = dict(DEFAULTS) if defaults else {}
     if own and defaults:
         missing = {n: a for n, a in missing.items() if n not in requests(pod, placed=placed)}
-    containers = [missing | _wanted(pod, c, placed=placed) for c in spec.containers]
-    inits = [(c, missing | _wanted(pod, c, placed=placed)) for c in spec.init_containers or []]
+    sums = [_sum(pod, missing, "spec")]
+    infeasible = any(c.type == "PodResizePending" and c.reason == "Infeasible" for c in pod.status.conditions or [])
+    if placed:
+        of_pod = [status.allocated_resources, status.resources.requests if status.resources else None]
+        if all(of_pod):
+            sums += [_amounts(each) for each in of_pod]
+        else:
+            sums += [_sum(pod, missing, "allocated"), _sum(pod, missing, "actuated")]
+        if own and status.resources:
+            own = _largest([own, *(_supported(each) for each in of_pod)][1 if infeasible else 0 :])
+    total = _largest(sums[1 if placed and infeasible else 0 :]) | own
+    overhead = _amounts(spec.overhead)
+    return {n: total.get(n, Fraction(0)) + overhead.get(n, Fraction(0)) for n in total.keys() | overhead.keys()}
+
+
+def _sum(pod: Pod, missing: dict[str, Fraction], kind: str) -> dict[str, Fraction]:
+    """The peak of what runs at once, by what the spec asks for, or by what the kubelet has allocated or actuated."""
+    spec = pod.spec
+    containers = [missing | _wanted(pod, c, kind) for c in spec.containers]
+    inits = [(c, missing | _wanted(pod, c, kind)) for c in spec.init_containers or []]
     moments = [[*containers, *(amounts for c, amounts in inits if c.restart_policy == "Always")]]
     for i, (_, amounts) in enumerate(inits):
         moments.append([*(a for c, a in inits[:i] if c.restart_policy == "Always"), amounts])
     names = {name for moment in moments for amounts in moment for name in amounts}
-    total = {n: max(sum((a.get(n, Fraction(0)) for a in m), Fraction(0)) for m in moments) for n in names} | own
-    return {n: total.get(n, Fraction(0)) + overhead.get(n, Fraction(0)) for n in total.keys() | overhead.keys()}
+    return {n: max(sum((a.get(n, Fraction(0)) for a in m), Fraction(0)) for m in moments) for n in names}
 
 
-def _wanted(pod: Pod, container: Container, *, placed: bool) -> dict[str, Fraction]:
-    wanted = _amounts(container.resources.requests if container.resources else None)
-    is_init = container in (pod.spec.init_containers or [])
-    if not placed or (is_init and container.restart_policy != "Always"):
-        return wanted
-    for status in [*(pod.status.init_container_statuses or []), *(pod.status.container_statuses or [])]:
-        if status.name == container.name and status.resources:
-            return _largest(pod, wanted, _amounts(status.resources.requests), _amounts(status.allocated_resources))
-    return wanted
+def _wanted(pod: Pod, container: Container, kind: str) -> dict[str, Fraction]:
+    wanted = container.resources.requests if container.resources else None
+    if kind == "spec":
+        return _amounts(wanted)
+    if any(c.type == "PodResizePending" and c.reason == "Infeasible" for c in pod.status.conditions or []):
+        wanted = None
+    statuses = [*(pod.status.container_statuses or []), *(pod.status.init_container_statuses or [])]
+    for status in [each for each in statuses if each.name == container.name][:1]:
+        wanted = status.allocated_resources or wanted
+        if kind == "actuated" and status.resources:
+            wanted = status.resources.requests or wanted
+    return _amounts(wanted)
 
 
-def _largest(pod: Pod, wanted: dict[str, Fraction], *actual: dict[str, Fraction]) -> dict[str, Fraction]:
-    infeasible = any(c.type == "PodResizePending" and c.reason == "Infeasible" for c in pod.status.conditions or [])
-    sources = list(actual) if infeasible else [wanted, *actual]
+def _largest(sources: list[dict[str, Fraction]]) -> dict[str, Fraction]:
     return {name: max(s[name] for s in sources if name in s) for name in {n for s in sources for n in s}}
+
+
+def _supported(quantities: dict[str, Quantity] | None) -> dict[str, Fraction]:
+    return {n: a for n, a in _amounts(quantities).items() if n in ("cpu", "memory") or n.startswith("hugepages-")}
 
 
 def _amounts(quantities: dict[str, Quantity] | None) -> dict[str, Fraction]:

@@ -1,6 +1,6 @@
 """The whole decision about one pod, node by node, as plainly as it can be said."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tests.reference import filters, inter_pod_affinity, scores, topology_spread
@@ -9,7 +9,7 @@ from tests.reference.filters import UNRESOLVABLE, Host, Verdict
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.plugin_args import default_args
 from bayplan.config.plugin_sets import expand_plugins
-from bayplan.config.types import PluginEntry, Profile
+from bayplan.config.types import BalanceMeasure, PluginEntry, Profile
 from bayplan.plugins.registry import in_tree_extends
 
 _REVERSED = "TaintToleration"
@@ -46,7 +46,7 @@ def reference_schedule(hosts: Sequence[Host], pod: PodInfo, profile: Profile) ->
         for host in hosts:
             _reject(decision, host, "NodeAffinity", (UNRESOLVABLE, [reason]))
         decision.plugins = {"NodeAffinity"}
-        decision.message = f"0/{len(hosts)} nodes are available: {reason}."
+        decision.message = f"0/{len(hosts)} nodes are available: {reason}.{_left_over(points)}"
     else:
         for host in hosts:
             if pinned is not None and host.name not in pinned:
@@ -126,10 +126,11 @@ def _raw_scores(
     args = profile.plugin_config.get(plugin)
     if plugin == "NodeAffinity" and not scores.preferred_terms(pod, args):
         return None
-    if plugin == "NodeResourcesBalancedAllocation" and not any(
-        pod.requests.amounts.get(resource.name) for resource in args.resources
-    ):
-        return None
+    if plugin == "NodeResourcesBalancedAllocation":
+        if args.measure is BalanceMeasure.RESULT:
+            return [scores.resulting_balance(pod, host, args) for host in feasible]
+        if not any(pod.requests.amounts.get(resource.name) for resource in args.resources):
+            return None
     if plugin == "PodTopologySpread":
         return topology_spread.scores(pod, feasible, hosts)
     if plugin == "InterPodAffinity":
@@ -141,6 +142,9 @@ def _raw_scores(
         "NodeResourcesFit": lambda host: scores.node_resources_fit(pod, host, args),
         "NodeResourcesBalancedAllocation": lambda host: scores.balanced_allocation(pod, host, args),
         "ImageLocality": lambda host: scores.image_locality(pod, host, hosts),
+        # The pods here have no claims.
+        "DynamicResources": lambda host: 0,
+        "VolumeBinding": lambda host: 0,
     }.get(plugin)
     return None if score is None else [score(host) for host in feasible]
 
@@ -151,6 +155,14 @@ def _message(decision: Decision, count: int) -> str:
         for reason in reasons:
             counts[reason] = counts.get(reason, 0) + 1
     return f"0/{count} nodes are available: {', '.join(sorted(f'{n} {reason}' for reason, n in counts.items()))}."
+
+
+def _left_over(points: Mapping[str, Sequence[PluginEntry]]) -> str:
+    """What DynamicResources says after NodeAffinity's PreFilter kept its own from being run."""
+    order = [entry.name for entry in points["pre_filter"]]
+    if "DynamicResources" not in [entry.name for entry in points["post_filter"]]:
+        return ""
+    return "" if "DynamicResources" in order[: order.index("NodeAffinity")] else " not found"
 
 
 def _pinned(pod: PodInfo) -> set[str] | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from tests.reference.filters import Host, term_holds, tolerated
+from tests.reference.kubernetes_1_16 import used_and_capacity
 
 from bayplan.api.objects import PreferredSchedulingTerm
 from bayplan.cache.pod_info import PodInfo
@@ -13,6 +14,7 @@ from bayplan.config.types import (
     NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
+    ScoringStrategy,
     ScoringStrategyType,
     UtilizationShapePoint,
 )
@@ -41,7 +43,12 @@ def preferred_terms(pod: PodInfo, args: NodeAffinityArgs) -> list[PreferredSched
 
 
 def node_resources_fit(pod: PodInfo, host: Host, args: NodeResourcesFitArgs) -> int:
-    strategy = args.scoring_strategy
+    if args.scoring_strategies:
+        return sum(each.weight * by_strategy(pod, host, each.strategy) for each in args.scoring_strategies)
+    return by_strategy(pod, host, args.scoring_strategy)
+
+
+def by_strategy(pod: PodInfo, host: Host, strategy: ScoringStrategy) -> int:
     total, weights = 0, 0
     for resource in strategy.resources:
         name = resource.name
@@ -95,6 +102,16 @@ def balanced_allocation(pod: PodInfo, host: Host, args: NodeResourcesBalancedAll
     return 50 + math.trunc((50 + balance(after) - balance(before)) / 2)
 
 
+def resulting_balance(pod: PodInfo, host: Host, args: NodeResourcesBalancedAllocationArgs) -> int:
+    names = [resource.name for resource in args.resources]
+    counted = [name for name in names if name in _NATIVE or pod.requests.scoring_amounts.get(name, 0)]
+    both = [used_and_capacity(pod, host, name) for name in counted]
+    if not both or any(capacity == 0 or used >= capacity for used, capacity in both):
+        return 0
+    fractions = [float(used) / float(capacity) for used, capacity in both]
+    return int((1 - (max(fractions) - min(fractions))) * 100.0)
+
+
 def balance(fractions: Sequence[float]) -> int:
     if len(fractions) == 2:
         deviation = abs((fractions[0] - fractions[1]) / 2)
@@ -125,7 +142,7 @@ def image_locality(pod: PodInfo, host: Host, hosts: Sequence[Host]) -> int:
         held = [size for size in sizes if size is not None]
         if _image_size(host, name) is not None:
             total += int(float(held[0]) * (len(held) / len(hosts)))
-    low, high = 23 * _MIB, 1000 * _MIB * len(containers)
+    low, high = 23 * _MIB, 1000 * _MIB * len(images)
     return 100 * (min(max(total, low), high) - low) // (high - low)
 
 

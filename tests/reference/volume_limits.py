@@ -1,6 +1,6 @@
 """Volume limits the slow way: one node at a time, everything looked up anew.
 
-Follows kube-scheduler 1.36 plugins/nodevolumelimits/csi.go, for pods with claims of CSI drivers.
+Follows kube-scheduler 1.37 plugins/nodevolumelimits/csi.go, for pods with claims of CSI drivers.
 """
 
 from collections import Counter
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from bayplan.api.objects import Pod
 from bayplan.api.storage_objects import (
+    CSIDriver,
     CSINode,
     PersistentVolume,
     PersistentVolumeClaim,
@@ -18,8 +19,14 @@ from bayplan.cache.listers import Listers
 
 
 def exceeds_limits(pod: Pod, node_name: str, others: Sequence[Pod], listers: Listers) -> bool:
-    """Whether the node with `others` on it has too many volumes of some driver with the pod too."""
+    """Whether the node with `others` on it has too many volumes of some driver with the pod too, or lacks one."""
     new = _volumes_of(pod, listers)
+    installed = listers.of(CSINode).get(node_name)
+    names = {each.name for each in (installed.spec.drivers or ())} if installed is not None else set()
+    for driver in new.values():
+        about = listers.of(CSIDriver).get(driver)
+        if about is not None and about.spec.prevent_pod_scheduling_if_missing and driver not in names:
+            return True
     there: dict[str, str] = {}
     for other in others:
         there |= _volumes_of(other, listers)

@@ -5,6 +5,8 @@ import json
 import logging
 from collections import defaultdict
 
+from tests.waiting import Sleeps
+
 from bayplan.api.client import ApiResponse
 from bayplan.scheduler.api_calls import ApiCall
 from bayplan.scheduler.dispatcher import Dispatcher
@@ -41,8 +43,10 @@ class Client:
 class Scene:
     def __init__(self, **workers):
         self.client, self.events = Client(), Client()
-        self.patched = []
-        self.dispatcher = Dispatcher(self.client, self.events, on_patched=self.patched.append, **workers)
+        self.patched, self.sleeps = [], Sleeps()
+        self.dispatcher = Dispatcher(
+            self.client, self.events, on_patched=self.patched.append, sleep=self.sleeps, **workers
+        )
         self.lost = []
 
     @classmethod

@@ -139,15 +139,14 @@ class Scene(Handlers):
     def __init__(self, dispatcher=None, configuration=None):
         self.now = 0.0
         cache, nominator = Cache(), Nominator()
-        self.frameworks = build_frameworks(
-            configuration or default_configuration(), cache.nodes, cache.listers, nominator
-        )
+        configuration = configuration or default_configuration()
+        self.frameworks = build_frameworks(configuration, cache.nodes, cache.listers, nominator)
         (self.framework,) = self.frameworks.values()
-        profiles = {name: queue_profile(f) for name, f in self.frameworks.items()}
+        self.profiles = profiles = {name: queue_profile(f) for name, f in self.frameworks.items()}
         queue = SchedulingQueue(clock=self.clock, profiles=profiles, nominator=nominator)
         self.dispatcher = dispatcher or HeldDispatcher()
         self.binder, self.recorder, self.news = Binder(), Recorder(), asyncio.Event()
-        super().__init__(cache, queue, self.news.set, self.recorder.forget)
+        super().__init__(cache, queue, self.news.set, self._pod_gone)
         self.scheduler = Scheduler(
             cache=self.cache,
             queue=self.queue,
@@ -160,7 +159,12 @@ class Scene(Handlers):
             news=self.news,
             clock=self.clock,
             victim_gone=self.assigned.ended,
+            announces=configuration.feature_gates.enabled("NominatedNodeNameForExpectation"),
         )
+
+    def _pod_gone(self, uid):
+        self.recorder.forget(uid)
+        self.scheduler.pod_gone(uid)
 
     def clock(self):
         return self.now

@@ -6,22 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.faults.api_server import FakeApiServer
 from tests.faults.faults import BlackHole, Delay, DropReply, Garbage, HalfReply, Redirect, Refuse, RequestFault, Reset
+from tests.waiting import Sleeps
 
 from bayplan.api.client import ApiClient, ApiResponse
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.framework.interface import Binding
-from bayplan.scheduler import binder as binder_module
 from bayplan.scheduler.binder import Binder, BindError, BindResult
 
 PODS = "/api/v1/pods"
 BINDING = Binding("default", "web", "u1", "n1")
-
-
-@pytest.fixture(autouse=True)
-def _short_pauses(monkeypatch):
-    monkeypatch.setattr(binder_module, "_FIRST_PAUSE_SECONDS", 0.001)
-    monkeypatch.setattr(binder_module, "_MAX_PAUSE_SECONDS", 0.01)
 
 
 class Scene:
@@ -32,12 +26,14 @@ class Scene:
         self.nodes = {"n1"}
         self.confirmed = {}
         self.doubts = []
+        self.sleeps = Sleeps()
         self.binder = Binder(
             client,
             node_exists=self.nodes.__contains__,
             confirmed_node=self.confirmed.get,
             on_ambiguous=lambda: self.doubts.append(1),
             timeout=0.25,
+            sleep=self.sleeps,
         )
 
     def put(self, uid="u1", phase="Pending", metadata=None, **spec):
@@ -282,14 +278,10 @@ HOWS = st.sampled_from(["ok", "unreachable", "lost before", "lost after", "error
 def test_whatever_happens_on_the_way_the_binder_tells_the_truth(hows):
     left = iter(hows)
     api = Script(lambda _: next(left, "ok"))
-    # Doubts last as long as the script does, so no pauses between them.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(binder_module, "_FIRST_PAUSE_SECONDS", 0.0)
-        patch.setattr(binder_module, "_MAX_PAUSE_SECONDS", 0.0)
-        try:
-            result = asyncio.run(Scene(None, api).bind())
-        except BindError:
-            result = None
+    try:
+        result = asyncio.run(Scene(None, api).bind())
+    except BindError:
+        result = None
     if result is BindResult.BOUND:
         assert api.node == "n1"
     elif result is BindResult.GONE:

@@ -6,13 +6,7 @@ from tests.scheduler.dispatcher_scene import Scene, settle, warnings
 
 from bayplan.api.client import ApiResponse
 from bayplan.api.errors import AmbiguousError, UnreachableError
-from bayplan.scheduler import dispatcher as dispatcher_module
 from bayplan.scheduler.api_calls import ApiCall
-
-
-@pytest.fixture(autouse=True)
-def _no_delays(monkeypatch):
-    monkeypatch.setattr(dispatcher_module, "_RETRY_DELAYS_SECONDS", (0.0, 0.0, 0.0))
 
 
 async def test_binds_run_at_once_up_to_their_limit():
@@ -257,6 +251,7 @@ async def test_a_patch_is_sent_again_after_what_may_pass(problem):
     scene.patch("u")
     await scene.drain()
     assert scene.client.started == ["u"] * 4
+    assert scene.sleeps.delays == [0.1, 0.5, 2.0]
     assert scene.lost == []
 
 

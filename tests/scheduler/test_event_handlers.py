@@ -3,7 +3,7 @@ import pytest
 from tests.builders import make_node, make_pod, make_pod_info
 from tests.cache_checks import assert_adds_up
 
-from bayplan.api.objects import Node, ObjectMeta
+from bayplan.api.objects import ContainerStatus, Node, ObjectMeta, ResourceRequirements
 from bayplan.api.storage_objects import StorageClass
 from bayplan.api.workload_objects import ReplicaSet
 from bayplan.scheduler.event_handlers import ObservedHandler, node_changes
@@ -135,18 +135,33 @@ def placed(handlers):
     [
         ({"labels": {"x": "y"}}, ["AssignedPodUpdatePodLabel"], 1000),
         ({"cpu": "500m"}, ["AssignedPodUpdatePodScaleDown"], 500),
-        ({"cpu": "2"}, [], 2000),
-        ({"phase": "Pending"}, [], 1000),
+        ({"tolerations": ["k"]}, ["AssignedPodUpdatePodToleration"], 1000),
+        ({"cpu": "2"}, ["AssignedPodUpdate"], 2000),
+        ({"phase": "Pending"}, ["AssignedPodUpdate"], 1000),
         ({"phase": "Succeeded"}, ["AssignedPodDelete"], 0),
         ({"phase": "Failed"}, ["AssignedPodDelete"], 0),
     ],
-    ids=["labels", "shrinks", "grows", "status", "succeeds", "fails"],
+    ids=["labels", "shrinks", "tolerates", "grows", "status", "succeeds", "fails"],
 )
-def test_a_change_of_a_placed_pod_is_told_if_it_may_help_others_and_an_end_is_its_going(handlers, change, told, cpu):
-    old, wakes = placed(handlers), handlers.wakes
+def test_a_change_of_a_placed_pod_is_told_by_its_kind_and_an_end_is_its_going(handlers, change, told, cpu):
+    old = placed(handlers)
     handlers.assigned.on_update(old, on_node(**change))
-    assert (handlers.queue.labels(), handlers.wakes - wakes, handlers.cpu()) == (told, len(told), cpu)
+    assert (handlers.queue.labels(), handlers.cpu()) == (told, cpu)
     assert handlers.gone == (["u"] if cpu == 0 else [])
+
+
+def test_a_resize_makes_room_only_when_the_kubelet_reports_it(handlers):
+    def resized(cpu, actual):
+        status = ContainerStatus(name="c", resources=ResourceRequirements(requests={"cpu": actual}))
+        return on_node(cpu=cpu, container_statuses=[status])
+
+    before, asked, done = resized("2", "2"), resized("1", "2"), resized("1", "1")
+    handlers.assigned.on_add(before)
+    handlers.queue.labels()
+    handlers.assigned.on_update(before, asked)
+    assert (handlers.queue.labels(), handlers.cpu()) == (["AssignedPodUpdate"], 2000)
+    handlers.assigned.on_update(asked, done)
+    assert (handlers.queue.labels(), handlers.cpu()) == (["AssignedPodUpdatePodScaleDown"], 1000)
 
 
 def test_an_assumed_pod_that_ended_before_it_was_seen_gives_its_room_back(handlers):

@@ -63,7 +63,7 @@ def test_the_reasons_of_all_post_filters_end_the_message():
     assert outcome.diagnosis.rejector_plugins == {"NodeResourcesFit"}
 
 
-def test_a_nomination_ends_the_search_and_leaves_the_message_plain():
+def test_a_nomination_ends_the_search_and_says_only_what_its_plugin_says():
     victim, last = make_pod_info("victim"), no("Last")
     outcome = world(no(), yes((victim,)), last).schedule(LARGE)
     assert isinstance(outcome, FitError)

@@ -1,11 +1,14 @@
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 from tests.plugins.volume_scenes import claim, delayed_class, pod_with, ref, volume
 from tests.scheduler.scene import Scene
 
 from bayplan.api.client import ApiResponse
+from bayplan.config.feature_gates import parse_feature_gates
+from bayplan.config.load import default_configuration
 from bayplan.framework.effects import WaitFor, Write
 from bayplan.framework.status import SUCCESS, Code, Status
 from bayplan.scheduler.binding_cycle import PreBindError, perform_effects
@@ -82,7 +85,12 @@ async def test_a_pod_that_is_not_wanted_any_more_writes_and_waits_no_longer():
 
 @pytest.fixture
 def scene():
-    made = Scene()
+    return waiting_for_its_claim()
+
+
+def waiting_for_its_claim(gates=""):
+    """A pod whose claim is bound by a write and an answer, with feature gates."""
+    made = Scene(configuration=replace(default_configuration(), feature_gates=parse_feature_gates([gates])))
     made.requests = Requests()
     made.dispatcher.request = made.requests.request
     made.node()
@@ -132,6 +140,13 @@ async def test_the_node_is_written_on_a_pod_whose_bind_takes_a_while(scene):
     assert asked == [[("p", "n1")]], "before anything else is written"
     assert scene.dispatcher.patches == []
     assert scene.queue.nominator.nominated_node("p") is None, "it is counted on the node already"
+
+
+async def test_no_node_is_written_where_the_gate_is_off():
+    scene = waiting_for_its_claim("NominatedNodeNameForExpectation=false")
+    await attempt(scene)
+    assert scene.dispatcher.nominations == []
+    assert len(scene.requests.calls) == 1
 
 
 async def test_no_node_is_written_on_a_pod_that_is_bound_at_once(scene):

@@ -44,8 +44,8 @@ def observed() -> SchedulerMetrics:
 
 def observe_a_bound_pod(observer: SchedulerObserver, *, attempts: int = 1, host: str = HOST) -> None:
     """Every call the engine makes for a pod from its arrival to its confirmed binding."""
-    observer.event_handled("UnschedulablePodAdd", 0.0002)
-    observer.incoming("active", "UnschedulablePodAdd")
+    observer.event_handled("UnscheduledPodAdd", 0.0002)
+    observer.incoming("active", "UnscheduledPodAdd")
     for point in POINTS:
         observer.extension_point(point, "Success", PROFILE, 0.0003)
     observer.algorithm(0.0008)

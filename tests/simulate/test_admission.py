@@ -72,13 +72,6 @@ def test_ports_in_the_hosts_network_are_ports_of_the_host():
     assert [port.host_port for port in spec.containers[0].ports] == [0, 443]
 
 
-def test_pod_level_limits_stand_in_only_for_what_no_container_names():
-    limits = ResourceRequirements(limits={"cpu": 4, "memory": "2Gi"})
-    container = Container(resources=ResourceRequirements(requests={"cpu": 1}))
-    pod = Admission(()).pod(bare_pod(containers=[container], resources=limits))
-    assert pod_requests(pod).amounts == {"cpu": 1000, "memory": 2**31}
-
-
 def test_the_class_gives_priority_and_preemption_policy():
     admission = Admission([priority_class("high", 10, policy="Never")])
     spec = admission.pod(bare_pod(priority_class_name="high")).spec

@@ -30,7 +30,10 @@ def test_a_preemptor_is_nominated_its_victims_go_and_it_is_bound():
     (pod,) = report.pods
     nominated, bound = pod.attempts
     assert (nominated.node, nominated.nominated_node_name, nominated.victims) == (None, "n2", ["default/low-n2"])
-    assert nominated.message == "0/2 nodes are available: 2 Insufficient cpu."
+    assert nominated.message == (
+        "0/2 nodes are available: 2 Insufficient cpu. "
+        "preemption: found a potential placement for pod on node n2, preempting 1 victims"
+    )
     assert (bound.node, bound.victims) == ("n2", [])
     assert scene.cache.pod("n2") is None
     assert (report.summary.scheduled, report.summary.preempted, report.summary.unschedulable) == (1, 1, 0)

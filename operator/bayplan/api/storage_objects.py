@@ -215,9 +215,10 @@ class CSINode(Struct, frozen=True):
 
 
 class CSIDriverSpec(Struct, frozen=True):
-    """Whether a driver publishes capacities."""
+    """Whether a driver publishes capacities, and whether its volumes keep pods from nodes where it is missing."""
 
     storage_capacity: bool | None = None
+    prevent_pod_scheduling_if_missing: bool | None = None
 
 
 class CSIDriver(Struct, frozen=True):

@@ -29,7 +29,6 @@ class AffinityTerm:
         "_selector",
         "error",
         "label_keys",
-        "matches_bare_namespace",
         "namespace_selector",
         "namespaces",
         "required_labels",
@@ -49,8 +48,6 @@ class AffinityTerm:
         self.label_keys = _label_keys(term.label_selector)
         self.required_labels = _required_labels(term.label_selector)
         """A label of which every matching pod has one of these values, as pairs; None where no label is needed."""
-        self.matches_bare_namespace = self.namespace_selector.matches(None)
-        """Whether namespaces without labels are selected."""
         self.selects_namespaces = not (self.namespace_selector.is_nothing or self.namespace_selector.is_everything)
         """Whether a namespace's labels decide."""
 

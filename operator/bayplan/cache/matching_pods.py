@@ -53,28 +53,53 @@ class MatchingPods(PodView):
 
 
 class MatchingPodsOfShadow(MatchingPods):
-    """Counts as MatchingPods on a shadow table; each terminating pod that was removed there counts one less than none.
+    """Counts as MatchingPods on a shadow table, but terminating pods by whether they were added or removed there.
 
-    kube-scheduler does not count terminating pods, but subtracts one when a dry run of preemption removes such a pod
-    (upstream: podtopologyspread/filtering.go updateWithPod). `would_match` is the predicate for pods that do not
-    terminate.
+    kube-scheduler does not count terminating pods, but subtracts one when a dry run of preemption removes such a pod,
+    and adds one for such a pod that is nominated (upstream: podtopologyspread/filtering.go updateWithPod).
+    `would_match` is the predicate for pods that do not terminate.
     """
 
     def __init__(self, nodes: ShadowTable, predicate: PodPredicate, would_match: PodPredicate) -> None:
         super().__init__(nodes, predicate)
         self._shadow = nodes
         self._would_match = would_match
-        self._gone_seen = 0
+        self._terminating_seen = 0
 
     def counts(self) -> NDArray[np.int64]:
         """As in MatchingPods; rows may be below zero."""
         counts = super().counts()
-        if self._gone_seen != self._shadow.gone_version:
-            self._gone_seen = self._shadow.gone_version
+        shadow = self._shadow
+        if self._terminating_seen != shadow.terminating_version:
+            self._terminating_seen = shadow.terminating_version
             self.version += 1
-        if not self._shadow.gone:
+        if not (shadow.gone or shadow.come):
             return counts
         counts = counts.copy()
-        for row, pods in self._shadow.gone.items():
+        for row, pods in shadow.gone.items():
             counts[row] -= sum(map(self._would_match, pods.values()))
+        for row, pods in shadow.come.items():
+            counts[row] += sum(map(self._would_match, pods.values()))
         return counts
+
+
+class MovedPodsOfShadow(MatchingPods):
+    """Counts the pods that were added on a shadow table less those that were taken off it.
+
+    kube-scheduler counts nobody for an empty spread selector, but adds and subtracts the pods that nominations and dry
+    runs of preemption move (upstream: podtopologyspread/filtering.go updateWithPod).
+    """
+
+    def __init__(self, nodes: ShadowTable, predicate: PodPredicate) -> None:
+        super().__init__(nodes, predicate)
+        self._of_source = MatchingPods(nodes.source, predicate)
+        self._source_seen = 0
+
+    def counts(self) -> NDArray[np.int64]:
+        """As in MatchingPods; rows may be below zero."""
+        there = self._of_source.counts()
+        if self._source_seen != self._of_source.version:
+            self._source_seen = self._of_source.version
+            self.version += 1
+        moved: NDArray[np.int64] = super().counts() - there
+        return moved

@@ -6,7 +6,7 @@ from bayplan.api.objects import Pod
 from bayplan.cache.affinity_terms import PodAffinityTerms, affinity_terms
 from bayplan.cache.encoded import encoded_size
 from bayplan.cache.host_ports import HostPort, host_ports
-from bayplan.cache.resources import PodRequests, placed_requests, pod_requests
+from bayplan.cache.resources import PodRequests, is_resize_infeasible, placed_requests, pod_requests
 
 _BYTES_PER_ENCODED_BYTE = 48
 """What a pod takes in memory at most, with all that is derived, for a byte of it as encoded; most take 5 to 25."""
@@ -62,6 +62,7 @@ class PodInfo:
         if self._placed is None:
             status = self.pod.status
             told = status.container_statuses or status.init_container_statuses or status.resources is not None
+            told = told or is_resize_infeasible(self.pod)
             self._placed = placed_requests(self.pod) if told else self.requests
         return self._placed
 

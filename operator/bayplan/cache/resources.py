@@ -1,13 +1,23 @@
 """What a pod asks for and what a node offers, in the integers the scheduler computes with."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from bayplan.api.meta_objects import Quantity
-from bayplan.api.objects import Container, ContainerStatus, Node, Pod, PodSpec, ResourceRequirements
-from bayplan.api.quantity import MAX_AMOUNT, QuantityError, milli_of_nano, nano, value_of_nano
+from bayplan.api.objects import Node, Pod, PodSpec
+from bayplan.api.quantity import MAX_AMOUNT, milli_of_nano, value_of_nano
 from bayplan.api.selectors import is_label_key
+from bayplan.cache.container_requests import (
+    NOTHING,
+    ContainerRequests,
+    Nanos,
+    largest,
+    nanos,
+    plus,
+    reported_requests,
+    requests_of,
+    spec_requests,
+)
 from bayplan.cache.encoded import encoded
 from bayplan.cache.recently_used import RecentlyUsed
 
@@ -26,9 +36,7 @@ _QUOTA_PREFIX = "requests."
 _KEPT_NAMES = 1024
 """How many names of resources are looked up without being read again; more than nodes have."""
 
-_Nanos = dict[str, int]
-_NOTHING: _Nanos = {}
-_DEFAULTS: _Nanos = {CPU: DEFAULT_MILLI_CPU * 10**6, MEMORY: DEFAULT_MEMORY * 10**9}
+_DEFAULTS: Nanos = {CPU: DEFAULT_MILLI_CPU * 10**6, MEMORY: DEFAULT_MEMORY * 10**9}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +50,7 @@ class PodRequests:
         non_zero_cpu: What a placed pod adds to the node's non-zero CPU: 100m per container that names none.
         non_zero_memory: Likewise, 200Mi per container that names no memory.
         scoring_cpu: What an incoming pod adds in NodeResourcesFit scoring: with the defaults per container,
-            without pod-level requests, as kube-scheduler 1.36 has it.
+            without pod-level requests, as kube-scheduler has it.
         scoring_memory: Likewise for memory.
         scoring_amounts: `amounts` as NodeResourcesFit scoring sees them, without pod-level requests.
     """
@@ -80,47 +88,42 @@ def pod_requests(pod: Pod) -> PodRequests:
 
 
 def _requests_of(spec: PodSpec) -> PodRequests:
-    containers = [_requests(c.resources, "spec.containers", i) for i, c in enumerate(spec.containers)]
-    inits = [
-        (_requests(c.resources, "spec.initContainers", i), _is_sidecar(c))
-        for i, c in enumerate(spec.init_containers or ())
-    ]
-    pod_level = _supported(_requests(spec.resources, "spec")) if spec.resources else _NOTHING
-    overhead = _nanos(spec.overhead, "spec.overhead") if spec.overhead else _NOTHING
-    return _pod_requests(containers, inits, pod_level, overhead)
+    return _pod_requests([spec_requests(spec)], (), _pod_level(spec), spec)
 
 
 def placed_requests(pod: Pod) -> PodRequests:
     """What the pod takes on its node: as `pod_requests`, but never less than an in-place resize has actuated.
 
-    A container counts with the largest of spec, actuated and allocated requests; after an infeasible resize
-    the spec does not count (component-helpers resource/helpers.go, determineEffectiveRequests).
+    The sums over all containers of spec, actuated and allocated requests are compared, and the largest counts; after
+    an infeasible resize the spec does not count. What the kubelet reports of the whole pod stands for the sums of
+    what it reports of containers (component-helpers resource/helpers.go, AggregateContainerRequests).
 
     Raises:
         QuantityError: A quantity cannot be read; the message names its field.
     """
     spec, status = pod.spec, pod.status
-    infeasible = _is_resize_infeasible(pod)
-    statuses = _statuses(status.container_statuses, "status.containerStatuses")
-    statuses |= _statuses(status.init_container_statuses, "status.initContainerStatuses")
-    containers = [
-        _effective(_requests(c.resources, "spec.containers", i), statuses.get(c.name), infeasible)
-        for i, c in enumerate(spec.containers)
-    ]
-    inits = []
-    for i, c in enumerate(spec.init_containers or ()):
-        wanted, sidecar = _requests(c.resources, "spec.initContainers", i), _is_sidecar(c)
-        inits.append((_effective(wanted, statuses.get(c.name), infeasible) if sidecar else wanted, sidecar))
-    pod_level = _supported(_requests(spec.resources, "spec")) if spec.resources else _NOTHING
-    if pod_level and status.resources is not None:
-        actual = (
-            _requests(status.resources, "status"),
-            _nanos(status.allocated_resources, "status.allocatedResources"),
-        )
-        effective = _effective(pod_level, actual, infeasible)
-        pod_level = {name: effective.get(name, 0) for name in pod_level}
-    overhead = _nanos(spec.overhead, "spec.overhead") if spec.overhead else _NOTHING
-    return _pod_requests(containers, inits, pod_level, overhead)
+    infeasible = is_resize_infeasible(pod)
+    wanted, pod_level = spec_requests(spec), _pod_level(spec)
+    of_pod = [NOTHING, NOTHING]
+    if status.resources is not None:
+        allocated = nanos(status.allocated_resources, "status.allocatedResources")
+        of_pod = [requests_of(status.resources, "status"), allocated]
+        if pod_level:
+            pod_level = _supported(largest(of_pod if infeasible else [pod_level, *of_pod]))
+    if all(of_pod):
+        return _pod_requests([] if infeasible else [wanted], of_pod, pod_level, spec)
+    reported = reported_requests(pod, wanted, infeasible=infeasible)
+    if reported == (wanted, wanted) and status.resources is None:
+        return pod_requests(pod)
+    return _pod_requests(reported if infeasible else (wanted, *reported), (), pod_level, spec)
+
+
+def is_resize_infeasible(pod: Pod) -> bool:
+    """Whether the kubelet can never do what the spec asks of a running pod, so that the spec does not count."""
+    for condition in pod.status.conditions or ():
+        if condition.type == "PodResizePending":
+            return condition.reason == "Infeasible"
+    return False
 
 
 def node_allocatable(node: Node) -> dict[str, int]:
@@ -132,10 +135,10 @@ def node_allocatable(node: Node) -> dict[str, int]:
     Raises:
         QuantityError: A quantity cannot be read; the message names its field.
     """
-    nanos = _nanos(node.status.allocatable, "status.allocatable")
+    offered = nanos(node.status.allocatable, "status.allocatable")
     return {
         name: min(milli_of_nano(amount) if name == CPU else value_of_nano(amount), MAX_AMOUNT)
-        for name, amount in nanos.items()
+        for name, amount in offered.items()
         if name == PODS or _is_tracked(name)
     }
 
@@ -165,79 +168,46 @@ def is_extended(name: str) -> bool:
     )
 
 
+def is_hugepages(name: str) -> bool:
+    """Whether the resource is huge pages of some size."""
+    return name.startswith(_HUGEPAGES)
+
+
+def is_supported_pod_level_resource(name: str) -> bool:
+    """Whether requests of the resource may stand for the whole pod."""
+    return name in (CPU, MEMORY) or is_hugepages(name)
+
+
 @lru_cache(maxsize=_KEPT_NAMES)
 def _is_tracked(name: str) -> bool:
     return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(name)
 
 
-def _is_sidecar(container: Container) -> bool:
-    return container.restart_policy == "Always"
+def _pod_level(spec: PodSpec) -> Nanos:
+    """The pod-level requests of the spec; empty if it has none."""
+    return _supported(requests_of(spec.resources, "spec")) if spec.resources else NOTHING
 
 
-def _is_resize_infeasible(pod: Pod) -> bool:
-    for condition in pod.status.conditions or ():
-        if condition.type == "PodResizePending":
-            return condition.reason == "Infeasible"
-    return False
-
-
-def _requests(resources: ResourceRequirements | None, path: str, index: int | None = None) -> _Nanos:
-    if resources is None or not resources.requests:
-        return _NOTHING
-    try:
-        return {name: nano(quantity) for name, quantity in resources.requests.items()}
-    except QuantityError:
-        where = path if index is None else f"{path}[{index}]"
-        return _nanos(resources.requests, f"{where}.resources.requests")
-
-
-def _nanos(quantities: Mapping[str, Quantity] | None, path: str) -> _Nanos:
-    amounts: _Nanos = {}
-    for name, quantity in (quantities or {}).items():
-        try:
-            amounts[name] = nano(quantity)
-        except QuantityError as error:
-            shown = name if name.isascii() and name.isprintable() else ascii(name)
-            raise QuantityError(f"{path}[{shown[:64]}]: {error}") from None
-    return amounts
-
-
-def _supported(amounts: _Nanos) -> _Nanos:
-    """The requests that are allowed to stand for the whole pod."""
-    return {n: amount for n, amount in amounts.items() if n in (CPU, MEMORY) or n.startswith(_HUGEPAGES)}
-
-
-def _statuses(statuses: Iterable[ContainerStatus] | None, path: str) -> dict[str, tuple[_Nanos, _Nanos]]:
-    """Actuated and allocated requests by container name, of those that report resources."""
-    return {
-        s.name: (
-            _requests(s.resources, path, i),
-            _nanos(s.allocated_resources, f"{path}[{i}].allocatedResources"),
-        )
-        for i, s in enumerate(statuses or ())
-        if s.resources is not None
-    }
-
-
-def _effective(wanted: _Nanos, actual: tuple[_Nanos, _Nanos] | None, infeasible: bool) -> _Nanos:
-    if actual is None:
-        return wanted
-    result: _Nanos = {}
-    for amounts in actual if infeasible else (wanted, *actual):
-        _raise_to(result, amounts)
-    return result
+def _supported(amounts: Nanos) -> Nanos:
+    return {name: amount for name, amount in amounts.items() if is_supported_pod_level_resource(name)}
 
 
 def _pod_requests(
-    containers: Sequence[_Nanos], inits: Sequence[tuple[_Nanos, bool]], pod_level: _Nanos, overhead: _Nanos
+    counted: Sequence[ContainerRequests], reported: Sequence[Nanos], pod_level: Nanos, spec: PodSpec
 ) -> PodRequests:
-    total = _total(containers, inits)
-    true = _plus(total | pod_level if pod_level else total, overhead)
-    scoring = _plus(_with_defaults(containers, inits, _DEFAULTS, total), overhead)
+    """The requests of a pod whose containers count with the largest of several sums, and of amounts `reported`."""
+
+    def total_with(defaults: Nanos) -> Nanos:
+        return largest([*(each.total(defaults) for each in counted), *reported])
+
+    overhead = nanos(spec.overhead, "spec.overhead") if spec.overhead else NOTHING
+    total = total_with(NOTHING)
+    true = plus(total | pod_level if pod_level else total, overhead)
+    scoring = plus(total_with(_DEFAULTS), overhead)
     non_zero = scoring
-    if pod_level:
+    if _pod_level(spec):
         missing = {name: amount for name, amount in _DEFAULTS.items() if name not in true}
-        non_zero = _plus(_with_defaults(containers, inits, missing, total) | pod_level, overhead)
+        non_zero = plus(total_with(missing) | pod_level, overhead)
     amounts = _amounts(true)
     if scoring is true and non_zero is true:
         cpu, memory = amounts.get(CPU, 0), amounts.get(MEMORY, 0)
@@ -248,58 +218,11 @@ def _pod_requests(
         value_of_nano(non_zero.get(MEMORY, 0)),
         milli_of_nano(scoring.get(CPU, 0)),
         value_of_nano(scoring.get(MEMORY, 0)),
-        _amounts(_plus(total, overhead)) if pod_level else amounts,
+        _amounts(plus(total, overhead)) if pod_level else amounts,
     )
 
 
-def _with_defaults(
-    containers: Sequence[_Nanos], inits: Sequence[tuple[_Nanos, bool]], defaults: _Nanos, total: _Nanos
-) -> _Nanos:
-    """The total when each container that leaves out a name of `defaults` asks for the default."""
-    if not inits and len(containers) == 1 and defaults.keys() <= containers[0].keys():
-        return total
-    return _total([defaults | c for c in containers], [(defaults | c, sidecar) for c, sidecar in inits])
-
-
-def _total(containers: Sequence[_Nanos], inits: Sequence[tuple[_Nanos, bool]]) -> _Nanos:
-    """The peak of what runs at once: containers and sidecars, or an init container and earlier sidecars."""
-    if len(containers) == 1 and not inits:
-        return containers[0]
-    running: _Nanos = {}
-    for amounts in containers:
-        _add_to(running, amounts)
-    sidecars: _Nanos = {}
-    peak: _Nanos = {}
-    for amounts, is_sidecar in inits:
-        if is_sidecar:
-            _add_to(running, amounts)
-            _add_to(sidecars, amounts)
-        else:
-            _raise_to(peak, _plus(amounts, sidecars))
-    _raise_to(running, peak)
-    return running
-
-
-def _plus(left: _Nanos, right: _Nanos) -> _Nanos:
-    if not right:
-        return left
-    result = dict(left)
-    _add_to(result, right)
-    return result
-
-
-def _add_to(target: _Nanos, amounts: _Nanos) -> None:
-    for name, amount in amounts.items():
-        target[name] = target.get(name, 0) + amount
-
-
-def _raise_to(target: _Nanos, amounts: _Nanos) -> None:
-    for name, amount in amounts.items():
-        if amount > target.get(name, -1):
-            target[name] = amount
-
-
-def _amounts(nanos: _Nanos) -> dict[str, int]:
+def _amounts(nanos: Nanos) -> dict[str, int]:
     return {
         name: milli_of_nano(amount) if name == CPU else value_of_nano(amount)
         for name, amount in nanos.items()

@@ -35,8 +35,10 @@ class ShadowTable(NodeTable):
         self.pods_changed = PodLog(_KEPT_POD_BYTES)
         self.gone: dict[int, dict[str, PodInfo]] = {}
         """The terminating pods of the source that were taken off here, by row and UID."""
-        self.gone_version = 0
-        """Grows whenever `gone` changes."""
+        self.come: dict[int, dict[str, PodInfo]] = {}
+        """The terminating pods that were added here and are not in the source, by row and UID."""
+        self.terminating_version = 0
+        """Grows whenever `gone` or `come` changes."""
 
     def follow(self) -> Rows | None:
         """Take over what changed in the source since the last call: the rows, or None when it was everything."""
@@ -59,8 +61,9 @@ class ShadowTable(NodeTable):
             self.usage_changed.append(row)
 
     def _restore_pods(self, row: int) -> None:
-        if self.gone.pop(row, None) is not None:
-            self.gone_version += 1
+        gone, come = self.gone.pop(row, None), self.come.pop(row, None)
+        if gone or come:
+            self.terminating_version += 1
         mine, theirs = self.pods[row], self.source.pods[row]
         if mine == theirs:
             return
@@ -93,21 +96,35 @@ class ShadowTable(NodeTable):
     def add_pod(self, pod: PodInfo, node_name: str) -> int:
         """As in NodeTable."""
         row = super().add_pod(pod, node_name)
-        if self.gone and self.gone.get(row, {}).pop(pod.uid, None) is not None:
-            self.gone_version += 1
+        if pod.pod.metadata.deletion_timestamp is not None:
+            self._terminating_moved(pod, row, self.come, self.gone, undone=pod.uid in self.source.pods[row])
         return row
 
     def remove_pod(self, pod: PodInfo, row: int) -> None:
         """As in NodeTable."""
         super().remove_pod(pod, row)
-        if pod.pod.metadata.deletion_timestamp is not None and pod.uid in self.source.pods[row]:
-            self.gone.setdefault(row, {})[pod.uid] = pod
-            self.gone_version += 1
+        if pod.pod.metadata.deletion_timestamp is not None:
+            self._terminating_moved(pod, row, self.gone, self.come, undone=pod.uid not in self.source.pods[row])
+
+    def _terminating_moved(
+        self,
+        pod: PodInfo,
+        row: int,
+        to: dict[int, dict[str, PodInfo]],
+        back_from: dict[int, dict[str, PodInfo]],
+        *,
+        undone: bool,
+    ) -> None:
+        if not undone:
+            to.setdefault(row, {})[pod.uid] = pod
+        elif back_from.get(row, {}).pop(pod.uid, None) is None:
+            return
+        self.terminating_version += 1
 
     def _copy_all(self) -> None:
         source = self.source
-        self.gone = {}
-        self.gone_version += 1
+        self.gone, self.come = {}, {}
+        self.terminating_version += 1
         self.capacity = source.capacity
         # A reader that saw only part of what is replaced here must start over, whatever the logs say.
         self.layout += 1

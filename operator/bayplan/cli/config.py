@@ -1,7 +1,8 @@
 """`bayplan config`: check, show and convert configuration files."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -9,8 +10,9 @@ import typer
 
 from bayplan.cache.node_table import NodeTable
 from bayplan.cli import BAD_INPUT
+from bayplan.cli.feature_gates import FeatureGatesOption, read_feature_gates, tell_without_effect
 from bayplan.config.convert import to_effective_yaml, to_minimal_yaml
-from bayplan.config.errors import ConfigurationError, quote_unprintable
+from bayplan.config.errors import ConfigurationError, FieldNote, quote_unprintable
 from bayplan.config.load import default_configuration, load_configuration
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, UPSTREAM_PLUGINS
 from bayplan.config.types import SchedulerConfiguration
@@ -35,13 +37,18 @@ SchedulerName = Annotated[
 
 
 @config_app.command()
-def check(file: ConfigurationFile, scheduler_name: SchedulerName = None) -> None:
+def check(
+    file: ConfigurationFile, scheduler_name: SchedulerName = None, feature_gates: FeatureGatesOption = None
+) -> None:
     """Say everything that is wrong with FILE, or that it is fine.
 
-    Errors go to standard error, one a line, with the path of the field; the exit code is then 2.
+    Errors go to standard error, one a line, with the path of the field; the exit code is then 2. So does what an old
+    format says and today's has no successor for, which is no error.
     """
-    with _reported():
-        profiles = load_checked(file, scheduler_name).profiles
+    with _reported(file) as notes:
+        configuration = load_checked(file, scheduler_name, feature_gates, notes)
+    tell_without_effect(configuration)
+    profiles = configuration.profiles
     noun = "profile" if len(profiles) == 1 else "profiles"
     names = ", ".join(quote_unprintable(profile.scheduler_name) for profile in profiles)
     typer.echo(f"{quote_unprintable(str(file))}: ok: {len(profiles)} {noun}: {names}")
@@ -50,7 +57,7 @@ def check(file: ConfigurationFile, scheduler_name: SchedulerName = None) -> None
 @config_app.command()
 def show(file: OptionalConfigurationFile = None, scheduler_name: SchedulerName = None) -> None:
     """Print the effective configuration: every field after defaults, and plugins merged with the default ones."""
-    with _reported():
+    with _reported(file):
         configuration = load_checked(file, scheduler_name)
     typer.echo(to_effective_yaml(configuration), nl=False)
 
@@ -59,25 +66,34 @@ def show(file: OptionalConfigurationFile = None, scheduler_name: SchedulerName =
 def convert(file: ConfigurationFile, scheduler_name: SchedulerName = None) -> None:
     """Print FILE as KubeSchedulerConfiguration v1, with only what differs from the defaults.
 
-    The way out of a legacy Policy or a v1alpha1 file: redirect the output into the new file.
+    The way out of a legacy Policy or a v1alpha1 file: redirect the output into the new file. What has no successor goes
+    to standard error, one a line, with the path of its field.
     """
-    with _reported():
-        configuration = load_checked(file, scheduler_name)
+    with _reported(file) as notes:
+        configuration = load_checked(file, scheduler_name, notes=notes)
     typer.echo(to_minimal_yaml(configuration), nl=False)
 
 
-def load_checked(file: Path | None, scheduler_name: str | None = None) -> SchedulerConfiguration:
+def load_checked(
+    file: Path | None,
+    scheduler_name: str | None = None,
+    feature_gates: Sequence[str] | None = None,
+    notes: list[FieldNote] | None = None,
+) -> SchedulerConfiguration:
     """Return the configuration in `file`, or the default one, with plugin sets that are known to work out.
 
-    Plugins from outside are imported and made.
+    `feature_gates` are the values of `--feature-gates`. Plugins from outside are imported and made. `notes` gets what
+    an old format says that has no successor.
 
     Raises:
         ConfigurationError: with everything that is wrong.
     """
+    gates = read_feature_gates(feature_gates)
     if file is None:
-        return default_configuration(scheduler_name=scheduler_name)
+        return replace(default_configuration(scheduler_name=scheduler_name), feature_gates=gates)
     known = IMPLEMENTED_PLUGINS | (installed_plugins() - UPSTREAM_PLUGINS)
-    configuration = load_configuration(file, scheduler_name=scheduler_name, known_plugins=known)
+    configuration = load_configuration(file, scheduler_name=scheduler_name, known_plugins=known, notes=notes)
+    configuration = replace(configuration, feature_gates=gates)
     try:
         build_frameworks(configuration, NodeTable())
     except ConfigurationError as error:
@@ -85,10 +101,18 @@ def load_checked(file: Path | None, scheduler_name: str | None = None) -> Schedu
     return configuration
 
 
+def report_notes(file: Path | None, notes: Iterable[FieldNote]) -> None:
+    """Say on standard error what became of fields of an old format in `file`."""
+    for note in notes:
+        typer.echo(f"{quote_unprintable(str(file))}: {note}", err=True)
+
+
 @contextmanager
-def _reported() -> Iterator[None]:
+def _reported(file: Path | None) -> Iterator[list[FieldNote]]:
+    notes: list[FieldNote] = []
     try:
-        yield
+        yield notes
+        report_notes(file, notes)
     except ConfigurationError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(BAD_INPUT) from None

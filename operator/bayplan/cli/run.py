@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from bayplan.cli import nothing_collected
-from bayplan.config.errors import ConfigurationError
-from bayplan.config.load import default_configuration
+from bayplan.cli.feature_gates import FeatureGatesOption, without_effect
+from bayplan.config.errors import ConfigurationError, FieldNote
 from bayplan.config.types import SchedulerConfiguration
 
 logger = logging.getLogger(__name__)
@@ -35,6 +35,7 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
     scheduler_name: Annotated[
         str | None, typer.Option("--scheduler-name", help="Rename the only profile: pods ask for it by this name.")
     ] = None,
+    feature_gates: FeatureGatesOption = None,
     bind_address: Annotated[
         str, typer.Option("--bind-address", help="Address that serves /metrics, /livez and /readyz.")
     ] = "0.0.0.0",  # noqa: S104  probes and scrapes come from outside the pod
@@ -54,15 +55,14 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
         from bayplan.cli.config import load_checked  # noqa: PLC0415
         from bayplan.controller.app import App  # noqa: PLC0415
 
+    notes: list[FieldNote] = []
     try:
-        configuration = (
-            default_configuration(scheduler_name=scheduler_name)
-            if config is None
-            else load_checked(config, scheduler_name)
-        )
+        configuration = load_checked(config, scheduler_name, feature_gates, notes)
     except ConfigurationError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None
+    for note in notes:
+        logger.warning("%s: %s", config, note)
     _warn(configuration)
 
     async def serve() -> int:
@@ -98,3 +98,5 @@ def _warn(configuration: SchedulerConfiguration) -> None:
     """Say what the configuration asks for that this version does not do."""
     if configuration.leader_election.leader_elect:
         logger.warning("leaderElection.leaderElect is not implemented yet: run one replica only")
+    for line in without_effect(configuration):
+        logger.warning("%s", line)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from bayplan.cli.feature_gates import FeatureGatesOption, tell_without_effect
+
 if TYPE_CHECKING:
     from bayplan.simulate.cluster import ClusterObjects
     from bayplan.simulate.simulator import Simulator
@@ -23,7 +25,7 @@ class Output(StrEnum):
     JSON = "json"
 
 
-def simulate(
+def simulate(  # noqa: PLR0917  typer turns each parameter into a flag
     cluster: Annotated[
         list[str],
         typer.Option(
@@ -45,6 +47,7 @@ def simulate(
         str | None,
         typer.Option("--scheduler-name", metavar="NAME", help="Rename the only profile: pods ask for it by this name."),
     ] = None,
+    feature_gates: FeatureGatesOption = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show every node's verdict, per plugin.")] = False,
     output: Annotated[Output, typer.Option("--output", "-o", help="For people, or for programs.")] = Output.TABLE,
 ) -> None:
@@ -56,19 +59,22 @@ def simulate(
     Example: kubectl get nodes,pods -A -o json | bayplan simulate --cluster - --scheduler-name default-scheduler
     """
     # Imported here so that the overview of commands does not wait for numpy.
-    from bayplan.cli.config import load_checked  # noqa: PLC0415
-    from bayplan.config.errors import ConfigurationError  # noqa: PLC0415
+    from bayplan.cli.config import load_checked, report_notes  # noqa: PLC0415
+    from bayplan.config.errors import ConfigurationError, FieldNote  # noqa: PLC0415
     from bayplan.simulate.cluster import read_cluster  # noqa: PLC0415
     from bayplan.simulate.documents import ClusterFileError  # noqa: PLC0415
     from bayplan.simulate.simulator import ExplanationTooLargeError, Simulator  # noqa: PLC0415
 
+    notes: list[FieldNote] = []
     try:
-        configuration = load_checked(config, scheduler_name)
+        configuration = load_checked(config, scheduler_name, feature_gates, notes)
         simulator = Simulator(configuration)
         objects = read_cluster(cluster)
     except (ConfigurationError, ClusterFileError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(_BAD_INPUT) from None
+    report_notes(config, notes)
+    tell_without_effect(configuration)
     if configuration.extenders:
         typer.echo("extenders are not called in a simulation: decisions are those of the plugins alone", err=True)
     for skipped in objects.skipped:

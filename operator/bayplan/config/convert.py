@@ -23,6 +23,7 @@ from bayplan.config.types import (
     API_VERSION,
     KIND,
     PLUGIN_SET_KEYS,
+    NodeResourcesFitArgs,
     OpaqueArgs,
     PluginArgs,
     PluginEntry,
@@ -32,10 +33,11 @@ from bayplan.config.types import (
     SchedulerConfiguration,
     ScoringStrategy,
     ScoringStrategyType,
+    WeightedStrategy,
 )
 
-_OWN_PREEMPTION: Final = ("pdbPolicy", "minimumRuntimeSeconds", "preemptionDelaySeconds")
-"""The arguments of DefaultPreemption that stand under `bayplan.io`."""
+_OWN: Final = ("pdbPolicy", "minimumRuntimeSeconds", "preemptionDelaySeconds", "scoringStrategies", "measure")
+"""Arguments that stand under `bayplan.io`, of whichever plugin."""
 
 _REDACTED: Final = "REDACTED"
 _SPARSE: Final = (Extender, ExtenderTLSConfig, ExtenderManagedResource)
@@ -64,7 +66,7 @@ class _Writer:
     def configuration(self, configuration: SchedulerConfiguration) -> dict[str, Any]:
         # The default of contention profiling is what profiling is.
         default = SchedulerConfiguration(enable_contention_profiling=configuration.enable_profiling)
-        plain = self._changes(configuration, default, skip=("profiles",))
+        plain = self._changes(configuration, default, skip=("profiles", "feature_gates"))
         only = len(configuration.profiles) == 1
         profiles = [self._profile(profile, only=only) for profile in configuration.profiles]
         if profiles != [{}]:
@@ -108,7 +110,10 @@ class _Writer:
         if isinstance(args, OpaqueArgs):
             return dict(args.value)
         plain = self._changes(args, type(args)())
-        if own := {key: plain.pop(key) for key in _OWN_PREEMPTION if key in plain}:
+        if isinstance(args, NodeResourcesFitArgs):
+            # One takes the place of the other.
+            plain.pop("scoringStrategy" if args.scoring_strategies else "scoringStrategies", None)
+        if own := {key: plain.pop(key) for key in _OWN if key in plain}:
             plain["bayplan.io"] = own
         return plain
 
@@ -137,6 +142,8 @@ class _Writer:
     def _value(self, value: Any, owner: Any = None) -> Any:  # noqa: ANN401 - any value of a configuration
         if isinstance(value, tuple):
             return [self._value(each) for each in value]
+        if isinstance(value, WeightedStrategy):
+            return {"weight": value.weight, **self._strategy(value.strategy)}
         if is_dataclass(value):
             optional = isinstance(value, _SPARSE) and not self._full
             return {

@@ -14,16 +14,28 @@ _NAMES: Final[dict[type, str]] = {dict: "object", list: "list", tuple: "list"}
 
 
 @dataclass(frozen=True, slots=True)
-class FieldError:
-    """One complaint."""
+class _Remark:
+    """A message about a field."""
 
     path: str
     """The field, such as `profiles[0].schedulerName`; empty for the whole file."""
     message: str
-    """What is wrong, such as `Required value`."""
+    """What is to be said of it, such as `Required value`."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}" if self.path else self.message
+
+
+class FieldError(_Remark):
+    """One complaint."""
+
+    __slots__ = ()
+
+
+class FieldNote(_Remark):
+    """What became of a field of an old format that today's configuration cannot say as it was."""
+
+    __slots__ = ()
 
 
 class ConfigurationError(ValueError):

@@ -11,6 +11,8 @@ from bayplan.config.fields import Fields
 from bayplan.config.labels import decode_label_selector, decode_node_affinity, validate_label_name
 from bayplan.config.types import (
     DEFAULT_RESOURCES,
+    DEFAULT_STORAGE_SHAPE,
+    BalanceMeasure,
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
     InterPodAffinityArgs,
@@ -26,6 +28,7 @@ from bayplan.config.types import (
     ScoringStrategyType,
     UtilizationShapePoint,
     VolumeBindingArgs,
+    WeightedStrategy,
 )
 
 _MAX_SCORE: Final = 10
@@ -100,7 +103,18 @@ def _node_resources_fit(fields: Fields) -> NodeResourcesFitArgs:
             fields.errors.append(invalid(path, group, "resource group name can't contain '/'"))
         fields.errors += validate_label_name(group, path)
     strategy = fields.optional("scoringStrategy", _scoring_strategy)
-    return NodeResourcesFitArgs(ignored, groups, strategy or ScoringStrategy())
+    with fields.nested(_OWN) as own:
+        several = own.objects("scoringStrategies", _weighted_strategy)
+        if several and strategy is not None:
+            own.errors.append(forbidden(own.at("scoringStrategies"), "may not be given together with scoringStrategy"))
+    return NodeResourcesFitArgs(ignored, groups, strategy or ScoringStrategy(), several)
+
+
+def _weighted_strategy(fields: Fields) -> WeightedStrategy:
+    weight = fields.integer("weight")
+    if weight is not None and weight <= 0:
+        fields.invalid("weight", weight, "must be greater than 0")
+    return WeightedStrategy(weight or 1, _scoring_strategy(fields))
 
 
 def _scoring_strategy(fields: Fields) -> ScoringStrategy:
@@ -131,7 +145,9 @@ def _balanced_allocation(fields: Fields) -> NodeResourcesBalancedAllocationArgs:
         seen.add(resource.name)
         if resource.weight != 1:
             fields.errors.append(invalid(child(path, "weight"), resource.weight, "must be 1"))
-    return NodeResourcesBalancedAllocationArgs(resources)
+    with fields.nested(_OWN) as own:
+        measure = own.choice("measure", BalanceMeasure, BalanceMeasure.IMPROVEMENT)
+    return NodeResourcesBalancedAllocationArgs(resources, measure or BalanceMeasure.IMPROVEMENT)
 
 
 def _node_affinity(fields: Fields) -> NodeAffinityArgs:
@@ -182,13 +198,11 @@ def _spread_constraint(fields: Fields) -> TopologySpreadConstraint:
 
 
 def _volume_binding(fields: Fields) -> VolumeBindingArgs:
-    args = fields.build(VolumeBindingArgs)
+    args = fields.build(VolumeBindingArgs, shape=decode_shape(fields, "shape") or DEFAULT_STORAGE_SHAPE)
     if (seconds := args.bind_timeout_seconds) < 0:
         detail = "invalid BindTimeoutSeconds, should not be a negative value"
         fields.invalid("bindTimeoutSeconds", seconds, detail)
-    if fields.has("shape"):
-        detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
-        fields.invalid("shape", fields.raw("shape"), detail)
+    fields.errors += validate_shape(args.shape, fields.at("shape"))
     return args
 
 

@@ -25,8 +25,8 @@ from bayplan.config.types import (
 UPSTREAM_DEFAULT_PLUGINS: Final = (
     PluginEntry("SchedulingGates"),
     PluginEntry("PrioritySort"),
-    PluginEntry("NodeUnschedulable"),
     PluginEntry("NodeName"),
+    PluginEntry("NodeUnschedulable"),
     PluginEntry("TaintToleration", 3),
     PluginEntry("NodeAffinity", 2),
     PluginEntry("NodePorts"),
@@ -44,19 +44,20 @@ UPSTREAM_DEFAULT_PLUGINS: Final = (
     PluginEntry("DefaultBinder"),
     PluginEntry("NodeDeclaredFeatures"),
 )
-"""What kube-scheduler 1.36 enables at `multiPoint`, in its order, with its weights."""
+"""What kube-scheduler 1.37 enables at `multiPoint`, in its order, with its weights."""
 
 UPSTREAM_PLUGINS: Final = frozenset(entry.name for entry in UPSTREAM_DEFAULT_PLUGINS) | {
+    "DeferredPodScheduling",
     "GangScheduling",
     "PodGroupPodsCount",
     "TopologyPlacementGenerator",
 }
-"""Every plugin of kube-scheduler 1.36."""
+"""Every plugin of kube-scheduler 1.37."""
 
 REMOVED_PLUGINS: Final = frozenset(("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"))
 """Plugins kube-scheduler once had, with an error text of their own."""
 
-IMPLEMENTED_PLUGINS: Final = frozenset(entry.name for entry in UPSTREAM_DEFAULT_PLUGINS) - {"DynamicResources"}
+IMPLEMENTED_PLUGINS: Final = frozenset(entry.name for entry in UPSTREAM_DEFAULT_PLUGINS)
 """The plugins bayplan has."""
 
 
@@ -70,6 +71,7 @@ def default_plugins(known_plugins: frozenset[str]) -> Plugins:
 Extends = Callable[[str, str], bool]
 """Whether a plugin, by name, extends a point, a key of `EXTENSION_POINTS`; LookupError when there is no such plugin."""
 
+_FIT: Final = "NodeResourcesFit"
 _MAX_NODE_SCORE: Final = 100
 _MAX_TOTAL_SCORE: Final = 2**63 - 1
 
@@ -109,7 +111,13 @@ def expand_profiles(
     for index, profile in enumerate(configuration.profiles):
         path = child(item("profiles", index), "plugins")
         try:
-            points = expand_plugins(profile.plugins, extends, scheduler_name=profile.scheduler_name, path=path)
+            points = expand_plugins(
+                profile.plugins,
+                extends,
+                scheduler_name=profile.scheduler_name,
+                path=path,
+                fit_strategies=_strategy_weight(profile),
+            )
         except ConfigurationError as error:
             errors += error.errors
         else:
@@ -119,13 +127,21 @@ def expand_profiles(
     return expanded
 
 
+def _strategy_weight(profile: Profile) -> int:
+    """By how much NodeResourcesFit's largest score is larger than that of other plugins."""
+    args = profile.plugin_config.get(_FIT)
+    several = args.scoring_strategies if isinstance(args, NodeResourcesFitArgs) else ()
+    return sum(each.weight for each in several) or 1
+
+
 def expand_plugins(
-    plugins: Plugins, extends: Extends, *, scheduler_name: str, path: str = "plugins"
+    plugins: Plugins, extends: Extends, *, scheduler_name: str, path: str = "plugins", fit_strategies: int = 1
 ) -> dict[str, tuple[PluginEntry, ...]]:
     """Which plugins run at each extension point, in order; entries of `score` carry their weight, at least 1.
 
     First come plugins listed at the point that are in `multiPoint` too, in the point's order; then the rest of
-    `multiPoint`; then the rest of the point's. A point's `disabled` holds back `multiPoint` plugins.
+    `multiPoint`; then the rest of the point's. A point's `disabled` holds back `multiPoint` plugins. `fit_strategies`
+    is the sum of the weights of NodeResourcesFit's strategies, where there are several.
 
     Raises:
         ConfigurationError: with kube-scheduler's start-up texts, all of them, at `path`.
@@ -149,7 +165,7 @@ def expand_plugins(
     if not errors:
         weights = _score_weights(plugins, extends)
         expanded["score"] = tuple(PluginEntry(entry.name, weights[entry.name]) for entry in expanded["score"])
-        if _overflows(weights):
+        if _overflows({name: weight * (fit_strategies if name == _FIT else 1) for name, weight in weights.items()}):
             errors.append(
                 FieldError(child(path, "score"), "score plugins: total score of Score plugins could overflow")
             )
@@ -227,10 +243,10 @@ def leave_to_extenders(configuration: SchedulerConfiguration) -> SchedulerConfig
         return configuration
 
     def changed(profile: Profile) -> Profile:
-        args = profile.plugin_config.get("NodeResourcesFit")
+        args = profile.plugin_config.get(_FIT)
         if not isinstance(args, NodeResourcesFitArgs):
             args = NodeResourcesFitArgs()
-        config = {**profile.plugin_config, "NodeResourcesFit": replace(args, ignored_resources=ignored)}
+        config = {**profile.plugin_config, _FIT: replace(args, ignored_resources=ignored)}
         return replace(profile, plugin_config=config)
 
     return replace(configuration, profiles=tuple(changed(profile) for profile in configuration.profiles))

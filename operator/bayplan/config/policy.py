@@ -1,254 +1,201 @@
 """The scheduling Policy of kube-scheduler before 1.23 (`kind: Policy`, `apiVersion: v1`), as today's plugins.
 
-Sources: pkg/scheduler/factory.go CreateFromConfig, pkg/scheduler/algorithm and pkg/scheduler/api/v1/types.go of release
-1.16. A table maps an old name to the plugins that do its work today; whether bayplan has them is decided on reading.
+Sources, of release 1.16: CreateFromConfig in pkg/scheduler/factory/factory.go, pkg/scheduler/factory/plugins.go and
+pkg/scheduler/api/v1/types.go. `policy_table` says what takes over from each name.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from bayplan.config.errors import FieldError, duplicate, forbidden
+from bayplan.config.connections import Extender, validate_extenders
+from bayplan.config.errors import FieldError, FieldNote, duplicate, forbidden
 from bayplan.config.fields import Fields, required_name
-from bayplan.config.plugin_args import decode_resources, decode_shape, validate_resources, validate_shape
 from bayplan.config.plugin_sets import UPSTREAM_DEFAULT_PLUGINS, default_plugins, merge_plugins
-from bayplan.config.types import (
-    InterPodAffinityArgs,
-    NodeResourcesFitArgs,
-    PluginArgs,
-    PluginEntry,
-    Plugins,
-    PluginSet,
-    Profile,
-    SchedulerConfiguration,
-    ScoringStrategy,
-    ScoringStrategyType,
-    UtilizationShapePoint,
+from bayplan.config.policy_extenders import decode_policy_extender
+from bayplan.config.policy_selection import Selection
+from bayplan.config.policy_table import (
+    DEFAULT_PREDICATES,
+    DEFAULT_PRIORITIES,
+    MANDATORY_PREDICATES,
+    PREDICATE_ARGUMENTS,
+    PREDICATES,
+    PRIORITIES,
+    PRIORITY_ARGUMENTS,
+    RATIO,
+    SPREADS,
+    STRATEGIES,
+    Successor,
 )
+from bayplan.config.types import PluginEntry, Plugins, PluginSet, Profile, SchedulerConfiguration
 from bayplan.config.v1 import complete_plugin_config
-
-NO_SUCCESSOR: Final = ("",)
-"""Known names that nothing does the work of."""
-
-PREDICATES: Final[Mapping[str, tuple[str, ...]]] = {
-    "GeneralPredicates": ("NodeName", "NodeAffinity", "NodePorts", "NodeResourcesFit"),
-    "HostName": ("NodeName",),
-    "PodFitsHostPorts": ("NodePorts",),
-    "PodFitsPorts": ("NodePorts",),
-    "PodFitsResources": ("NodeResourcesFit",),
-    "MatchNodeSelector": ("NodeAffinity",),
-    "PodToleratesNodeTaints": ("TaintToleration",),
-    "PodToleratesNodeNoExecuteTaints": NO_SUCCESSOR,
-    "CheckNodeUnschedulable": ("NodeUnschedulable",),
-    # Node conditions became taints in 1.12 and these predicates were dropped in favour of them.
-    "CheckNodeCondition": ("NodeUnschedulable", "TaintToleration"),
-    "CheckNodeMemoryPressure": ("TaintToleration",),
-    "CheckNodeDiskPressure": ("TaintToleration",),
-    "CheckNodePIDPressure": ("TaintToleration",),
-    "NoDiskConflict": ("VolumeRestrictions",),
-    "NoVolumeZoneConflict": ("VolumeZone",),
-    "CheckVolumeBinding": ("VolumeBinding",),
-    "MaxCSIVolumeCountPred": ("NodeVolumeLimits",),
-    "MaxEBSVolumeCount": ("NodeVolumeLimits",),
-    "MaxGCEPDVolumeCount": ("NodeVolumeLimits",),
-    "MaxAzureDiskVolumeCount": ("NodeVolumeLimits",),
-    "MaxCinderVolumeCount": ("NodeVolumeLimits",),
-    "MatchInterPodAffinity": ("InterPodAffinity",),
-    "EvenPodsSpread": ("PodTopologySpread",),
-    "CheckNodeLabelPresence": NO_SUCCESSOR,
-    "CheckServiceAffinity": NO_SUCCESSOR,
-}
-"""Predicates to the filter plugins that replace them."""
-
-MANDATORY_FILTERS: Final = ("NodeUnschedulable", "TaintToleration")
-"""Filters a policy cannot switch off: 1.16 runs CheckNodeUnschedulable and PodToleratesNodeTaints whatever it lists."""
-
-PRIORITIES: Final[Mapping[str, tuple[str, ...]]] = {
-    "EqualPriority": (),
-    "LeastRequestedPriority": ("NodeResourcesFit",),
-    "MostRequestedPriority": ("NodeResourcesFit",),
-    "RequestedToCapacityRatioPriority": ("NodeResourcesFit",),
-    "BalancedResourceAllocation": ("NodeResourcesBalancedAllocation",),
-    "NodeAffinityPriority": ("NodeAffinity",),
-    "TaintTolerationPriority": ("TaintToleration",),
-    "ImageLocalityPriority": ("ImageLocality",),
-    "InterPodAffinityPriority": ("InterPodAffinity",),
-    "EvenPodsSpreadPriority": ("PodTopologySpread",),
-    "SelectorSpreadPriority": NO_SUCCESSOR,
-    "ServiceSpreadingPriority": NO_SUCCESSOR,
-    "NodePreferAvoidPodsPriority": NO_SUCCESSOR,
-    "ResourceLimitsPriority": NO_SUCCESSOR,
-}
-"""Priorities to the score plugins that replace them; EqualPriority scores all nodes alike and needs none."""
-
-DEFAULT_PRIORITIES: Final = (
-    "LeastRequestedPriority",
-    "BalancedResourceAllocation",
-    "NodeAffinityPriority",
-    "TaintTolerationPriority",
-    "ImageLocalityPriority",
-    "InterPodAffinityPriority",
-)
-"""What 1.16 scores by, each with weight 1, when a policy has no `priorities`; those without a plugin are left out."""
-
-STRATEGIES: Final[Mapping[str, ScoringStrategyType]] = {
-    "LeastRequestedPriority": ScoringStrategyType.LEAST_ALLOCATED,
-    "MostRequestedPriority": ScoringStrategyType.MOST_ALLOCATED,
-    "RequestedToCapacityRatioPriority": ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO,
-}
-"""Priorities that are scoring strategies of NodeResourcesFit."""
-
-DEFAULT_SHAPE: Final = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
-"""The shape of a RequestedToCapacityRatioPriority without arguments: the emptier the better."""
-
-RESOURCE_NAMES: Final[Mapping[str, str]] = {"CPU": "cpu", "Memory": "memory"}
-"""Spellings of the 1.16 documentation."""
 
 _NOT_IMPLEMENTED: Final = "is not implemented in this version of bayplan"
 _ALWAYS: Final = frozenset(("SchedulingGates", "PrioritySort", "DefaultPreemption", "DefaultBinder"))
-_FILTERS: Final = frozenset(plugin for plugins in PREDICATES.values() for plugin in plugins)
-_SCORES: Final = frozenset(plugin for plugins in PRIORITIES.values() for plugin in plugins)
-_RATIO: Final = "requestedToCapacityRatioArguments"
+_FILTERS: Final = frozenset(plugin for each in PREDICATES.values() for plugin in each.plugins)
+# VolumeBinding scores today, and no priority of 1.16 did.
+_SCORES: Final = frozenset(plugin for each in PRIORITIES.values() for plugin in each.plugins) | {"VolumeBinding"}
 _MAX_WEIGHT: Final = 2**31 - 1
 
 
-@dataclass(slots=True)
-class _Selection:
-    """What a policy switches on."""
-
-    filters: set[str] = field(default_factory=set)
-    weights: dict[str, int] = field(default_factory=dict)
-    """Score plugins and their weights."""
-    strategy: ScoringStrategy | None = None
-    strategy_name: str = ""
-    """The priority that set it."""
-
-
 def decode_policy(
-    document: Mapping[str, Any], known: frozenset[str], errors: list[FieldError]
+    document: Mapping[str, Any],
+    known: frozenset[str],
+    errors: list[FieldError],
+    notes: list[FieldNote],
+    hard_pod_affinity_weight: int | None = None,
 ) -> SchedulerConfiguration:
-    """The configuration that does what the policy lists; to be used only when `errors` stays empty."""
-    selection = _Selection()
+    """The configuration that does what the policy lists; to be used only when `errors` stays empty.
+
+    `notes` gets what the policy says and today's plugins do otherwise. `hard_pod_affinity_weight` is what counts where
+    the policy has no `hardPodAffinitySymmetricWeight`.
+    """
+    reader = _Reader(known, notes)
     with Fields(document, "", errors) as fields:
         fields.raw("apiVersion")
         fields.raw("kind")
         # Filters run until one rejects the node, whatever this is: it only changed how much was reported.
-        fields.boolean("alwaysCheckAllPredicates")
-        hard_weight = fields.integer("hardPodAffinitySymmetricWeight")
-        if hard_weight is not None and not 0 <= hard_weight <= 100:
-            fields.invalid("hardPodAffinitySymmetricWeight", hard_weight, "not in valid range [0, 100]")
-        _read_predicates(fields, selection, known)
-        _read_priorities(fields, selection, known)
-        if fields.raw("extenders"):
-            errors.append(forbidden("extenders", "extenders are not implemented in this version of bayplan"))
+        if fields.boolean("alwaysCheckAllPredicates"):
+            notes.append(FieldNote("alwaysCheckAllPredicates", "has no effect: the first filter that rejects is named"))
+        # 0 is what Go reads where there is none.
+        weight = decode_hard_weight(fields) or hard_pod_affinity_weight
+        reader.predicates(fields)
+        reader.priorities(fields)
+        extenders: tuple[Extender, ...] = fields.objects("extenders", decode_policy_extender)
+        errors += validate_extenders(extenders)
+    selection = reader.selection
+    selection.settle(errors, notes)
     plugins = merge_plugins(default_plugins(known), _plugins(selection, known))
-    given: dict[str, PluginArgs] = {}
-    if selection.strategy is not None:
-        given["NodeResourcesFit"] = NodeResourcesFitArgs(scoring_strategy=selection.strategy)
-    if hard_weight is not None and "InterPodAffinity" in selection.filters | selection.weights.keys():
-        given["InterPodAffinity"] = InterPodAffinityArgs(hard_weight)
+    given = selection.plugin_config(weight)
     profile = Profile(plugins=plugins, plugin_config=complete_plugin_config(plugins, given))
-    return SchedulerConfiguration(profiles=(profile,))
+    return SchedulerConfiguration(profiles=(profile,), extenders=extenders)
 
 
-def _read_predicates(fields: Fields, selection: _Selection, known: frozenset[str]) -> None:
-    selection.filters.update(name for name in MANDATORY_FILTERS if name in known)
-    if not fields.has("predicates"):
-        selection.filters |= _FILTERS & known
-        return
-    seen: set[str] = set()
+def decode_hard_weight(fields: Fields) -> int | None:
+    """`hardPodAffinitySymmetricWeight`; None when it is not given."""
+    name = "hardPodAffinitySymmetricWeight"
+    weight = fields.integer(name)
+    if weight is not None and not 0 <= weight <= 100:
+        fields.invalid(name, weight, "not in valid range [0, 100]")
+    return weight
 
-    def read(each: Fields) -> None:
-        name = required_name(each)
-        each.raw("argument")
-        if not name:
+
+class _Reader:
+    """Reads what a policy lists into a selection."""
+
+    def __init__(self, known: frozenset[str], notes: list[FieldNote]) -> None:
+        self.selection = Selection()
+        self._known = known
+        self._notes = notes
+
+    def predicates(self, fields: Fields) -> None:
+        """Read `predicates`, or take the defaults where there are none."""
+        defaults = MANDATORY_PREDICATES if fields.has("predicates") else DEFAULT_PREDICATES
+        self.selection.filters |= {plugin for name in defaults for plugin in PREDICATES[name].plugins} & self._known
+        seen: set[str] = set()
+
+        def read(each: Fields) -> None:
+            name = _name(each, seen)
+            given = _argument(each, PREDICATE_ARGUMENTS)
+            if given is None:
+                self.selection.filters.update(self._successors(each, name, PREDICATES))
+                return
+            with each.nested("argument") as argument:
+                if self._usable(argument, given, PREDICATE_ARGUMENTS[given]):
+                    self.selection.take_predicate_argument(argument)
+                else:
+                    argument.raw(given)
+
+        fields.objects("predicates", read)
+
+    def priorities(self, fields: Fields) -> None:
+        """Read `priorities`, or take the defaults where there are none."""
+        if not fields.has("priorities"):
+            for name in DEFAULT_PRIORITIES:
+                if self._known.issuperset(PRIORITIES[name].plugins):
+                    self._take(name, "priorities", 1)
             return
-        if name in seen:
-            each.errors.append(duplicate(each.at("name"), name))
-        seen.add(name)
-        selection.filters |= set(_successors(each, name, PREDICATES, known))
+        seen: set[str] = set()
 
-    fields.objects("predicates", read)
+        def read(each: Fields) -> None:
+            name = _name(each, seen)
+            weight = each.integer("weight", 64)
+            if not each.has("weight") or (weight is not None and not 0 < weight <= _MAX_WEIGHT):
+                each.invalid("weight", weight or 0, "should have a positive weight applied to it")
+            weight = weight or 1
+            given = _argument(each, PRIORITY_ARGUMENTS)
+            if given is None:
+                if name and self._successors(each, name, PRIORITIES):
+                    self._take(name, each.at("name"), weight)
+                return
+            with each.nested("argument") as argument:
+                if given == RATIO and name in STRATEGIES and name != "RequestedToCapacityRatioPriority":
+                    argument.errors.append(forbidden(argument.at(RATIO), f"is no argument of {name}"))
+                    argument.raw(RATIO)
+                elif self._usable(argument, given, PRIORITY_ARGUMENTS[given]):
+                    self.selection.take_priority_argument(argument, weight)
+                else:
+                    argument.raw(given)
+
+        fields.objects("priorities", read)
+
+    def _take(self, name: str, path: str, weight: int) -> None:
+        """Score by a priority that is known and has no argument."""
+        if name in STRATEGIES:
+            self.selection.take_strategy(path, STRATEGIES[name], weight)
+        elif name in SPREADS:
+            self.selection.take_spread(weight)
+        elif name == "EvenPodsSpreadPriority":
+            self.selection.take_constraints(path, weight)
+        else:
+            self.selection.weights |= dict.fromkeys(PRIORITIES[name].plugins, weight)
+
+    def _successors(self, each: Fields, name: str, table: Mapping[str, Successor]) -> tuple[str, ...]:
+        if not name:
+            return ()
+        if name not in table:
+            each.invalid("name", name, "does not exist")
+            return ()
+        successor = table[name]
+        return successor.plugins if self._usable(each, "name", successor, name) else ()
+
+    def _usable(self, fields: Fields, key: str, successor: Successor, value: str = "") -> bool:
+        """Whether the successor can be taken; says what there is to say of it."""
+        detail = successor.refused or ("" if self._known.issuperset(successor.plugins) else _NOT_IMPLEMENTED)
+        if detail:
+            if value:
+                fields.invalid(key, value, detail)
+            else:
+                fields.errors.append(forbidden(fields.at(key), detail))
+            return False
+        if successor.note:
+            self._notes.append(FieldNote(fields.at(key), f"{value}: {successor.note}" if value else successor.note))
+        return True
 
 
-def _read_priorities(fields: Fields, selection: _Selection, known: frozenset[str]) -> None:
-    if not fields.has("priorities"):
-        for name in DEFAULT_PRIORITIES:
-            selection.weights |= {plugin: 1 for plugin in PRIORITIES[name] if plugin in known}
-        return
-    seen: set[str] = set()
-
-    def read(each: Fields) -> None:
-        name = required_name(each)
-        weight = each.integer("weight", 64)
-        if not each.has("weight") or (weight is not None and not 0 < weight <= _MAX_WEIGHT):
-            each.invalid("weight", weight or 0, "should have a positive weight applied to it")
-        if name in seen and name:
-            each.errors.append(duplicate(each.at("name"), name))
-        seen.add(name)
-        with each.nested("argument") as argument:
-            ratio = argument.has(_RATIO)
-            for other in ("serviceAntiAffinity", "labelPreference"):
-                if argument.has(other):
-                    argument.errors.append(forbidden(argument.at(other), _NOT_IMPLEMENTED))
-            if ratio or name in STRATEGIES:
-                _read_strategy(each, argument, name, selection)
-        plugins = ("NodeResourcesFit",) if ratio else _successors(each, name, PRIORITIES, known)
-        selection.weights |= dict.fromkeys(plugins, weight or 1)
-
-    fields.objects("priorities", read)
+def _name(each: Fields, seen: set[str]) -> str:
+    name = required_name(each)
+    if name and name in seen:
+        each.errors.append(duplicate(each.at("name"), name))
+    seen.add(name)
+    return name
 
 
-def _successors(
-    each: Fields, name: str, table: Mapping[str, tuple[str, ...]], known: frozenset[str]
-) -> tuple[str, ...]:
-    if not name:
-        return ()
-    if name not in table:
-        each.invalid("name", name, "does not exist")
-        return ()
-    plugins = table[name]
-    if plugins == NO_SUCCESSOR or not known.issuperset(plugins):
-        each.invalid("name", name, _NOT_IMPLEMENTED)
-        return ()
-    return plugins
-
-
-def _read_strategy(each: Fields, argument: Fields, name: str, selection: _Selection) -> None:
-    if selection.strategy is not None:
-        detail = f'"{selection.strategy_name}" already says how NodeResourcesFit scores, and a profile has only one way'
-        each.errors.append(forbidden(each.at("name"), detail))
-    ratio = argument.has(_RATIO)
-    selection.strategy_name = name
-    if (ratio and name not in STRATEGIES) or name == "RequestedToCapacityRatioPriority":
-        selection.strategy = ScoringStrategy(ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO, shape=DEFAULT_SHAPE)
+def _argument(each: Fields, supported: Mapping[str, Successor]) -> str | None:
+    """The one argument that is given; None without `argument`."""
+    if not each.has("argument"):
+        return None
+    argument = each.nested("argument")
+    given = [name for name in supported if argument.has(name)]
+    if len(given) == 1:
+        return given[0]
+    if not set(argument.keys()) - supported.keys():
+        each.errors.append(FieldError(each.at("argument"), f"must hold one of {', '.join(supported)}"))
     else:
-        selection.strategy = ScoringStrategy(STRATEGIES[name])
-        if ratio:
-            argument.errors.append(forbidden(argument.at(_RATIO), f"is no argument of {name}"))
-    if ratio:
-        with argument.nested(_RATIO) as block:
-            selection.strategy = replace(selection.strategy, **_ratio(block))
+        argument.finish()
+    return None
 
 
-def _ratio(fields: Fields) -> dict[str, Any]:
-    shape = _on_ten(decode_shape(fields, "shape"))
-    fields.errors += validate_shape(shape, fields.at("shape"))
-    resources = tuple(replace(each, name=RESOURCE_NAMES.get(each.name, each.name)) for each in decode_resources(fields))
-    fields.errors += validate_resources(resources, fields.at("resources"))
-    return {"shape": shape, "resources": resources}
-
-
-def _on_ten(shape: tuple[UtilizationShapePoint, ...]) -> tuple[UtilizationShapePoint, ...]:
-    """Scores on 0..10; documentation of the time also shows shapes on 0..100, which mean the same."""
-    if not any(point.score > 10 for point in shape):
-        return shape
-    if all(0 <= point.score <= 100 and point.score % 10 == 0 for point in shape):
-        return tuple(replace(point, score=point.score // 10) for point in shape)
-    return shape
-
-
-def _plugins(selection: _Selection, known: frozenset[str]) -> Plugins:
+def _plugins(selection: Selection, known: frozenset[str]) -> Plugins:
     """Everything listed at multiPoint, held back from the kind of point it is not listed for."""
     scores = selection.weights.keys()
     enabled = []

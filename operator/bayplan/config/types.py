@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from bayplan.api.objects import NodeAffinity, TopologySpreadConstraint
 from bayplan.config.connections import ClientConnection, Extender, LeaderElection
+from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
 from bayplan.config.fields import Int64, camel_case
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
@@ -57,6 +58,8 @@ class UtilizationShapePoint:
 
 
 DEFAULT_RESOURCES: Final = (ResourceSpec("cpu"), ResourceSpec("memory"))
+DEFAULT_STORAGE_SHAPE: Final = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
+"""VolumeBinding prefers nodes where most storage stays free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,16 @@ class ScoringStrategy:
 
 
 @dataclass(frozen=True, slots=True)
+class WeightedStrategy:
+    """One of several strategies that score together."""
+
+    weight: int = 1
+    """What its score is multiplied by, 1 or more."""
+    strategy: ScoringStrategy = ScoringStrategy()
+    """How it scores."""
+
+
+@dataclass(frozen=True, slots=True)
 class NodeResourcesFitArgs:
     """Arguments of NodeResourcesFit."""
 
@@ -81,6 +94,17 @@ class NodeResourcesFitArgs:
     """Prefixes (the part before `/`) of extended resources the filter does not look at."""
     scoring_strategy: ScoringStrategy = ScoringStrategy()
     """How nodes are scored."""
+    scoring_strategies: tuple[WeightedStrategy, ...] = ()
+    """Strategies whose weighted scores are added up, in place of `scoring_strategy`; bayplan's own."""
+
+
+class BalanceMeasure(StrEnum):
+    """What NodeResourcesBalancedAllocation looks at."""
+
+    IMPROVEMENT = "Improvement"
+    """How much the pod changes the balance, as kube-scheduler."""
+    RESULT = "Result"
+    """How balanced the node is with the pod, as kube-scheduler 1.16."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +113,8 @@ class NodeResourcesBalancedAllocationArgs:
 
     resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
     """What should be used in equal parts; each once, weight 1."""
+    measure: BalanceMeasure = BalanceMeasure.IMPROVEMENT
+    """What it looks at; bayplan's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +151,8 @@ class VolumeBindingArgs:
 
     bind_timeout_seconds: Int64 = 600
     """How long volumes may take to be bound; 0 or more."""
+    shape: tuple[UtilizationShapePoint, ...] = DEFAULT_STORAGE_SHAPE
+    """The score of a node by how full its storage would be; at least one point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +286,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerConfiguration:
-    """Everything a configuration file can say."""
+    """Everything a configuration file can say, and the feature gates, which only the command line can."""
 
     parallelism: int = 16
     """Kept for kube-scheduler's files: bayplan looks at all nodes at once. At least 1."""
@@ -282,3 +310,5 @@ class SchedulerConfiguration:
     """In the order they are called."""
     delay_cache_until_active: bool = False
     """Whether caches fill only once the lease is won."""
+    feature_gates: FeatureGates = DEFAULT_FEATURE_GATES
+    """Which features of kube-scheduler are on."""

@@ -11,6 +11,7 @@ from bayplan.config.connections import (
     validate_extenders,
 )
 from bayplan.config.errors import FieldError, child, duplicate, forbidden, invalid, item, required
+from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES
 from bayplan.config.fields import Fields, required_name
 from bayplan.config.plugin_args import decode_args, default_args
 from bayplan.config.plugin_sets import (
@@ -32,7 +33,7 @@ from bayplan.config.types import (
     SchedulerConfiguration,
 )
 
-_PLACEMENT_POINTS: Final = ("placementGenerate", "placementScore")
+_POD_GROUP_POINTS: Final = ("placementGenerate", "placementScore", "podGroupPostFilter")
 
 
 def decode_v1(document: Mapping[str, Any], known: frozenset[str], errors: list[FieldError]) -> SchedulerConfiguration:
@@ -125,8 +126,8 @@ def _plugins(fields: Fields, known: frozenset[str]) -> Plugins:
     for attribute, key in PLUGIN_SET_KEYS.items():
         with fields.nested(key) as block:
             sets[attribute] = _plugin_set(block, known)
-    for key in _PLACEMENT_POINTS:
-        # kube-scheduler writes these out empty; no plugin of bayplan extends them.
+    for key in _POD_GROUP_POINTS:
+        # kube-scheduler writes these out empty; they are for pods that are scheduled together.
         with fields.nested(key) as block:
             if _plugin_set(block, known).enabled:
                 block.errors.append(forbidden(block.path, "is not implemented in this version of bayplan"))
@@ -213,6 +214,7 @@ def decode_process_settings(fields: Fields, **fixed: Any) -> SchedulerConfigurat
         percentage_of_nodes_to_score=decode_percentage(fields),
         profiles=(Profile(),),
         extenders=(),
+        feature_gates=DEFAULT_FEATURE_GATES,
         **fixed,
     )
     initial, longest = settings.pod_initial_backoff_seconds, settings.pod_max_backoff_seconds

@@ -78,6 +78,7 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
     # These need one another: answers to the dispatcher's calls feed the queue, and the dispatcher sends the Events.
     def pod_gone(uid: str) -> None:
         recorder.forget(uid)
+        scheduler.pod_gone(uid)
 
     pending = PendingPodEvents(cache, queue, news.set, metrics, names, pod_gone)
     dispatcher = Dispatcher(client, events_client, on_patched=pending.written)
@@ -104,6 +105,7 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
         observer=metrics,
         extended=ExtendedCycle(cycle, cache.nodes, extenders, pod_from_api(client)) if extenders else None,
         victim_gone=watches.assigned.ended,
+        announces=configuration.feature_gates.enabled("NominatedNodeNameForExpectation"),
         news=news,
     )
 

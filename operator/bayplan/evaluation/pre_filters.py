@@ -12,7 +12,8 @@ from bayplan.framework.status import Code, Status
 class PreFilters:
     """Keeps the results of the PreFilter plugins, which both rounds of filters start from.
 
-    `rejection` is set when they rejected the pod as a whole. `filters` are those that none of them switched off.
+    `rejection` is set when they rejected the pod as a whole, and `ran` are the names of those asked until then.
+    `filters` are those that none of them switched off.
     `narrowed_to` are the names of the nodes they narrowed the search to, or None, and `narrowed_by` the plugins that
     did.
     """
@@ -24,6 +25,7 @@ class PreFilters:
         self._results: dict[str, PreFilterResult] = {}
         self._every_cycle: list[PreFilterPlugin] = []
         self.rejection: Status | None = None
+        self.ran: list[str] = []
         self.filters: list[FilterPlugin] = []
         self.narrowed_to: frozenset[str] | None = None
         self.narrowed_by: list[str] = []
@@ -47,6 +49,7 @@ class PreFilters:
         self.narrowed_to = None
         self.narrowed_by = []
         self._every_cycle = []
+        self.ran = []
         skipped: set[str] = set()
         for plugin in self._framework.pre_filters:
             every_cycle = plugin.traits.runs_pre_every_cycle
@@ -55,6 +58,7 @@ class PreFilters:
                 result = self._results[plugin.name] = plugin.pre_filter(self._state, pod, self._nodes)
             if every_cycle and not result.lasting:
                 self._every_cycle.append(plugin)
+            self.ran.append(plugin.name)
             status = result.status
             if status.code is Code.SKIP:
                 skipped.add(plugin.name)

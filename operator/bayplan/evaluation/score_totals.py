@@ -11,7 +11,7 @@ from bayplan.evaluation.few_rows import FEW_ROWS, FewRowsScores
 from bayplan.evaluation.raw_score import NOT_FEASIBLE, RawScore
 from bayplan.framework.interface import CycleState, Scores
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import Code
+from bayplan.framework.status import SCORES_ZERO, Code
 from bayplan.framework.traits import Reads
 
 _NO_ROWS: Rows = np.empty(0, dtype=np.intp)
@@ -27,6 +27,8 @@ class ScoreTotals:
         self._every_cycle = [plugin for plugin in framework.pre_scores if plugin.traits.runs_pre_every_cycle]
         self._reads_feasible = any(plugin.traits.reads_feasible for plugin in self._every_cycle)
         self._skipped: set[str] = set()
+        self._zero: set[str] = set()
+        """Those of the skipped that are shown as scored."""
         self._active: list[RawScore] = []
         self._kept: list[RawScore] = []
         self._moving: list[RawScore] = []
@@ -77,7 +79,7 @@ class ScoreTotals:
 
     def each(self, pod: PodInfo, rows: Rows) -> dict[str, Scores]:
         """Each plugin's normalised, weighted scores if exactly `rows` were feasible, `(rows,) int64`."""
-        result: dict[str, Scores] = {}
+        result: dict[str, Scores] = {name: np.zeros(len(rows), dtype=np.int64) for name in self._zero}
         for entry in self._active:
             peak = int(entry.raw[rows].max(initial=0))
             result[entry.name] = entry.weight * entry.normalised(self._state, pod, self._nodes, rows, peak)
@@ -103,7 +105,10 @@ class ScoreTotals:
         rows = np.flatnonzero(feasible) if anew or self._reads_feasible else _NO_ROWS
         changed = False
         for plugin in plugins:
-            skips = plugin.pre_score(self._state, pod, self._nodes, rows).code is Code.SKIP
+            status = plugin.pre_score(self._state, pod, self._nodes, rows)
+            skips = status.code is Code.SKIP
+            if (status is SCORES_ZERO) != (plugin.name in self._zero):
+                self._zero ^= {plugin.name}
             if skips != (plugin.name in self._skipped):
                 changed = True
                 self._skipped ^= {plugin.name}

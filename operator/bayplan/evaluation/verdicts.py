@@ -84,7 +84,7 @@ class Verdicts:
             if self._plain.allowed is not None:
                 codes[self.narrowed_out(rows)] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
         seen = None if self._nominated is None else self._nominated.seen
-        return Rejections(rows, codes, tuple(filters), self.pre_filters.of(filters), seen)
+        return Rejections(rows, codes, tuple(filters), self.pre_filters.of(filters), seen, self.pre_filters.ran)
 
     def diagnose(self, pod: PodInfo) -> Diagnosis:
         """Why no node fits."""

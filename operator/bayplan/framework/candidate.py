@@ -62,6 +62,12 @@ class Candidate:
         """Sum over the victims of their priority plus 2^31."""
         return sum([victim.priority for victim in self.victims]) + _PRIORITY_OFFSET * len(self.victims)
 
+    @property
+    def announcement(self) -> str:
+        """What users are told when it is chosen (upstream: framework/preemption/preemption.go Preempt)."""
+        count = len(self.victims)
+        return f"preemption: found a potential placement for pod on node {self.node_name}, preempting {count} victims"
+
     @cached_property
     def latest_start(self) -> float:
         """Start of the longest running of the victims of the highest priority, in seconds since the epoch, or inf."""

@@ -7,7 +7,10 @@ from typing import Any
 
 
 class ActionType(IntFlag):
-    """What happened to an object; a registration may name several (upstream: kube-scheduler framework/types.go)."""
+    """What happened to an object; a registration may name several (upstream: kube-scheduler framework/types.go).
+
+    Annotations are not read, so no event tells of their change.
+    """
 
     ADD = 1
     DELETE = 2
@@ -15,20 +18,25 @@ class ActionType(IntFlag):
     UPDATE_NODE_LABEL = 8
     UPDATE_NODE_TAINT = 16
     UPDATE_NODE_CONDITION = 32
-    UPDATE_NODE_ANNOTATION = 64
     UPDATE_POD_LABEL = 128
     UPDATE_POD_SCALE_DOWN = 256
     UPDATE_POD_TOLERATION = 512
     UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1024
     UPDATE_NODE_DECLARED_FEATURE = 4096
-    UPDATE = 2048 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 512 | 1024 | 4096
+    UPDATE = 2048 | 4 | 8 | 16 | 32 | 128 | 256 | 512 | 1024 | 4096
 
 
 class EventResource(StrEnum):
-    """The kind of object an event is about; a pod is told apart by whether a node has it."""
+    """The kind of object an event is about.
 
+    A pod is told apart by whether it has a node, and among those without by whether it is the very pod that a hint is
+    asked about, the target. Registrations may name all three as POD.
+    """
+
+    POD = "Pod"
     ASSIGNED_POD = "AssignedPod"
-    UNSCHEDULABLE_POD = "UnschedulablePod"
+    UNSCHEDULED_POD = "UnscheduledPod"
+    TARGET_POD = "TargetPod"
     NODE = "Node"
     PERSISTENT_VOLUME = "PersistentVolume"
     PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
@@ -42,6 +50,9 @@ class EventResource(StrEnum):
     RESOURCE_SLICE = "ResourceSlice"
     DEVICE_CLASS = "DeviceClass"
     WILDCARD = "*"
+
+
+_PODS = frozenset({EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD, EventResource.TARGET_POD})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +74,10 @@ class ClusterEvent:
         asked for label changes only, because an update that changed labels arrives as one (upstream:
         framework/types.go).
         """
-        if self.resource is EventResource.WILDCARD:
-            return True
-        if registered.resource not in (self.resource, EventResource.WILDCARD):
+        if registered.resource is EventResource.POD:
+            if self.resource not in _PODS:
+                return False
+        elif registered.resource not in (self.resource, EventResource.WILDCARD):
             return False
         return self.action & registered.action == self.action
 
@@ -116,17 +128,14 @@ NODE_TAINT = cluster_event(EventResource.NODE, ActionType.UPDATE_NODE_TAINT)
 NODE_CONDITION = cluster_event(EventResource.NODE, ActionType.UPDATE_NODE_CONDITION)
 NODE_DECLARED_FEATURE = cluster_event(EventResource.NODE, ActionType.UPDATE_NODE_DECLARED_FEATURE)
 ASSIGNED_POD_ADD = cluster_event(EventResource.ASSIGNED_POD, ActionType.ADD)
-ASSIGNED_POD_UPDATE = cluster_event(EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_LABEL)
+ASSIGNED_POD_LABEL = cluster_event(EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_LABEL)
 ASSIGNED_POD_SCALE_DOWN = cluster_event(EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_SCALE_DOWN)
 ASSIGNED_POD_DELETE = cluster_event(EventResource.ASSIGNED_POD, ActionType.DELETE)
-UNSCHEDULABLE_POD_ADD = cluster_event(EventResource.UNSCHEDULABLE_POD, ActionType.ADD)
-UNSCHEDULABLE_POD_UPDATE = cluster_event(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE)
-UNSCHEDULABLE_POD_LABEL = cluster_event(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_LABEL)
-UNSCHEDULABLE_POD_SCALE_DOWN = cluster_event(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_SCALE_DOWN)
-UNSCHEDULABLE_POD_GATES = cluster_event(
-    EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
-)
-UNSCHEDULABLE_POD_TOLERATION = cluster_event(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_TOLERATION)
-_ANYTHING = ActionType.ADD | ActionType.UPDATE | ActionType.DELETE
-UNSCHEDULABLE_TIMEOUT = ClusterEvent(EventResource.WILDCARD, _ANYTHING, "UnschedulableTimeout")
-WILDCARD = ClusterEvent(EventResource.WILDCARD, _ANYTHING, "ForceActivate")
+UNSCHEDULED_POD_ADD = cluster_event(EventResource.UNSCHEDULED_POD, ActionType.ADD)
+TARGET_POD_UPDATE = cluster_event(EventResource.TARGET_POD, ActionType.UPDATE)
+TARGET_POD_LABEL = cluster_event(EventResource.TARGET_POD, ActionType.UPDATE_POD_LABEL)
+TARGET_POD_SCALE_DOWN = cluster_event(EventResource.TARGET_POD, ActionType.UPDATE_POD_SCALE_DOWN)
+TARGET_POD_GATES = cluster_event(EventResource.TARGET_POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+TARGET_POD_TOLERATION = cluster_event(EventResource.TARGET_POD, ActionType.UPDATE_POD_TOLERATION)
+WILDCARD = ClusterEvent(EventResource.WILDCARD, ActionType.ADD | ActionType.UPDATE | ActionType.DELETE, "*")
+"""For registrations: whatever happens."""

@@ -6,7 +6,7 @@ of rows, so that the same code serves a first look at all nodes and an update of
 no clock, no I/O, nothing kept between calls but what derives from the node table.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
@@ -164,7 +164,7 @@ class PreScorePlugin(Plugin, Protocol):
     """Looks at the pod and the feasible nodes once before scoring; its SKIP leaves its score out of the sum."""
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
-        """SUCCESS or SKIP."""
+        """SUCCESS, SKIP, or SCORES_ZERO, which skips too and is shown as 0 everywhere."""
 
 
 class ScorePlugin(Plugin, Protocol):
@@ -180,6 +180,14 @@ class FewRowsScorePlugin(ScorePlugin, Protocol):
 
     def score_few(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
         """The raw score of each of these existing rows, as `score` gives them."""
+
+
+@runtime_checkable
+class PointsOfTenPlugin(ScorePlugin, Protocol):
+    """A score that users configure on 0..10, and that explanations tell on that scale as well."""
+
+    def points_of_ten(self, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
+        """0..10 for each of these existing rows; empty where nothing is configured on that scale."""
 
 
 class NormalizeScorePlugin(ScorePlugin, Protocol):
@@ -199,11 +207,25 @@ class ReservePlugin(Plugin, Protocol):
         """Give it back."""
 
 
-class PermitPlugin(Plugin, Protocol):
-    """May stop an assumed pod before it is bound."""
+MAX_PERMIT_WAIT_SECONDS: Final = 15 * 60.0
+"""For longer no Permit plugin has a pod wait (upstream: framework/runtime/framework.go maxTimeout)."""
 
-    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """SUCCESS, or a rejection."""
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What a Permit plugin answers to have a pod wait until it allows or rejects it by `Handle.waiting_pods`.
+
+    After `timeout_seconds`, or 15 minutes if that is more, the pod is rejected.
+    """
+
+    timeout_seconds: float
+
+
+class PermitPlugin(Plugin, Protocol):
+    """May stop or delay an assumed pod before it is bound."""
+
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | Wait:
+        """SUCCESS, a rejection, or how long the pod is to wait for this plugin at most."""
 
 
 class PreBindPlugin(Plugin, Protocol):
@@ -242,6 +264,7 @@ class Rejections:
 
     `filters` are those that have a say in this pod, in order, and `pre_filters` their PreFilters. `nominated` is the
     node table with the pods added that are nominated at this pod's priority or above, when there are any.
+    `pre_filtered` names the plugins whose PreFilter was run, which are not all when one rejected the pod for good.
     """
 
     rows: Rows
@@ -249,6 +272,7 @@ class Rejections:
     filters: Sequence[FilterPlugin] = ()
     pre_filters: Sequence[PreFilterPlugin] = ()
     nominated: NominatedTable | None = None
+    pre_filtered: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

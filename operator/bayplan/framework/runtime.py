@@ -13,6 +13,7 @@ from bayplan.config.types import Profile
 from bayplan.framework.cluster_event import WILDCARD, EventRegistration
 from bayplan.framework.effects import Effect
 from bayplan.framework.interface import (
+    MAX_PERMIT_WAIT_SECONDS,
     Binding,
     BindPlugin,
     CycleState,
@@ -33,9 +34,11 @@ from bayplan.framework.interface import (
     ScorePlugin,
     SignPlugin,
     VersionedSignPlugin,
+    Wait,
 )
 from bayplan.framework.missing_state import WithoutState
 from bayplan.framework.status import SUCCESS, Code, Status
+from bayplan.framework.waiting_pods import WaitingPods
 
 EXTENDER = "Extender"
 """The name that pods rejected by an extender wait under (upstream: framework/types.go ExtenderName)."""
@@ -59,6 +62,7 @@ class Framework:
         profile: Profile,
         points: Mapping[str, Sequence[tuple[Any, int]]],
         extenders: Sequence[Extender] = (),
+        waiting_pods: WaitingPods | None = None,
     ) -> None:
         def at(point: str) -> list[Any]:
             return [plugin for plugin, _ in points.get(point, ())]
@@ -67,6 +71,8 @@ class Framework:
         self._serial = next(_serials)
         self.extended = bool(extenders)
         """Whether extenders take part: the pods they reject are woken by every event."""
+        self.waiting_pods = WaitingPods() if waiting_pods is None else waiting_pods
+        """The pods that wait for Permit plugins, of all profiles."""
         self.profile_name = profile.scheduler_name
         self.percentage_of_nodes_to_score = profile.percentage_of_nodes_to_score
         """How many of all nodes are enough to find; 0 is adaptive, None and 100 are all nodes."""
@@ -170,7 +176,7 @@ class Framework:
         for plugin in self.reserves:
             status = plugin.reserve(state, pod, node_name)
             if not status.ok:
-                return _stopped(status, "Reserve", plugin)
+                return _named(status, plugin, "Reserve")
         return SUCCESS
 
     def run_unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
@@ -178,13 +184,19 @@ class Framework:
         for plugin in reversed(self.reserves):
             plugin.unreserve(state, pod, node_name)
 
-    def run_permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """SUCCESS if every Permit plugin lets the pod go on, else the first rejection with its plugin's name."""
+    def run_permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, Mapping[str, float]]:
+        """SUCCESS if no Permit plugin rejects the pod, else the first rejection with its plugin's name.
+
+        Beside it stand the plugins that have the pod wait, and how many seconds each waits at most.
+        """
+        waits: dict[str, float] = {}
         for plugin in self.permits:
-            status = plugin.permit(state, pod, node_name)
-            if not status.ok:
-                return _stopped(status, "Permit", plugin)
-        return SUCCESS
+            answer = plugin.permit(state, pod, node_name)
+            if isinstance(answer, Wait):
+                waits[plugin.name] = min(answer.timeout_seconds, MAX_PERMIT_WAIT_SECONDS)
+            elif not answer.ok:
+                return _named(answer, plugin, "Permit"), {}
+        return SUCCESS, waits
 
     def run_pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> list[tuple[str, Sequence[Effect]]]:
         """The effects to perform before the bind, by the name of the PreBind plugin; those with none are left out."""
@@ -237,13 +249,9 @@ class Framework:
         return registrations
 
 
-def _named(failure: Status, plugin: Plugin) -> Status:
-    """What stops the pod, with the name of the plugin that says so."""
-    return Status(failure.code, failure.reasons, plugin.name)
-
-
-def _stopped(failure: Status, point: str, plugin: Plugin) -> Status:
-    """As `_named`; an error says where it came from (upstream: framework/runtime/framework.go RunPermitPlugins)."""
-    if failure.code is Code.ERROR:
-        failure = Status(Code.ERROR, (f'running {point} plugin "{plugin.name}": {failure.message}',))
-    return _named(failure, plugin)
+def _named(failure: Status, plugin: Plugin, point: str = "") -> Status:
+    """What stops the pod, with the name of the plugin that says so; errors at a `point` have both in their text."""
+    reasons = failure.reasons
+    if point and failure.code is Code.ERROR:
+        reasons = (f'running {point} plugin "{plugin.name}": {failure.message}',)
+    return Status(failure.code, reasons, plugin.name)

@@ -47,6 +47,8 @@ class Status:
 
 SUCCESS = Status()
 SKIP = Status(Code.SKIP)
+SCORES_ZERO = Status(Code.SKIP, ("every node scores 0",))
+"""A PreScore's SKIP which saves scoring that would give every node 0: explanations show it as scored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.framework.interface import MAX_NODE_SCORE, PostFilterResult, PreFilterResult
+from bayplan.framework.interface import MAX_NODE_SCORE, PostFilterResult, PreFilterResult, Wait
 from bayplan.framework.status import Code, Reason, Status
 from bayplan.framework.traits import Normalize, Reads, Traits
 
@@ -143,6 +143,15 @@ def _pre_filter(answer: object, arguments: _Arguments, normalize: Normalize) -> 
     return "" if answer.node_names is None else _is(frozenset)(answer.node_names, arguments, normalize)
 
 
+def _permit(answer: object, arguments: _Arguments, normalize: Normalize) -> str:
+    if not isinstance(answer, Wait):
+        return "" if isinstance(answer, Status) else f"answered {_shown(answer)}, neither a Status nor a Wait"
+    seconds = answer.timeout_seconds
+    if not isinstance(seconds, int | float) or not seconds >= 0:
+        return f"answered a Wait of {seconds!r} seconds, which is no time"
+    return ""
+
+
 def _array_problem(answer: object, dtype: type[np.generic], arguments: _Arguments) -> str:
     if not isinstance(answer, np.ndarray):
         return f"answered {_shown(answer)}, not a numpy array"
@@ -188,7 +197,7 @@ METHODS: Final[Mapping[str, Method]] = {
     "normalize_score": Method(("state", "pod", "nodes", "rows", "scores"), _normalised),
     "reserve": Method(("state", "pod", "node_name"), _is(Status), partner="unreserve"),
     "unreserve": Method(("state", "pod", "node_name")),
-    "permit": Method(("state", "pod", "node_name"), _is(Status)),
+    "permit": Method(("state", "pod", "node_name"), _permit),
     "post_bind": Method(("pod", "node_name")),
 }
 """All methods of plugins from outside that are called."""

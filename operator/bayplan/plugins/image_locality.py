@@ -18,7 +18,7 @@ from bayplan.framework.traits import Reads, Traits
 _MAX_SIZE = 2**62
 _MIB = 1024 * 1024
 _MIN_THRESHOLD = 23 * _MIB
-_MAX_THRESHOLD_PER_CONTAINER = 1000 * _MIB
+_MAX_THRESHOLD_PER_IMAGE = 1000 * _MIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +93,13 @@ class ImageLocality:
         self._holders = ImageHolders(nodes)
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
-        return (_container_count(pod), _images(pod))
+        return _images(pod)
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
-        cap = _MAX_THRESHOLD_PER_CONTAINER * max(_container_count(pod), 1)
+        images = _images(pod)
+        cap = _MAX_THRESHOLD_PER_IMAGE * max(len(images), 1)
         total = np.zeros(len(rows), dtype=np.int64)
-        for image in _images(pod):
+        for image in images:
             held = self._holders.state(normalized_image_name(image))
             if held is not None:
                 # An image on one node of a thousand must not draw the whole workload there.
@@ -110,11 +111,6 @@ class ImageLocality:
 def normalized_image_name(name: str) -> str:
     """Return the name as nodes list it: with `:latest` when it has no tag; a digest counts as one."""
     return f"{name}:latest" if name.rfind(":") <= name.rfind("/") else name
-
-
-def _container_count(pod: PodInfo) -> int:
-    spec = pod.pod.spec
-    return len(spec.containers) + len(spec.init_containers or ())
 
 
 def _images(pod: PodInfo) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from bayplan.cache.node_index import LabelColumn, NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import NodeAffinityArgs
-from bayplan.framework.cluster_event import NODE_ADD, NODE_LABEL, NODE_TAINT, EventRegistration, QueueingHint
+from bayplan.framework.cluster_event import NODE_ADD, NODE_LABEL, EventRegistration, QueueingHint
 from bayplan.framework.interface import CycleState, PreFilterResult, Scores
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
 from bayplan.framework.traits import Normalize, Reads, Traits
@@ -216,7 +216,6 @@ class NodeAffinity:
         return (
             EventRegistration(NODE_ADD, self._matches_now),
             EventRegistration(NODE_LABEL, self._matches_now),
-            EventRegistration(NODE_TAINT),
         )
 
     def _matches_now(self, pod: PodInfo, old: object, new: object) -> QueueingHint:

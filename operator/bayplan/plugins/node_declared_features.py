@@ -12,7 +12,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import (
     NODE_ADD,
     NODE_DECLARED_FEATURE,
-    UNSCHEDULABLE_POD_UPDATE,
+    TARGET_POD_UPDATE,
     EventRegistration,
     QueueingHint,
 )
@@ -60,7 +60,7 @@ class NodeDeclaredFeatures:
         return (
             EventRegistration(NODE_ADD, _declares_other_features),
             EventRegistration(NODE_DECLARED_FEATURE, _declares_other_features),
-            EventRegistration(UNSCHEDULABLE_POD_UPDATE, _needs_other_features),
+            EventRegistration(TARGET_POD_UPDATE, _needs_other_features),
         )
 
 
@@ -86,4 +86,4 @@ def _declares_other_features(pod: PodInfo, old: object, new: object) -> Queueing
 def _needs_other_features(pod: PodInfo, old: object, new: object) -> QueueingHint:
     if not isinstance(new, PodInfo) or not isinstance(old, PodInfo):
         return QueueingHint.QUEUE
-    return QueueingHint.queue_if(new.uid == pod.uid and _needed(new) != _needed(old))
+    return QueueingHint.queue_if(_needed(new) != _needed(old))

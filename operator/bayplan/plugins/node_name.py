@@ -8,7 +8,7 @@ import numpy as np
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.cluster_event import NODE_ADD, NODE_TAINT, EventRegistration
+from bayplan.framework.cluster_event import NODE_ADD, EventRegistration
 from bayplan.framework.interface import CycleState
 from bayplan.framework.status import Code, Codes, Reason
 from bayplan.framework.traits import Reads, Traits
@@ -35,4 +35,4 @@ class NodeName:
         return [Reason("node(s) didn't match the requested node name", np.ones(len(rows), dtype=np.bool_))]
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        return (EventRegistration(NODE_ADD), EventRegistration(NODE_TAINT))
+        return (EventRegistration(NODE_ADD),)

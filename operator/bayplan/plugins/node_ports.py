@@ -11,7 +11,7 @@ from bayplan.cache.host_ports import ANY_IP, HostPort
 from bayplan.cache.incremental_view import UsageView
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_ADD, NODE_TAINT, EventRegistration, QueueingHint
+from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_ADD, EventRegistration, QueueingHint
 from bayplan.framework.interface import CycleState, PreFilterResult
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason
 from bayplan.framework.traits import Reads, Traits
@@ -83,7 +83,6 @@ class NodePorts:
         return (
             EventRegistration(ASSIGNED_POD_DELETE, _frees_a_wanted_port),
             EventRegistration(NODE_ADD),
-            EventRegistration(NODE_TAINT),
         )
 
 

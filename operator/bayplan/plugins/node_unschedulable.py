@@ -14,7 +14,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import (
     NODE_ADD,
     NODE_TAINT,
-    UNSCHEDULABLE_POD_TOLERATION,
+    TARGET_POD_TOLERATION,
     EventRegistration,
     QueueingHint,
 )
@@ -53,7 +53,7 @@ class NodeUnschedulable:
         return (
             EventRegistration(NODE_ADD, _becomes_schedulable),
             EventRegistration(NODE_TAINT, _becomes_schedulable),
-            EventRegistration(UNSCHEDULABLE_POD_TOLERATION, _tolerates_now),
+            EventRegistration(TARGET_POD_TOLERATION, _tolerates_now),
         )
 
 
@@ -74,4 +74,4 @@ def _becomes_schedulable(pod: PodInfo, old: object, new: object) -> QueueingHint
 
 
 def _tolerates_now(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    return QueueingHint.queue_if(not isinstance(new, PodInfo) or (new.uid == pod.uid and _tolerates_cordon(new)))
+    return QueueingHint.queue_if(not isinstance(new, PodInfo) or _tolerates_cordon(new))

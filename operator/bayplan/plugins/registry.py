@@ -10,12 +10,24 @@ from bayplan.cache.listers import Listers
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.config.connections import Extender
+from bayplan.config.errors import ConfigurationError, FieldError
+from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
 from bayplan.config.plugin_args import default_args
 from bayplan.config.plugin_sets import expand_profiles, leave_to_extenders
-from bayplan.config.types import PluginEntry, Profile, SchedulerConfiguration
+from bayplan.config.types import (
+    DEFAULT_STORAGE_SHAPE,
+    BalanceMeasure,
+    NodeResourcesBalancedAllocationArgs,
+    PluginEntry,
+    Profile,
+    SchedulerConfiguration,
+    VolumeBindingArgs,
+)
 from bayplan.framework.interface import Plugin
 from bayplan.framework.runtime import Framework
+from bayplan.framework.waiting_pods import WaitingPods
 from bayplan.plugins.default_binder import DefaultBinder
+from bayplan.plugins.dynamic_resources import DynamicResources
 from bayplan.plugins.image_locality import ImageLocality
 from bayplan.plugins.inter_pod_affinity.inter_pod_affinity import InterPodAffinity
 from bayplan.plugins.node_affinity import NodeAffinity
@@ -24,6 +36,7 @@ from bayplan.plugins.node_name import NodeName
 from bayplan.plugins.node_ports import NodePorts
 from bayplan.plugins.node_resources.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
+from bayplan.plugins.node_resources.resulting_balance import ResultingBalance
 from bayplan.plugins.node_unschedulable import NodeUnschedulable
 from bayplan.plugins.node_volume_limits.node_volume_limits import NodeVolumeLimits
 from bayplan.plugins.out_of_tree import extends, load_out_of_tree
@@ -47,8 +60,12 @@ class Handle:
     index: NodeIndex
     listers: Listers
     nominator: Nominator = field(default_factory=Nominator)
+    waiting_pods: WaitingPods = field(default_factory=WaitingPods)
+    """The pods that Permit plugins have wait, to be allowed or rejected."""
     clock: Callable[[], float] = time.time
     """Seconds since the epoch."""
+    gates: FeatureGates = DEFAULT_FEATURE_GATES
+    """Which features of kube-scheduler are on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +76,20 @@ class InTreePlugin:
     create: Callable[[Any, Handle], Plugin]
 
 
+def _balanced_allocation(args: NodeResourcesBalancedAllocationArgs) -> Plugin:
+    if args.measure is BalanceMeasure.RESULT:
+        return ResultingBalance(args)
+    return NodeResourcesBalancedAllocation(args)
+
+
+def _volume_binding(args: VolumeBindingArgs, handle: Handle) -> VolumeBinding:
+    scores = handle.gates.enabled("StorageCapacityScoring")
+    if not scores and args.shape != DEFAULT_STORAGE_SHAPE:
+        detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
+        raise ConfigurationError([FieldError("VolumeBindingArgs.shape", detail)])
+    return VolumeBinding(args, handle.nodes, handle.index, handle.listers, scores=scores)
+
+
 IN_TREE: Final[Mapping[str, InTreePlugin]] = {
     each.type.name: each
     for each in (
@@ -66,28 +97,46 @@ IN_TREE: Final[Mapping[str, InTreePlugin]] = {
         InTreePlugin(PrioritySort, lambda args, handle: PrioritySort()),
         InTreePlugin(NodeUnschedulable, lambda args, handle: NodeUnschedulable(handle.index)),
         InTreePlugin(NodeName, lambda args, handle: NodeName()),
-        InTreePlugin(TaintToleration, lambda args, handle: TaintToleration(handle.index)),
+        InTreePlugin(
+            TaintToleration,
+            lambda args, handle: TaintToleration(
+                handle.index, compares=handle.gates.enabled("TaintTolerationComparisonOperators")
+            ),
+        ),
         InTreePlugin(NodeAffinity, lambda args, handle: NodeAffinity(args, handle.index)),
         InTreePlugin(NodePorts, lambda args, handle: NodePorts(handle.nodes)),
         InTreePlugin(NodeResourcesFit, lambda args, handle: NodeResourcesFit(args)),
         InTreePlugin(VolumeRestrictions, lambda args, handle: VolumeRestrictions(handle.nodes, handle.listers)),
-        InTreePlugin(NodeVolumeLimits, lambda args, handle: NodeVolumeLimits(handle.nodes, handle.listers)),
         InTreePlugin(
-            VolumeBinding, lambda args, handle: VolumeBinding(args, handle.nodes, handle.index, handle.listers)
+            NodeVolumeLimits,
+            lambda args, handle: NodeVolumeLimits(
+                handle.nodes, handle.listers, scaling=handle.gates.enabled("VolumeLimitScaling")
+            ),
         ),
+        InTreePlugin(VolumeBinding, _volume_binding),
         InTreePlugin(VolumeZone, lambda args, handle: VolumeZone(handle.index, handle.listers)),
-        InTreePlugin(PodTopologySpread, lambda args, handle: PodTopologySpread(args, handle.index, handle.listers)),
+        InTreePlugin(
+            PodTopologySpread,
+            lambda args, handle: PodTopologySpread(
+                args,
+                handle.index,
+                handle.listers,
+                match_label_keys=handle.gates.enabled("MatchLabelKeysInPodTopologySpread"),
+                compares=handle.gates.enabled("TaintTolerationComparisonOperators"),
+            ),
+        ),
         InTreePlugin(
             InterPodAffinity,
             lambda args, handle: InterPodAffinity(args, handle.nodes, handle.index, handle.listers.of(Namespace)),
         ),
+        InTreePlugin(DynamicResources, lambda args, handle: DynamicResources()),
         InTreePlugin(
             DefaultPreemption,
             lambda args, handle: DefaultPreemption(
                 args, handle.nodes, handle.listers.of(PodDisruptionBudget), handle.nominator, handle.clock
             ),
         ),
-        InTreePlugin(NodeResourcesBalancedAllocation, lambda args, handle: NodeResourcesBalancedAllocation(args)),
+        InTreePlugin(NodeResourcesBalancedAllocation, lambda args, handle: _balanced_allocation(args)),
         InTreePlugin(ImageLocality, lambda args, handle: ImageLocality(handle.nodes)),
         InTreePlugin(DefaultBinder, lambda args, handle: DefaultBinder()),
         InTreePlugin(NodeDeclaredFeatures, lambda args, handle: NodeDeclaredFeatures()),
@@ -116,7 +165,14 @@ def build_frameworks(
         ConfigurationError: a profile's plugin sets do not work out, or a plugin from outside is no good; every
             complaint of every profile.
     """
-    handle = Handle(nodes, NodeIndex(nodes), listers or Listers(), nominator or Nominator(), clock)
+    handle = Handle(
+        nodes,
+        NodeIndex(nodes),
+        listers or Listers(),
+        nominator or Nominator(),
+        clock=clock,
+        gates=configuration.feature_gates,
+    )
     configuration = leave_to_extenders(configuration)
     outside = load_out_of_tree(configuration, IN_TREE.keys(), handle)
     made = {name: plugin for plugins in outside.values() for name, plugin in plugins.items()}
@@ -162,4 +218,4 @@ def _build(
         point: [(make(entry.name), entry.weight) for entry in entries] for point, entries in expanded.items()
     }
     points["pre_filter"] = [(UnsupportedRules(), 0), *points.get("pre_filter", [])]
-    return Framework(profile, points, extenders)
+    return Framework(profile, points, extenders, handle.waiting_pods)

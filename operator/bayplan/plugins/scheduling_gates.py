@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.cluster_event import UNSCHEDULABLE_POD_GATES, EventRegistration, QueueingHint
+from bayplan.framework.cluster_event import TARGET_POD_GATES, EventRegistration
 from bayplan.framework.status import SUCCESS, Code, Status
 from bayplan.framework.traits import Traits
 
@@ -23,8 +23,4 @@ class SchedulingGates:
         return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (text,))
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        return (EventRegistration(UNSCHEDULABLE_POD_GATES, _is_itself),)
-
-
-def _is_itself(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    return QueueingHint.queue_if(not isinstance(new, PodInfo) or new.uid == pod.uid)
+        return (EventRegistration(TARGET_POD_GATES),)

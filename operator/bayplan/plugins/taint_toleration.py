@@ -14,7 +14,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import (
     NODE_ADD,
     NODE_TAINT,
-    UNSCHEDULABLE_POD_TOLERATION,
+    TARGET_POD_TOLERATION,
     EventRegistration,
     QueueingHint,
 )
@@ -29,7 +29,7 @@ _SOFT_EFFECT = "PreferNoSchedule"
 class TaintToleration:
     """Rejects nodes with hard taints the pod does not tolerate and counts the soft ones against the others.
 
-    Upstream: plugins/tainttoleration/taint_toleration.go.
+    The operators Lt and Gt match where it `compares`. Upstream: plugins/tainttoleration/taint_toleration.go.
     """
 
     name: ClassVar[str] = "TaintToleration"
@@ -39,15 +39,16 @@ class TaintToleration:
         without_pre_score='failed to read "PreScoreTaintToleration" from cycleState: not found',
     )
 
-    def __init__(self, index: NodeIndex) -> None:
+    def __init__(self, index: NodeIndex, *, compares: bool = False) -> None:
         self._index = index
+        self._compares = compares
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
         return tuple(pod.pod.spec.tolerations or ())
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
         rejection = np.int8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
-        tolerance = Tolerance(pod.pod.spec.tolerations)
+        tolerance = Tolerance(pod.pod.spec.tolerations, compares=self._compares)
         return self._index.taints().each(rows, lambda taints: rejection * _is_kept_away(tolerance, taints), np.int8)
 
     def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
@@ -57,7 +58,8 @@ class TaintToleration:
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
-        tolerance = Tolerance([each for each in pod.pod.spec.tolerations or () if each.effect in ("", _SOFT_EFFECT)])
+        soft = [each for each in pod.pod.spec.tolerations or () if each.effect in ("", _SOFT_EFFECT)]
+        tolerance = Tolerance(soft, compares=self._compares)
 
         def intolerable(taints: tuple[Taint, ...]) -> int:
             return sum(taint.effect == _SOFT_EFFECT and not tolerance.covers(taint) for taint in taints)
@@ -66,25 +68,20 @@ class TaintToleration:
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         return (
-            EventRegistration(NODE_ADD, _becomes_tolerable),
-            EventRegistration(NODE_TAINT, _becomes_tolerable),
-            EventRegistration(UNSCHEDULABLE_POD_TOLERATION, _is_itself),
+            EventRegistration(NODE_ADD, self._becomes_tolerable),
+            EventRegistration(NODE_TAINT, self._becomes_tolerable),
+            EventRegistration(TARGET_POD_TOLERATION),
         )
+
+    def _becomes_tolerable(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
+        """Return whether the node is new or its taints kept the pod away before, and they do not any more."""
+        if not isinstance(new, Node):
+            return QueueingHint.QUEUE
+        tolerance = Tolerance(pod.pod.spec.tolerations, compares=self._compares)
+        was_kept_away = not isinstance(old, Node) or _is_kept_away(tolerance, old.spec.taints or ())
+        is_kept_away = _is_kept_away(tolerance, new.spec.taints or ())
+        return QueueingHint.queue_if(was_kept_away and not is_kept_away)
 
 
 def _is_kept_away(tolerance: Tolerance, taints: Sequence[Taint]) -> bool:
     return bool(taints) and find_untolerated_taint(taints, tolerance, _HARD_EFFECTS) is not None
-
-
-def _becomes_tolerable(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    """Return whether the node is new or its taints kept the pod away before, and they do not any more."""
-    if not isinstance(new, Node):
-        return QueueingHint.QUEUE
-    tolerance = Tolerance(pod.pod.spec.tolerations)
-    was_kept_away = not isinstance(old, Node) or _is_kept_away(tolerance, old.spec.taints or ())
-    is_kept_away = _is_kept_away(tolerance, new.spec.taints or ())
-    return QueueingHint.queue_if(was_kept_away and not is_kept_away)
-
-
-def _is_itself(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    return QueueingHint.queue_if(not isinstance(new, PodInfo) or new.uid == pod.uid)

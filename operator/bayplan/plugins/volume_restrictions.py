@@ -13,7 +13,6 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import (
     ASSIGNED_POD_DELETE,
     NODE_ADD,
-    NODE_TAINT,
     ActionType,
     EventRegistration,
     EventResource,
@@ -87,7 +86,6 @@ class VolumeRestrictions:
         return (
             EventRegistration(ASSIGNED_POD_DELETE, _is_schedulable_after_pod_deleted),
             EventRegistration(NODE_ADD),
-            EventRegistration(NODE_TAINT),
             EventRegistration(claim_added, claim_hint(ephemeral_too=False)),
         )
 

@@ -15,7 +15,6 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import (
     NODE_ADD,
     NODE_LABEL,
-    NODE_TAINT,
     ActionType,
     EventRegistration,
     EventResource,
@@ -95,7 +94,6 @@ class VolumeZone:
             EventRegistration(class_event, _is_schedulable_after_storage_class_added),
             EventRegistration(NODE_ADD),
             EventRegistration(NODE_LABEL),
-            EventRegistration(NODE_TAINT),
             EventRegistration(claim_event, claim_hint(ephemeral_too=False)),
             EventRegistration(volume_event, _is_schedulable_after_volume_change),
         )

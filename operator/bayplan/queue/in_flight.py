@@ -45,11 +45,6 @@ class InFlightPods:
     def __iter__(self) -> Iterator[InFlightPod]:
         return iter(self._pods.values())
 
-    @property
-    def event_count(self) -> int:
-        """How many events are kept."""
-        return len(self._events)
-
     def get(self, uid: str) -> InFlightPod | None:
         """Return the pod of this uid, if it is in flight."""
         return self._pods.get(uid)
@@ -61,7 +56,7 @@ class InFlightPods:
 
     def record(self, observed: ObservedEvent) -> None:
         """Keep the event for the pods in flight, unless no plugin registered for it."""
-        if self._pods and (observed.hint_map or observed.is_wildcard):
+        if self._pods and observed.hint_map:
             self._events.append(observed)
 
     def missed(self, pod: InFlightPod) -> Iterator[ObservedEvent]:

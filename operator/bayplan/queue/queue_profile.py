@@ -30,7 +30,7 @@ class QueueProfile:
         try:
             return self.pre_enqueue(pod)
         except Exception:
-            # It runs again on an update or an activation.
+            # It runs again on an update.
             logger.exception("PreEnqueue failed, pod is held back pod=%s", pod.key)
             return Status(Code.ERROR, ("the check failed",), "PreEnqueue")
 

@@ -27,8 +27,8 @@ class QueuedPodInfo:
     `sequence` orders pods of equal timestamp. `backoff_expiration` is the whole second up to which the pod backs off.
     `retry_at` is the one at which it is tried without an event, if it waits for a time.
 
-    `rejector_plugins` are the plugins that may wake the pod: those that rejected it, those still pending
-    (`pending_plugins`) and the one gating it (`gating_plugin`). A pod in flight has none, and no `sub_queue`.
+    `rejector_plugins` are the plugins that may wake the pod: those that rejected it and the one gating it
+    (`gating_plugin`). A pod in flight has none, and no `sub_queue`.
     `flushed` is set while the pod is tried because of the time limit alone, without an event.
     """
 
@@ -46,7 +46,6 @@ class QueuedPodInfo:
     backoff_expiration: int | None = None
     retry_at: int = 0
     rejector_plugins: frozenset[str] = NO_PLUGINS
-    pending_plugins: frozenset[str] = NO_PLUGINS
     gating_plugin: str | None = None
     gating_message: str | None = None
     sub_queue: SubQueue | None = None

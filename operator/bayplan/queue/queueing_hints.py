@@ -1,27 +1,23 @@
 """Which events may help which rejected pod, and which events an update of a pod is.
 
-Upstream: queueingHintMap and isPodWorthRequeuing.
+Upstream: queueingHintMap and isPodWorthRequeuing. No plugin is Pending here, so there is no strategy but to back off.
 """
 
 import logging
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 
 import msgspec
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import (
-    UNSCHEDULABLE_POD_GATES,
-    UNSCHEDULABLE_POD_LABEL,
-    UNSCHEDULABLE_POD_SCALE_DOWN,
-    UNSCHEDULABLE_POD_TOLERATION,
-    UNSCHEDULABLE_POD_UPDATE,
+    ActionType,
     ClusterEvent,
     EventResource,
     QueueingHint,
     QueueingHintFn,
+    cluster_event,
 )
 from bayplan.queue.queue_profile import QueueProfile
 from bayplan.queue.queued_pod import QueuedPodInfo
@@ -29,12 +25,19 @@ from bayplan.queue.queued_pod import QueuedPodInfo
 logger = logging.getLogger(__name__)
 
 
-class QueueingStrategy(Enum):
-    """What an event does to a pod that waits for one (upstream: queueingStrategy)."""
-
-    SKIP = "skip"
-    AFTER_BACKOFF = "after-backoff"
-    IMMEDIATELY = "immediately"
+_POD_UPDATES = {
+    resource: {
+        action: cluster_event(resource, action)
+        for action in (
+            ActionType.UPDATE_POD_LABEL,
+            ActionType.UPDATE_POD_SCALE_DOWN,
+            ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
+            ActionType.UPDATE_POD_TOLERATION,
+            ActionType.UPDATE,
+        )
+    }
+    for resource in (EventResource.ASSIGNED_POD, EventResource.TARGET_POD)
+}
 
 
 _Hints = tuple[QueueingHintFn | None, ...]
@@ -83,52 +86,31 @@ class ObservedEvent(msgspec.Struct, frozen=True):
             return False
         return (self.max_priority is None or pod.priority <= self.max_priority) and self.except_uid != pod.uid
 
-    @property
-    def is_wildcard(self) -> bool:
-        """Whether it helps every pod it concerns, and no hint is called."""
-        return self.event.resource is EventResource.WILDCARD
 
-
-def is_pod_worth_requeuing(queued: QueuedPodInfo, observed: ObservedEvent, failures: Counter[str]) -> QueueingStrategy:
-    """Return whether, and how, the event brings the pod back: only hints of plugins that rejected it are called.
+def is_pod_worth_requeuing(queued: QueuedPodInfo, observed: ObservedEvent, failures: Counter[str]) -> bool:
+    """Return whether the event brings the pod back: only hints of plugins that rejected it are called.
 
     A hint that raises counts as a yes: a pod tried in vain costs little, a pod forgotten is lost. The first failure
     of each plugin in `failures`, which the caller keeps for one event, is logged with its traceback.
     """
-    if observed.is_wildcard:
-        return QueueingStrategy.AFTER_BACKOFF
-    strategy = QueueingStrategy.SKIP
-    for plugin, hints in observed.hint_map.get(queued.profile, {}).items():
-        if plugin not in queued.rejector_plugins or not _any_queues(plugin, hints, queued, observed, failures):
-            continue
-        if plugin in queued.pending_plugins:
-            return QueueingStrategy.IMMEDIATELY
-        strategy = QueueingStrategy.AFTER_BACKOFF
-        if not queued.pending_plugins:
-            break
-    return strategy
+    return any(
+        plugin in queued.rejector_plugins and _any_queues(plugin, hints, queued, observed, failures)
+        for plugin, hints in observed.hint_map.get(queued.profile, {}).items()
+    )
 
 
-def strategy_for_in_flight_pod(queued: QueuedPodInfo, missed: Iterable[ObservedEvent]) -> QueueingStrategy:
-    """Return the best of what the events that came during the pod's attempt do to it.
+def is_in_flight_pod_worth_requeuing(queued: QueuedPodInfo, missed: Iterable[ObservedEvent]) -> bool:
+    """Return whether one of the events that came during the pod's attempt brings it back.
 
     Upstream: determineSchedulingHintForInFlightPod.
     """
     failures: Counter[str] = Counter()
-    best = QueueingStrategy.SKIP
-    for observed in missed:
-        strategy = is_pod_worth_requeuing(queued, observed, failures)
-        if strategy is QueueingStrategy.SKIP:
-            continue
-        best = strategy
-        if strategy is QueueingStrategy.IMMEDIATELY or not queued.pending_plugins:
-            break
-    return best
+    return any(is_pod_worth_requeuing(queued, observed, failures) for observed in missed)
 
 
 @dataclass(slots=True)
-class QueueingStrategies:
-    """What one event does to many waiting pods, without asking the same twice.
+class WorthRequeuing:
+    """Tells which of many waiting pods one event brings back, without asking the same twice.
 
     Hints about nodes look at nothing of a pod but what filters look at, so pods of one shape that the same plugins
     rejected share an answer. Hints about other objects may look at names and labels too.
@@ -137,18 +119,18 @@ class QueueingStrategies:
     observed: ObservedEvent
     profiles: Mapping[str, QueueProfile]
     _failures: Counter[str] = field(init=False, default_factory=Counter)
-    _known: dict[Hashable, QueueingStrategy] = field(init=False, default_factory=dict)
+    _known: dict[Hashable, bool] = field(init=False, default_factory=dict)
 
-    def of(self, queued: QueuedPodInfo) -> QueueingStrategy:
+    def is_worth(self, queued: QueuedPodInfo) -> bool:
         """Return what `is_pod_worth_requeuing` does."""
         shape = self._shape(queued)
         if shape is None:
             return is_pod_worth_requeuing(queued, self.observed, self._failures)
-        key = (queued.profile, queued.rejector_plugins, queued.pending_plugins, shape)
-        strategy = self._known.get(key)
-        if strategy is None:
-            strategy = self._known[key] = is_pod_worth_requeuing(queued, self.observed, self._failures)
-        return strategy
+        key = (queued.profile, queued.rejector_plugins, shape)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = is_pod_worth_requeuing(queued, self.observed, self._failures)
+        return known
 
     def _shape(self, queued: QueuedPodInfo) -> Hashable:
         if self.observed.event.resource is not EventResource.NODE:
@@ -179,26 +161,26 @@ def _any_queues(
     return False
 
 
-def unschedulable_pod_changes(old: PodInfo, new: PodInfo) -> list[ClusterEvent]:
-    """Return the specific changes of a pod without a node, in upstream's order, or else the plain update.
+def pod_changes(old: PodInfo, new: PodInfo, resource: EventResource) -> list[ClusterEvent]:
+    """Return the specific changes of a pod, in upstream's order, or else the plain update.
 
-    Upstream: framework/events.go.
+    Upstream: framework/events.go PodSchedulingPropertiesChange.
     """
-    before, after = old.pod, new.pod
-    events = []
+    before, after, kinds = old.pod, new.pod, _POD_UPDATES[resource]
+    actions = []
     if (before.metadata.labels or {}) != (after.metadata.labels or {}):
-        events.append(UNSCHEDULABLE_POD_LABEL)
-    if scaled_down(old, new):
-        events.append(UNSCHEDULABLE_POD_SCALE_DOWN)
+        actions.append(ActionType.UPDATE_POD_LABEL)
+    if _is_scaled_down(old, new):
+        actions.append(ActionType.UPDATE_POD_SCALE_DOWN)
     if before.spec.scheduling_gates and not after.spec.scheduling_gates:
-        events.append(UNSCHEDULABLE_POD_GATES)
+        actions.append(ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
     # The API lets tolerations be added, never changed or removed, so comparing their number is enough.
     if len(before.spec.tolerations or ()) != len(after.spec.tolerations or ()):
-        events.append(UNSCHEDULABLE_POD_TOLERATION)
-    return events or [UNSCHEDULABLE_POD_UPDATE]
+        actions.append(ActionType.UPDATE_POD_TOLERATION)
+    return [kinds[action] for action in actions or (ActionType.UPDATE,)]
 
 
-def scaled_down(old: PodInfo, new: PodInfo) -> bool:
+def _is_scaled_down(old: PodInfo, new: PodInfo) -> bool:
     """Return whether the pod takes less of some resource than before; also when its quantities cannot be read."""
     try:
         before, after = old.placed.amounts, new.placed.amounts

@@ -1,13 +1,18 @@
 """The scheduling queue (upstream: backend/queue/scheduling_queue.go); README.md draws its states."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
 from bayplan.api.meta_objects import is_later_version
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, UNSCHEDULABLE_POD_ADD, WILDCARD, ClusterEvent
+from bayplan.framework.cluster_event import (
+    ASSIGNED_POD_DELETE,
+    UNSCHEDULED_POD_ADD,
+    ClusterEvent,
+    EventResource,
+)
 from bayplan.queue.in_flight import InFlightPod, InFlightPods
 from bayplan.queue.keyed_heap import SortKey
 from bayplan.queue.nominator import Nominator
@@ -16,10 +21,9 @@ from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo, SubQueue, backof
 from bayplan.queue.queueing_hints import (
     ObservedEvent,
     QueueingHintMaps,
-    QueueingStrategy,
+    is_in_flight_pod_worth_requeuing,
     is_pod_worth_requeuing,
-    strategy_for_in_flight_pod,
-    unschedulable_pod_changes,
+    pod_changes,
 )
 from bayplan.queue.sub_queues import QueueObserver, SubQueues
 
@@ -74,36 +78,33 @@ class SchedulingQueue:
             ValueError: no profile has the pod's schedulerName.
         """
         if pod.uid in self._sub_queues.pods or self._in_flight.get(pod.uid) is not None:
-            self.update(None, pod)
+            self.update(pod)
             return
         if pod.pod.spec.scheduler_name not in self.profiles:
             raise ValueError(f"pod {pod.key}: no profile is named {pod.pod.spec.scheduler_name!r}")
         queued = QueuedPodInfo(pod, timestamp=self.clock(), sequence=next(self._sequence))
         if pod.pod.status.nominated_node_name:
             self.nominator.add(pod, pod.pod.status.nominated_node_name)
-        self._sub_queues.requeue(queued, QueueingStrategy.IMMEDIATELY, UNSCHEDULABLE_POD_ADD.label)
+        self._sub_queues.requeue(queued, UNSCHEDULED_POD_ADD.label)
 
-    def update(self, old: PodInfo | None, new: PodInfo) -> None:
-        """Replace the pod's object and requeue the pod if that may help; an unknown pod is added.
-
-        `old` is the version to compare with, None for the one the queue holds.
-        """
+    def update(self, new: PodInfo) -> None:
+        """Replace the pod's object and requeue the pod if that may help; an unknown pod is added."""
         in_flight = self._in_flight.get(new.uid)
         queued = self._sub_queues.pods.get(new.uid)
         if in_flight is not None:
-            self._update_in_flight(in_flight, old or in_flight.pod_info, new)
+            self._update_in_flight(in_flight, new)
         elif queued is None:
             self.add(new)
         elif not _same_version(queued.pod_info, new):
-            before = old or queued.pod_info
-            queued.pod_info = new
+            before, queued.pod_info = queued.pod_info, new
             self._follow_nomination(before, new)
             if queued.sub_queue in (SubQueue.GATED, SubQueue.UNSCHEDULABLE):
                 self._wake_updated(queued, before)
             else:
                 self._sub_queues.sort(queued)
 
-    def _update_in_flight(self, in_flight: InFlightPod, old: PodInfo, new: PodInfo) -> None:
+    def _update_in_flight(self, in_flight: InFlightPod, new: PodInfo) -> None:
+        old = in_flight.pod_info
         if in_flight.deleted and not is_later_version(_version(new), _version(in_flight.pod_info)):
             return
         in_flight.deleted = False
@@ -112,22 +113,21 @@ class SchedulingQueue:
         in_flight.latest = new
         # The attempt decides on the nomination; its outcome meets the newest object when the pod is handed back.
         self.nominator.refresh(new)
-        for event in unschedulable_pod_changes(old, new):
+        for event in pod_changes(old, new, EventResource.TARGET_POD):
             self._in_flight.record(ObservedEvent(event, old, new, self._hint_maps[event], only_uid=new.uid))
 
     def _wake_updated(self, queued: QueuedPodInfo, old: PodInfo) -> None:
         new = queued.pod_info
-        events = unschedulable_pod_changes(old, new)
+        events = pod_changes(old, new, EventResource.TARGET_POD)
         if queued.sub_queue is SubQueue.GATED:
             # The gate reads the pod itself, so it runs again rather than a hint about the pod.
-            self._sub_queues.requeue(queued, QueueingStrategy.AFTER_BACKOFF, events[0].label)
+            self._sub_queues.requeue(queued, events[0].label)
             return
         failures: Counter[str] = Counter()
         for event in events:
             observed = ObservedEvent(event, old, new, self._hint_maps[event])
-            strategy = is_pod_worth_requeuing(queued, observed, failures)
-            if strategy is not QueueingStrategy.SKIP:
-                self._sub_queues.requeue(queued, strategy, event.label)
+            if is_pod_worth_requeuing(queued, observed, failures):
+                self._sub_queues.requeue(queued, event.label)
                 return
 
     def delete(self, uid: str) -> None:
@@ -168,15 +168,13 @@ class SchedulingQueue:
         *,
         rejector_plugins: frozenset[str],
         error: bool,
-        pending_plugins: frozenset[str] = NO_PLUGINS,
         retry_at: float | None = None,
     ) -> None:
         """Take a popped pod back after a failed attempt (upstream: AddUnschedulablePodIfNotPresent).
 
         With rejectors the pod waits for an event they registered for, unless one came during the attempt. After an
-        error, or when nothing rejected it (no nodes), it is tried again once its back-off is over. An event for one of
-        `pending_plugins` skips the back-off. At `retry_at` it is tried again without an event. A pod deleted
-        meanwhile, or queued again already, is dropped.
+        error, or when nothing rejected it (no nodes), it is tried again once its back-off is over. At `retry_at` it is
+        tried again without an event. A pod deleted meanwhile, or queued again already, is dropped.
         """
         uid, sub_queues = queued.uid, self._sub_queues
         in_flight = self._in_flight.get(uid)
@@ -188,13 +186,12 @@ class SchedulingQueue:
         nominated = queued.pod_info.pod.status.nominated_node_name
         if nominated and self.nominator.nominated_node(uid) is None:
             self.nominator.add(queued.pod_info, nominated)
-        rejectors = NO_PLUGINS if error else rejector_plugins | pending_plugins
+        rejectors = NO_PLUGINS if error else rejector_plugins
         if rejectors:
             queued.unschedulable_count += 1
             queued.consecutive_errors = 0
         else:
             queued.consecutive_errors += 1
-        queued.pending_plugins = pending_plugins & rejectors
         queued.flushed = False
         queued.timestamp = self.clock()
         queued.sequence = next(self._sequence)
@@ -205,14 +202,14 @@ class SchedulingQueue:
             self.max_backoff_seconds,
         )
         sub_queues.set_rejectors(queued, rejectors)
-        strategy = QueueingStrategy.AFTER_BACKOFF
+        waits = False
         if in_flight is not None and rejectors:
-            strategy = strategy_for_in_flight_pod(queued, self._in_flight.missed(in_flight))
+            waits = not is_in_flight_pod_worth_requeuing(queued, self._in_flight.missed(in_flight))
         self._in_flight.done(uid)
-        if strategy is QueueingStrategy.SKIP:
+        if waits:
             sub_queues.wait(queued, _SCHEDULE_ATTEMPT_FAILURE, retry_at)
         else:
-            sub_queues.requeue(queued, strategy, _SCHEDULE_ATTEMPT_FAILURE)
+            sub_queues.requeue(queued, _SCHEDULE_ATTEMPT_FAILURE)
 
     # Room kept for pods on a node.
 
@@ -256,32 +253,24 @@ class SchedulingQueue:
 
     # What moves waiting pods.
 
-    def move_all(self, event: ClusterEvent, old: object | None, new: object | None) -> None:
-        """Requeue the waiting pods that the event may help, and keep it for the pods in flight.
+    def move_all(
+        self, event: ClusterEvent, old: object | None, new: object | None, *, except_uid: str | None = None
+    ) -> None:
+        """Requeue the waiting pods that the event may help, and keep it for the pods in flight, but for one pod.
 
         Only hints of plugins that registered for the event are called, and only for pods they rejected. A gated pod
-        moves only by an event its gating plugin registered for. A wildcard event moves every pod that is not gated.
+        moves only by an event its gating plugin registered for.
 
         Upstream: MoveAllToActiveOrBackoffQueue.
         """
-        self._move(ObservedEvent(event, old, new, self._hint_maps[event]))
+        hint_map = self._hint_maps[event]
+        if hint_map:
+            self._move(ObservedEvent(event, old, new, hint_map, except_uid=except_uid))
 
     def _move(self, observed: ObservedEvent) -> None:
         self._in_flight.record(observed)
-        for queued, strategy in self._sub_queues.waiting.helped_by(observed, self.profiles):
-            self._sub_queues.requeue(queued, strategy, observed.event.label)
-
-    def activate(self, uids: Iterable[str]) -> None:
-        """Make these pods active regardless of back-off; one in flight will not wait when it comes back."""
-        for uid in uids:
-            queued = self._sub_queues.pods.get(uid)
-            if queued is None:
-                if self._in_flight.get(uid) is not None:
-                    self._in_flight.record(ObservedEvent(WILDCARD, None, None, {}, only_uid=uid))
-            elif queued.sub_queue in (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF):
-                self._sub_queues.enter(queued, SubQueue.ACTIVE, WILDCARD.label)
-            elif queued.sub_queue is not SubQueue.ACTIVE:
-                self._sub_queues.requeue(queued, QueueingStrategy.IMMEDIATELY, WILDCARD.label)
+        for queued in self._sub_queues.waiting.helped_by(observed, self.profiles):
+            self._sub_queues.requeue(queued, observed.event.label)
 
     def flush(self, now: float) -> None:
         """Activate pods whose back-off is over, and requeue those that waited too long, or until their time."""
@@ -300,11 +289,6 @@ class SchedulingQueue:
     def pending(self) -> dict[str, int]:
         """Return the number of pods by sub-queue, under the labels of scheduler_pending_pods."""
         return self._sub_queues.pending()
-
-    @property
-    def in_flight_event_count(self) -> int:
-        """How many events are kept for pods in flight."""
-        return self._in_flight.event_count
 
     def uids(self) -> set[str]:
         """Return every pod the queue counts as existing, queued or in flight."""

@@ -6,17 +6,16 @@ from math import ceil
 from typing import Protocol
 
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.cluster_event import UNSCHEDULABLE_TIMEOUT
 from bayplan.framework.status import SUCCESS, Status
 from bayplan.queue.keyed_heap import KeyedHeap, SortKey
 from bayplan.queue.queue_profile import QueueProfile
 from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo, SubQueue, is_backing_off, release_time
-from bayplan.queue.queueing_hints import QueueingStrategy
 from bayplan.queue.unschedulable_pods import UnschedulablePods
 
 _BACKOFF_COMPLETE = "BackoffComplete"
 _POP_FROM_BACKOFF_Q = "PopFromBackoffQ"
 _RETRY_TIME = "RetryTime"
+_UNSCHEDULABLE_TIMEOUT = "UnschedulableTimeout"
 
 _METRIC_LABELS = {
     SubQueue.ACTIVE: "active",
@@ -84,8 +83,8 @@ class SubQueues:
         if self.observer is not None and _METRIC_LABELS[to] != came_from:
             self.observer.incoming(_METRIC_LABELS[to], event)
 
-    def requeue(self, queued: QueuedPodInfo, strategy: QueueingStrategy, event: str) -> None:
-        """Move the pod towards its next attempt: it becomes active or backs off, unless a gate holds it.
+    def requeue(self, queued: QueuedPodInfo, event: str) -> None:
+        """Move the pod towards its next attempt: it is active once its back-off is over, unless a gate holds it.
 
         Upstream: requeuePodWithQueueingStrategy.
         """
@@ -96,7 +95,7 @@ class SubQueues:
                 queued.gating_message = rejection.message
             else:
                 self.enter(queued, SubQueue.GATED, event, rejection)
-        elif strategy is QueueingStrategy.AFTER_BACKOFF and is_backing_off(queued.backoff_expiration, self.clock()):
+        elif is_backing_off(queued.backoff_expiration, self.clock()):
             self.enter(queued, SubQueue.BACKOFF if queued.rejector_plugins else SubQueue.ERROR_BACKOFF, event)
         else:
             self.enter(queued, SubQueue.ACTIVE, event)
@@ -114,7 +113,6 @@ class SubQueues:
         del self.pods[queued.uid]
         self._retries.discard(queued.uid)
         self.set_rejectors(queued, NO_PLUGINS)
-        queued.pending_plugins = NO_PLUGINS
         queued.sub_queue = None
 
     def pop(self) -> QueuedPodInfo | None:
@@ -159,9 +157,9 @@ class SubQueues:
                 self.enter(queued, SubQueue.ACTIVE, _BACKOFF_COMPLETE)
         while (queued := self.waiting.oldest()) and queued.timestamp + self.max_in_unschedulable <= now:
             queued.flushed = True
-            self.requeue(queued, QueueingStrategy.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label)
+            self.requeue(queued, _UNSCHEDULABLE_TIMEOUT)
         while (queued := self._retries.peek()) and queued.retry_at <= now:
-            self.requeue(queued, QueueingStrategy.AFTER_BACKOFF, _RETRY_TIME)
+            self.requeue(queued, _RETRY_TIME)
 
     def next_deadline(self) -> float | None:
         """Return when `flush` has something to do next; None while nothing waits for time to pass."""
@@ -205,7 +203,6 @@ class SubQueues:
             assert queued.uid == uid, "a pod under another uid"
             is_gated = queued.sub_queue is SubQueue.GATED
             assert (queued.gating_plugin is not None) == is_gated, "a gate and its sub-queue disagree"
-            assert queued.pending_plugins <= queued.rejector_plugins, "a pending plugin cannot wake its pod"
         for queued in (*self._backoff, *self._error_backoff):
             assert queued.backoff_expiration is not None, "a pod backs off without end"
         assert all(queued.rejector_plugins for queued in self._backoff), "a pod without rejector may skip its back-off"

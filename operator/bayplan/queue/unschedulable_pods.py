@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from bayplan.queue.queue_profile import QueueProfile
 from bayplan.queue.queued_pod import QueuedPodInfo, SubQueue
-from bayplan.queue.queueing_hints import ObservedEvent, QueueingStrategies, QueueingStrategy
+from bayplan.queue.queueing_hints import ObservedEvent, WorthRequeuing
 
 
 class UnschedulablePods:
@@ -56,25 +56,17 @@ class UnschedulablePods:
         """Return the ungated pod that waits longest."""
         return next(iter(self._rejected.values()), None)
 
-    def helped_by(
-        self, observed: ObservedEvent, profiles: Mapping[str, QueueProfile]
-    ) -> Iterator[tuple[QueuedPodInfo, QueueingStrategy]]:
-        """Give the pods that the event may help, and how they are to come back; they may be removed meanwhile."""
+    def helped_by(self, observed: ObservedEvent, profiles: Mapping[str, QueueProfile]) -> Iterator[QueuedPodInfo]:
+        """Give the pods that the event may help; they may be removed meanwhile."""
         if not self:
             return
-        if observed.is_wildcard:
-            yield from [(queued, QueueingStrategy.AFTER_BACKOFF) for queued in self._rejected.values()]
-            return
-        strategies = QueueingStrategies(observed, profiles)
+        worth = WorthRequeuing(observed, profiles)
         for profile, plugins in observed.hint_map.items():
             for queued in self._waiting_for(profile, plugins):
                 if queued.gating_plugin is not None and queued.gating_plugin not in plugins:
                     continue
-                if not observed.concerns(queued.pod_info):
-                    continue
-                strategy = strategies.of(queued)
-                if strategy is not QueueingStrategy.SKIP:
-                    yield queued, strategy
+                if observed.concerns(queued.pod_info) and worth.is_worth(queued):
+                    yield queued
 
     def _waiting_for(self, profile: str, plugins: Iterable[str]) -> list[QueuedPodInfo]:
         """Return the profile's pods, gated ones too, that any of these plugins may wake; each once."""

@@ -38,15 +38,17 @@ class Skipped(Attempt, eq=False):
 
 
 class Reserved(Attempt, eq=False):
-    """The pod is assumed on a node and every Reserve and Permit plugin agreed.
+    """The pod is assumed on a node and no Reserve or Permit plugin rejected it.
 
     `steps` are the effects of PreBind plugins by name, to be performed before `binding` is posted. The pod stays in
-    flight until it is bound, or until whoever binds it gives the room and the pod back.
+    flight until it is bound, or until whoever binds it gives the room and the pod back. `permit_waits` are the Permit
+    plugins that have it wait before all that, with the seconds each waits at most.
     """
 
     placement: Placement
     binding: Binding
     steps: Sequence[tuple[str, Sequence[Effect]]]
+    permit_waits: Mapping[str, float]
     announced: bool = False
     """Whether the node was written on the pod, which is to be taken back unless the pod is bound."""
 
@@ -150,14 +152,15 @@ class AttemptRunner:
         pod = queued.pod_info
         self.cache.assume_pod(pod, node_name)
         try:
+            waits: Mapping[str, float] = {}
             status = framework.run_reserve(state, pod, node_name)
             if status.ok:
-                status = framework.run_permit(state, pod, node_name)
+                status, waits = framework.run_permit(state, pod, node_name)
             if status.ok:
                 binding = framework.run_bind(pod, node_name)
                 steps = framework.run_pre_bind(state, pod, node_name)
                 self.queue.placed(pod.uid, node_name)
-                return Reserved(queued, framework, attempt.started, placement, binding, steps)
+                return Reserved(queued, framework, attempt.started, placement, binding, steps, waits)
         except Exception:
             self._undo(attempt, placement)
             raise
@@ -174,10 +177,14 @@ class AttemptRunner:
         """Return a pod whose chosen node a Reserve or Permit plugin rejects; no other is tried, as in upstream."""
         if status.code is Code.ERROR:
             return return_to_queue(self.queue, attempt, status.message, error=True)
-        rejectors = frozenset({status.plugin})
-        diagnosis = Diagnosis(1, reasons=dict(Counter(status.reasons)), rejector_plugins=rejectors)
-        fit_error = FitError(diagnosis, "", trace=placement.trace)
-        return return_to_queue(self.queue, attempt, fit_error.message, rejectors=rejectors, fit_error=fit_error)
+        fit_error = FitError(rejection_of_node(status), "", trace=placement.trace)
+        return return_to_queue(
+            self.queue,
+            attempt,
+            fit_error.message,
+            rejectors=fit_error.diagnosis.rejector_plugins,
+            fit_error=fit_error,
+        )
 
     def _no_fit(self, attempt: Attempt, fit_error: FitError) -> Nominated | Failed:
         """Keep room for the pod where its victims leave some; otherwise it waits for an event, or for time to pass."""
@@ -216,6 +223,12 @@ class AttemptRunner:
         for other in displaced:
             self.queue.withdraw(other.uid, wake=True)
         return displaced
+
+
+def rejection_of_node(status: Status) -> Diagnosis:
+    """Return why the one node that was chosen is rejected after all (upstream: schedule_one.go, FitError)."""
+    rejectors = frozenset({status.plugin}) if status.plugin else NO_PLUGINS
+    return Diagnosis(1, dict(Counter(status.reasons)), rejectors)
 
 
 def return_to_queue(

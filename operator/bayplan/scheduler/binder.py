@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -44,7 +44,7 @@ class Binder:
     The caller keeps the assumption until `bind` returns. A lost answer never counts as a failure: the pod is read
     until that is clear, and posted again a few times if it is still unbound, which is safe because the API server binds
     a UID once. `confirmed_node` gives the node a watch has shown the pod of a UID on, None before.
-    `timeout` is in seconds.
+    `timeout` is in seconds, and `sleep` is how the time between doubtful answers passes.
     """
 
     client: ApiClient
@@ -52,6 +52,7 @@ class Binder:
     confirmed_node: Callable[[str], str | None]
     on_ambiguous: Callable[[], None]
     timeout: float = 10.0
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     async def bind(self, binding: Binding) -> BindResult:
         """Bind, and return what became of the pod.
@@ -78,7 +79,7 @@ class Binder:
     async def _settle(self, binding: Binding, pause: float) -> BindResult:
         """Read the pod until it, or a watch, shows what became of a binding in doubt."""
         while True:
-            await asyncio.sleep(pause)
+            await self.sleep(pause)
             pause = min(pause * 2, _MAX_PAUSE_SECONDS)
             if self.confirmed_node(binding.uid) == binding.node_name:
                 return BindResult.BOUND

@@ -11,14 +11,17 @@ from bayplan.api.client import decode_status
 from bayplan.cache.cache import Cache
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
 from bayplan.framework.effects import Effect, WaitFor, Write
+from bayplan.framework.status import Status
+from bayplan.queue.queued_pod import NO_PLUGINS
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import MERGE_PATCH, ApiCall
-from bayplan.scheduler.attempt import Reserved, return_to_queue
+from bayplan.scheduler.attempt import Reserved, rejection_of_node, return_to_queue
 from bayplan.scheduler.binder import Binder, BindError, BindResult
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.failure_reporter import FailureReporter
 from bayplan.scheduler.observer import SchedulerObserver
+from bayplan.scheduler.permit_wait import PermitWaits
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +39,7 @@ class BindingCycle:
     """Sees a reserved pod through PreBind, Bind and PostBind, or gives the room and the pod back.
 
     The loop and preemption rely on it: every pod that it is given is either bound or back in the queue at the end.
+    If it `announces`, the node of a pod whose bind takes a while is written on the pod first.
     """
 
     cache: Cache
@@ -47,12 +51,24 @@ class BindingCycle:
     dispatcher: Dispatcher
     wake: Callable[[], None]
     clock: Callable[[], float]
+    announces: bool = True
+    _permits: PermitWaits = field(init=False)
     _waiting: dict[str, Reserved] = field(default_factory=dict, init=False)
     _pre_binding: set[asyncio.Task[None]] = field(default_factory=set, init=False)
 
+    def __post_init__(self) -> None:
+        self._permits = PermitWaits(self._permit_ended)
+
     def start(self, reserved: Reserved) -> None:
-        """Have the steps before the bind performed, if there are any, and then the bind by the dispatcher."""
+        """Have the pod wait for Permit plugins if it must, and then the bind performed with the steps before it."""
         self._waiting[reserved.queued.uid] = reserved
+        if reserved.permit_waits:
+            self._permits.start(reserved)
+        else:
+            self._begin(reserved)
+
+    def _begin(self, reserved: Reserved) -> None:
+        """Have the steps before the bind performed, if there are any, and then the bind by the dispatcher."""
         if not reserved.steps:
             self._submit(reserved)
             return
@@ -63,20 +79,40 @@ class BindingCycle:
 
     def stop(self) -> None:
         """End the waits before binds; the pods stay unbound, for whoever schedules next, and the writes done or not."""
+        self._permits.stop()
         for task in self._pre_binding:
             task.cancel()
 
     def reject(self, uid: str) -> bool:
         """Take back a bind that was not posted yet, for a pod of higher priority; False if it is too late for that.
 
-        The room is free at once, and the pod backs off.
+        The room is free at once, and the pod backs off, as after an error.
         """
         reserved = self._waiting.pop(uid, None)
         if reserved is None:
             return False
+        waited = self._permits.forget(reserved)
         self._give_back(reserved)
-        self.failures.report(return_to_queue(self.queue, reserved, "0/1 nodes are available: preempted."))
+        message = "waiting on permit for pod: preempted" if waited else "preempted by DefaultPreemption"
+        self.failures.report(return_to_queue(self.queue, reserved, message, error=True))
         return True
+
+    def pod_gone(self, uid: str) -> None:
+        """End the wait of a pod that was deleted for Permit plugins (upstream: handleAssumedPodDeletion)."""
+        reserved = self._waiting.get(uid)
+        waiting = None if reserved is None else reserved.framework.waiting_pods.get(uid)
+        if waiting is not None:
+            waiting.reject("", "removed")
+
+    def _permit_ended(self, reserved: Reserved, status: Status) -> None:
+        """Bind a pod that its Permit plugins allow; one that they reject waits for an event that may help it."""
+        if status.ok and self._waiting.get(reserved.pod.uid) is reserved:
+            self._begin(reserved)
+        elif self._take(reserved):
+            diagnosis = rejection_of_node(status)
+            self._give_back(reserved, wakes_itself=False)
+            self._return(reserved, diagnosis.message, rejectors=diagnosis.rejector_plugins)
+            self.wake()
 
     def _submit(self, reserved: Reserved) -> None:
         self.dispatcher.submit(lambda: self._bind(reserved))
@@ -105,7 +141,7 @@ class BindingCycle:
         It goes on without, as it can (upstream: schedule_one.go bindingCycle, NominatedNodeNameForExpectation).
         """
         pod, node_name = reserved.pod, reserved.binding.node_name
-        if pod.pod.status.nominated_node_name == node_name:
+        if not self.announces or pod.pod.status.nominated_node_name == node_name:
             return
         reserved.announced = True
         if not await self.failures.conditions.expected_on(pod, node_name):
@@ -168,21 +204,25 @@ class BindingCycle:
 
     def _bind_failed(self, reserved: Reserved, message: str) -> None:
         """Give back the room of a pod that was not bound, and the pod to the queue."""
-        uid = reserved.pod.uid
         self._give_back(reserved)
-        if self.cache.node_of(uid) is not None:
-            # The watch has shown it on a node after all.
-            self.queue.done(uid)
-            return
-        self.failures.report(return_to_queue(self.queue, reserved, message, error=True))
+        self._return(reserved, message, error=True)
 
-    def _give_back(self, reserved: Reserved) -> None:
+    def _return(
+        self, reserved: Reserved, message: str, *, rejectors: frozenset[str] = NO_PLUGINS, error: bool = False
+    ) -> None:
+        if self.cache.node_of(reserved.pod.uid) is not None:
+            # The watch has shown it on a node after all.
+            self.queue.done(reserved.pod.uid)
+        else:
+            self.failures.report(return_to_queue(self.queue, reserved, message, rejectors=rejectors, error=error))
+
+    def _give_back(self, reserved: Reserved, *, wakes_itself: bool = True) -> None:
         """Give back what the pod reserved and its room if it is still assumed, and wake pods that may use it."""
         pod = reserved.pod
         reserved.unreserve()
         if self.cache.is_assumed(pod.uid):
             self.cache.forget_pod(pod.uid)
-            self.queue.move_all(ASSIGNED_POD_DELETE, pod, None)
+            self.queue.move_all(ASSIGNED_POD_DELETE, pod, None, except_uid=None if wakes_itself else pod.uid)
 
 
 async def perform_effects(

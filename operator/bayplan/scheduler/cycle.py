@@ -167,7 +167,7 @@ class SchedulingCycle:
         feasible_count = int(np.count_nonzero(evaluation.feasible)) if sampled is None else len(sampled)
         filtered = self._report("Filter", feasible_count > 0, framework, started)
         if feasible_count == 0:
-            trace = trace_attempt(self._nodes, evaluation, pod, None) if explain else None
+            trace = trace_attempt(self._nodes, evaluation, framework, pod, None) if explain else None
             return self._fit_error(pod, framework, evaluation, trace)
         score: int | None = None
         if feasible_count == 1:
@@ -182,7 +182,7 @@ class SchedulingCycle:
             row, score = int(sampled[best]), int(totals[best])
         if score is not None:
             self._report("Score", True, framework, filtered)
-        trace = trace_attempt(self._nodes, evaluation, pod, sampled) if explain else None
+        trace = trace_attempt(self._nodes, evaluation, framework, pod, sampled) if explain else None
         scores: dict[str, int] | None = None
         if with_scores and score is not None:
             rows = np.flatnonzero(evaluation.feasible) if sampled is None else sampled
@@ -232,7 +232,7 @@ class SchedulingCycle:
             # Nobody will make room, so none is kept any more.
             return FitError(diagnosis, "", trace=trace)
         result = framework.run_post_filter(evaluation.state.copy(), pod, self._nodes, rejections)
-        if not result.status.ok:
+        if result.status.reasons:
             # By position, as `replace` takes six times as long.
             diagnosis = Diagnosis(
                 diagnosis.node_count,

@@ -35,7 +35,7 @@ class Dispatcher:
     the oldest are dropped when very many wait. Status patches of one pod never overtake each other: those that wait
     are sent as one. Events have a client, and so a rate limit, of their own, as in kube-scheduler. Workers are
     few long-lived tasks, not one task a call, which costs less per pod. `on_patched` receives the body of the answer to
-    each status patch that was taken: the pod in its newest version.
+    each status patch that was taken: the pod in its newest version. `sleep` is how the time between tries passes.
     """
 
     def __init__(
@@ -47,10 +47,12 @@ class Dispatcher:
         bind_workers: int = 32,
         call_workers: int = 16,
         preemption_workers: int = 16,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._client = client
         self._events_client = events_client
         self._on_patched = on_patched
+        self._sleep = sleep
         self._jobs: deque[Job] = deque()
         self._calls: deque[ApiCall] = deque()
         self._latest_patch: dict[str, tuple[ApiCall, tuple[Ended, ...]]] = {}
@@ -229,5 +231,5 @@ class Dispatcher:
                 if answer.status not in {409, 500, 503, 504} or (answer.status == 409 and call.method != "PATCH"):
                     break
             if delay is not None:
-                await asyncio.sleep(delay)
+                await self._sleep(delay)
         return answer, problem

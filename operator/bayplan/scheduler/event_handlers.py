@@ -15,7 +15,7 @@ from bayplan.cache.listers import Lister, key_of
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework import cluster_event as events
 from bayplan.framework.cluster_event import ActionType, ClusterEvent, EventResource, cluster_event
-from bayplan.queue.queueing_hints import scaled_down
+from bayplan.queue.queueing_hints import pod_changes
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.observer import SchedulerObserver
 
@@ -129,20 +129,19 @@ class AssignedPodEvents:
             self.wake()
 
     def on_update(self, old: Pod, new: Pod) -> None:
-        """A pod on a node changed; only labels and lower requests can help a waiting pod."""
+        """A pod on a node changed; one move per kind of change, as kube-scheduler splits them."""
         if new.metadata.uid in self._ended:
             return
-        before, after = PodInfo(old), PodInfo(new)
+        # What the cache holds has its amounts worked out already. A resize ends with the status, not with the spec.
+        before, after = self.cache.pod(new.metadata.uid) or PodInfo(old), PodInfo(new)
         if is_finished(new):
             self._gone(before)
             return
         if not self._set(after):
             return
-        if old.metadata.labels != new.metadata.labels:
-            self.queue.move_all(events.ASSIGNED_POD_UPDATE, before, after)
-            self.wake()
-        if new.spec != old.spec and scaled_down(before, after):
-            self.queue.move_all(events.ASSIGNED_POD_SCALE_DOWN, before, after)
+        for event in pod_changes(before, after, EventResource.ASSIGNED_POD):
+            self.queue.move_all(event, before, after)
+        if self.queue.has_ready():
             self.wake()
 
     def on_delete(self, pod: Pod) -> None:

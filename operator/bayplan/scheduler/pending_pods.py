@@ -79,7 +79,7 @@ class PendingPodEvents:
         except ValueError as error:
             self._leave_out(info.uid, pod.metadata.resource_version, info.key, error)
             return
-        self.queue.update(None, info)
+        self.queue.update(info)
         self.wake()
 
     def written(self, body: bytes) -> None:

@@ -34,7 +34,8 @@ class Scheduler:
 
     Decisions are serial and pure; binds run at the same time. Everything happens on one event loop, so cache and queue
     need no locks. Whoever changes cache or queue sets `news`, which ends the loop's sleep. `clock` is the queue's, in
-    seconds. `victim_gone` receives the UID of victims that were gone with the API server's answer.
+    seconds. `victim_gone` receives the UID of victims that were gone with the API server's answer, `announces` is
+    BindingCycle's.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Scheduler:
         news: asyncio.Event,
         victim_gone: Callable[[str], None],
         extended: ExtendedCycle | None = None,
+        announces: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.cache = cache
@@ -65,7 +67,7 @@ class Scheduler:
         conditions = PodConditions(dispatcher.patch)
         self._failures = FailureReporter(recorder, conditions, observer, clock)
         self._binding = BindingCycle(
-            cache, queue, binder, recorder, self._failures, observer, dispatcher, news.set, clock
+            cache, queue, binder, recorder, self._failures, observer, dispatcher, news.set, clock, announces
         )
         self.preemption = PreemptionExecutor(
             cache=cache,
@@ -85,6 +87,10 @@ class Scheduler:
         self._stopping = True
         self._binding.stop()
         self.news.set()
+
+    def pod_gone(self, uid: str) -> None:
+        """Have a pod that was deleted wait for nothing any more."""
+        self._binding.pod_gone(uid)
 
     async def run(self) -> None:
         """Schedule until `stop` is called."""

@@ -9,6 +9,8 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.evaluation.evaluation import Evaluation
+from bayplan.framework.interface import PointsOfTenPlugin
+from bayplan.framework.runtime import Framework
 
 MAX_REASONS_BYTES: Final = 64 << 20
 """Most text of reasons in one trace: a pod can have thousands of them on each of thousands of nodes."""
@@ -29,14 +31,18 @@ class NodeTrace:
     reasons: list[str] = field(default_factory=list)
     scores: dict[str, int] = field(default_factory=dict)
     score: int = 0
+    of_ten: dict[str, int] = field(default_factory=dict)
+    """By plugin, what its score is on the 0..10 of the shape that it is configured with."""
 
 
 Trace = dict[str, NodeTrace]
 """Verdicts by node name."""
 
 
-def trace_attempt(nodes: NodeTable, evaluation: Evaluation, pod: PodInfo, sampled: Rows | None) -> Trace:
-    """Every node's verdict on `pod` as `evaluation` holds it; `sampled` limits the scored nodes to those rows.
+def trace_attempt(
+    nodes: NodeTable, evaluation: Evaluation, framework: Framework, pod: PodInfo, sampled: Rows | None
+) -> Trace:
+    """Every node's verdict on `pod` as `evaluation` by `framework` holds it; `sampled` limits the scored nodes.
 
     As in kube-scheduler's log there are no scores when a single node was feasible: nothing was scored then.
 
@@ -62,7 +68,17 @@ def trace_attempt(nodes: NodeTable, evaluation: Evaluation, pod: PodInfo, sample
                 verdict = trace[nodes.names[row]]
                 verdict.scores[plugin] = score
                 verdict.score += score
+        _trace_points(nodes, framework, pod, feasible, trace)
     return trace
+
+
+def _trace_points(nodes: NodeTable, framework: Framework, pod: PodInfo, feasible: Rows, trace: Trace) -> None:
+    rows = feasible.tolist()
+    for entry in framework.scores:
+        plugin = entry.plugin
+        if isinstance(plugin, PointsOfTenPlugin) and (points := plugin.points_of_ten(pod, nodes, rows)):
+            for row, of_ten in zip(rows, points, strict=True):
+                trace[nodes.names[row]].of_ten[plugin.name] = of_ten
 
 
 def _trace_rejections(nodes: NodeTable, evaluation: Evaluation, pod: PodInfo, trace: Trace) -> None:

@@ -26,6 +26,7 @@ from bayplan.api.workload_objects import Namespace, PriorityClass
 from bayplan.cache.listers import NamedObject
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.candidate import start_time
+from bayplan.simulate.pod_level_resources import with_pod_level_requests
 
 DEFAULT_NAMESPACE: Final = "default"
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
@@ -80,8 +81,8 @@ class Admission:
         for field, containers in (("containers", spec.containers), ("init_containers", spec.init_containers)):
             if containers and (spec.host_network or _lacks_requests(containers)):
                 changes[field] = [_with_requests(_with_host_ports(c) if spec.host_network else c) for c in containers]
-        if spec.resources is not None and spec.resources.limits:
-            changes["resources"] = _pod_level(spec)
+        if spec.resources is not None:
+            changes["resources"] = with_pod_level_requests(structs.replace(spec, **changes))
         if spec.affinity is not None:
             changes["affinity"] = merged_affinity(spec.affinity, meta.labels or {})
         if spec.topology_spread_constraints:
@@ -190,19 +191,6 @@ def _with_requests(container: Container) -> Container:
     if resources is None or not resources.limits:
         return container
     return structs.replace(container, resources=_requesting(resources, resources.limits))
-
-
-def _pod_level(spec: PodSpec) -> ResourceRequirements:
-    """Pod-level limits stand in for requests that neither the pod nor any container makes."""
-    assert spec.resources is not None
-    named = {
-        name
-        for c in (*spec.containers, *(spec.init_containers or ()))
-        if c.resources is not None
-        for name in (*(c.resources.requests or ()), *(c.resources.limits or ()))
-    }
-    limits = {name: amount for name, amount in (spec.resources.limits or {}).items() if name not in named}
-    return _requesting(spec.resources, limits)
 
 
 def _requesting(resources: ResourceRequirements, limits: Mapping[str, Quantity]) -> ResourceRequirements:

@@ -20,12 +20,16 @@ class _Reported(msgspec.Struct, rename="camel", gc=False):
 
 
 class NodeVerdict(_Reported):
-    """What one attempt made of one node; scores are after normalisation and weight."""
+    """What one attempt made of one node; scores are after normalisation and weight.
+
+    `of_ten` is there where a shape on 0..10 is configured, and has the plugin's score as the documents work it out.
+    """
 
     rejected_by: str | None
     reasons: list[str]
     scores: dict[str, int]
     score: int
+    of_ten: dict[str, int] | UnsetType = UNSET
 
 
 class PreemptionCandidate(_Reported):
@@ -53,7 +57,7 @@ class Preemption(_Reported):
     why: str
 
 
-class Attempt(_Reported):
+class AttemptReport(_Reported):
     """One scheduling attempt: `node` when the pod was placed, `message` when it was not.
 
     `nodes` and, after a preemption, `preemption` are there only with `--explain`.
@@ -75,7 +79,7 @@ class PodReport(_Reported):
     namespace: str
     name: str
     scheduler_name: str
-    attempts: list[Attempt]
+    attempts: list[AttemptReport]
 
 
 class Allocation(_Reported):
@@ -133,12 +137,12 @@ def encode(report: Report) -> bytes:
 def verdicts(trace: Trace) -> dict[str, NodeVerdict]:
     """A trace as it is reported."""
     return {
-        name: NodeVerdict(verdict.rejected_by, verdict.reasons, verdict.scores, verdict.score)
+        name: NodeVerdict(verdict.rejected_by, verdict.reasons, verdict.scores, verdict.score, verdict.of_ten or UNSET)
         for name, verdict in trace.items()
     }
 
 
-def explanation_bytes(attempt: Attempt) -> int:
+def explanation_bytes(attempt: AttemptReport) -> int:
     """How much text of any length an attempt's explanation holds: reasons, and victims that were compared."""
     nodes = {} if attempt.nodes is UNSET else attempt.nodes
     compared = () if attempt.preemption is UNSET else attempt.preemption.candidates

@@ -23,7 +23,7 @@ from bayplan.scheduler.trace import TraceTooLargeError
 from bayplan.simulate.admission import created_at, latest_times
 from bayplan.simulate.cluster import ClusterObjects, SkippedPod
 from bayplan.simulate.report import (
-    Attempt,
+    AttemptReport,
     PodReport,
     Report,
     Summary,
@@ -53,18 +53,18 @@ class Decision:
     outcome: Outcome | None
     message: str | None = None
 
-    def attempt(self, *, explained: bool = True) -> Attempt:
+    def attempt(self, *, explained: bool = True) -> AttemptReport:
         """The decision as it is reported, with the trace that was made unless `explained` is false."""
         outcome = self.outcome
         if outcome is None:
-            return Attempt(None, None, [], self.message, 0)
+            return AttemptReport(None, None, [], self.message, 0)
         traced = explained and outcome.trace is not None
         nodes = verdicts(outcome.trace or {}) if traced else UNSET
         if isinstance(outcome, Placement):
-            return Attempt(outcome.node_name, None, [], None, outcome.feasible_nodes, nodes)
+            return AttemptReport(outcome.node_name, None, [], None, outcome.feasible_nodes, nodes)
         victims = [victim.key for victim in outcome.victims]
         compared = preemption(outcome.candidates) if traced and outcome.candidates else UNSET
-        return Attempt(None, outcome.nominated_node_name or None, victims, self.message, 0, nodes, compared)
+        return AttemptReport(None, outcome.nominated_node_name or None, victims, self.message, 0, nodes, compared)
 
 
 @dataclass(slots=True)
@@ -235,13 +235,13 @@ class Simulator:
         self._evicted.add(victim.uid)
         report = self._reports.get(victim.uid)
         if report is not None:
-            report.attempts.append(Attempt(None, None, [], f"evicted to make room for {preemptor.key}", 0))
+            report.attempts.append(AttemptReport(None, None, [], f"evicted to make room for {preemptor.key}", 0))
         self.queue.move_all(ASSIGNED_POD_DELETE, victim, None)
 
     def _gated_report(self, pod: PodInfo) -> PodReport:
         queued = self.queue.get(pod.uid)
         report = _pod_report(pod)
-        report.attempts.append(Attempt(None, None, [], queued.gating_message if queued else None, 0))
+        report.attempts.append(AttemptReport(None, None, [], queued.gating_message if queued else None, 0))
         return report
 
     def _summary(self, pods: list[PodReport], gated: int) -> Summary:

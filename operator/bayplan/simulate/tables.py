@@ -1,6 +1,6 @@
 """A simulation for people: which pod went where and why, and what the cluster looks like afterwards."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TextIO
 
@@ -18,6 +18,7 @@ from bayplan.simulate.simulator import Decision
 
 _BYTES: Final = (MEMORY, EPHEMERAL_STORAGE)
 _GIB: Final = 1024**3
+_NONE: Final[Mapping[str, int]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,7 @@ def _node_row(name: str, verdict: NodeTrace, chosen: str | None) -> Row:
         return mark, name, "-", f"{verdict.rejected_by}: {', '.join(verdict.reasons)}"
     if not verdict.scores:
         return mark, name, "", "the only node that fits"
-    return mark, name, str(verdict.score), _scores(verdict.scores)
+    return mark, name, str(verdict.score), _scores(verdict.scores, verdict.of_ten)
 
 
 def print_summary(printer: Printer, summary: Summary) -> None:
@@ -188,10 +189,13 @@ def print_summary(printer: Printer, summary: Summary) -> None:
         printer.line(f"Decided in {summary.seconds:.3f} s ({summary.decisions_per_second:,.0f} decisions/s)")
 
 
-def _scores(scores: dict[str, int] | None) -> str:
-    """Plugin scores, highest first, without those of 0."""
+def _scores(scores: dict[str, int] | None, of_ten: Mapping[str, int] = _NONE) -> str:
+    """Plugin scores, highest first, without those of 0; with the points of a shape where there are any."""
     ranked = sorted((scores or {}).items(), key=lambda item: -item[1])
-    return ", ".join(f"{plugin} {score}" for plugin, score in ranked if score) or ("all scores 0" if scores else "")
+    shown = [
+        f"{name} {score}" + (f" ({of_ten[name]} of 10)" if name in of_ten else "") for name, score in ranked if score
+    ]
+    return ", ".join(shown) or ("all scores 0" if scores else "")
 
 
 def _counts(*counts: tuple[int, str]) -> list[str]:

@@ -79,6 +79,7 @@ _CANDIDATES = ("all-nodes", "few-nodes", "all-nodes", "defaults", "all-nodes", "
 PREEMPTION_FAMILIES: dict[str, Family] = {
     "preemption": Family(preemption.generate, 280, _CANDIDATES),
     "preemption-storage": Family(preemption.generate_storage, 46, _CANDIDATES),
+    "nominated": Family(preemption.generate_nominated, 60, _CANDIDATES),
 }
 """Those in which pods may preempt. The stored file of the first has the cases of both."""
 

@@ -62,6 +62,40 @@ def generate_storage(dice: Dice) -> Scene:
     return scene
 
 
+def generate_nominated(dice: Dice) -> Scene:
+    """Room kept for pods that others spread with or keep away from, also by selectors that select everybody."""
+    cluster = parts.nodes(dice, 4, 10)
+    for node in cluster:
+        node["status"]["allocatable"] = {"cpu": dice.choice(("4", "6")), "memory": "16Gi", "pods": "110"}
+    rules, namespace = {"anti"}, dice.choice(parts.NAMESPACES)
+    placed = _fill(dice, cluster, rules, [0, 5])[:: dice.choice((1, 2))]
+    waiting = [_nominated(dice, f"w{dice.case}-{index}", cluster, rules) for index in range(dice.choice((2, 4, 6)))]
+    incoming = [parts.pod(dice, f"p{dice.case}-{index}") for index in range(3)]
+    for each in (*placed, *waiting, *incoming):
+        each["metadata"]["namespace"] = namespace if dice.maybe(0.8) else dice.choice(parts.NAMESPACES)
+        terms = each["spec"].get("affinity", {}).get("podAntiAffinity", {}).get(_REQUIRED, [])
+        for term in terms:
+            # Few nodes have these keys, and a term of a pod elsewhere keeps nobody away.
+            term["topologyKey"] = dice.choice(("flag", "flag", "tier", parts.RACK))
+    # One for all: nobody takes a nomination from another, which kube-scheduler writes whenever it finds time.
+    priority = dice.choice((3, 50))
+    for each in incoming:
+        _ask(dice, each, dice.choice((500, 1000, 2000, 3000)), rules)
+        each["spec"]["priority"] = priority
+        if dice.maybe(0.7):
+            each["spec"]["topologySpreadConstraints"] = [
+                {
+                    "maxSkew": dice.choice((1, 1, 2)),
+                    "topologyKey": key,
+                    "whenUnsatisfiable": "DoNotSchedule",
+                    "labelSelector": {} if dice.maybe(0.8) else label_selector(dice),
+                    **({"minDomains": dice.randint(1, 4)} if dice.maybe(0.2) else {}),
+                }
+                for key in dice.some((parts.ZONE, parts.HOSTNAME, parts.RACK), 1, 2)
+            ]
+    return Scene([], cluster, placed, [*waiting, *incoming])
+
+
 def _one_pod_each(scene: Scene) -> None:
     """Leaves claims that one pod may use at a time to the first placed one: no scheduler would have placed another."""
     single = {

@@ -10,11 +10,10 @@ from bayplan.config.types import InterPodAffinityArgs
 from bayplan.framework.cluster_event import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
-    ASSIGNED_POD_UPDATE,
+    ASSIGNED_POD_LABEL,
     NODE_ADD,
     NODE_LABEL,
-    NODE_TAINT,
-    UNSCHEDULABLE_POD_LABEL,
+    TARGET_POD_LABEL,
 )
 from bayplan.framework.interface import CycleState
 from bayplan.framework.status import Code
@@ -115,10 +114,12 @@ def test_a_term_looks_into_its_own_namespace_or_those_it_names_or_selects(fields
     assert found == ({"a1": OTHERS, "a2": OTHERS} if matches else {})
 
 
-def test_a_namespace_selector_that_holds_without_labels_selects_every_namespace():
+def test_a_namespace_selector_that_holds_without_labels_selects_by_labels_all_the_same():
     picky = required(term(namespace_selector=make_selector("team NotIn red")))
     scene = cluster(make_pod("w", namespace="other", node="a1", labels=WEB))
     scene.set_namespace("other", team="red")
+    assert scene.rejected(make_pod(pod_anti_affinity=picky)) == {}
+    scene.set_namespace("other", team="blue")
     assert scene.rejected(make_pod(pod_anti_affinity=picky)).keys() == {"a1", "a2"}
 
 
@@ -233,6 +234,7 @@ def test_it_answers_for_a_table_on_which_pods_are_tried_out():
 
 
 ONLY_NEAR, ONLY_FAR = make_pod("t", pod_affinity=NEAR_WEB), make_pod("t", pod_anti_affinity=NEAR_WEB)
+FAR_FROM_TWO = make_pod("t", pod_anti_affinity=required(term(), FOR_DB))
 
 
 @pytest.mark.parametrize(
@@ -241,22 +243,17 @@ ONLY_NEAR, ONLY_FAR = make_pod("t", pod_affinity=NEAR_WEB), make_pod("t", pod_an
         (ASSIGNED_POD_ADD, ONLY_NEAR, None, make_pod(labels=WEB), "Queue"),
         (ASSIGNED_POD_ADD, ONLY_NEAR, None, make_pod(labels=DB), "QueueSkip"),
         (ASSIGNED_POD_ADD, ONLY_FAR, None, make_pod(labels=WEB), "QueueSkip"),
-        (ASSIGNED_POD_UPDATE, ONLY_NEAR, make_pod(labels=DB), make_pod(labels=WEB), "Queue"),
-        (ASSIGNED_POD_UPDATE, ONLY_NEAR, make_pod(labels=WEB), make_pod(labels=WEB), "QueueSkip"),
-        (ASSIGNED_POD_UPDATE, ONLY_FAR, make_pod(labels=WEB), make_pod(labels=DB), "Queue"),
-        (ASSIGNED_POD_UPDATE, ONLY_FAR, make_pod(labels=DB), make_pod(labels=WEB), "QueueSkip"),
+        (ASSIGNED_POD_LABEL, ONLY_NEAR, make_pod(labels=DB), make_pod(labels=WEB), "Queue"),
+        (ASSIGNED_POD_LABEL, ONLY_NEAR, make_pod(labels=WEB), make_pod(labels=WEB), "QueueSkip"),
+        (ASSIGNED_POD_LABEL, ONLY_FAR, make_pod(labels=WEB), make_pod(labels=DB), "Queue"),
+        (ASSIGNED_POD_LABEL, ONLY_FAR, make_pod(labels=DB), make_pod(labels=WEB), "QueueSkip"),
         (ASSIGNED_POD_DELETE, ONLY_FAR, make_pod(labels=WEB), None, "Queue"),
         (ASSIGNED_POD_DELETE, ONLY_NEAR, make_pod(labels=WEB), None, "QueueSkip"),
         (ASSIGNED_POD_DELETE, make_pod(labels=WEB), make_pod(pod_anti_affinity=NEAR_WEB), None, "Queue"),
-        (UNSCHEDULABLE_POD_LABEL, ONLY_NEAR, ONLY_NEAR, ONLY_NEAR, "Queue"),
-        (UNSCHEDULABLE_POD_LABEL, ONLY_NEAR, make_pod(labels=DB), make_pod(labels=WEB), "QueueSkip"),
-        (
-            UNSCHEDULABLE_POD_LABEL,
-            ONLY_NEAR,
-            make_pod(labels=DB, nominated="n"),
-            make_pod(labels=WEB, nominated="n"),
-            "Queue",
-        ),
+        (TARGET_POD_LABEL, ONLY_NEAR, ONLY_NEAR, ONLY_NEAR, "Queue"),
+        (ASSIGNED_POD_LABEL, FAR_FROM_TWO, make_pod(labels=WEB), make_pod(labels={}), "Queue"),
+        (ASSIGNED_POD_DELETE, FAR_FROM_TWO, make_pod(labels=WEB), None, "Queue"),
+        (ASSIGNED_POD_DELETE, make_pod(labels=WEB), FAR_FROM_TWO, None, "Queue"),
         (NODE_ADD, ONLY_NEAR, None, zoned("n", "a"), "Queue"),
         (NODE_ADD, ONLY_NEAR, None, zoned("n"), "QueueSkip"),
         (NODE_ADD, ONLY_FAR, None, zoned("n"), "Queue"),
@@ -268,7 +265,6 @@ ONLY_NEAR, ONLY_FAR = make_pod("t", pod_affinity=NEAR_WEB), make_pod("t", pod_an
         (NODE_LABEL, ONLY_FAR, zoned("n", "a"), zoned("n"), "Queue"),
         (NODE_LABEL, ONLY_FAR, zoned("n", "a"), zoned("n", "b"), "Queue"),
         (NODE_LABEL, ONLY_FAR, zoned("n"), zoned("n", "b"), "QueueSkip"),
-        (NODE_TAINT, ONLY_NEAR, zoned("n"), zoned("n"), "Queue"),
     ],
 )
 def test_events_wake_the_pods_they_may_help(event, pod, old, new, expected):

@@ -10,8 +10,15 @@ from bayplan.config.types import (
     ScoringStrategy,
     ScoringStrategyType,
     UtilizationShapePoint,
+    WeightedStrategy,
 )
-from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_ADD, NODE_ALLOCATABLE, NODE_TAINT
+from bayplan.framework.cluster_event import (
+    ASSIGNED_POD_DELETE,
+    ASSIGNED_POD_SCALE_DOWN,
+    NODE_ADD,
+    NODE_ALLOCATABLE,
+    TARGET_POD_SCALE_DOWN,
+)
 from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.node_resources.resource_scoring import shape_table
 
@@ -140,19 +147,36 @@ def test_pod_level_huge_pages_are_not_scored_for_the_incoming_pod():
 
 
 # The worked example of the Kubernetes documentation on bin packing; today's rounding gives 60 and 69 of 100.
+NODE_1 = ({FOO: 4, "memory": "1Gi", "cpu": "8"}, {FOO: 1, "memory": "256Mi", "cpu": "1"})
+NODE_2 = ({FOO: 8, "memory": "1Gi", "cpu": "8"}, {FOO: 2, "memory": "512Mi", "cpu": "6"})
 
 
-@pytest.mark.parametrize(
-    ("capacity", "used", "score"),
-    [
-        ({FOO: 4, "memory": "1Gi", "cpu": "8"}, {FOO: 1, "memory": "256Mi", "cpu": "1"}, 60),
-        ({FOO: 8, "memory": "1Gi", "cpu": "8"}, {FOO: 2, "memory": "512Mi", "cpu": "6"}, 69),
-    ],
-)
+@pytest.mark.parametrize(("capacity", "used", "score"), [(*NODE_1, 60), (*NODE_2, 69)])
 def test_the_documented_bin_packing_example(capacity, used, score):
     scene = Scene(make_node("n", allocatable=capacity), make_pod(node="n", requests=used))
     pod = make_pod(requests={FOO: 2, "memory": "256Mi", "cpu": "2"})
     assert scene.score(fit(RATIO, RISING, foo=5, cpu=3, memory=1), pod) == score
+
+
+@pytest.mark.parametrize(("capacity", "used", "points"), [(*NODE_1, 5), (*NODE_2, 7)])
+def test_the_documented_example_has_the_documented_points_of_ten(capacity, used, points):
+    scene = Scene(make_node("n", allocatable=capacity), make_pod(node="n", requests=used))
+    pod = make_pod_info(requests={FOO: 2, "memory": "256Mi", "cpu": "2"})
+    plugin = fit(RATIO, RISING, foo=5, cpu=3, memory=1)
+    nodes = scene.cache.nodes
+    assert plugin.points_of_ten(pod, nodes, nodes.rows().tolist()) == [points]
+    assert fit(LEAST).points_of_ten(pod, nodes, nodes.rows().tolist()) == []
+
+
+def test_several_strategies_add_up_by_their_weights():
+    strategies = (
+        WeightedStrategy(3, ScoringStrategy(MOST, (ResourceSpec("cpu"),))),
+        WeightedStrategy(2, ScoringStrategy(LEAST, (ResourceSpec("memory"),))),
+    )
+    plugin = NodeResourcesFit(NodeResourcesFitArgs(scoring_strategies=strategies))
+    scene = Scene(make_node("n", cpu="4", memory="4Gi"), make_node("m", cpu="8", memory="4Gi"))
+    pod = make_pod(cpu="2", memory="1Gi")
+    assert scene.scores(plugin, pod) == {"n": 3 * 50 + 2 * 75, "m": 3 * 25 + 2 * 75}
 
 
 def test_a_falling_shape_truncates_toward_zero():
@@ -222,8 +246,11 @@ SMALL = make_node(cpu="2", memory="4Gi")
         (NODE_ALLOCATABLE, make_node(cpu="4", pods=1), make_node(cpu="4", pods=2), "Queue"),
         (NODE_ALLOCATABLE, make_node(cpu="4"), make_node(cpu="4", allocatable={GPU: 1}), "QueueSkip"),
         (NODE_ALLOCATABLE, make_node(cpu="4"), SMALL, "QueueSkip"),
-        (NODE_TAINT, SMALL, SMALL, "Queue"),
         (ASSIGNED_POD_DELETE, None, None, "Queue"),
+        (ASSIGNED_POD_SCALE_DOWN, make_pod(cpu="2"), make_pod(cpu="1"), "Queue"),
+        (ASSIGNED_POD_SCALE_DOWN, make_pod(memory="2Gi"), make_pod(memory="1Gi"), "QueueSkip"),
+        (ASSIGNED_POD_SCALE_DOWN, make_pod(cpu="1", memory="2Gi"), make_pod(cpu="2", memory="1Gi"), "QueueSkip"),
+        (TARGET_POD_SCALE_DOWN, make_pod(cpu="3"), make_pod(cpu="2"), "Queue"),
     ],
 )
 def test_events_that_make_room_bring_the_pod_back(event, old, new, verdict):

@@ -1,12 +1,23 @@
 import pytest
 from tests.plugins.scenes import hint, sign
-from tests.plugins.volume_scenes import VolumeScene, attachment, claim, csi_node, delayed_class, host, pod_with, volume
+from tests.plugins.volume_scenes import (
+    VolumeScene,
+    attachment,
+    claim,
+    csi_driver,
+    csi_node,
+    delayed_class,
+    host,
+    pod_with,
+    volume,
+)
 
 from bayplan.api.objects import Volume
 from bayplan.api.storage_objects import AWSElasticBlockStoreSource, AzureDiskSource, VolumeAttachment
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, ActionType, EventResource, cluster_event
 from bayplan.framework.status import Code
+from bayplan.plugins.node_volume_limits.node_volume_limits import NodeVolumeLimits
 from bayplan.plugins.volumes.claims import VolumeError
 
 EXCEEDED = "node(s) exceed max volume count"
@@ -155,3 +166,59 @@ def test_an_attached_volume_that_a_pod_comes_to_use_counts_once():
     assert made.texts(made.limits, pod_with("c")) == {}
     made.add(pod_with("b", name="r", node="n1"))
     assert made.texts(made.limits, pod_with("c")) == FULL
+
+
+MISSING = "csi.example CSI driver is not installed on the node"
+UNSCHEDULABLE = Code.UNSCHEDULABLE
+
+
+def test_a_driver_may_keep_pods_from_nodes_where_it_is_missing():
+    made = scene(1, *bound("a"), csi_node("n3", csi_other=1), host("n3"))
+    assert made.rejections(made.limits, pod_with("a")) == {}
+    made.add(csi_driver("csi.example", prevents=True))
+    missing = (UNSCHEDULABLE, [MISSING])
+    assert made.rejections(made.limits, pod_with("a")) == {"n2": missing, "n3": missing}
+    assert made.rejections(made.limits, pod_with(ephemeral=())) == {}
+    made.add(csi_node("n2", csi_example=None))
+    assert made.texts(made.limits, pod_with("a")) == {"n3": [MISSING]}
+    made.add(csi_driver("csi.example", prevents=False))
+    assert made.rejections(made.limits, pod_with("a")) == {}
+
+
+def test_a_claim_that_waits_for_a_volume_needs_the_driver_of_its_class():
+    made = scene(1, claim(storage_class="fast"), delayed_class("fast", "csi.example"))
+    made.add(csi_driver("csi.example", prevents=True))
+    assert made.texts(made.limits, pod_with("c")) == {"n2": [MISSING]}
+
+
+def test_a_missing_driver_is_named_before_a_limit_and_only_one_of_several():
+    made = VolumeScene(host("n1"), csi_node("n1", b_example=0))
+    for name in "abc":
+        made.add(claim(name, volume=f"v-{name}", bound=True), volume(f"v-{name}", csi=(f"{name}.example", name)))
+        made.add(csi_driver(f"{name}.example", prevents=name != "b"))
+    assert made.texts(made.limits, pod_with("c", "b", "a")) == {
+        "n1": ["a.example CSI driver is not installed on the node"]
+    }
+    made.add(csi_node("n1", b_example=0, a_example=None, c_example=None))
+    assert made.texts(made.limits, pod_with("c", "b", "a")) == FULL
+
+
+@pytest.mark.parametrize("how", ["of the pod", "bound", "to be made"])
+def test_in_tree_volumes_need_their_driver_only_where_a_kubelet_told_of_drivers(how):
+    made = VolumeScene(host("n1"), host("n2"), csi_node("n2"), csi_driver("ebs.csi.aws.com", prevents=True))
+    pod = pod_with("c")
+    if how == "of the pod":
+        pod = pod_with(volumes=[aws("vol-1")])
+    elif how == "bound":
+        made.add(
+            claim(volume="v", bound=True), volume("v", aws_elastic_block_store=AWSElasticBlockStoreSource("vol-1"))
+        )
+    else:
+        made.add(claim(), delayed_class(provisioner="kubernetes.io/aws-ebs"))
+    assert made.texts(made.limits, pod) == {"n2": ["ebs.csi.aws.com CSI driver is not installed on the node"]}
+
+
+def test_without_the_gate_drivers_may_be_missing():
+    made = scene(1, *bound("a"), csi_driver("csi.example", prevents=True))
+    plugin = NodeVolumeLimits(made.cache.nodes, made.listers, scaling=False)
+    assert made.rejections(plugin, pod_with("a")) == {}

@@ -7,6 +7,7 @@ from tests.plugins.volume_scenes import (
     attachment,
     change,
     claim,
+    csi_driver,
     csi_node,
     delayed_class,
     host,
@@ -47,6 +48,7 @@ changes = st.one_of(
     change("delete", st.just(PersistentVolume), _few(VOLUMES)),
     change("delete", st.just(VolumeAttachment), _few(["x", "y"])),
     change("delete", st.just(CSINode), _few(NODES)),
+    change("add", st.builds(csi_driver, _few(DRIVERS), prevents=st.booleans())),
 )
 
 

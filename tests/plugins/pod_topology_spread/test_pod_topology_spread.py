@@ -20,14 +20,13 @@ from bayplan.config.types import PodTopologySpreadArgs, PodTopologySpreadDefault
 from bayplan.framework.cluster_event import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
-    ASSIGNED_POD_UPDATE,
+    ASSIGNED_POD_LABEL,
     NODE_ADD,
     NODE_DELETE,
     NODE_LABEL,
     NODE_TAINT,
-    UNSCHEDULABLE_POD_ADD,
-    UNSCHEDULABLE_POD_LABEL,
-    UNSCHEDULABLE_POD_TOLERATION,
+    TARGET_POD_LABEL,
+    TARGET_POD_TOLERATION,
 )
 from bayplan.framework.status import Code
 
@@ -270,14 +269,12 @@ OTHER = make_pod("other", uid="other", labels={"app": "db"})
         (ASSIGNED_POD_ADD, None, OTHER, "QueueSkip"),
         (ASSIGNED_POD_DELETE, web("p", node="n1"), None, "Queue"),
         (ASSIGNED_POD_DELETE, OTHER, None, "QueueSkip"),
-        (ASSIGNED_POD_UPDATE, web("p", node="n1"), web("p", node="n1", labels={"app": "db"}), "Queue"),
-        (ASSIGNED_POD_UPDATE, web("p", node="n1"), web("p", node="n1", labels={"app": "web", "x": "y"}), "QueueSkip"),
-        (ASSIGNED_POD_UPDATE, web("p", node="n1"), web("p", node="n1"), "QueueSkip"),
-        (UNSCHEDULABLE_POD_ADD, None, web("p"), "QueueSkip"),
-        (UNSCHEDULABLE_POD_ADD, None, web("p", nominated="n1"), "Queue"),
-        (UNSCHEDULABLE_POD_LABEL, WAITING, web(labels={"app": "db"}), "Queue"),
-        (UNSCHEDULABLE_POD_LABEL, web("p"), web("p", labels={"app": "db"}), "QueueSkip"),
-        (UNSCHEDULABLE_POD_TOLERATION, WAITING, web(tolerations=["k"]), "QueueSkip"),
+        (ASSIGNED_POD_LABEL, web("p", node="n1"), web("p", node="n1", labels={"app": "db"}), "Queue"),
+        (ASSIGNED_POD_LABEL, web("p", node="n1"), web("p", node="n1", labels={"app": "web", "x": "y"}), "QueueSkip"),
+        (ASSIGNED_POD_LABEL, web("p", node="n1"), web("p", node="n1"), "QueueSkip"),
+        (TARGET_POD_LABEL, WAITING, web(labels={"app": "db"}), "Queue"),
+        (TARGET_POD_LABEL, WAITING, web(labels={"app": "web", "x": "y"}), "QueueSkip"),
+        (TARGET_POD_TOLERATION, WAITING, web(tolerations=["k"]), "QueueSkip"),
         (NODE_ADD, None, node("n1", "a"), "Queue"),
         (NODE_ADD, None, node("n1"), "QueueSkip"),
         (NODE_DELETE, node("n1", "a"), None, "Queue"),
@@ -297,7 +294,7 @@ def test_events_that_may_help_wake_the_pod(event, old, new, expected):
 
 def test_a_new_toleration_wakes_a_pod_that_honours_taints():
     old, new = HONOURING, web(spread=[spread(node_taints_policy="Honor")], tolerations=["k"])
-    assert hint(Spreading().plugin, UNSCHEDULABLE_POD_TOLERATION, HONOURING, old, new) == "Queue"
+    assert hint(Spreading().plugin, TARGET_POD_TOLERATION, HONOURING, old, new) == "Queue"
 
 
 def test_what_cannot_be_judged_wakes_the_pod():

@@ -35,6 +35,18 @@ def test_a_budget_that_allows_one_disruption_protects_the_less_important_pod():
     assert world.preempt(high(cpu="2")) == ("n1", ["old"])
 
 
+def test_a_pod_that_overdraws_a_budget_takes_from_no_further_one():
+    world = World(
+        make_node("n1", cpu="4"),
+        low("first", start_time=minute(1), labels={"app": "a", "tier": "t"}),
+        low("second", start_time=minute(2), labels={"tier": "t"}),
+        make_budget("of-app", app="a"),
+        make_budget("of-tier", allowed=1, tier="t"),
+    )
+    (candidate,) = world.schedule(high()).candidates
+    assert candidate.pdb_violations == 1
+
+
 def test_disruptions_that_are_counted_already_violate_nothing():
     world = World(make_node("n1", cpu="4"), low("a", labels={"app": "a"}), make_budget(disrupted=["a"], app="a"))
     (candidate,) = world.schedule(high()).candidates

@@ -117,7 +117,7 @@ def test_preemption_leaves_the_node_table_as_it_was():
 
 def test_nodes_that_take_the_pod_with_nobody_evicted_fail_the_preemption():
     world = World(make_node("n1", cpu="9"), make_node("n2", cpu="9"), low("a"), low("b", "n2"))
-    (plugin,) = world.framework.post_filters
+    plugin = world.framework.plugins["DefaultPreemption"]
     nodes = world.cache.nodes
     pod = PodInfo(high())
     rejected = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE)
@@ -160,3 +160,10 @@ def test_a_pod_that_begins_to_terminate_is_known_to_do_so_when_evictions_are_tri
     assert world.preempt(pod) == ("n1", ["large"])
     world.add(low("other", "n2", cpu="1", priority=99, labels={"app": "c"}, deleting=True))
     assert world.preempt(pod) == ("n1", ["counted", "large"])
+
+
+def test_a_pod_that_preempts_tells_where_and_how_many_go():
+    world = World(make_node("n1", cpu="4"), low("a", cpu="2"), low("b", cpu="2"))
+    assert world.schedule(high()).diagnosis.post_filter_message == (
+        "preemption: found a potential placement for pod on node n1, preempting 2 victims"
+    )

@@ -1,7 +1,9 @@
 from tests.builders import make_node, make_selector
 from tests.plugins.inter_pod_affinity.affinity_scenes import required, term
 from tests.plugins.preemption.worlds import World, high, low
+from tests.plugins.scenes import spread
 
+from bayplan.api.objects import LabelSelector
 from bayplan.cache.pod_info import PodInfo
 from bayplan.scheduler.cycle import FitError, Placement
 
@@ -66,3 +68,13 @@ def test_a_nomination_counts_for_pod_anti_affinity():
     assert world.schedule(high("other", pod_anti_affinity=apart)).node_name == "n2"
     outcome = world.schedule(high("other", pod_anti_affinity=apart, node_selector={"zone": "z"}))
     assert "didn't match pod anti-affinity rules" in outcome.message
+
+
+def test_for_an_empty_selector_evicted_pods_make_up_for_nominated_ones():
+    """Nobody on a node counts, those nominated to it do, and each pod taken off in a dry run counts one less."""
+    host = "kubernetes.io/hostname"
+    world = World(make_node("n1", cpu="4", labels={host: "n1"}), make_node("n2", cpu="500m", labels={host: "n2"}))
+    world.add(low("a", cpu="1"), low("b", cpu="1", priority=2))
+    world.nominator.add(PodInfo(high("waiting", cpu="1", priority=20)), "n1")
+    even = high(cpu="1", spread=[spread(host, LabelSelector())])
+    assert world.preempt(even) == ("n1", ["a"])

@@ -21,9 +21,9 @@ def test_a_class_whose_capacities_are_gone_leaves_nothing_behind(labels):
     try:
         for number in range(2000):
             lister.set(capacity("k", f"class-{number}", "1Gi", LabelSelector(match_labels=labels)))
-            capacities.largest_volume(f"class-{number}")
+            capacities.of_class(f"class-{number}")
             lister.delete("kube-system/k")
-            assert (capacities.largest_volume(f"class-{number}") == NO_SPACE).all()
+            assert (capacities.of_class(f"class-{number}").largest_volume == NO_SPACE).all()
         assert tracemalloc.get_traced_memory()[0] < 250_000
     finally:
         tracemalloc.stop()

@@ -140,5 +140,6 @@ async def test_a_pod_that_only_extenders_rejected_preempts_where_they_let_it(sta
     scene = Scene(stack, at(server, BY_UID, filter_verb="filter"))
     scene.world.add(make_node("n3", cpu="8"), scene.low("x", "n3", 1))
     outcome = await scene.decide()
-    assert outcome.message == "0/4 nodes are available: 1 no licence, 3 Insufficient cpu."
+    found = "preemption: found a potential placement for pod on node n3, preempting 1 victims"
+    assert outcome.message == f"0/4 nodes are available: 1 no licence, 3 Insufficient cpu. {found}"
     assert (outcome.nominated_node_name, [victim.uid for victim in outcome.victims]) == ("n3", ["x"])

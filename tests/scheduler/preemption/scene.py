@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tests.builders import make_pod
 from tests.scheduler import scene
+from tests.waiting import Sleeps
 
 from bayplan.api.client import ApiResponse
 from bayplan.framework.interface import PostFilterResult
@@ -84,7 +85,7 @@ class Scene(scene.Scene):
 
     def __init__(self):
         self.api, self.chooser = Api(), Chooser()
-        super().__init__(Dispatcher(self.api, self.api))
+        super().__init__(Dispatcher(self.api, self.api, sleep=Sleeps()))
         self.framework.post_filters = [self.chooser]
         self.placed = {}
         for node in ("n1", "n2"):

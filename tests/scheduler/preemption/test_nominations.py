@@ -110,7 +110,6 @@ async def test_a_pod_that_gets_another_node_leaves_its_room_to_others(scene):
     await scene.attempt()
     assert scene.sub_queue_of("waiting") is SubQueue.UNSCHEDULABLE
     scene.node("n3", cpu="1")
-    scene.queue.activate(["p"])
     await scene.attempt()
     assert scene.binder.bindings == [("p", "n3")]
     assert scene.nominated() is None

@@ -226,7 +226,7 @@ async def test_a_victim_not_bound_yet_gives_its_room_back_without_being_deleted(
 async def test_a_rejected_bind_that_was_placed_anew_is_posted_once(scene):
     preempt_unbound(scene)
     scene.pending.gone("p")
-    scene.queue.activate(["young"])
+    scene.after(15)
     await scene.attempt()
     assert scene.binder.bindings == [("young", "n3")]
 

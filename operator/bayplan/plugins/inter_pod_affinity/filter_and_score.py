@@ -47,8 +47,13 @@ class RequiredTerms:
         return self._affinity.nbytes + self._anti.nbytes + self._existing.nbytes
 
     def may_reject(self, pod: PodInfo) -> bool:
-        """Return whether any term may rule out a row now."""
-        return self._has_own or bool(self._existing.amounts(pod))
+        """Return whether any term may rule out a row now; terms of pods on nodes without their topology key cannot.
+
+        Upstream: getExistingAntiAffinityCounts. If nothing can, the filter is skipped with nominated pods, too.
+        """
+        return self._has_own or any(
+            _is_in_a_domain(self._cluster, each) for each in self._existing.amounts(pod).items()
+        )
 
     def affinity_fails(self, pod: PodInfo, rows: Rows, more: Amounts | None = None) -> _Mask | None:
         """Return the rows without the pods that the pod must be near; None when it need not be near any.
@@ -172,8 +177,7 @@ class PreferredTerms:
         for key, others in self._existing.amounts(pod).items():
             own = amounts.get(key)
             amounts[key] = others if own is None else own + others
-        column = self._cluster.labels.column
-        return {key: each for key, each in amounts.items() if column(key).ids[np.flatnonzero(each)].any()}
+        return {key: each for key, each in amounts.items() if _is_in_a_domain(self._cluster, (key, each))}
 
     def score(self, amounts: dict[str, Amounts], rows: Rows) -> Scores:
         """Return the raw score of each row: the sums of all domains it is in."""
@@ -182,6 +186,12 @@ class PreferredTerms:
             column = self._cluster.labels.column(key)
             total += weight_sums(domain_sums(column, each))[column.ids[rows]]
         return total
+
+
+def _is_in_a_domain(cluster: ClusterView, counted: tuple[str, Amounts]) -> bool:
+    """Return whether a row that has an amount also has the topology key it is counted for."""
+    key, amounts = counted
+    return bool(cluster.labels.column(key).ids[np.flatnonzero(amounts)].any())
 
 
 def normalize(scores: Scores) -> Scores:

@@ -19,11 +19,10 @@ from bayplan.config.types import InterPodAffinityArgs
 from bayplan.framework.cluster_event import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
-    ASSIGNED_POD_UPDATE,
+    ASSIGNED_POD_LABEL,
     NODE_ADD,
     NODE_LABEL,
-    NODE_TAINT,
-    UNSCHEDULABLE_POD_LABEL,
+    TARGET_POD_LABEL,
     EventRegistration,
     QueueingHint,
 )
@@ -151,12 +150,11 @@ class InterPodAffinity:
         # Namespaces that a term selects by label are not looked up, as upstream.
         return (
             EventRegistration(ASSIGNED_POD_ADD, _after_assigned_pod_change),
-            EventRegistration(ASSIGNED_POD_UPDATE, _after_assigned_pod_change),
+            EventRegistration(ASSIGNED_POD_LABEL, _after_assigned_pod_change),
             EventRegistration(ASSIGNED_POD_DELETE, _after_assigned_pod_change),
-            EventRegistration(UNSCHEDULABLE_POD_LABEL, _after_label_change),
+            EventRegistration(TARGET_POD_LABEL),
             EventRegistration(NODE_ADD, _after_node_change),
             EventRegistration(NODE_LABEL, _after_node_change),
-            EventRegistration(NODE_TAINT),
         )
 
     def _view_of(self, nodes: NodeTable) -> ClusterView:
@@ -200,19 +198,10 @@ def _after_assigned_pod_change(pod: PodInfo, old: object, new: object) -> Queuei
         gained = _match_all(terms.required_affinity, after)
         if before is None:
             return QueueingHint.queue_if(gained)
-        lost = _match_all(anti, before) and not _match_all(anti, after)
+        lost = _match_any(anti, before) and not _match_any(anti, after)
         return QueueingHint.queue_if(lost or (gained and not _match_all(terms.required_affinity, before)))
     others = () if before is None else before.affinity_terms.required_anti_affinity
-    return QueueingHint.queue_if(before is None or _match_all(anti, before) or _match_all(others, pod))
-
-
-def _after_label_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    """Return whether a pod without a node was relabelled: the rejected one itself, or one nominated to a node."""
-    if isinstance(new, PodInfo) and new.uid == pod.uid:
-        return QueueingHint.QUEUE
-    if any(isinstance(each, PodInfo) and not each.pod.status.nominated_node_name for each in (old, new)):
-        return QueueingHint.SKIP
-    return _after_assigned_pod_change(pod, old, new)
+    return QueueingHint.queue_if(before is None or _match_any(anti, before) or _match_any(others, pod))
 
 
 def _after_node_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
@@ -233,5 +222,8 @@ def _after_node_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
 
 
 def _match_all(terms: Sequence[AffinityTerm], pod: PodInfo) -> bool:
-    labels = pod.pod.metadata.labels
-    return bool(terms) and all(term.matches(pod.namespace, labels, None) for term in terms)
+    return bool(terms) and all(term.matches(pod.namespace, pod.pod.metadata.labels, None) for term in terms)
+
+
+def _match_any(terms: Sequence[AffinityTerm], pod: PodInfo) -> bool:
+    return any(term.matches(pod.namespace, pod.pod.metadata.labels, None) for term in terms)

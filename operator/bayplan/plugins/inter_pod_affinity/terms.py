@@ -238,10 +238,9 @@ def _weight_sum(terms: Sequence[_Resolved]) -> Callable[[PodInfo], int]:
 def _matches(term: AffinityTerm, namespaces: frozenset[str], pod: PodInfo) -> bool:
     """Return whether an incoming pod's term matches a pod on a node.
 
-    kube-scheduler looks up only the namespaces that exist when the cycle starts, and matches the namespace selector
-    once more against no labels: a selector that holds without any label selects all namespaces.
+    kube-scheduler looks up only the namespaces that exist when the cycle starts; an empty selector selects all.
     """
-    if pod.namespace not in namespaces and not term.matches_bare_namespace:
+    if pod.namespace not in namespaces and not term.namespace_selector.is_everything:
         return False
     return term.selects(pod.pod.metadata.labels)
 

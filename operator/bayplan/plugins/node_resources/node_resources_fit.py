@@ -6,31 +6,34 @@ from typing import ClassVar
 import numpy as np
 
 from bayplan.api.objects import Node
-from bayplan.api.quantity import MAX_AMOUNT
 from bayplan.cache.change_log import Rows
-from bayplan.cache.node_table import Column, NodeTable
+from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended, is_scalar, node_allocatable
+from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended, node_allocatable
 from bayplan.config.types import NodeResourcesFitArgs
 from bayplan.framework.cluster_event import (
     ASSIGNED_POD_DELETE,
     ASSIGNED_POD_SCALE_DOWN,
     NODE_ADD,
     NODE_ALLOCATABLE,
-    NODE_TAINT,
+    TARGET_POD_SCALE_DOWN,
     EventRegistration,
     QueueingHint,
 )
 from bayplan.framework.interface import CycleState, PreFilterResult, Scores
 from bayplan.framework.status import SUCCESS, Code, Codes, Reason, Status
 from bayplan.framework.traits import Reads, Traits
-from bayplan.plugins.node_resources.resource_scoring import ResourceColumns, scorer
+from bayplan.plugins.node_resources.resource_scoring import points_of_ten, resource_columns, scorer
 
 _FIRST = {CPU: 0, MEMORY: 1, EPHEMERAL_STORAGE: 2}
 
 
 class NodeResourcesFit:
-    """Filters by requests against allocatable, scores by the strategy (upstream: plugins/noderesources/fit.go)."""
+    """Filters by requests against allocatable, scores by the strategy (upstream: plugins/noderesources/fit.go).
+
+    With several strategies, which only bayplan has, its score is the sum of theirs, each times its weight: more than
+    100 then.
+    """
 
     name: ClassVar[str] = "NodeResourcesFit"
     traits: ClassVar[Traits] = Traits(
@@ -44,7 +47,11 @@ class NodeResourcesFit:
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         strategy = args.scoring_strategy
         self._resources = tuple(strategy.resources)
+        self._shape = () if args.scoring_strategies else strategy.shape
         self._scorer = scorer(strategy)
+        self._several = tuple(
+            (each.weight, each.strategy.resources, scorer(each.strategy)) for each in args.scoring_strategies
+        )
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
         requests = pod.requests
@@ -100,39 +107,34 @@ class NodeResourcesFit:
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
-        return self._scorer.score(self._columns(pod, nodes), rows)
+        if not self._several:
+            return self._scorer.score(resource_columns(self._resources, pod, nodes), rows)
+        total = np.zeros(len(rows), dtype=np.int64)
+        for weight, resources, each in self._several:
+            total += weight * each.score(resource_columns(resources, pod, nodes), rows)
+        return total
 
     def score_few(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
-        return self._scorer.score_few(self._columns(pod, nodes), rows)
+        if not self._several:
+            return self._scorer.score_few(resource_columns(self._resources, pod, nodes), rows)
+        total = [0] * len(rows)
+        for weight, resources, each in self._several:
+            scores = each.score_few(resource_columns(resources, pod, nodes), rows)
+            total = [so_far + weight * score for so_far, score in zip(total, scores, strict=True)]
+        return total
 
-    def _columns(self, pod: PodInfo, nodes: NodeTable) -> list[ResourceColumns]:
-        """Give what to score by for each configured resource that counts for this pod."""
-        columns: list[ResourceColumns] = []
-        requests = pod.requests
-        for resource in self._resources:
-            name = resource.name
-            taken: Column | None
-            if name == CPU:
-                taken, wanted = nodes.non_zero_cpu, requests.scoring_cpu
-            elif name == MEMORY:
-                taken, wanted = nodes.non_zero_memory, requests.scoring_memory
-            else:
-                taken, wanted = nodes.requested.get(name), requests.scoring_amounts.get(name, 0)
-                if wanted == 0 and is_scalar(name):
-                    continue
-            column = nodes.allocatable.get(name) if name != PODS else None
-            if column is not None:
-                everywhere = nodes.all_have(name)
-                columns.append(ResourceColumns(taken, min(wanted, MAX_AMOUNT), column, everywhere, resource.weight))
-        return columns
+    def points_of_ten(self, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
+        if not self._shape:
+            return []
+        return points_of_ten(self._shape, resource_columns(self._resources, pod, nodes), rows)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         return (
             EventRegistration(ASSIGNED_POD_DELETE),
-            EventRegistration(ASSIGNED_POD_SCALE_DOWN),
+            EventRegistration(ASSIGNED_POD_SCALE_DOWN, _frees_what_is_needed),
+            EventRegistration(TARGET_POD_SCALE_DOWN),
             EventRegistration(NODE_ADD, self._node_may_fit),
             EventRegistration(NODE_ALLOCATABLE, self._node_may_fit),
-            EventRegistration(NODE_TAINT),
         )
 
     def _needed(self, pod: PodInfo) -> list[tuple[str, int]]:
@@ -156,3 +158,14 @@ class NodeResourcesFit:
         had = node_allocatable(old)
         grew = any(has.get(name, 0) > had.get(name, 0) for name, _ in needed) or has.get(PODS, 0) > had.get(PODS, 0)
         return QueueingHint.queue_if(grew)
+
+
+def _frees_what_is_needed(pod: PodInfo, old: object, new: object) -> QueueingHint:
+    """Return whether a pod on a node takes less now of something that `pod` requests.
+
+    Upstream: noderesources/fit.go haveEnoughRelevantResourcesDecreased.
+    """
+    if not isinstance(old, PodInfo) or not isinstance(new, PodInfo):
+        return QueueingHint.QUEUE
+    before, after = old.placed.amounts, new.placed.amounts
+    return QueueingHint.queue_if(any(before.get(name, 0) > after.get(name, 0) for name in pod.requests.amounts))

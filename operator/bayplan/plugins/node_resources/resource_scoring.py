@@ -7,9 +7,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from bayplan.api.quantity import MAX_AMOUNT
 from bayplan.cache.change_log import Rows
-from bayplan.cache.node_table import Column
-from bayplan.config.types import ScoringStrategy, ScoringStrategyType, UtilizationShapePoint
+from bayplan.cache.node_table import Column, NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.resources import CPU, MEMORY, PODS, is_scalar
+from bayplan.config.types import ResourceSpec, ScoringStrategy, ScoringStrategyType, UtilizationShapePoint
 from bayplan.framework.interface import MAX_NODE_SCORE, Scores
 
 _Amounts = NDArray[np.int64]
@@ -38,6 +41,28 @@ class ResourceColumns(msgspec.Struct, frozen=True):
         return used, self.allocatable.item(row)
 
 
+def resource_columns(resources: Sequence[ResourceSpec], pod: PodInfo, nodes: NodeTable) -> list[ResourceColumns]:
+    """Give what to score by for each of `resources` that counts for this pod."""
+    columns: list[ResourceColumns] = []
+    requests = pod.requests
+    for resource in resources:
+        name = resource.name
+        taken: Column | None
+        if name == CPU:
+            taken, wanted = nodes.non_zero_cpu, requests.scoring_cpu
+        elif name == MEMORY:
+            taken, wanted = nodes.non_zero_memory, requests.scoring_memory
+        else:
+            taken, wanted = nodes.requested.get(name), requests.scoring_amounts.get(name, 0)
+            if wanted == 0 and is_scalar(name):
+                continue
+        column = nodes.allocatable.get(name) if name != PODS else None
+        if column is not None:
+            everywhere = nodes.all_have(name)
+            columns.append(ResourceColumns(taken, min(wanted, MAX_AMOUNT), column, everywhere, resource.weight))
+    return columns
+
+
 class Scorer(Protocol):
     """Scores rows by the resources that count for a pod; `score_few` in plain integers, which is faster for a few."""
 
@@ -52,6 +77,31 @@ class Scorer(Protocol):
 
 _SHAPE_SCALE = 10
 """Shape scores are given as 0..10 and used as 0..100."""
+
+
+def points_of_ten(
+    shape: Sequence[UtilizationShapePoint], resources: Sequence[ResourceColumns], rows: Sequence[int]
+) -> list[int]:
+    """Return the score of each row on the shape's own 0..10, as Kubernetes 1.16 and the documentation work it out.
+
+    There every resource is cut to whole points before the mean is taken, so a node may have 5 points here and 60 of
+    100 today (release 1.16: pkg/scheduler/algorithm/priorities/requested_to_capacity_ratio.go).
+    """
+    corners = [(point.utilization, point.score) for point in shape]
+    points: list[int] = []
+    for row in rows:
+        total = weight_sum = 0
+        for resource in resources:
+            taken, allocatable = resource.on_row(row)
+            if allocatable > 0:
+                # What is free rounds down, so utilization rounds up: the other way round than today.
+                free = (allocatable - min(taken, allocatable)) * 100 // allocatable
+                if point := _broken_linear(corners, 100 - free):
+                    total += point * resource.weight
+                    weight_sum += resource.weight
+        divisor = max(weight_sum, 1)
+        points.append((2 * total + divisor) // (2 * divisor))
+    return points
 
 
 def scorer(strategy: ScoringStrategy) -> Scorer:

@@ -1,11 +1,13 @@
-"""NodeVolumeLimits: place no more volumes of a CSI driver on a node than the driver can attach there."""
+"""NodeVolumeLimits: place volumes of a CSI driver only where it is, and no more than it can attach there."""
 
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayplan.api.storage_objects import (
+    CSIDriver,
     CSINode,
     PersistentVolume,
     PersistentVolumeClaim,
@@ -47,11 +49,16 @@ from bayplan.plugins.volumes.csi_nodes import NO_LIMIT, CSINodeColumns, limits_o
 
 _EXCEEDED = "node(s) exceed max volume count"
 
+Mask = NDArray[np.bool_]
+WantedVolumes = dict[CSIVolume, bool]
+"""The volumes of a pod, each with whether it is an in-tree volume that a driver has taken over."""
+
 
 class NodeVolumeLimits:
     """Rejects nodes on which a CSI driver of the pod's volumes can attach no further volume.
 
-    Nodes without a CSINode, or whose CSINode gives no count, have no limit. Upstream:
+    Nodes without a CSINode, or whose CSINode gives no count, have no limit. With `scaling` (the feature gate
+    VolumeLimitScaling, on by default) nodes without a driver are rejected if its CSIDriver says so. Upstream:
     pkg/scheduler/framework/plugins/nodevolumelimits/csi.go.
     """
 
@@ -59,7 +66,8 @@ class NodeVolumeLimits:
     # Which volumes a pod's claims stand for is found out in every cycle, so that pods share what other plugins say.
     traits: ClassVar[Traits] = Traits(reads=Reads.CLUSTER)
 
-    def __init__(self, nodes: NodeTable, listers: Listers) -> None:
+    def __init__(self, nodes: NodeTable, listers: Listers, *, scaling: bool = True) -> None:
+        self._drivers = listers.of(CSIDriver) if scaling else None
         self._csi_nodes = CSINodeColumns(nodes, listers)
         self._attachable = AttachableVolumes(listers)
         self._counts = VolumeCounts(nodes, listers, self._attachable.of_claim)
@@ -75,23 +83,45 @@ class NodeVolumeLimits:
             wanted = self._attachable.of_new_pod(pod)
         except MissingClaimError:
             return np.full(len(rows), Code.UNSCHEDULABLE_AND_UNRESOLVABLE, dtype=np.int8)
-        exceeded = np.zeros(len(rows), dtype=np.bool_)
+        rejected = np.zeros(len(rows), dtype=np.bool_)
+        for driver in self._required_drivers(wanted):
+            rejected |= self._missing(driver, wanted, rows)
         for driver in {volume.driver for volume in wanted}:
             limits = self._csi_nodes.limits(driver)[rows]
             limited = np.flatnonzero(limits != NO_LIMIT)
             if len(limited):
                 volumes = {volume for volume in wanted if volume.driver == driver}
                 count, new = self._counts.with_new(volumes, driver, nodes, rows[limited])
-                exceeded[limited] |= (new > 0) & (count > limits[limited])
-        return exceeded * np.int8(Code.UNSCHEDULABLE)
+                rejected[limited] |= (new > 0) & (count > limits[limited])
+        return rejected * np.int8(Code.UNSCHEDULABLE)
 
     def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
-        text = _EXCEEDED
+        left = np.ones(len(rows), dtype=np.bool_)
         try:
-            self._attachable.of_new_pod(pod)
+            wanted = self._attachable.of_new_pod(pod)
         except MissingClaimError as missing:
-            text = str(missing)
-        return [Reason(text, np.ones(len(rows), dtype=np.bool_))]
+            return [Reason(str(missing), left)]
+        reasons: list[Reason] = []
+        for driver in self._required_drivers(wanted):
+            missing_here = self._missing(driver, wanted, rows) & left
+            reasons.append(Reason(f"{driver} CSI driver is not installed on the node", missing_here))
+            left = left & ~missing_here
+        return [*reasons, Reason(_EXCEEDED, left)]
+
+    def _required_drivers(self, wanted: WantedVolumes) -> list[str]:
+        """Return the drivers that must be on the pod's node, by name; kube-scheduler names any one that is missing."""
+        if self._drivers is None:
+            return []
+        drivers = ((name, self._drivers.get(name)) for name in sorted({volume.driver for volume in wanted}))
+        return [name for name, each in drivers if each is not None and each.spec.prevent_pod_scheduling_if_missing]
+
+    def _missing(self, driver: str, wanted: WantedVolumes, rows: Rows) -> Mask:
+        """Tell where a driver of the pod's volumes is not installed (upstream: checkCSIDriverOnNode)."""
+        missing: Mask = ~self._csi_nodes.installed(driver)[rows]
+        if all(is_migrated for volume, is_migrated in wanted.items() if volume.driver == driver):
+            # Without a CSINode in-tree volumes do not count as the driver's.
+            missing &= self._csi_nodes.existing()[rows]
+        return missing
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         csi_node_updated = cluster_event(EventResource.CSI_NODE, ActionType.UPDATE)
@@ -150,15 +180,15 @@ class AttachableVolumes:
         self._volumes = listers.of(PersistentVolume)
         self._classes = listers.of(StorageClass)
 
-    def of_new_pod(self, pod: PodInfo) -> set[CSIVolume]:
-        """Return the volumes of a pod that is to be scheduled.
+    def of_new_pod(self, pod: PodInfo) -> WantedVolumes:
+        """Return the volumes of a pod that is to be scheduled, each with whether it is an in-tree volume.
 
         Raises:
             MissingClaimError: the pod names a claim that does not exist.
             VolumeError: it names a claim "", or an ephemeral claim that is not its own, or an in-tree disk that
                 cannot be translated for its driver.
         """
-        found: set[CSIVolume | None] = set()
+        found: WantedVolumes = {}
         for reference in claim_references(pod.pod):
             if not reference.name:
                 raise VolumeError("PersistentVolumeClaim had no name")
@@ -168,14 +198,16 @@ class AttachableVolumes:
                 raise MissingClaimError(f"looking up PVC {key}: {claim_not_found(reference.name)}")
             if reference.ephemeral and (problem := ownership_problem(pod, claim)):
                 raise VolumeError(problem)
-            found.add(self.of_claim(claim))
-        for volume in pod.pod.spec.volumes or ():
-            translation = translate_inline_volume(volume)
+            if (volume := self.of_claim(claim)) is not None:
+                found[volume] = found.get(volume, True) and self._is_migrated(claim)
+        for inline in pod.pod.spec.volumes or ():
+            translation = translate_inline_volume(inline)
             if translation is not None:
                 if translation.problem:
-                    raise VolumeError(f"converting volume({volume.name}) from inline to csi: {translation.problem}")
-                found.add(translation.csi)
-        return {volume for volume in found if volume is not None}
+                    raise VolumeError(f"converting volume({inline.name}) from inline to csi: {translation.problem}")
+                if translation.csi is not None:
+                    found.setdefault(translation.csi, True)
+        return found
 
     def of_claim(self, claim: PersistentVolumeClaim) -> CSIVolume | None:
         """Return the volume a claim has or will have; None if no driver counts it."""
@@ -189,6 +221,15 @@ class AttachableVolumes:
             translation = translate_volume(volume)
             counted = None if translation is None else translation.csi
         return counted if counted is not None and counted.driver and counted.handle else None
+
+    def _is_migrated(self, claim: PersistentVolumeClaim) -> bool:
+        """Tell whether a driver counts the claim's volume only because it succeeded an in-tree plugin."""
+        name = claim.spec.volume_name
+        volume = self._volumes.get(name) if name else None
+        if volume is not None:
+            return volume.spec.csi is None
+        storage_class = self._classes.get(claim_class(claim))
+        return storage_class is not None and driver_of(storage_class.provisioner) != storage_class.provisioner
 
     def _of_class(self, claim: PersistentVolumeClaim) -> CSIVolume | None:
         storage_class = self._classes.get(claim_class(claim))

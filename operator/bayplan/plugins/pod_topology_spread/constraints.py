@@ -1,6 +1,6 @@
 """Topology spread constraints of a pod, resolved: what they count, where, and how unevenly pods may lie."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -93,18 +93,31 @@ def resolve(
     selector: PodSelector | None = None,
     *,
     requires_all_keys: bool = True,
+    match_label_keys: bool = True,
 ) -> SpreadConstraints:
     """Return what `constraints` mean for the pod.
 
-    They count what `selector` selects; without one what their own do, with the values of the pod's `matchLabelKeys`.
+    They count what `selector` selects; without one what their own do, with the values of the pod's `matchLabelKeys`
+    unless `match_label_keys` is off.
     """
     labels = pod.pod.metadata.labels or {}
+    known = labels if match_label_keys else {}
 
     def applied(action: str) -> tuple[SpreadConstraint, ...]:
         own = of_action(constraints, action)
-        return tuple(_resolved(each, selector or _with_label_keys(each, labels), labels) for each in own)
+        return tuple(_resolved(each, selector or _with_label_keys(each, known), labels) for each in own)
 
     return SpreadConstraints(applied(DO_NOT_SCHEDULE), applied(SCHEDULE_ANYWAY), requires_all_keys)
+
+
+def selected_in(namespace: str, selector: PodSelector) -> Callable[[PodInfo], bool]:
+    """Return what tells the pods of a namespace that a selector selects, also those that end."""
+
+    def selects(pod: PodInfo) -> bool:
+        meta = pod.pod.metadata
+        return meta.namespace == namespace and selector.matches(meta.labels)
+
+    return selects
 
 
 def of_action(constraints: Iterable[TopologySpreadConstraint], action: str) -> list[TopologySpreadConstraint]:

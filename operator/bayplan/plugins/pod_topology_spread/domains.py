@@ -9,13 +9,13 @@ from bayplan.api.objects import Taint
 from bayplan.api.tolerations import Tolerance, find_untolerated_taint
 from bayplan.cache.change_log import Rows
 from bayplan.cache.incremental_view import NodeView
-from bayplan.cache.matching_pods import MatchingPods
+from bayplan.cache.matching_pods import MatchingPods, PodPredicate
 from bayplan.cache.node_index import LabelColumn, NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.nominated_table import NominatedPods
 from bayplan.plugins.node_affinity import RequiredNodeAffinity
-from bayplan.plugins.pod_topology_spread.constraints import PodSelector, SpreadConstraint
+from bayplan.plugins.pod_topology_spread.constraints import PodSelector, SpreadConstraint, selected_in
 
 _HARD_EFFECTS = ("NoSchedule", "NoExecute")
 
@@ -40,6 +40,7 @@ class Domains:
         column: LabelColumn,
         counted: NDArray[np.bool_],
         counting: MatchingPods | None,
+        selects: PodPredicate,
     ) -> None:
         self.constraint = constraint
         # Copied, because the column goes on changing with the nodes.
@@ -53,6 +54,7 @@ class Domains:
         self.counted_ids = self.ids[self.counted_rows]
         self.known: NDArray[np.intp] = np.flatnonzero(np.bincount(self.counted_ids, minlength=1))
         self._counting = counting
+        self._selects = selects
         self._totals: NDArray[np.int64] = np.zeros(self.limit, dtype=np.int64)
         self._summed_at = self._seen_at = -1
         self._nominated: NominatedPods | None = None
@@ -89,18 +91,18 @@ class Domains:
     def totals_with_nominated(self, nominated: NominatedPods) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return for each row of `nominated`, were its pods on it, the pods in its domain and in the emptiest of all.
 
-        Both are `(rows,) int64`; without domains the second is not to be used.
+        Both are `(rows,) int64`; without domains the second is not to be used. Added pods count if they are selected,
+        also by an empty selector, and while they end (upstream: podtopologyspread/filtering.go updateWithPod).
         """
         ids, totals = self.ids[nominated.rows], self.totals()
         here = totals[ids]
         fewest = totals[self.known]
         least = np.full(len(ids), fewest.min() if len(fewest) else 0)
-        if self._counting is None:
+        if self.constraint.selector.is_nothing:
             return here, least
         if self._nominated is not nominated:
-            weigh = self._counting.weigh
             self._nominated = nominated
-            self._added = np.array([sum(map(weigh, pods)) for pods in nominated.added], dtype=np.int64)
+            self._added = np.array([sum(map(self._selects, pods)) for pods in nominated.added], dtype=np.int64)
             self._added[~self.counted[nominated.rows]] = 0
         here = here + self._added
         grown = self._added != 0
@@ -134,15 +136,17 @@ class SpreadDomains(NodeView):
         count_pods: CountPods,
         *,
         requires_all_keys: bool,
+        compares: bool = False,
     ) -> None:
         super().__init__(nodes)
         self.nodes = nodes
         self.requires_all_keys = requires_all_keys
         self._constraints = constraints
         self._affinity = RequiredNodeAffinity(pod)
-        self._tolerance = Tolerance(pod.pod.spec.tolerations)
+        self._tolerance = Tolerance(pod.pod.spec.tolerations, compares=compares)
         self._index = index
         self._counting = [count_pods(each.selector) for each in constraints]
+        self._selects = [selected_in(pod.namespace, each.selector) for each in constraints]
         self.domains: list[Domains] = []
         self.has_all_keys: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
         """Which rows have all topology keys, `(capacity,) bool`."""
@@ -173,12 +177,13 @@ class SpreadDomains(NodeView):
         self.domains = []
         # Worked out once per policy: a pod may have thousands of node selector terms and tolerations.
         included: dict[tuple[bool, bool], NDArray[np.bool_]] = {}
-        for constraint, counting, column in zip(self._constraints, self._counting, columns, strict=False):
+        each_with = zip(self._constraints, self._counting, self._selects, columns, strict=False)
+        for constraint, counting, selects, column in each_with:
             policies = (constraint.honors_affinity, constraint.honors_taints)
             rows = included.get(policies)
             if rows is None:
                 rows = included[policies] = self._includes(constraint)
-            self.domains.append(Domains(constraint, column, considered & rows, counting))
+            self.domains.append(Domains(constraint, column, considered & rows, counting, selects))
 
     def _includes(self, constraint: SpreadConstraint) -> NDArray[np.bool_]:
         """Return which rows the constraint's policies let count, `(capacity,) bool`.

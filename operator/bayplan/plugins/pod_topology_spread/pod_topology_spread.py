@@ -9,7 +9,7 @@ import numpy as np
 from bayplan.api.objects import Node, TopologySpreadConstraint
 from bayplan.cache.change_log import Rows
 from bayplan.cache.listers import Listers
-from bayplan.cache.matching_pods import MatchingPods, MatchingPodsOfShadow
+from bayplan.cache.matching_pods import MatchingPods, MatchingPodsOfShadow, MovedPodsOfShadow
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
@@ -18,14 +18,13 @@ from bayplan.config.types import PodTopologySpreadArgs, PodTopologySpreadDefault
 from bayplan.framework.cluster_event import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
-    ASSIGNED_POD_UPDATE,
+    ASSIGNED_POD_LABEL,
     NODE_ADD,
     NODE_DELETE,
     NODE_LABEL,
     NODE_TAINT,
-    UNSCHEDULABLE_POD_ADD,
-    UNSCHEDULABLE_POD_LABEL,
-    UNSCHEDULABLE_POD_TOLERATION,
+    TARGET_POD_LABEL,
+    TARGET_POD_TOLERATION,
     EventRegistration,
     QueueingHint,
 )
@@ -41,6 +40,7 @@ from bayplan.plugins.pod_topology_spread.constraints import (
     SpreadConstraints,
     of_action,
     resolve,
+    selected_in,
 )
 from bayplan.plugins.pod_topology_spread.domains import SpreadDomains
 from bayplan.plugins.pod_topology_spread.filter_and_score import HardSpread, SoftSpread
@@ -60,7 +60,8 @@ class PodTopologySpread:
     """Filters by DoNotSchedule constraints and scores ScheduleAnyway ones; pods without any get the defaults.
 
     A pod's signature holds its constraints resolved, selectors of services and owners included, so what an evaluation
-    once resolved holds for all its pods. Upstream: plugins/podtopologyspread.
+    once resolved holds for all its pods. `matchLabelKeys` count with `match_label_keys`, and tolerations with the
+    operators Lt and Gt where it `compares`. Upstream: plugins/podtopologyspread.
     """
 
     name: ClassVar[str] = "PodTopologySpread"
@@ -72,8 +73,18 @@ class PodTopologySpread:
         without_pre_score='error reading "PreScorePodTopologySpread" from cycleState: not found',
     )
 
-    def __init__(self, args: PodTopologySpreadArgs, index: NodeIndex, listers: Listers) -> None:
+    def __init__(
+        self,
+        args: PodTopologySpreadArgs,
+        index: NodeIndex,
+        listers: Listers,
+        *,
+        match_label_keys: bool = True,
+        compares: bool = False,
+    ) -> None:
         self._index = index
+        self._match_label_keys = match_label_keys
+        self._compares = compares
         self._is_system = args.defaulting_type is PodTopologySpreadDefaulting.SYSTEM
         self._defaults = _SYSTEM_DEFAULTS if self._is_system else args.default_constraints
         self._selectors = DefaultSelectors(listers) if self._defaults else None
@@ -134,44 +145,35 @@ class PodTopologySpread:
         return self._soft_spread(state, pod, nodes).scores(rows)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        of_assigned = (ASSIGNED_POD_ADD, ASSIGNED_POD_UPDATE, ASSIGNED_POD_DELETE)
-        of_waiting = (UNSCHEDULABLE_POD_ADD, UNSCHEDULABLE_POD_LABEL, UNSCHEDULABLE_POD_TOLERATION)
+        of_assigned = (ASSIGNED_POD_ADD, ASSIGNED_POD_LABEL, ASSIGNED_POD_DELETE)
+        of_target = (TARGET_POD_LABEL, TARGET_POD_TOLERATION)
         of_nodes = (NODE_ADD, NODE_DELETE, NODE_LABEL, NODE_TAINT)
         return (
             *(EventRegistration(event, self._after_assigned_pod) for event in of_assigned),
-            *(EventRegistration(event, self._after_waiting_pod) for event in of_waiting),
+            *(EventRegistration(event, self._after_target_pod) for event in of_target),
             *(EventRegistration(event, self._after_node) for event in of_nodes),
         )
 
     def _after_assigned_pod(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
-        # An assumed pod is on its node before its own spec says so.
-        involved = [each.uid == pod.uid or each.namespace == pod.namespace for each in _pods(old, new)]
-        return self._after_pod(pod, old, new) if all(involved) else QueueingHint.SKIP
-
-    def _after_waiting_pod(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
-        involved = [
-            each.uid == pod.uid or (_has_node(each) and each.namespace == pod.namespace) for each in _pods(old, new)
-        ]
-        return self._after_pod(pod, old, new) if all(involved) else QueueingHint.SKIP
-
-    def _after_pod(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
-        changed = _pods(old, new)
+        changed = [each for each in (old, new) if isinstance(each, PodInfo)]
         if not changed:
             return QueueingHint.QUEUE
+        if any(each.namespace != pod.namespace for each in changed):
+            return QueueingHint.SKIP
         constraints = self._hard_constraints(pod)
         if len(changed) == 1:
             labels = changed[0].pod.metadata.labels
             return QueueingHint.queue_if(any(each.selector.matches(labels) for each in constraints))
-        before, after = (each.pod for each in changed)
-        tolerates_more = pod.uid == after.metadata.uid and (before.spec.tolerations or []) != (
-            after.spec.tolerations or []
-        )
-        if tolerates_more and any(each.honors_taints for each in constraints):
+        return _after_label_change(constraints, *changed)
+
+    def _after_target_pod(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
+        if not isinstance(old, PodInfo) or not isinstance(new, PodInfo):
             return QueueingHint.QUEUE
-        was, now = before.metadata.labels, after.metadata.labels
-        return QueueingHint.queue_if(
-            any(each.selector.matches(was) != each.selector.matches(now) for each in constraints)
-        )
+        constraints = self._hard_constraints(pod)
+        has_other_tolerations = (old.pod.spec.tolerations or []) != (new.pod.spec.tolerations or [])
+        if has_other_tolerations and any(each.honors_taints for each in constraints):
+            return QueueingHint.QUEUE
+        return _after_label_change(constraints, old, new)
 
     def _after_node(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
         before, after = (each if isinstance(each, Node) else None for each in (old, new))
@@ -187,7 +189,9 @@ class PodTopologySpread:
         if pod.pod.spec.topology_spread_constraints:
             known = self._own.get(pod)
             if known is None:
-                known = self._own[pod] = resolve(pod, pod.pod.spec.topology_spread_constraints)
+                known = self._own[pod] = resolve(
+                    pod, pod.pod.spec.topology_spread_constraints, match_label_keys=self._match_label_keys
+                )
             return known
         selector = PodSelector(()) if self._selectors is None else self._selectors.selector(pod)
         # Without services or an owner there is nothing to count.
@@ -226,16 +230,22 @@ class PodTopologySpread:
         def count_pods(selector: PodSelector) -> MatchingPods | None:
             return self._matching_pods(nodes, pod.namespace, selector)
 
-        return SpreadDomains(constraints, pod, nodes, self._index, count_pods, requires_all_keys=requires_all_keys)
+        return SpreadDomains(
+            constraints,
+            pod,
+            nodes,
+            self._index,
+            count_pods,
+            requires_all_keys=requires_all_keys,
+            compares=self._compares,
+        )
 
     def _matching_pods(self, nodes: NodeTable, namespace: str, selector: PodSelector) -> MatchingPods | None:
-        if selector.is_empty or selector.is_nothing:
-            # An empty selector counts nobody, although the pod itself matches it.
+        shadow = nodes if isinstance(nodes, ShadowTable) else None
+        if selector.is_nothing or (selector.is_empty and shadow is None):
+            # An empty selector counts nobody who is there, although the pod itself matches it.
             return None
-
-        def selects(other: PodInfo) -> bool:
-            meta = other.pod.metadata
-            return meta.namespace == namespace and selector.matches(meta.labels)
+        selects = selected_in(namespace, selector)
 
         def counts(other: PodInfo) -> bool:
             return other.pod.metadata.deletion_timestamp is None and selects(other)
@@ -243,20 +253,20 @@ class PodTopologySpread:
         key = (id(nodes), namespace, selector)
         known = self._counts.get(key)
         if known is None:
-            if isinstance(nodes, ShadowTable):
-                known = MatchingPodsOfShadow(nodes, counts, selects)
-            else:
+            if shadow is None:
                 known = MatchingPods(nodes, counts)
+            elif selector.is_empty:
+                known = MovedPodsOfShadow(shadow, selects)
+            else:
+                known = MatchingPodsOfShadow(shadow, counts, selects)
             self._counts[key] = known
         return known
 
 
-def _pods(old: object, new: object) -> list[PodInfo]:
-    return [each for each in (old, new) if isinstance(each, PodInfo)]
-
-
-def _has_node(pod: PodInfo) -> bool:
-    return bool(pod.pod.spec.node_name or pod.pod.status.nominated_node_name)
+def _after_label_change(constraints: Sequence[SpreadConstraint], old: PodInfo, new: PodInfo) -> QueueingHint:
+    """Return whether a constraint counts the pod by its new labels and not by the old ones, or the other way."""
+    was, now = old.pod.metadata.labels, new.pod.metadata.labels
+    return QueueingHint.queue_if(any(each.selector.matches(was) != each.selector.matches(now) for each in constraints))
 
 
 def _values(node: Node | None, keys: Sequence[str]) -> list[str] | None:

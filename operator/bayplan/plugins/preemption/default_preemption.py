@@ -50,6 +50,14 @@ class DefaultPreemption:
         rule = VictimRule(args.minimum_runtime_seconds, clock)
         self._dry_run = DryRun(nodes, Budgets(budgets), rule, strict=self._strict)
 
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """Let every pod in: one that preempts is no pod of the queue until its victims have been told to end.
+
+        The scheduling loop keeps it in flight for so long, where kube-scheduler holds it here with "waiting for the
+        preemption for this pod to be finished" (upstream: IsPodRunningPreemption).
+        """
+        return SUCCESS
+
     def post_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable, rejections: Rejections
     ) -> PostFilterResult:
@@ -71,7 +79,8 @@ class DefaultPreemption:
             return _no(Diagnosis(len(rejections.rows), reasons).message, "", self._retry_after(findings))
         best = choose(findings.candidates)
         candidates = tuple(findings.candidates)
-        return PostFilterResult(SUCCESS, best.node_name, best.victims, candidates, evicts=self._strict)
+        status = Status(Code.SUCCESS, (best.announcement,))
+        return PostFilterResult(status, best.node_name, best.victims, candidates, evicts=self._strict)
 
     def _retry_after(self, findings: Findings) -> float | None:
         """Return in how many seconds there may be a candidate although no event wakes the pod."""

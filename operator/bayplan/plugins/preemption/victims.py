@@ -18,7 +18,7 @@ from bayplan.framework.candidate import Candidate, start_time
 
 
 def importance(pod: PodInfo) -> tuple[int, float]:
-    """Sort the most important pod first: by priority, then by who has run longest (upstream: MoreImportantPod)."""
+    """Sort the most important pod first: by priority, then by who has run longest (upstream: MoreImportantVictim)."""
     return -pod.priority, start_time(pod)
 
 
@@ -111,7 +111,7 @@ class LowerPriorityPods(UsageView):
 class Budgets:
     """The disruption budgets of a lister; selectors are compiled once, and matches kept until a budget changes.
 
-    Upstream: filterPodsWithPDBViolation.
+    Upstream: framework/preemption/util.go FilterVictimsWithPDBViolation, which looks at budgets in any order.
     """
 
     def __init__(self, lister: Lister[PodDisruptionBudget]) -> None:
@@ -128,8 +128,8 @@ class Budgets:
     def split_by_violation(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
         """Split `pods`, most important first, into those whose eviction would violate a budget and the others.
 
-        Both keep their order. A pod takes from every budget it matches, also when that makes it a violation; so of
-        pods under one budget the least important are the violating ones.
+        Both keep their order. A pod takes from the budgets it matches until one is overdrawn, and that one counts too;
+        so of pods under one budget the least important are the violating ones.
         """
         self._catch_up()
         if not self._by_namespace:
@@ -141,7 +141,9 @@ class Budgets:
             violates = False
             for budget in self._of(pod):
                 taken[id(budget)] = used = taken.get(id(budget), 0) + 1
-                violates |= used > budget.status.disruptions_allowed
+                if used > budget.status.disruptions_allowed:
+                    violates = True
+                    break
             (violating if violates else others).append(pod)
         return violating, others
 

@@ -11,7 +11,8 @@ Read the modules in this order:
 5. `node_topology`: tells which nodes a volume, a storage class or a capacity can be used on.
 6. `capacity`: keeps CSIStorageCapacity objects as the largest volume that each node has space for.
 7. `assume_cache`: shows claims and volumes as decisions under way will leave them (passive_assume_cache.go).
-8. `pod_volumes`: what is bound for one pod on its node: assumed, written, and checked until it is done.
+8. `scorer`: how full storage would be, as a score (scorer.go).
+9. `pod_volumes`: what is bound for one pod on its node: assumed, written, and checked until it is done.
 
 A slot is a volume's number within its class; a row is a node's number in the node table. A position is an index into
 the rows that a call asks about. Sizes of claims and volumes are exact, in units of 10**-9 bytes.

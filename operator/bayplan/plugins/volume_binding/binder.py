@@ -9,11 +9,11 @@ from bayplan.api.storage_objects import CSIDriver, PersistentVolumeClaim, Storag
 from bayplan.cache.change_log import Rows
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_index import NodeIndex
-from bayplan.cache.node_table import NodeTable
+from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.plugins.volume_binding.assume_cache import AssumeCaches
 from bayplan.plugins.volume_binding.capacity import StorageCapacities
-from bayplan.plugins.volume_binding.class_volumes import NO_VOLUME, VolumesByClass, requested_storage
+from bayplan.plugins.volume_binding.class_volumes import VolumesByClass, requested_storage
 from bayplan.plugins.volume_binding.matching import MatchedClaim, find_matching_volumes
 from bayplan.plugins.volume_binding.node_topology import Mask, NodeTopology
 from bayplan.plugins.volumes.claims import (
@@ -30,8 +30,17 @@ from bayplan.plugins.volumes.csi_nodes import CSINodeColumns
 
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
-ClaimOnRows = tuple[PersistentVolumeClaim, Mask]
-"""A claim, and at which positions it needs a new volume, `(positions,) bool`."""
+
+@dataclass(frozen=True, slots=True)
+class ProvisionedClaim:
+    """A claim that gets a new volume at the positions `where`, `(positions,) bool`.
+
+    `capacity` is what its driver has there for new volumes, in bytes, `(positions,) int64`; None if it does not say.
+    """
+
+    claim: PersistentVolumeClaim
+    where: Mask
+    capacity: Column | None
 
 
 @dataclass(slots=True)
@@ -64,12 +73,19 @@ class FoundVolumes:
         self.affinity_conflict, self.no_match, self.no_space, self.volume_missing, self.untranslated = masks
         self.problem = ""
         self.matched: list[MatchedClaim] = []
-        self.provisioned: list[ClaimOnRows] = []
+        self.provisioned: list[ProvisionedClaim] = []
 
     @property
     def rejected(self) -> Mask:
         """Where the pod cannot run."""
         return self.affinity_conflict | self.no_match | self.no_space | self.volume_missing
+
+    @property
+    def nbytes(self) -> int:
+        """What the arrays take."""
+        masks = 5 * len(self.no_match) + sum(each.where.nbytes for each in self.provisioned)
+        capacities = sum(each.capacity.nbytes for each in self.provisioned if each.capacity is not None)
+        return masks + capacities + sum(each.slots.nbytes for each in self.matched)
 
 
 class VolumeBinder:
@@ -115,7 +131,7 @@ class VolumeBinder:
         found = FoundVolumes(len(rows))
         self._check_bound_claims(claims.bound, rows, found)
         to_match: list[PersistentVolumeClaim] = []
-        to_provision: list[ClaimOnRows] = []
+        to_provision: list[tuple[PersistentVolumeClaim, Mask]] = []
         for claim in claims.unbound_delayed:
             selected_node = annotations(claim).selected_node
             if selected_node is None:
@@ -127,7 +143,7 @@ class VolumeBinder:
             to_provision.append((claim, is_selected))
         to_match.sort(key=requested_storage)
         found.matched = find_matching_volumes(to_match, self._volumes, self._topology, rows)
-        to_provision += [(each.claim, each.slots == NO_VOLUME) for each in found.matched]
+        to_provision += [(each.claim, ~each.is_matched) for each in found.matched]
         for claim, unbound in to_provision:
             self._check_provisioning(claim, unbound, rows, found)
         return found
@@ -165,7 +181,6 @@ class VolumeBinder:
         where = unbound & ~found.no_match & ~found.no_space
         if not where.any():
             return
-        found.provisioned.append((claim, where))
         class_name = claim_class(claim)
         storage_class = self._classes.get(class_name)
         if storage_class is None:
@@ -174,14 +189,17 @@ class VolumeBinder:
         if storage_class.provisioner not in ("", _NO_PROVISIONER):
             is_allowed = self._topology.matching_topologies(storage_class.allowed_topologies)[rows]
         found.no_match |= where & ~is_allowed
-        found.no_space |= where & is_allowed & ~self._has_enough_capacity(claim, storage_class, rows)
+        capacity = None
+        if self._capacity_counts(claim, storage_class):
+            space = self._capacities.of_class(class_name)
+            capacity = space.total[rows]
+            # A capacity must be enough for this claim alone (upstream: hasEnoughCapacity).
+            is_enough = space.largest_volume[rows] >= value_of_nano(requested_storage(claim))
+            found.no_space |= where & is_allowed & ~is_enough
+        found.provisioned.append(ProvisionedClaim(claim, where, capacity))
 
-    def _has_enough_capacity(self, claim: PersistentVolumeClaim, storage_class: StorageClass, rows: Rows) -> Mask:
-        """Tell where a capacity of the class is enough for this claim alone (upstream: hasEnoughCapacity)."""
+    def _capacity_counts(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> bool:
+        """Tell whether the class's driver says what it has space for, and the claim how much it wants."""
         driver = self._drivers.get(storage_class.provisioner)
         is_asked_for = "storage" in (claim.spec.resources.requests or {})
-        if not is_asked_for or driver is None or not driver.spec.storage_capacity:
-            return np.ones(len(rows), dtype=np.bool_)
-        size = value_of_nano(requested_storage(claim))
-        is_enough: Mask = self._capacities.largest_volume(storage_class.metadata.name)[rows] >= size
-        return is_enough
+        return is_asked_for and driver is not None and bool(driver.spec.storage_capacity)

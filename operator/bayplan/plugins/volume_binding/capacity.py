@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +22,26 @@ from bayplan.plugins.volume_binding.node_topology import (
 )
 
 NO_SPACE = -(2**63)
-_MOST = 2**63 - 1
+
+
+class Space(NamedTuple):
+    """What is published for a class, in bytes by row, `(capacity,) int64`.
+
+    Of several capacities that reach a node the one that counts is that with the largest volume, then that with most
+    in total; kube-scheduler takes any that is large enough.
+    """
+
+    largest_volume: Column
+    """The largest volume that can be made there, NO_SPACE where none can."""
+    total: Column
+    """All that can be made there, 0 where it is not said."""
+
+
+class _Amounts(NamedTuple):
+    """What a capacity publishes, in bytes."""
+
+    limit: int
+    total: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +49,13 @@ class _Capacity:
     """A CSIStorageCapacity as it was read; `term` is all that `topology` selects by, if it is that simple."""
 
     class_name: str
-    limit: int
+    amounts: _Amounts
     topology: LabelSelector | None
     term: SingleLabelTerm | None
 
 
 class StorageCapacities(NodeView):
-    """Keeps the largest volume of a class that each node has space for, until a capacity or a node changes."""
+    """Keeps what each node has space for, by class, until a capacity or a node changes."""
 
     def __init__(self, nodes: NodeTable, listers: Listers, topology: NodeTopology) -> None:
         super().__init__(nodes)
@@ -45,15 +65,15 @@ class StorageCapacities(NodeView):
         self._known: dict[str, _Capacity] = {}
         self._classes: dict[str, _ClassCapacities] = {}
 
-    def largest_volume(self, class_name: str) -> Column:
-        """Return the largest volume in bytes, NO_SPACE where none can be made, `(capacity,) int64`."""
+    def of_class(self, class_name: str) -> Space:
+        """Return what is published for a class."""
         self._catch_up()
         capacities = self._classes.get(class_name)
         if capacities is None:
-            return np.full(self._nodes.capacity, NO_SPACE, dtype=np.int64)
-        if capacities.column is None:
-            capacities.column = capacities.largest_on(self._nodes, self._topology)
-        return capacities.column
+            return _no_space(self._nodes)
+        if capacities.space is None:
+            capacities.space = capacities.space_on(self._nodes, self._topology)
+        return capacities.space
 
     def _catch_up(self) -> None:
         self.catch_up()
@@ -75,7 +95,7 @@ class StorageCapacities(NodeView):
 
     def _read_all(self) -> None:
         for capacities in self._classes.values():
-            capacities.column = None
+            capacities.space = None
 
 
 class _ClassCapacities:
@@ -85,52 +105,68 @@ class _ClassCapacities:
     """
 
     def __init__(self) -> None:
-        self.column: Column | None = None
-        """What `largest_on` returned, until something changes."""
-        self._limits: dict[SingleLabelTerm, dict[str, int]] = {}
-        self._largest: dict[str, NumberByLabelValue] = {}
+        self.space: Space | None = None
+        """What `space_on` returned, until something changes."""
+        self._by_term: dict[SingleLabelTerm, dict[str, _Amounts]] = {}
+        self._largest: dict[str, tuple[NumberByLabelValue, NumberByLabelValue]] = {}
+        """By label key the limit and the total of the capacity that counts."""
         self._others: dict[str, _Capacity] = {}
 
     @property
     def is_empty(self) -> bool:
         """Whether the class has no capacity."""
-        return not (self._limits or self._others)
+        return not (self._by_term or self._others)
 
-    def largest_on(self, nodes: NodeTable, topology: NodeTopology) -> Column:
-        """Return the largest limit on each row, `(capacity,) int64`."""
-        column = np.full(nodes.capacity, NO_SPACE, dtype=np.int64)
+    def space_on(self, nodes: NodeTable, topology: NodeTopology) -> Space:
+        """Return what each row has space for."""
+        space = _no_space(nodes)
         for capacity in self._others.values():
             there = topology.matching_labels(capacity.topology)
-            column[there] = np.maximum(column[there], capacity.limit)
-        for key, limits in self._largest.items():
+            _raise_to(space, np.where(there, capacity.amounts.limit, NO_SPACE), np.int64(capacity.amounts.total))
+        for key, (limits, totals) in self._largest.items():
             labels = topology.index.labels.column(key)
-            np.maximum(column, limits.by_id(labels)[labels.ids], out=column)
-        return column
+            _raise_to(space, limits.by_id(labels)[labels.ids], totals.by_id(labels)[labels.ids])
+        return space
 
     def set(self, key: str, capacity: _Capacity) -> None:
         """Take in a capacity that was not there."""
-        self.column = None
+        self.space = None
         if capacity.term is None:
             self._others[key] = capacity
         else:
-            self._limits.setdefault(capacity.term, {})[key] = capacity.limit
+            self._by_term.setdefault(capacity.term, {})[key] = capacity.amounts
             self._renew(capacity.term)
 
     def delete(self, key: str, capacity: _Capacity) -> None:
         """Forget a capacity."""
-        self.column = None
+        self.space = None
         if capacity.term is None:
             del self._others[key]
         else:
-            del self._limits[capacity.term][key]
+            del self._by_term[capacity.term][key]
             self._renew(capacity.term)
 
     def _renew(self, term: SingleLabelTerm) -> None:
-        limits = self._limits[term]
-        if not limits:
-            del self._limits[term]
-        largest = self._largest.setdefault(term.key, NumberByLabelValue(NO_SPACE))
-        largest.set(term.value, max(limits.values(), default=NO_SPACE))
+        published = self._by_term[term]
+        if not published:
+            del self._by_term[term]
+        counted = max(published.values(), default=_Amounts(NO_SPACE, 0))
+        if term.key not in self._largest:
+            self._largest[term.key] = NumberByLabelValue(NO_SPACE), NumberByLabelValue(0)
+        for numbers, amount in zip(self._largest[term.key], counted, strict=True):
+            numbers.set(term.value, amount)
+
+
+def _no_space(nodes: NodeTable) -> Space:
+    return Space(np.full(nodes.capacity, NO_SPACE, dtype=np.int64), np.zeros(nodes.capacity, dtype=np.int64))
+
+
+def _raise_to(space: Space, limits: Column, totals: "Column | np.int64") -> None:
+    """Let a capacity count where it is the best yet; `limits` is NO_SPACE where it is not published."""
+    known, known_totals = space
+    counts = (limits > known) | ((limits == known) & (limits != NO_SPACE) & (totals > known_totals))
+    np.copyto(known_totals, totals, where=counts)
+    np.copyto(known, limits, where=counts)
 
 
 def volume_limit(capacity: CSIStorageCapacity) -> int | None:
@@ -148,4 +184,11 @@ def _read(capacity: CSIStorageCapacity | None) -> _Capacity | None:
         return None
     topology = capacity.node_topology
     term = None if topology is None else single_label_term(label_terms(topology))
-    return _Capacity(capacity.storage_class_name, min(limit, _MOST), topology, term)
+    return _Capacity(capacity.storage_class_name, _Amounts(limit, _total(capacity)), topology, term)
+
+
+def _total(capacity: CSIStorageCapacity) -> int:
+    try:
+        return 0 if capacity.capacity is None else value(capacity.capacity)
+    except QuantityError:
+        return 0

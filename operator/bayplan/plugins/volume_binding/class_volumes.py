@@ -7,13 +7,14 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.api.quantity import QuantityError, nano
+from bayplan.api.quantity import QuantityError, nano, value_of_nano
 from bayplan.api.selectors import LabelMatcher, compile_label_selector
 from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec
 from bayplan.api.storage_objects import PersistentVolumeClaimSpec as ClaimSpec
 from bayplan.cache.change_log import KeyFollower, Rows
 from bayplan.cache.interned_column import InternedColumn
 from bayplan.cache.listers import key_of
+from bayplan.cache.node_table import Column
 from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.plugins.volume_binding.assume_cache import AssumeCache
 from bayplan.plugins.volume_binding.node_topology import NO_AFFINITY, Affinities, NodeTopology
@@ -206,6 +207,10 @@ class ClassVolumes:
             if wanted.selector is None:
                 self._fitting.put(wanted, known)
         return known
+
+    def sizes(self, slots: Slots) -> Column:
+        """Return how large the volumes in these slots are, in bytes, `(slots,) int64`."""
+        return self._sizes.each(slots, value_of_nano, np.int64)
 
     def runs(self, fitting: FittingVolumes, topology: NodeTopology, rows: Rows) -> Iterator[VolumeRun]:
         """Yield the fitting volumes that can be used on each row; on one row a volume is in one run at most."""

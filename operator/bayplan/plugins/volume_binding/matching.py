@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim
 from bayplan.cache.change_log import Rows
+from bayplan.cache.node_table import Column
 from bayplan.plugins.volume_binding.class_volumes import (
     NO_VOLUME,
     ClaimRequirements,
@@ -36,6 +37,18 @@ class MatchedClaim:
         """Return the claim's volume on the row at a position."""
         slot = int(self.slots[position])
         return None if slot == NO_VOLUME else self.volumes.volumes[slot]
+
+    @property
+    def is_matched(self) -> Mask:
+        """Where the claim gets a volume, `(positions,) bool`."""
+        matched: Mask = self.slots != NO_VOLUME
+        return matched
+
+    def sizes(self) -> Column:
+        """Return how large its volumes are, in bytes, 0 where it gets none, `(positions,) int64`."""
+        sizes: Column = np.zeros(len(self.slots), dtype=np.int64)
+        sizes[self.is_matched] = self.volumes.sizes(self.slots[self.is_matched])
+        return sizes
 
 
 def find_matching_volumes(

@@ -57,7 +57,7 @@ class PodVolumes:
             raise VolumeError(f'no pod volume found for node "{node_name}"')
         return cls(
             [_bind(volume, each.claim) for each in found.matched if (volume := each.volume_at(0)) is not None],
-            [_provision(claim, node_name) for claim, where in found.provisioned if where[0]],
+            [_provision(each.claim, node_name) for each in found.provisioned if each.where[0]],
         )
 
     def assume(self, caches: AssumeCaches) -> None:

@@ -1,6 +1,7 @@
 """VolumeBinding: run a pod where its volumes can be used, and bind the claims that wait for it on its node."""
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -15,7 +16,6 @@ from bayplan.config.types import VolumeBindingArgs
 from bayplan.framework.cluster_event import (
     NODE_ADD,
     NODE_LABEL,
-    NODE_TAINT,
     ActionType,
     EventRegistration,
     EventResource,
@@ -24,12 +24,13 @@ from bayplan.framework.cluster_event import (
 )
 from bayplan.framework.effects import Effect, WaitFor
 from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult, Scores
-from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
+from bayplan.framework.status import SCORES_ZERO, SKIP, SUCCESS, Code, Codes, Reason, Status
 from bayplan.framework.traits import Reads, Traits
 from bayplan.plugins.volume_binding.assume_cache import AssumeCaches
 from bayplan.plugins.volume_binding.binder import FoundVolumes, PodVolumeClaims, VolumeBinder
 from bayplan.plugins.volume_binding.capacity import volume_limit
 from bayplan.plugins.volume_binding.pod_volumes import BindingCheck, PodVolumes
+from bayplan.plugins.volume_binding.scorer import StorageCapacityScorer
 from bayplan.plugins.volumes.claims import (
     VolumeError,
     claim_hint,
@@ -46,13 +47,28 @@ _VOLUME_MISSING = "node(s) unavailable due to one or more pvc(s) bound to non-ex
 _IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 _LOST = "Lost"
 
+_FILTERED = "VolumeBinding's filter"
+"""The key of what the filter found, in the state of a cycle."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Filtered:
+    """What the filter found on the rows it was asked about last."""
+
+    rows: Rows
+    found: FoundVolumes
+
+    @property
+    def nbytes(self) -> int:
+        return self.found.nbytes
+
 
 class VolumeBinding:
     """Rejects nodes where a claim of the pod has no volume and can get none, and binds what waits for the pod.
 
     Reserve assumes the decision, so that no other pod gets the same volume. PreBind writes it before the pod is bound.
-    The score is skipped: it belongs to the feature gate StorageCapacityScoring, which is off by default. Upstream:
-    pkg/scheduler/framework/plugins/volumebinding/volume_binding.go.
+    With `scores` (the feature gate StorageCapacityScoring, on by default) nodes score by how full storage would be; all
+    score 0 for pods whose claims are bound. Upstream: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go.
     """
 
     name: ClassVar[str] = "VolumeBinding"
@@ -64,7 +80,10 @@ class VolumeBinding:
         reads_pre_filter_later=True,
     )
 
-    def __init__(self, args: VolumeBindingArgs, nodes: NodeTable, index: NodeIndex, listers: Listers) -> None:
+    def __init__(
+        self, args: VolumeBindingArgs, nodes: NodeTable, index: NodeIndex, listers: Listers, *, scores: bool = True
+    ) -> None:
+        self._scorer = StorageCapacityScorer(args.shape) if scores else None
         self._timeout_seconds = float(args.bind_timeout_seconds)
         self._nodes = nodes
         self._claims = listers.of(PersistentVolumeClaim)
@@ -91,6 +110,7 @@ class VolumeBinding:
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
         found = self._find(state, pod, nodes, rows)
+        state[_FILTERED] = _Filtered(rows, found)
         codes = found.rejected * np.int8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
         codes[found.untranslated] = Code.ERROR
         return codes
@@ -106,10 +126,17 @@ class VolumeBinding:
         ]
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
-        return SKIP
+        if self._scorer is None:
+            return SKIP
+        return SUCCESS if self.name in state else SCORES_ZERO
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
-        return np.zeros(len(rows), dtype=np.int64)
+        filtered: _Filtered | None = state.get(_FILTERED)
+        if self._scorer is None or filtered is None:
+            return np.zeros(len(rows), dtype=np.int64)
+        # All rows are filtered before all are scored, as both read the cluster.
+        found = filtered.found if filtered.rows is rows else self._find(state, pod, nodes, rows)
+        return self._scorer.score(found)
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Assume what is to be bound for the pod on the node.
@@ -166,7 +193,6 @@ class VolumeBinding:
             EventRegistration(cluster_event(EventResource.PERSISTENT_VOLUME, added_or_updated)),
             EventRegistration(NODE_ADD),
             EventRegistration(NODE_LABEL),
-            EventRegistration(NODE_TAINT),
             EventRegistration(csi_node_event, _is_schedulable_after_csi_node_change),
             EventRegistration(driver_event, _is_schedulable_after_csi_driver_change),
             EventRegistration(capacity_event, _is_schedulable_after_csi_storage_capacity_change),

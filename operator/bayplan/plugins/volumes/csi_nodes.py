@@ -1,4 +1,4 @@
-"""CSINodes as columns over the nodes: how much a driver can attach, and which in-tree plugins it replaces."""
+"""CSINodes as columns over the nodes: drivers, how much they can attach, and which in-tree plugins they replace."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -38,6 +38,14 @@ class CSINodeColumns(NodeView):
     def limits(self, driver: str) -> Column:
         """Return how many volumes of a driver each node can attach, or NO_LIMIT, `(capacity,) int64`."""
         return self._column(_limit_of, driver, np.int64)
+
+    def installed(self, driver: str) -> NDArray[np.bool_]:
+        """Tell on which nodes a driver is installed, `(capacity,) bool`."""
+        return self._column(_is_installed, driver, np.bool_)
+
+    def existing(self) -> NDArray[np.bool_]:
+        """Tell which nodes have a CSINode, `(capacity,) bool`."""
+        return self._column(_exists, "", np.bool_)
 
     def migrated(self, plugin: str) -> NDArray[np.bool_]:
         """Tell on which nodes the kubelet leaves an in-tree plugin's volumes to the CSI driver, `(capacity,) bool`."""
@@ -81,6 +89,14 @@ def limits_of(csi_node: CSINode) -> dict[str, int]:
         for driver in csi_node.spec.drivers or ()
         if driver.allocatable is not None and driver.allocatable.count is not None
     }
+
+
+def _is_installed(driver: str, csi_node: CSINode | None) -> bool:
+    return csi_node is not None and any(each.name == driver for each in csi_node.spec.drivers or ())
+
+
+def _exists(_: str, csi_node: CSINode | None) -> bool:
+    return csi_node is not None
 
 
 def _limit_of(driver: str, csi_node: CSINode | None) -> int:

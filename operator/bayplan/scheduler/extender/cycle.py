@@ -135,7 +135,14 @@ class ExtendedCycle:
             if not candidates:
                 return _without(outcome, "no candidate node for preemption")
         best = choose(candidates)
-        return replace(outcome, nominated_node_name=best.node_name, victims=best.victims, candidates=candidates)
+        diagnosis = replace(outcome.diagnosis, post_filter_message=best.announcement)
+        return replace(
+            outcome,
+            diagnosis=diagnosis,
+            nominated_node_name=best.node_name,
+            victims=best.victims,
+            candidates=candidates,
+        )
 
     def _objects(self, names: Sequence[str]) -> list[Node]:
         rows = (self.nodes.row(name) for name in names)

@@ -1,0 +1,169 @@
+"""What a pod's containers ask for, or have by their kubelet's report, exact, and the sums over them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bayplan.api.meta_objects import Quantity
+from bayplan.api.objects import Container, ContainerStatus, Pod, PodSpec, ResourceRequirements
+from bayplan.api.quantity import QuantityError, nano
+
+Nanos = dict[str, int]
+"""Amounts by resource name, in units of 10**-9."""
+
+NOTHING: Nanos = {}
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerRequests:
+    """The requests of each container, and those of each init container with whether it is a sidecar."""
+
+    containers: list[Nanos]
+    inits: list[tuple[Nanos, bool]]
+
+    def total(self, defaults: Nanos = NOTHING) -> Nanos:
+        """Return the peak of what runs at once: containers and sidecars, or an init container and earlier sidecars.
+
+        Each container that leaves out a name of `defaults` counts with the default.
+        """
+        if not self.inits and len(self.containers) == 1 and defaults.keys() <= self.containers[0].keys():
+            return self.containers[0]
+        running: Nanos = {}
+        for amounts in self.containers:
+            _add_to(running, defaults | amounts)
+        sidecars: Nanos = {}
+        peak: Nanos = {}
+        for amounts, is_sidecar in self.inits:
+            wanted = defaults | amounts
+            if is_sidecar:
+                _add_to(running, wanted)
+                _add_to(sidecars, wanted)
+            else:
+                _raise_to(peak, plus(wanted, sidecars))
+        _raise_to(running, peak)
+        return running
+
+
+def spec_requests(spec: PodSpec) -> ContainerRequests:
+    """Return what the spec asks for.
+
+    Raises:
+        QuantityError: A quantity cannot be read; the message names its field.
+    """
+    return ContainerRequests(
+        [requests_of(c.resources, "spec.containers", i) for i, c in enumerate(spec.containers)],
+        [
+            (requests_of(c.resources, "spec.initContainers", i), c.restart_policy == "Always")
+            for i, c in enumerate(spec.init_containers or ())
+        ],
+    )
+
+
+def reported_requests(
+    pod: Pod, wanted: ContainerRequests, *, infeasible: bool
+) -> tuple[ContainerRequests, ContainerRequests]:
+    """Return what the kubelet has actuated, and what it has allocated; `wanted` is what the spec asks for.
+
+    A container without a report of its own counts as its spec has it, or as nothing after an infeasible resize; what
+    is allocated stands in for what is actuated (upstream: containerActuatedRequests, containerAllocatedRequests).
+
+    Raises:
+        QuantityError: A quantity cannot be read; the message names its field.
+    """
+    status = pod.status
+    reports: dict[str, tuple[ContainerStatus, str]] = {}
+    for path, statuses in (
+        ("status.containerStatuses", status.container_statuses),
+        ("status.initContainerStatuses", status.init_container_statuses),
+    ):
+        for index, each in enumerate(statuses or ()):
+            reports.setdefault(each.name, (each, f"{path}[{index}]"))
+
+    def read(container: Container, of_spec: Nanos) -> tuple[Nanos, Nanos]:
+        unreported = NOTHING if infeasible else of_spec
+        if container.name not in reports:
+            return unreported, unreported
+        report, path = reports[container.name]
+        asked = None if container.resources is None else container.resources.requests
+        given = None if report.resources is None else report.resources.requests
+        # A kubelet mostly repeats the spec, so that little is read twice.
+        allocated = (
+            of_spec
+            if report.allocated_resources == asked
+            else nanos(report.allocated_resources, f"{path}.allocatedResources")
+        )
+        actuated = of_spec if given == asked else nanos(given, f"{path}.resources.requests")
+        if not report.allocated_resources:
+            allocated = unreported
+        return actuated if given else allocated, allocated
+
+    spec = pod.spec
+    mains = [read(*each) for each in zip(spec.containers, wanted.containers, strict=True)]
+    inits = [
+        (*read(container, of_spec), is_sidecar)
+        for container, (of_spec, is_sidecar) in zip(spec.init_containers or (), wanted.inits, strict=True)
+    ]
+    return (
+        ContainerRequests([each[0] for each in mains], [(each[0], each[2]) for each in inits]),
+        ContainerRequests([each[1] for each in mains], [(each[1], each[2]) for each in inits]),
+    )
+
+
+def requests_of(resources: ResourceRequirements | None, path: str, index: int | None = None) -> Nanos:
+    """Return the requests of one container, or of a whole pod, that stand at `path`.
+
+    Raises:
+        QuantityError: A quantity cannot be read; the message names its field.
+    """
+    if resources is None or not resources.requests:
+        return NOTHING
+    try:
+        return {name: nano(quantity) for name, quantity in resources.requests.items()}
+    except QuantityError:
+        where = path if index is None else f"{path}[{index}]"
+        return nanos(resources.requests, f"{where}.resources.requests")
+
+
+def nanos(quantities: Mapping[str, Quantity] | None, path: str) -> Nanos:
+    """Return the amounts that stand at `path`.
+
+    Raises:
+        QuantityError: A quantity cannot be read; the message names its field.
+    """
+    amounts: Nanos = {}
+    for name, quantity in (quantities or {}).items():
+        try:
+            amounts[name] = nano(quantity)
+        except QuantityError as error:
+            shown = name if name.isascii() and name.isprintable() else ascii(name)
+            raise QuantityError(f"{path}[{shown[:64]}]: {error}") from None
+    return amounts
+
+
+def plus(left: Nanos, right: Nanos) -> Nanos:
+    """Return the sums by name."""
+    if not right:
+        return left
+    result = dict(left)
+    _add_to(result, right)
+    return result
+
+
+def largest(lists: Sequence[Nanos]) -> Nanos:
+    """Return the largest amount by name."""
+    if len(lists) == 1:
+        return lists[0]
+    result: Nanos = {}
+    for amounts in lists:
+        _raise_to(result, amounts)
+    return result
+
+
+def _add_to(target: Nanos, amounts: Nanos) -> None:
+    for name, amount in amounts.items():
+        target[name] = target.get(name, 0) + amount
+
+
+def _raise_to(target: Nanos, amounts: Nanos) -> None:
+    for name, amount in amounts.items():
+        if amount > target.get(name, -1):
+            target[name] = amount

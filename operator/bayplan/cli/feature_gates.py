@@ -1,0 +1,38 @@
+"""The flag `--feature-gates`, as all commands that load a configuration have it."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bayplan.config.feature_gates import FLAG, FeatureGates, parse_feature_gates
+
+if TYPE_CHECKING:
+    from bayplan.config.types import SchedulerConfiguration
+
+FeatureGatesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        FLAG,
+        metavar="NAME=BOOL,...",
+        help="Switch features of kube-scheduler on or off, such as StorageCapacityScoring=false. Can be given several "
+        "times.",
+    ),
+]
+
+
+def read_feature_gates(values: Sequence[str] | None) -> FeatureGates:
+    """Return the gates that the flag gives; ConfigurationError with all that is wrong."""
+    return parse_feature_gates(values or ())
+
+
+def without_effect(configuration: "SchedulerConfiguration") -> Iterator[str]:
+    """Say of each gate that was set and changes nothing that it does not."""
+    for name in configuration.feature_gates.without_effect:
+        yield f"{FLAG}: {name} changes nothing in bayplan"
+
+
+def tell_without_effect(configuration: "SchedulerConfiguration") -> None:
+    """Write the same to standard error."""
+    for line in without_effect(configuration):
+        typer.echo(line, err=True)

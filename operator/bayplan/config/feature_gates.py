@@ -1,0 +1,123 @@
+"""`--feature-gates`: kube-scheduler's switches, as far as they change what bayplan does."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bayplan.config.errors import ConfigurationError, FieldError, quote, quote_unprintable
+from bayplan.config.known_feature_gates import DEPENDENCIES, KNOWN_FEATURE_GATES, Stage
+
+FLAG: Final = "--feature-gates"
+
+SWITCHED: Final = frozenset(
+    (
+        "MatchLabelKeysInPodTopologySpread",
+        "NominatedNodeNameForExpectation",
+        "StorageCapacityScoring",
+        "TaintTolerationComparisonOperators",
+        "VolumeLimitScaling",
+    )
+)
+"""The gates that bayplan looks at. All others that kube-scheduler has are accepted and change nothing."""
+
+_OF_A_STAGE: Final = {"AllAlpha": Stage.ALPHA, "AllBeta": Stage.BETA}
+_COMPONENT: Final = "kube"
+# What Go's strconv.ParseBool reads.
+_BOOLEANS: Final = {
+    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureGates:
+    """Which features are on; what is not `given` has kube-scheduler's default."""
+
+    given: tuple[tuple[str, bool], ...] = ()
+    """The gates that were set, each once, by name."""
+
+    def enabled(self, name: str) -> bool:
+        """Tell whether a feature is on.
+
+        Raises:
+            LookupError: the gate is none of `SWITCHED`, so users were told that it changes nothing.
+        """
+        if name not in SWITCHED:
+            raise LookupError(name)
+        return _is_on(name, dict(self.given))
+
+    @property
+    def without_effect(self) -> tuple[str, ...]:
+        """The gates that were set and change nothing, in alphabetical order."""
+        return tuple(name for name, _ in self.given if name not in SWITCHED and name not in _OF_A_STAGE)
+
+
+DEFAULT_FEATURE_GATES: Final = FeatureGates()
+"""What kube-scheduler does when no gate is set."""
+
+
+def parse_feature_gates(values: Sequence[str]) -> FeatureGates:
+    """Read what `--feature-gates` was given, each time it was: `Name=true,Other=false`, by the rules of kube-scheduler.
+
+    A name may have the prefix `kube:`; the last of several values counts. `AllAlpha` and `AllBeta` set all gates of
+    their stage that are not set by themselves.
+
+    Raises:
+        ConfigurationError: with everything that is wrong, in kube-scheduler's words (component-base: featuregate/
+            feature_gate.go and compatibility/registry.go).
+    """
+    given: dict[str, bool] = {}
+    problems: list[str] = []
+    prefixes: set[str] = set()
+    for pair in (pair for value in values for pair in value.split(",") if pair):
+        component, colon, assignment = pair.partition(":") if ":" in pair else ("", "", pair)
+        prefixes.add(component.strip() if colon else "")
+        name, equals, text = (part.strip() for part in assignment.partition("="))
+        if colon and component.strip() not in ("", _COMPONENT):
+            problems.append(f"component not registered: {quote_unprintable(component.strip())}")
+        elif not equals:
+            problems.append(f"missing bool value for {quote_unprintable(name)}")
+        elif text not in _BOOLEANS:
+            shown = quote_unprintable(f"{name}={text}")
+            problems.append(f"invalid value of {shown}, err: strconv.ParseBool: parsing {quote(text)}: invalid syntax")
+        else:
+            given[name] = _BOOLEANS[text]
+    if prefixes >= {"", _COMPONENT}:
+        problems.append("set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use")
+    problems += [problem for name, value in given.items() if (problem := _why_not(name, value=value))]
+    if not problems:
+        problems += _unmet_dependencies(given)
+    if problems:
+        raise ConfigurationError(FieldError(FLAG, problem) for problem in problems)
+    return FeatureGates(tuple(sorted(given.items())))
+
+
+def _why_not(name: str, *, value: bool) -> str:
+    """Return why a gate cannot be set, "" if it can."""
+    if name in _OF_A_STAGE:
+        return ""
+    spec = KNOWN_FEATURE_GATES.get(name)
+    if spec is None:
+        return f"unrecognized feature gate: {quote_unprintable(name)}"
+    if spec.locked and value is not spec.default:
+        wanted, default = str(value).lower(), str(spec.default).lower()
+        return f"cannot set feature gate {name} to {wanted}, feature is locked to {default}"
+    return ""
+
+
+def _unmet_dependencies(given: Mapping[str, bool]) -> list[str]:
+    return [
+        f"{name} is enabled, but depends on features that are disabled: [{' '.join(off)}]"
+        for name, needed in DEPENDENCIES.items()
+        if _is_on(name, given) and (off := [each for each in needed if not _is_on(each, given)])
+    ]
+
+
+def _is_on(name: str, given: Mapping[str, bool]) -> bool:
+    if name in given:
+        return given[name]
+    spec = KNOWN_FEATURE_GATES[name]
+    for gate, stage in _OF_A_STAGE.items():
+        if gate in given and spec.stage is stage:
+            return given[gate]
+    return spec.default
