@@ -120,8 +120,8 @@ def _print_tables(simulator: "Simulator", *, explain: bool) -> None:
         rows.append(pod_row(decision))
         outcome = decision.outcome
         if outcome is not None and outcome.trace is not None:
-            chosen = outcome.node_name if isinstance(outcome, Placement) else None
-            print_explanation(printer, decision.pod, outcome.trace, chosen)
+            placement = outcome if isinstance(outcome, Placement) else None
+            print_explanation(printer, decision.pod, outcome.trace, placement)
             if not isinstance(outcome, Placement) and outcome.candidates:
                 print_preemption(printer, decision.pod, preemption(outcome.candidates))
     report = simulator.report()
