@@ -33,7 +33,7 @@ class Unscored(StrEnum):
     """Why a node was chosen without scores: the texts under which a placement is explained."""
 
     ONLY_NODE = "the only node that fits"
-    NOMINATED = "the node it was nominated to still fits"
+    NOMINATED = "fits on the node it was nominated to"
     NO_SCORE_PLUGINS = "the first node that fits: no plugin scores nodes"
 
 
