@@ -1,6 +1,8 @@
 import json
 from io import StringIO
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.builders import make_node, make_pod
 from tests.simulate.test_simulator import simulator
 
@@ -53,7 +55,29 @@ def test_a_pod_placed_and_then_evicted_ends_evicted():
     early, late = report.pods
     assert early.attempts[-1].message == "evicted to make room for default/high"
     assert late.attempts[-1].node == "n1"
-    assert (report.summary.scheduled, report.summary.unschedulable, report.summary.preempted) == (1, 0, 1)
+    assert (report.summary.scheduled, report.summary.unschedulable, report.summary.preempted) == (2, 0, 1)
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 4), st.integers(0, 3), st.sampled_from([None, "n1", "elsewhere"]), st.booleans()),
+        max_size=8,
+    )
+)
+def test_seven_counts_add_up_to_all_pods_whoever_is_evicted(drawn):
+    pods = [
+        make_pod(f"p{i}", uid=f"p{i}", cpu=cpu, priority=priority, node=node, gates=["g"] if gated and not node else [])
+        for i, (cpu, priority, node, gated) in enumerate(drawn)
+    ]
+    scene = simulator([make_node("n1", cpu="4"), make_node("n2", cpu="4")])
+    for pod in pods:
+        # One by one, so that later ones evict earlier ones.
+        scene.add(ClusterObjects(pods=[PodInfo(pod)]))
+        scene.run()
+    counts = scene.report().summary
+    parts = (counts.running, counts.finished, counts.other_schedulers, counts.scheduled, counts.unschedulable)
+    assert sum(parts) + counts.gated + len(counts.skipped) == counts.pods == len(pods)
 
 
 def test_an_explanation_compares_the_candidates():

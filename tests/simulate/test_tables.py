@@ -61,7 +61,7 @@ def without_scores():
 @pytest.mark.parametrize(
     ("pod", "configuration", "why"),
     [
-        (make_pod("p", cpu=1, nominated="n1"), None, "the node it was nominated to still fits"),
+        (make_pod("p", cpu=1, nominated="n1"), None, "fits on the node it was nominated to"),
         (make_pod("p", cpu=1), without_scores(), "the first node that fits: no plugin scores nodes"),
         (make_pod("p", cpu=4), without_scores(), "the only node that fits"),
     ],
@@ -122,6 +122,21 @@ def test_the_summary_names_every_count_that_is_not_zero():
     assert "Pods:  4: 1 scheduled, 1 unschedulable, 1 gated, 1 already on nodes\n" in text
     assert "Nodes: " in text
     assert "Ignored" not in text
+
+
+@pytest.mark.parametrize("requests", [{"cpu": 9}, {"example.com/none": 1}])
+def test_nodes_that_hold_more_than_they_offer_are_counted_and_no_packing_has_to_hold_so_much(requests):
+    nodes = [make_node(f"n{i}", cpu=4) for i in range(3)]
+    _, report = decided(make_pod("by-hand", node="n1", requests=requests), nodes=nodes)
+    text = printed(lambda p: print_summary(p, report.summary), terminal=False)
+    assert "Nodes: 1 of 3 in use, 1 overcommitted; no packing that fits needs fewer than 3\n" in text
+
+
+def test_nodes_that_are_full_hold_no_more_than_they_offer():
+    _, report = decided(make_pod("all", node="n1", cpu=4), nodes=[make_node("n1", cpu=4, pods=1)])
+    assert report.summary.overcommitted_nodes == 0
+    _, report = decided(make_pod("a", node="n1"), make_pod("b", node="n1"), nodes=[make_node("n1", pods=1)])
+    assert report.summary.overcommitted_nodes == 1
 
 
 def test_amounts_are_in_the_units_people_use():

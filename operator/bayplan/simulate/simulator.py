@@ -246,12 +246,14 @@ class Simulator:
 
     def _summary(self, pods: list[PodReport], gated: int) -> Summary:
         given, seconds = self._given, self.seconds
-        scheduled = sum(pod.attempts[-1].node is not None for pod in pods)
+        evicted = len(self._evicted & self._reports.keys())
+        scheduled = sum(pod.attempts[-1].node is not None for pod in pods) + evicted
         attempts = sum(len(report.attempts) for report in self._reports.values())
         use = cluster_use(self.cache.nodes)
         return Summary(
             nodes=len(self.cache.nodes),
             nodes_in_use=use.nodes_in_use,
+            overcommitted_nodes=use.overcommitted_nodes,
             lower_bound_nodes=use.lower_bound_nodes,
             pods=given.running + given.finished + given.other_schedulers + len(pods) + len(given.skipped),
             running=given.running,
@@ -259,7 +261,7 @@ class Simulator:
             other_schedulers=given.other_schedulers,
             on_unknown_nodes=use.pods_on_unknown_nodes,
             scheduled=scheduled,
-            unschedulable=len(pods) - scheduled - gated - len(self._evicted & self._reports.keys()),
+            unschedulable=len(pods) - scheduled - gated,
             gated=gated,
             preempted=len(self._evicted),
             skipped=given.skipped,

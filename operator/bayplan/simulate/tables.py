@@ -180,9 +180,11 @@ def print_summary(printer: Printer, summary: Summary) -> None:
         ),
     ]
     printer.line(f"Pods:  {summary.pods}: {', '.join(parts)}")
+    over = f", {summary.overcommitted_nodes} overcommitted" if summary.overcommitted_nodes else ""
+    packing = "no packing that fits" if over else "no packing"
     printer.line(
-        f"Nodes: {summary.nodes_in_use} of {summary.nodes} in use; "
-        f"no packing needs fewer than {summary.lower_bound_nodes}"
+        f"Nodes: {summary.nodes_in_use} of {summary.nodes} in use{over}; "
+        f"{packing} needs fewer than {summary.lower_bound_nodes}"
     )
     if summary.ignored_kinds:
         kinds = ", ".join(f"{count} {kind}" for kind, count in summary.ignored_kinds.items())
