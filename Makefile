@@ -14,7 +14,7 @@ SEED ?= 2
 unexport PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test unit coverage e2e oracle controlplane check format demo bench clean
+.PHONY: help venv test unit coverage e2e oracle controlplane kubernetes check format demo bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ oracle: controlplane ## Record kube-scheduler's decisions on new random clusters
 
 controlplane: $(INSTALLED) ## Build the control plane for tests, unless it is cached
 	$(BIN)/python -m e2e.controlplane.build
+
+kubernetes: $(INSTALLED) ## Have the control plane built from another Kubernetes (VERSION=1.38.0); CONTRIBUTING.md has the steps
+	$(BIN)/python -m e2e.controlplane.change_kubernetes $(VERSION)
 
 check: $(INSTALLED) ## Check format, lint, types and import contracts
 	$(BIN)/ruff format --check $(SOURCES)

@@ -54,6 +54,7 @@ def kube_apiserver(
     ports: Ports,
     *,
     disable_admission: Sequence[str] = (),
+    unserved: Sequence[str] = (),
     unlimited: bool = False,
     audit: tuple[Path, Path] | None = None,
 ) -> list[str | Path]:
@@ -81,6 +82,8 @@ def kube_apiserver(
     ]
     if disable_admission:
         command.append(f"--disable-admission-plugins={','.join(disable_admission)}")
+    if unserved:
+        command.append(f"--runtime-config={','.join(f'{each}=false' for each in unserved)}")
     if unlimited:
         command += [
             "--max-requests-inflight=3000",

@@ -33,6 +33,7 @@ class ControlPlaneOptions:
     """What runs besides etcd and kube-apiserver, and how.
 
     bench: no limits on requests in flight. audit: a log of what schedulers write, see `audit_events`.
+    unserved: versions of API groups that are off, such as storage.k8s.io/v1.
     Without kube-controller-manager nobody makes default service accounts or takes the not-ready taint off
     new nodes, so the two admission plugins that count on it are off as well.
     """
@@ -42,6 +43,7 @@ class ControlPlaneOptions:
     bench: bool = False
     audit: bool = False
     disable_admission: tuple[str, ...] = ()
+    unserved: tuple[str, ...] = ()
 
     def disabled_admission(self) -> tuple[str, ...]:
         """Returns all admission plugins that are off."""
@@ -126,6 +128,7 @@ class ControlPlane:
             files,
             self.ports,
             disable_admission=self.options.disabled_admission(),
+            unserved=self.options.unserved,
             unlimited=self.options.bench,
             audit=audit,
         )

@@ -1,5 +1,6 @@
 """manifests/base is what a real API server takes, and gives the scheduler its rights and no others."""
 
+import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,17 +31,43 @@ SHIPPED_RIGHTS: set[Rule] = {
     ("", "pods/status", "patch"),
     *(("events.k8s.io", "events", verb) for verb in ("create", "patch")),
 }
-# What every authenticated user may do: ask about itself.
-_OWN_QUESTIONS = {"authorization.k8s.io", "authentication.k8s.io"}
 
 
 @pytest.fixture
 def scheduler_client(control_plane: ControlPlane, bayplan_identity: Path) -> Iterator[ApiClient]:
     """A client with the token of the installed service account and no client certificate."""
-    token = request_token(control_plane.client, NAMESPACE, SERVICE_ACCOUNT)
+    with _acting_as(control_plane, NAMESPACE, SERVICE_ACCOUNT) as client:
+        yield client
+
+
+@contextlib.contextmanager
+def _acting_as(control_plane: ControlPlane, namespace: str, service_account: str) -> Iterator[ApiClient]:
+    token = request_token(control_plane.client, namespace, service_account)
     client = ApiClient(control_plane.url, control_plane.tls(None), token=token)
     yield client
     client.close()
+
+
+def _rights(client: ApiClient) -> set[Rule]:
+    """What the client's user may do with objects of any name in the namespace `default`."""
+    review = client.request(
+        "POST",
+        "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
+        {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectRulesReview",
+            "spec": {"namespace": "default"},
+        },
+    )
+    rules = review["status"]["resourceRules"]
+    assert not any("resourceNames" in rule for rule in rules)
+    return {
+        (group, resource, verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
 
 
 def _installed(control_plane: ControlPlane, resource: str) -> dict[str, Any]:
@@ -58,27 +85,14 @@ def test_applying_the_manifests_twice_changes_nothing(control_plane: ControlPlan
     assert all(line.endswith(" unchanged") for line in lines)
 
 
-def test_the_service_account_has_exactly_the_shipped_rights(scheduler_client: ApiClient) -> None:
-    review = scheduler_client.request(
-        "POST",
-        "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
-        {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectRulesReview",
-            "spec": {"namespace": "default"},
-        },
-    )
-    rules = review["status"]["resourceRules"]
-    assert not any("resourceNames" in rule for rule in rules)
-    rights = {
-        (group, resource, verb)
-        for rule in rules
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-        if group not in _OWN_QUESTIONS
-    }
-    assert rights == SHIPPED_RIGHTS
+def test_the_service_account_has_the_shipped_rights_besides_those_every_service_account_has(
+    control_plane: ControlPlane, scheduler_client: ApiClient, namespace: str
+) -> None:
+    control_plane.client.create("serviceaccounts", {"metadata": {"name": "anybody", "namespace": namespace}})
+    with _acting_as(control_plane, namespace, "anybody") as anybody:
+        common = _rights(anybody)
+    assert not common & SHIPPED_RIGHTS
+    assert _rights(scheduler_client) == SHIPPED_RIGHTS | common
 
 
 def test_the_service_account_does_a_schedulers_work(

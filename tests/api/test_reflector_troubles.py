@@ -74,9 +74,10 @@ async def test_many_refused_watches_end_in_a_list(server):
         await until(lambda: reflector.relists_total == 1)
 
 
-async def test_delays_double_with_jitter_up_to_the_longest_and_start_over_after_an_event(server):
+@pytest.mark.parametrize("status", [404, 500])
+async def test_delays_double_with_jitter_up_to_the_longest_and_start_over_after_an_event(server, status):
     sleeps = Sleeps()
-    server.inject(faults.Refuse(500), times=9)
+    server.inject(faults.Refuse(status), times=9)
     async with reflecting(server, sleeps=sleeps) as (_, view):
         await until(lambda: server.watches(PODS))
         assert len(sleeps.delays) == 9
@@ -85,7 +86,7 @@ async def test_delays_double_with_jitter_up_to_the_longest_and_start_over_after_
         assert len(set(sleeps.delays[:5])) == 5
         server.put(PODS, pod("a"))
         await until(lambda: view.objects)
-        server.inject(faults.Refuse(500))
+        server.inject(faults.Refuse(status))
         server.end_watches()
         await until(lambda: server.watches(PODS) == 3)
         assert sleeps.delays[9] <= 1.6

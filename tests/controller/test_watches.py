@@ -122,7 +122,34 @@ async def test_a_kind_the_api_server_does_not_serve_counts_as_empty_until_it_is_
     await until(lambda: scene.classes.get("fast"))
     assert "storageclasses" in scene.watches.states()
     (warning,) = warnings(caplog)
-    assert "does not serve this kind, going on without kind=StorageClass" in warning
+    assert "does not serve this kind, going on with none kind=StorageClass apiVersion=storage.k8s.io/v1" in warning
+
+
+async def test_a_kind_that_is_no_longer_served_keeps_its_objects_and_holds_nothing_up(scene, server, caplog):
+    server.put(CLASSES, storage_class("fast"))
+    scene.start()
+    await until(lambda: scene.watches.synced and server.watches(CLASSES))
+    before = server.watches(CLASSES)
+    server.inject(Refuse(404, "NotFound"), path=CLASSES, times=2)
+    server.end_watches()
+    await until(lambda: warnings(caplog))
+    assert scene.failing() == []
+    assert scene.classes.get("fast")
+    server.put(CLASSES, storage_class("slow"))
+    await until(lambda: scene.classes.get("slow"))
+    assert server.watches(CLASSES) > before
+    (warning,) = (each for each in warnings(caplog) if "interrupted" not in each)
+    assert "going on with what is known of it kind=StorageClass" in warning
+
+
+async def test_an_api_server_that_serves_no_kind_but_nodes_and_pods_is_scheduled_on(scene, server, caplog):
+    for kind in ASKED:
+        server.inject(Refuse(404, "NotFound"), path=resource_of(kind).path, times=1000)
+    scene.start()
+    await until(lambda: scene.watches.synced)
+    assert scene.failing() == []
+    assert [(lister.synced, len(lister)) for lister in (scene.claims, scene.classes, scene.sets)] == [(True, 0)] * 3
+    assert len(warnings(caplog)) == len(ASKED)
 
 
 @pytest.mark.parametrize("collection", [NODES, PODS])

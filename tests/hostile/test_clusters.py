@@ -57,6 +57,17 @@ def test_an_odd_node_does_not_keep_pods_from_the_others(world, kind):
     world.assert_unharmed()
 
 
+@pytest.mark.parametrize("name", ["<script>alert(1)</script>", "../../x y", "\0", "é" * 999])
+def test_pods_that_an_older_api_server_bound_to_a_node_that_cannot_be_harm_nobody(world, name):
+    """Before 1.37 a Binding took any name."""
+    stray = pod("stray", **requests(cpu="1e100"))
+    world.place(stray, name)
+    assert world.schedule(pod()).startswith("-> n")
+    world.assert_unharmed()
+    assert world.schedule(pod(nodeSelector={HOST: name})).startswith("0/")
+    world.assert_unharmed()
+
+
 @pytest.mark.parametrize("amount", ["", "x", "1e", "NaN"])
 def test_a_node_whose_capacity_cannot_be_read_is_left_out_and_named(world, amount, caplog):
     world.add_node(node("odd", cpu=amount))

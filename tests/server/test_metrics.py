@@ -14,7 +14,7 @@ def exponential(start, factor, count):
 
 CLIENT = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]
 
-# name -> (type, labels, buckets) in kube-scheduler 1.36.
+# name -> (type, labels, buckets) in kube-scheduler 1.37.
 UPSTREAM = {
     "scheduler_schedule_attempts_total": ("counter", {"result", "profile"}, None),
     "scheduler_scheduling_attempt_duration_seconds": (

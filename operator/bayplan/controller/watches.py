@@ -35,9 +35,10 @@ _NOT_FOUND = 404
 class Watch:
     """The live copy of one kind.
 
-    A kind is `optional` where an API server that does not serve it counts as one without objects. `absent` says that
-    this was found; the kind is asked for again all the same, with the reflector's back-off. `name` tells a second
-    watch of a kind from the first.
+    A kind is `optional` where an API server that does not serve it counts as one without objects, as older ones do
+    with kinds that came later. `absent` says that this was found; the kind is asked for again all the same, with the
+    reflector's back-off. A kind that was served keeps its objects if it no longer is: among API servers of two
+    versions only one may know it. `name` tells a second watch of a kind from the first.
     """
 
     def __init__(
@@ -94,16 +95,21 @@ class Watch:
             )
             return True
         if status == _NOT_FOUND and self._optional:
-            logger.warning(
-                "the API server does not serve this kind, going on without kind=%s apiVersion=%s",
-                self.resource.kind,
-                self.resource.api_version,
-            )
-            if not self.synced:
-                self.absent = True
-                self._handler.on_synced()
+            self._not_served()
             return True
         return False
+
+    def _not_served(self) -> None:
+        known = self.reflector.synced
+        logger.warning(
+            "the API server does not serve this kind, going on with %s kind=%s apiVersion=%s",
+            "what is known of it" if known else "none",
+            self.resource.kind,
+            self.resource.api_version,
+        )
+        if not self.synced:
+            self.absent = True
+            self._handler.on_synced()
 
     def _undecodable(self, key: str, error: str) -> None:
         kind = self.resource.kind
