@@ -27,6 +27,7 @@ class Storage:
         self._count = 0
         self._shared: dict[str, list[str]] = {}
         self._volumes: list[str] = []
+        self._drivers: dict[str, Object] = {}
         self.objects: list[Object] = []
 
     def name_of(self, stem: str) -> str:
@@ -75,29 +76,51 @@ class Storage:
                 volume["spec"]["volumeMode"] = "Block"
             self.objects.append(volume)
 
+    def _driver(self, name: str) -> Object:
+        """What the CSIDriver of that name says."""
+        if name not in self._drivers:
+            self._drivers[name] = {}
+            self.objects.append({"kind": "CSIDriver", "metadata": {"name": name}, "spec": self._drivers[name]})
+        return self._drivers[name]
+
     def add_capacities(self) -> None:
-        """Drivers that tell where they have room, and where that is."""
+        """Drivers that tell where they have room, and where that is.
+
+        No node has two of a class that are large enough, as kube-scheduler takes any of several.
+        """
         dice = self._dice
-        self.objects.append(
-            {"kind": "CSIDriver", "metadata": {"name": DRIVERS[1]}, "spec": {"storageCapacity": dice.maybe(0.85)}}
-        )
-        for _ in range(dice.randint(0, 6)):
-            found: Object = {
-                "kind": "CSIStorageCapacity",
-                "metadata": {"name": self._next("room"), "namespace": dice.choice(parts.NAMESPACES)},
-                "storageClassName": self.name_of(dice.choice(("slow-late", "slow-late", "picky-late"))),
-                "capacity": dice.choice(("0", "3Gi", "10Gi", "100Gi")),
-            }
-            if dice.maybe(0.9):
-                zone = {"matchLabels": {parts.ZONE: dice.choice(("z0", "z1", "z2"))}}
-                found["nodeTopology"] = zone if dice.maybe(0.85) else {}
+        self._driver(DRIVERS[1])["storageCapacity"] = dice.maybe(0.85)
+        for class_name in ("slow-late", "picky-late"):
+            everywhere = dice.maybe(0.2)
+            for zone in (None,) if everywhere else dice.some(("z0", "z1", "z2"), 0, 3):
+                selector = {} if zone is None else {"matchLabels": {parts.ZONE: zone}}
+                self._add_capacity(class_name, selector, dice.choice(("3Gi", "10Gi", "50Gi", "100Gi")))
+                if dice.maybe(0.3):
+                    self._add_capacity(class_name, selector, "0")
             if dice.maybe(0.3):
-                found["maximumVolumeSize"] = dice.choice(("2Gi", "50Gi"))
-            self.objects.append(found)
+                self._add_capacity(class_name, None, "100Gi")
+
+    def _add_capacity(self, class_name: str, selector: Object | None, amount: str) -> None:
+        found: Object = {
+            "kind": "CSIStorageCapacity",
+            "metadata": {"name": self._next("room"), "namespace": self._dice.choice(parts.NAMESPACES)},
+            "storageClassName": self.name_of(class_name),
+            "capacity": amount,
+        }
+        if selector is not None:
+            found["nodeTopology"] = selector
+        if amount != "0" and self._dice.maybe(0.3):
+            found["maximumVolumeSize"] = self._dice.choice(("2Gi", "50Gi"))
+        self.objects.append(found)
 
     def add_csi_nodes(self, *, most: int) -> None:
-        """Drivers on most nodes, each with a limit, with a limit of none, or without a limit."""
+        """Drivers on most nodes, each with a limit, with a limit of none, or without a limit.
+
+        At most one wants to be on the node of its pods, as kube-scheduler names any of several that are missing.
+        """
         dice = self._dice
+        if dice.maybe(0.4):
+            self._driver(dice.choice((*DRIVERS, *_SUCCESSORS)))["preventPodSchedulingIfMissing"] = True
         for node in self._cluster:
             if dice.maybe(0.1):
                 continue
