@@ -113,6 +113,33 @@ class Storage:
             found["maximumVolumeSize"] = self._dice.choice(("2Gi", "50Gi"))
         self.objects.append(found)
 
+    def add_volumes_of_nodes(self) -> None:
+        """Volumes that only one node can use, no two of one size."""
+        for index, node in enumerate(self._cluster):
+            for number in range(self._dice.randint(1, 3)):
+                volume = self._volume("local")
+                name = {"key": parts.HOSTNAME, "operator": "In", "values": [node["metadata"]["name"]]}
+                volume["spec"]["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [name]}]}}
+                size = self._dice.choice((6, 9, 20, 70)) * 1024 + 3 * index + number
+                volume["spec"]["capacity"]["storage"] = f"{size}Mi"
+                volume["status"] = {"phase": "Available"}
+                self.objects.append(volume)
+
+    def add_space(self) -> None:
+        """A driver that has room for new volumes in every zone, more in some than in others."""
+        self._driver(DRIVERS[1])["storageCapacity"] = True
+        for class_name in ("slow-late", "picky-late"):
+            for zone in ("z0", "z1", "z2", "z3"):
+                amount = self._dice.choice(("21Gi", "30Gi", "64Gi", "200Gi", "999Gi"))
+                self._add_capacity(class_name, {"matchLabels": {parts.ZONE: zone}}, amount)
+
+    def late_claim(self, namespace: str) -> str:
+        """The name of a new claim that waits for its first consumer."""
+        name = self._next("claim")
+        found = self._claim(name, namespace, self._dice.choice(("local", "local", "slow-late", "slow-late", *_DELAYED)))
+        self.objects.append(found)
+        return name
+
     def add_csi_nodes(self, *, most: int) -> None:
         """Drivers on most nodes, each with a limit, with a limit of none, or without a limit.
 
