@@ -65,6 +65,7 @@ FAMILIES: dict[str, Family] = {
         pod_affinity.generate, 100, ("default", "hard-weight-none", "hard-weight-most", "pod-weights")
     ),
     "volume-binding": Family(volumes.generate_binding, 80, ("default", "most-allocated")),
+    "volume-scores": Family(volumes.generate_scores, 40, ("default", "most-allocated")),
     "volume-limits": Family(volumes.generate_limits, 60, ("default", "most-allocated")),
     "features": Family(features.generate, 30, ("default", "weights", "two-profiles")),
     "everything": Family(
