@@ -96,7 +96,7 @@ FAMILIES: dict[str, Family] = {
 _CANDIDATES = ("all-nodes", "few-nodes", "all-nodes", "defaults", "all-nodes", "a-third")
 
 PREEMPTION_FAMILIES: dict[str, Family] = {
-    "preemption": Family(preemption.generate, 280, _CANDIDATES, priorities=False, simulated=False),
+    "preemption": Family(preemption.generate, 200, _CANDIDATES, priorities=False, simulated=False),
     "preemption-storage": Family(preemption.generate_storage, 46, _CANDIDATES, priorities=False, simulated=False),
     "nominated": Family(preemption.generate_nominated, 60, _CANDIDATES, priorities=False, simulated=False),
     "not-started": Family(preemption.generate_not_started, 40, ("default",), priorities=False, simulated=False),
