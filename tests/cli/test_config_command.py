@@ -59,6 +59,23 @@ def test_all_errors_go_to_standard_error_one_a_line(tmp_path):
     ]
 
 
+def test_plugin_sets_that_do_not_work_out_are_told_together_with_all_else(tmp_path):
+    disabled = "{queueSort: {disabled: [{name: '*'}]}, bind: {disabled: [{name: '*'}]}}"
+    unknown = "{filter: {enabled: [{name: Nope}]}, bind: {disabled: [{name: '*'}]}}"
+    profiles = f"profiles: [{{plugins: {disabled}}}, {{schedulerName: b, plugins: {unknown}}}]\n"
+    result = run("check", write(tmp_path, HEADER + "parallelism: 0\n" + profiles))
+    fields = [line.split(": ")[1] for line in result.stderr.splitlines()]
+    assert sorted(fields) == [
+        "parallelism",
+        "profiles[0].plugins.bind",
+        "profiles[0].plugins.queueSort",
+        "profiles[0].schedulerName",
+        # Of a set with an unknown plugin nothing else can be told.
+        "profiles[1].plugins.filter.enabled[0]",
+        "profiles[1].plugins.queueSort",
+    ]
+
+
 def test_plugin_sets_that_do_not_work_out_are_errors_too(tmp_path):
     path = write(tmp_path, HEADER + "profiles: [{plugins: {score: {enabled: [{name: NodeName}]}}}]\n")
     for command in ("check", "show", "convert"):

@@ -26,6 +26,13 @@ def test_the_same_seed_ends_the_same(capsys):
     assert results[0] == results[1]
 
 
+@pytest.mark.parametrize("speed", ["nan", "inf", "-inf", "0"])
+def test_a_speed_nothing_can_be_drawn_at_is_refused(capsys, monkeypatch, speed):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert demo("--speed", speed) == 2
+    assert "--speed" in capsys.readouterr().err
+
+
 def test_a_terminal_is_drawn_on_and_ends_with_the_result(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("FORCE_COLOR", "1")

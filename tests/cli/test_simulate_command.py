@@ -149,6 +149,40 @@ def test_an_explanation_too_large_to_hold_is_refused(simulate, monkeypatch):
     assert "give fewer pods" in err
 
 
+CROWDED = {"kind": "Pod", "metadata": {"name": "crowd"}, "spec": {"schedulerName": "bayplan"}}
+
+
+@pytest.fixture
+def picky(tmp_path):
+    """A pod that asks for a thousand resources no node has, on a file of its own."""
+    requests = {f"example.com/r{number}": "1" for number in range(1000)}
+    pod = {**CROWDED, "spec": {**CROWDED["spec"], "containers": [{"resources": {"requests": requests}}]}}
+    file = tmp_path / "picky.json"
+    file.write_text(json.dumps(pod))
+    return str(file)
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_an_explanation_of_one_pod_with_too_many_reasons_is_refused(simulate, monkeypatch, picky, output):
+    monkeypatch.setattr("bayplan.scheduler.trace.MAX_REASONS_BYTES", 50_000)
+    code, _, err = simulate("--cluster", CLUSTER, "--cluster", picky, "--explain", "-o", output)
+    assert code == 2
+    assert err.startswith("--explain: the reasons why nodes reject pod default/crowd take more than")
+    assert err.count("\n") == 1
+    assert simulate("--cluster", CLUSTER, "--cluster", picky, "-o", output)[0] == 0
+
+
+def test_a_report_holds_no_more_explanations_than_fit_in_memory_and_a_table_holds_none(simulate, monkeypatch, picky):
+    monkeypatch.setattr("bayplan.simulate.simulator.MAX_EXPLANATION_BYTES", 50_000)
+    files = ("--cluster", CLUSTER, "--cluster", picky, "--explain")
+    code, out, err = simulate(*files, "-o", "json")
+    assert (code, out) == (2, "")
+    assert err.startswith("--explain: the explanations up to pod default/crowd take more than")
+    code, out, _ = simulate(*files)
+    assert code == 0
+    assert "Insufficient example.com/r999" in out
+
+
 def test_text_the_terminal_cannot_show_is_escaped(tmp_path):
     file = tmp_path / "c.yaml"
     file.write_text("kind: Käse\n", encoding="utf-8")

@@ -7,8 +7,8 @@ import pytest
 from bayplan.config.bounded_yaml import RefusedYAMLError, Rules, yaml_documents
 
 
-def documents(text, *, max_values=20_000_000, mistake=pytest.fail):
-    return list(yaml_documents(text, Rules(64, max_values, mistake)))
+def documents(text, *, max_values=20_000_000, mistake=pytest.fail, max_aliased=None):
+    return list(yaml_documents(text, Rules(64, max_values, mistake, max_aliased=max_aliased)))
 
 
 def test_documents_keep_their_numbers_and_an_empty_one_is_none():
@@ -44,3 +44,12 @@ def test_the_limit_counts_over_all_documents(max_values, allowed):
     expectation = contextlib.nullcontext() if allowed else pytest.raises(RefusedYAMLError, match="more than 249 values")
     with expectation:
         documents("---\na: [1, 2]\n" * 50, max_values=max_values)
+
+
+@pytest.mark.parametrize(("max_aliased", "allowed"), [(3 * 4, True), (3 * 4 - 1, False)])
+def test_values_behind_aliases_have_a_limit_of_their_own_over_all_documents(max_aliased, allowed):
+    # Each document has one alias, of a list and its three values.
+    text = "---\na: &a [1, 2, 3]\nb: *a\n" * 3
+    expectation = contextlib.nullcontext() if allowed else pytest.raises(RefusedYAMLError, match="11 values behind")
+    with expectation:
+        documents(text, max_aliased=max_aliased)

@@ -210,6 +210,16 @@ def test_a_malformed_file_is_one_clear_error(read, content, message):
     assert message in error_of(read, content)
 
 
+@pytest.mark.parametrize("kind", ["Node", "Pod", "Secret"])
+def test_a_short_file_cannot_unfold_into_millions_of_values(read, kind):
+    ten = ", ".join(["*{0}"] * 10)
+    levels = "".join(
+        f"{name}: &{name} [{ten.format(before)}]\n" for before, name in zip("abcdef", "bcdefg", strict=True)
+    )
+    text = f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: x}}\na: &a [{{}}]\n{levels}"
+    assert "holds more than 400000 values behind aliases" in error_of(read, text)
+
+
 def test_a_node_given_twice_is_an_error_that_names_both_places(read):
     with pytest.raises(ClusterFileError, match=r"1-cluster.*: this node was given before, in .*/cluster\.yaml$"):
         read(NODE, NODE)

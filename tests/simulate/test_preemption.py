@@ -4,6 +4,8 @@ from dataclasses import replace
 from io import StringIO
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.builders import make_node, make_pod, make_selector
 from tests.simulate.test_simulator import simulator
 
@@ -62,7 +64,29 @@ def test_a_pod_placed_and_then_evicted_ends_evicted():
     early, late = report.pods
     assert early.attempts[-1].message == "evicted to make room for default/high"
     assert late.attempts[-1].node == "n1"
-    assert (report.summary.scheduled, report.summary.unschedulable, report.summary.preempted) == (1, 0, 1)
+    assert (report.summary.scheduled, report.summary.unschedulable, report.summary.preempted) == (2, 0, 1)
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 4), st.integers(0, 3), st.sampled_from([None, "n1", "elsewhere"]), st.booleans()),
+        max_size=8,
+    )
+)
+def test_seven_counts_add_up_to_all_pods_whoever_is_evicted(drawn):
+    pods = [
+        make_pod(f"p{i}", uid=f"p{i}", cpu=cpu, priority=priority, node=node, gates=["g"] if gated and not node else [])
+        for i, (cpu, priority, node, gated) in enumerate(drawn)
+    ]
+    scene = simulator([make_node("n1", cpu="4"), make_node("n2", cpu="4")])
+    for pod in pods:
+        # One by one, so that later ones evict earlier ones.
+        scene.add(ClusterObjects(pods=[PodInfo(pod)]))
+        scene.run()
+    counts = scene.report().summary
+    parts = (counts.running, counts.finished, counts.other_schedulers, counts.scheduled, counts.unschedulable)
+    assert sum(parts) + counts.gated + len(counts.skipped) == counts.pods == len(pods)
 
 
 def test_an_explanation_compares_the_candidates():
@@ -84,6 +108,14 @@ def test_an_explanation_compares_the_candidates():
         "worseBy": None,
     }
     assert "preemption" not in json.loads(encode(full_cluster([high()]).run()))["pods"][0]["attempts"][0]
+
+
+def test_a_start_in_the_year_0_is_explained_too():
+    # In UTC; the API server accepts it.
+    low = make_pod("low", node="n1", cpu="3", start_time="0001-01-01T00:00:00+14:00")
+    report = simulator([make_node("n1", cpu="4")], [low, high()]).run(explain=True)
+    (candidate,) = report.pods[0].attempts[0].preemption.candidates
+    assert candidate.earliest_start_time == "0000-12-31T10:00:00Z"
 
 
 def test_people_are_told_whom_a_pod_evicts_and_why_there():

@@ -41,10 +41,26 @@ def test_the_outcome_depends_on_the_seed_alone(finished, step):
     )
 
 
-def test_more_pods_than_room_end_too():
-    comparison = run(StrategyComparison(nodes=1, pods=100, seed=1))
-    assert comparison.most.waiting > 0
-    assert f"; {comparison.most.waiting} unplaced" in result(comparison)
+@pytest.fixture(scope="module")
+def crowded():
+    """More pods than there is room for: some are tried several times, and some are evicted."""
+    return run(StrategyComparison(nodes=30, pods=200, seed=1))
+
+
+@pytest.mark.parametrize("step", [1, 20, 1000])
+def test_more_pods_than_room_end_the_same_however_many_decisions_are_made_at_once(crowded, step):
+    assert crowded.most.decisions > 200
+    again = run(StrategyComparison(nodes=30, pods=200, seed=1), step)
+    assert (result(again), again.most.decisions) == (result(crowded), crowded.most.decisions)
+
+
+def test_pods_are_counted_and_not_attempts(crowded):
+    summary = crowded.most.simulator.report().summary
+    placed = summary.allocation["pods"].requested
+    assert summary.preempted > 0
+    assert crowded.most.waiting == 200 - placed
+    assert result(crowded).endswith(f"; {200 - placed} unplaced")
+    assert progress(crowded).startswith(f"decided 200/200  queue 0  no room {200 - placed} ")
 
 
 def test_pods_wait_in_bursts():

@@ -1,11 +1,13 @@
 import io
 import re
+from dataclasses import replace
 
 import pytest
 from tests.builders import make_node, make_pod
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
+from bayplan.config.types import PluginEntry, PluginSet
 from bayplan.simulate.cluster import ClusterObjects
 from bayplan.simulate.simulator import Simulator
 from bayplan.simulate.tables import (
@@ -21,8 +23,8 @@ from bayplan.simulate.tables import (
 )
 
 
-def decided(*pods, nodes=None, **options):
-    simulator = Simulator(default_configuration())
+def decided(*pods, nodes=None, configuration=None, **options):
+    simulator = Simulator(configuration or default_configuration())
     nodes = nodes or [make_node("n1"), make_node("n2", cpu=2), make_node("n3", taints=["a:NoSchedule"])]
     simulator.add(ClusterObjects(nodes=nodes, pods=[PodInfo(pod) for pod in pods]))
     decisions = []
@@ -47,6 +49,30 @@ def test_a_placed_pod_shows_its_node_total_and_plugin_scores():
 def test_a_pod_on_the_only_node_that_fits_says_so():
     (decision,), _ = decided(make_pod("p", cpu=4), scores=True)
     assert pod_row(decision) == ("default/p", "n1", "", "the only node that fits")
+
+
+def without_scores():
+    configuration = default_configuration()
+    (profile,) = configuration.profiles
+    plugins = replace(profile.plugins, score=PluginSet(disabled=(PluginEntry("*"),)))
+    return replace(configuration, profiles=(replace(profile, plugins=plugins),))
+
+
+@pytest.mark.parametrize(
+    ("pod", "configuration", "why"),
+    [
+        (make_pod("p", cpu=1, nominated="n1"), None, "fits on the node it was nominated to"),
+        (make_pod("p", cpu=1), without_scores(), "the first node that fits: no plugin scores nodes"),
+        (make_pod("p", cpu=4), without_scores(), "the only node that fits"),
+    ],
+)
+def test_a_node_chosen_without_scores_says_why_there_are_none(pod, configuration, why):
+    (decision,), _ = decided(pod, configuration=configuration, explain=True, scores=True)
+    assert pod_row(decision) == ("default/p", "n1", "", why)
+    outcome = decision.outcome
+    text = printed(lambda p: print_explanation(p, decision.pod, outcome.trace, outcome), terminal=False)
+    (chosen,) = [line for line in text.splitlines() if line.startswith("*")]
+    assert re.split("  +", chosen) == ["*", "n1", why]
 
 
 def test_a_pod_without_a_node_shows_the_message():
@@ -82,7 +108,7 @@ def test_nothing_a_terminal_acts_on_is_printed():
 def test_an_explanation_marks_the_chosen_node_and_ranks_the_others():
     (decision,), _ = decided(make_pod("p", cpu=1, memory="1Gi"), explain=True)
     outcome = decision.outcome
-    text = printed(lambda p: print_explanation(p, decision.pod, outcome.trace, outcome.node_name), terminal=False)
+    text = printed(lambda p: print_explanation(p, decision.pod, outcome.trace, outcome), terminal=False)
     lines = text.splitlines()
     assert lines[0] == "default/p:"
     assert [line.split()[0] for line in lines[2:5]] == ["*", *sorted({"n1", "n2"} - {outcome.node_name}), "n3"]
@@ -96,6 +122,21 @@ def test_the_summary_names_every_count_that_is_not_zero():
     assert "Pods:  4: 1 scheduled, 1 unschedulable, 1 gated, 1 already on nodes\n" in text
     assert "Nodes: " in text
     assert "Ignored" not in text
+
+
+@pytest.mark.parametrize("requests", [{"cpu": 9}, {"example.com/none": 1}])
+def test_nodes_that_hold_more_than_they_offer_are_counted_and_no_packing_has_to_hold_so_much(requests):
+    nodes = [make_node(f"n{i}", cpu=4) for i in range(3)]
+    _, report = decided(make_pod("by-hand", node="n1", requests=requests), nodes=nodes)
+    text = printed(lambda p: print_summary(p, report.summary), terminal=False)
+    assert "Nodes: 1 of 3 in use, 1 overcommitted; no packing that fits needs fewer than 3\n" in text
+
+
+def test_nodes_that_are_full_hold_no_more_than_they_offer():
+    _, report = decided(make_pod("all", node="n1", cpu=4), nodes=[make_node("n1", cpu=4, pods=1)])
+    assert report.summary.overcommitted_nodes == 0
+    _, report = decided(make_pod("a", node="n1"), make_pod("b", node="n1"), nodes=[make_node("n1", pods=1)])
+    assert report.summary.overcommitted_nodes == 1
 
 
 def test_amounts_are_in_the_units_people_use():

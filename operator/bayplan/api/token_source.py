@@ -11,7 +11,6 @@ import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote_plus
@@ -20,6 +19,7 @@ import aiohttp
 
 from bayplan.api.errors import CredentialsError
 from bayplan.api.kubeconfig import Entry
+from bayplan.api.timestamps import parse_time
 
 EXEC_API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 FILE_LIFETIME_SECONDS = 60.0
@@ -137,11 +137,10 @@ class ExecPlugin:
         lifetime = math.inf
         if expires := status.get("expirationTimestamp"):
             try:
-                moment = datetime.fromisoformat(str(expires))
+                moment = parse_time(str(expires))
             except ValueError:
                 raise CredentialsError(f"{self._label}: expirationTimestamp is no time") from None
-            # A time without a zone is taken as UTC: RFC 3339 always has one.
-            lifetime = _with_margin(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - self._wall_clock())
+            lifetime = _with_margin(moment - self._wall_clock())
         identity = f"{certificate}\n{key}\n".encode() if certificate and key else None
         return Issued(checked_token(str(token), self._label) if token else None, identity, lifetime)
 

@@ -17,7 +17,7 @@ from bayplan.config.load import default_configuration, load_configuration
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, UPSTREAM_PLUGINS
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.plugins.out_of_tree import installed_plugins
-from bayplan.plugins.registry import build_frameworks
+from bayplan.plugins.registry import build_frameworks, in_tree_extends
 
 config_app = typer.Typer(
     name="config",
@@ -92,7 +92,9 @@ def load_checked(
     if file is None:
         return replace(default_configuration(scheduler_name=scheduler_name), feature_gates=gates)
     known = IMPLEMENTED_PLUGINS | (installed_plugins() - UPSTREAM_PLUGINS)
-    configuration = load_configuration(file, scheduler_name=scheduler_name, known_plugins=known, notes=notes)
+    configuration = load_configuration(
+        file, scheduler_name=scheduler_name, known_plugins=known, notes=notes, extends=in_tree_extends
+    )
     configuration = replace(configuration, feature_gates=gates)
     try:
         build_frameworks(configuration, NodeTable())

@@ -1,5 +1,6 @@
 """`bayplan demo`: a made-up cluster being packed, live in the terminal."""
 
+import math
 import sys
 import time
 from typing import TYPE_CHECKING, Annotated, Final
@@ -16,12 +17,26 @@ _MAX_PER_FRAME: Final = 200
 _PROGRESS_LINES: Final = 10
 
 
+def _a_number(speed: float | None) -> float | None:
+    # NaN is neither below the least nor above the most.
+    if speed is not None and math.isnan(speed):
+        raise typer.BadParameter("nan is not a number")
+    return speed
+
+
 def demo(
     nodes: Annotated[int, typer.Option("--nodes", min=1, max=5000, help="Size of the cluster.")] = 30,
     pods: Annotated[int, typer.Option("--pods", min=1, max=100_000, help="Length of the pod stream.")] = 100,
     seed: Annotated[int, typer.Option("--seed", help="Another seed, another stream.")] = 3,
     speed: Annotated[
-        float | None, typer.Option("--speed", min=0.1, help="Pods per second; by default done within seconds.")
+        float | None,
+        typer.Option(
+            "--speed",
+            min=0.1,
+            max=1_000_000,
+            callback=_a_number,
+            help="Decisions per second; by default done within seconds.",
+        ),
     ] = None,
     live: Annotated[bool, typer.Option("--live/--no-live", help="Draw in place, or print progress lines.")] = True,
 ) -> None:

@@ -63,7 +63,7 @@ def simulate(  # noqa: PLR0917  typer turns each parameter into a flag
     from bayplan.config.errors import ConfigurationError, FieldNote  # noqa: PLC0415
     from bayplan.simulate.cluster import read_cluster  # noqa: PLC0415
     from bayplan.simulate.documents import ClusterFileError  # noqa: PLC0415
-    from bayplan.simulate.simulator import Simulator  # noqa: PLC0415
+    from bayplan.simulate.simulator import ExplanationTooLargeError, Simulator  # noqa: PLC0415
 
     notes: list[FieldNote] = []
     try:
@@ -81,12 +81,16 @@ def simulate(  # noqa: PLR0917  typer turns each parameter into a flag
         typer.echo(f"{skipped.source}: pod {skipped.namespace}/{skipped.name} skipped: {skipped.message}", err=True)
     simulator.add(objects)
     _check_size(objects, simulator, explain=explain)
-    if output is Output.JSON:
-        from bayplan.simulate.report import encode  # noqa: PLC0415
+    try:
+        if output is Output.JSON:
+            from bayplan.simulate.report import encode  # noqa: PLC0415
 
-        sys.stdout.write(encode(simulator.run(explain=explain)).decode())
-    else:
-        _print_tables(simulator, explain=explain)
+            sys.stdout.write(encode(simulator.run(explain=explain)).decode())
+        else:
+            _print_tables(simulator, explain=explain)
+    except ExplanationTooLargeError as error:
+        typer.echo(f"--explain: {error}; give fewer pods or nodes, or leave it out", err=True)
+        raise typer.Exit(_BAD_INPUT) from None
 
 
 def _check_size(objects: "ClusterObjects", simulator: "Simulator", *, explain: bool) -> None:
@@ -116,8 +120,8 @@ def _print_tables(simulator: "Simulator", *, explain: bool) -> None:
         rows.append(pod_row(decision))
         outcome = decision.outcome
         if outcome is not None and outcome.trace is not None:
-            chosen = outcome.node_name if isinstance(outcome, Placement) else None
-            print_explanation(printer, decision.pod, outcome.trace, chosen)
+            placement = outcome if isinstance(outcome, Placement) else None
+            print_explanation(printer, decision.pod, outcome.trace, placement)
             if not isinstance(outcome, Placement) and outcome.candidates:
                 print_preemption(printer, decision.pod, preemption(outcome.candidates))
     report = simulator.report()

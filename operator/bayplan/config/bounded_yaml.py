@@ -65,6 +65,8 @@ class Rules:
     mistake: Callable[[Place, str | None], None]
     """Gets a repeated key; None for a `<<` with something that is neither a mapping nor a list of mappings."""
     one_document: bool = False
+    max_aliased: int | None = None
+    """Most values behind aliases in all documents, where fewer than `max_values` are wanted: a short text unfolds."""
 
 
 def yaml_documents(text: str, rules: Rules) -> Iterator[tuple[int, Any]]:
@@ -82,7 +84,7 @@ def yaml_documents(text: str, rules: Rules) -> Iterator[tuple[int, Any]]:
                 number += 1
                 if number > 1 and rules.one_document:
                     raise RefusedYAMLError("must hold one document", Place(_line(event), "", ""))
-                builder = _Builder(rules, builder.count)
+                builder = _Builder(rules, builder.count, builder.aliased)
             elif isinstance(event, yaml.DocumentEndEvent):
                 yield number, builder.result
             else:
@@ -138,10 +140,11 @@ class _Frame:
 
 
 class _Builder:
-    """Builds one document from events; `count` goes on from the documents before it."""
+    """Builds one document from events; `count` and `aliased` go on from the documents before it."""
 
-    def __init__(self, rules: Rules, count: int = 0) -> None:
+    def __init__(self, rules: Rules, count: int = 0, aliased: int = 0) -> None:
         self.count = count
+        self.aliased = aliased
         self.result: Any = None
         self._rules = rules
         self._stack: list[_Frame] = []
@@ -197,6 +200,9 @@ class _Builder:
         value, size, height = self._anchors[anchor]
         self._check_depth(height, event)
         self._count_values(size, event)
+        self.aliased += size
+        if self._rules.max_aliased is not None and self.aliased > self._rules.max_aliased:
+            raise self._refused(f"holds more than {self._rules.max_aliased} values behind aliases", event)
         self._add(value, height, event)
 
     def _take_key(self, frame: _Frame, mapping: dict[str, Any], event: yaml.ScalarEvent) -> None:

@@ -16,7 +16,7 @@ from bayplan.config.errors import (
     unsupported,
 )
 from bayplan.config.fields import Fields
-from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS
+from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, Extends, other_set_errors
 from bayplan.config.policy import decode_policy
 from bayplan.config.types import (
     API_VERSION,
@@ -40,6 +40,7 @@ def load_configuration(
     scheduler_name: str | None = None,
     known_plugins: frozenset[str] = IMPLEMENTED_PLUGINS,
     notes: list[FieldNote] | None = None,
+    extends: Extends | None = None,
 ) -> SchedulerConfiguration:
     """The effective configuration in the file: decoded strictly, defaulted, merged and validated.
 
@@ -50,6 +51,7 @@ def load_configuration(
         scheduler_name: renames the only profile.
         known_plugins: plugins that may be enabled and configured; other names are errors.
         notes: gets what an old format says and today's has no successor for.
+        extends: with it, errors in a v1 file are told together with those of plugin sets that do not work out.
 
     Raises:
         ConfigurationError: with everything that is wrong; its text has one line per error, each with the file's name.
@@ -60,6 +62,8 @@ def load_configuration(
     version, kind = document.get("apiVersion"), document.get("kind")
     if (version, kind) == (API_VERSION, KIND):
         configuration = decode_v1(document, known_plugins, errors)
+        if errors and extends is not None:
+            errors += other_set_errors(configuration, extends, tuple(errors))
     elif kind == KIND and version in _ALPHA_VERSIONS:
         configuration = decode_v1alpha1(document, path.parent, known_plugins, errors, said)
     elif (version, kind) == ("v1", "Policy"):

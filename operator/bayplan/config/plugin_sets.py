@@ -5,7 +5,7 @@ Sources: pkg/scheduler/apis/config/v1/default_plugins.go (also mergePluginSet) a
 framework.go (expandMultiPointPlugins, getValidScoreWeights).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Final
@@ -132,6 +132,31 @@ def _strategy_weight(profile: Profile) -> int:
     args = profile.plugin_config.get(_FIT)
     several = args.scoring_strategies if isinstance(args, NodeResourcesFitArgs) else ()
     return sum(each.weight for each in several) or 1
+
+
+def other_set_errors(
+    configuration: SchedulerConfiguration, extends: Extends, errors: Iterable[FieldError]
+) -> list[FieldError]:
+    """What is wrong with the plugin sets of a configuration that has `errors` already, so that all are told at once.
+
+    Profiles with an error in their `plugins`, and those that enable plugins `extends` does not know, are left out:
+    their sets cannot be told yet.
+    """
+    found: list[FieldError] = []
+    for index, profile in enumerate(configuration.profiles):
+        path = child(item("profiles", index), "plugins")
+        if any(error.path.startswith(path) for error in errors):
+            continue
+        try:
+            for attribute in PLUGIN_SET_KEYS:
+                for entry in getattr(profile.plugins, attribute).enabled:
+                    extends(entry.name, "filter")
+            expand_plugins(profile.plugins, extends, scheduler_name=profile.scheduler_name, path=path)
+        except LookupError:
+            continue
+        except ConfigurationError as error:
+            found += error.errors
+    return found
 
 
 def expand_plugins(

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from math import inf
 from typing import Final
 
+from bayplan.api.timestamps import parse_time
 from bayplan.cache.pod_info import PodInfo
 
 # Added to every priority, so that few victims of negative priority are not worse than many.
@@ -36,9 +36,8 @@ def _seconds(text: str | None) -> float:
     if not text or len(text) > _LONGEST_TIME:
         return inf
     try:
-        moment = datetime.fromisoformat(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
+        return parse_time(text)
+    except ValueError:
         return inf
 
 

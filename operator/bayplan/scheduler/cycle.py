@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import StrEnum
 from time import perf_counter
 
 import numpy as np
@@ -28,9 +29,17 @@ Verdicts = Callable[[Diagnosis, Rejections], tuple[Diagnosis, Rejections]]
 """Adds the rejections of extenders to those of the filters."""
 
 
+class Unscored(StrEnum):
+    """Why a node was chosen without scores: the texts under which a placement is explained."""
+
+    ONLY_NODE = "the only node that fits"
+    NOMINATED = "fits on the node it was nominated to"
+    NO_SCORE_PLUGINS = "the first node that fits: no plugin scores nodes"
+
+
 @dataclass(slots=True)  # made once a cycle: a frozen one takes three times as long
 class Placement:
-    """The node chosen for a pod; `score` is None when only one node was feasible and nothing was scored.
+    """The node chosen for a pod; `score` is None when nothing was scored, and then `unscored` says why.
 
     `scores` are what each plugin gave the node, when scores were asked for and nodes were scored. `state` is what
     PreFilter, Filter and PreScore wrote, for the extension points that follow in this attempt.
@@ -42,6 +51,7 @@ class Placement:
     trace: Trace | None = None
     scores: dict[str, int] | None = None
     state: CycleState = field(default_factory=dict, compare=False, repr=False)
+    unscored: Unscored | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +141,9 @@ class SchedulingCycle:
             rows = np.array(sorted(row for row in known if evaluation.feasible[row]), dtype=np.intp)
             state = evaluation.state.copy()
             if len(rows) < 2:
-                return Placement(known[int(rows[0])], None, len(names), state=state) if len(rows) else None
+                if not len(rows):
+                    return None
+                return Placement(known[int(rows[0])], None, len(names), state=state, unscored=Unscored.ONLY_NODE)
             totals = _totals(evaluation, pod, rows)
             totals += np.array([extra.get(known[row], 0) for row in rows.tolist()], dtype=np.int64)
             best = int(totals.argmax())
@@ -170,8 +182,13 @@ class SchedulingCycle:
             trace = trace_attempt(self._nodes, evaluation, framework, pod, None) if explain else None
             return self._fit_error(pod, framework, evaluation, trace)
         score: int | None = None
+        unscored: Unscored | None = None
         if feasible_count == 1:
-            row = int(np.argmax(evaluation.feasible)) if sampled is None else int(sampled[0])
+            if sampled is None:
+                row, unscored = int(np.argmax(evaluation.feasible)), Unscored.ONLY_NODE
+            else:
+                row = int(sampled[0])
+                unscored = Unscored.NOMINATED if row == nominated else Unscored.NO_SCORE_PLUGINS
         elif sampled is None:
             totals = evaluation.totals(pod)
             row = int(totals.argmax())
@@ -188,7 +205,9 @@ class SchedulingCycle:
             rows = np.flatnonzero(evaluation.feasible) if sampled is None else sampled
             chosen = int(np.argmax(rows == row))
             scores = {plugin: int(given[chosen]) for plugin, given in evaluation.scores(pod, rows).items()}
-        return Placement(self._nodes.names[row], score, feasible_count, trace, scores, evaluation.state.copy())
+        return Placement(
+            self._nodes.names[row], score, feasible_count, trace, scores, evaluation.state.copy(), unscored
+        )
 
     def _search_of(self, framework: Framework) -> NodeSearch | None:
         """What limits the search, up to date; None while no profile needs it."""

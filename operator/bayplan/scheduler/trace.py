@@ -1,6 +1,7 @@
 """Records a cycle's verdict on every node, for explanations."""
 
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
@@ -10,6 +11,16 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.evaluation.evaluation import Evaluation
 from bayplan.framework.interface import PointsOfTenPlugin
 from bayplan.framework.runtime import Framework
+
+MAX_REASONS_BYTES: Final = 64 << 20
+"""Most text of reasons in one trace: a pod can have thousands of them on each of thousands of nodes."""
+
+
+class TraceTooLargeError(ValueError):
+    """Raised when the reasons against a pod are more than MAX_REASONS_BYTES."""
+
+    def __init__(self, pod: PodInfo) -> None:
+        super().__init__(f"the reasons why nodes reject pod {pod.key} take more than {MAX_REASONS_BYTES >> 20} MiB")
 
 
 @dataclass(slots=True)
@@ -34,10 +45,14 @@ def trace_attempt(
     """Every node's verdict on `pod` as `evaluation` by `framework` holds it; `sampled` limits the scored nodes.
 
     As in kube-scheduler's log there are no scores when a single node was feasible: nothing was scored then.
+
+    Raises:
+        TraceTooLargeError: the reasons take too much memory, before they take it.
     """
     rejection = evaluation.pre_filters.rejection
     trace: Trace = {nodes.names[row]: NodeTrace() for row in nodes.rows().tolist()}
     if rejection is not None:
+        _check_size(pod, sum(map(len, rejection.reasons)) * len(trace))
         for verdict in trace.values():
             verdict.rejected_by = rejection.plugin
             verdict.reasons = list(rejection.reasons)
@@ -76,11 +91,19 @@ def _trace_rejections(nodes: NodeTable, evaluation: Evaluation, pod: PodInfo, tr
         verdict.rejected_by, verdict.reasons = pre_filters.narrowed_plugins, [pre_filters.narrowed_reason]
     rows = rows[~out]
     first = verdicts.rejected_by(rows)
+    size = 0
     for index in np.unique(first[first >= 0]).tolist():
         rejected = rows[first == index]
         plugin = verdicts.filter_at(index).name
         for row in rejected.tolist():
             trace[nodes.names[row]].rejected_by = plugin
         for reason in verdicts.reasons_of(pod, index, rejected):
+            size += len(reason.text) * int(np.count_nonzero(reason.holds))
+            _check_size(pod, size)
             for row in rejected[reason.holds].tolist():
                 trace[nodes.names[row]].reasons.append(reason.text)
+
+
+def _check_size(pod: PodInfo, size: int) -> None:
+    if size > MAX_REASONS_BYTES:
+        raise TraceTooLargeError(pod)

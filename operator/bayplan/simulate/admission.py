@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from msgspec import structs
@@ -22,6 +21,7 @@ from bayplan.api.objects import (
 )
 from bayplan.api.quantity import QuantityError, nano
 from bayplan.api.storage_objects import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass
+from bayplan.api.timestamps import parse_time
 from bayplan.api.workload_objects import Namespace, PriorityClass
 from bayplan.cache.listers import NamedObject
 from bayplan.cache.pod_info import PodInfo
@@ -145,9 +145,8 @@ def created_at(pod: Pod) -> float:
     if not text:
         return float("inf")
     try:
-        moment = datetime.fromisoformat(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
+        return parse_time(text)
+    except ValueError:
         raise AdmissionError(f"metadata.creationTimestamp: {text[:64]!a} is not a time") from None
 
 

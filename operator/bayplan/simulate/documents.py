@@ -16,6 +16,8 @@ MAX_DEPTH: Final = 64
 """Deepest nesting of YAML; Kubernetes objects stay far below."""
 MAX_VALUES: Final = 20_000_000
 """Most values in the YAML documents of a file, counting those behind aliases each time."""
+MAX_ALIASED: Final = 400_000
+"""Most values of a file that stand behind aliases: decoding makes an object of each, however short the file is."""
 MAX_BYTES: Final = 1 << 30
 """Largest file, in bytes."""
 STDIN: Final = "-"
@@ -163,7 +165,7 @@ def _yaml_objects(data: bytes, name: str) -> Iterator[RawObject]:
         raise ClusterFileError(f"{name}: is not UTF-8 text: line {line}") from None
     found = False
     try:
-        for number, value in yaml_documents(text, Rules(MAX_DEPTH, MAX_VALUES, _refuse)):
+        for number, value in yaml_documents(text, Rules(MAX_DEPTH, MAX_VALUES, _refuse, max_aliased=MAX_ALIASED)):
             if value is not None:
                 found = True
                 yield from _split(value, f"{name}: document {number}")

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from math import inf
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from bayplan.api.timestamps import format_time
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.resources import PODS
 from bayplan.framework.candidate import CRITERIA, Candidate, choose, deciding_criterion
@@ -97,8 +97,10 @@ class Summary(_Reported):
     nodes: int
     nodes_in_use: int
     """Nodes that hold at least one pod."""
+    overcommitted_nodes: int
+    """Nodes whose pods ask for more than they offer, which no scheduler brought about."""
     lower_bound_nodes: int
-    """No placement of the pods on nodes could use fewer nodes than this."""
+    """No placement of the pods on nodes could use fewer nodes than this without asking more of one than it offers."""
     pods: int
     """Pods of every kind below, and those that were skipped."""
     running: int
@@ -110,6 +112,7 @@ class Summary(_Reported):
     on_unknown_nodes: int
     """Pods on nodes that were not given; they count nowhere else but in `running`."""
     scheduled: int
+    """Pods that got a node, whether or not they were evicted from it later."""
     unschedulable: int
     gated: int
     preempted: int
@@ -142,6 +145,14 @@ def verdicts(trace: Trace) -> dict[str, NodeVerdict]:
     }
 
 
+def explanation_bytes(attempt: AttemptReport) -> int:
+    """How much text of any length an attempt's explanation holds: reasons, and victims that were compared."""
+    nodes = {} if attempt.nodes is UNSET else attempt.nodes
+    compared = () if attempt.preemption is UNSET else attempt.preemption.candidates
+    reasons = sum(len(reason) for verdict in nodes.values() for reason in verdict.reasons)
+    return reasons + sum(len(victim) for candidate in compared for victim in candidate.victims)
+
+
 def preemption(candidates: Sequence[Candidate]) -> Preemption:
     """How preemption chose among `candidates`, as it is reported; there is at least one."""
     chosen = choose(candidates)
@@ -161,7 +172,7 @@ def _compared(candidate: Candidate, worse_by: str | None) -> PreemptionCandidate
         highest_victim_priority=candidate.highest_priority,
         priority_sum=candidate.priority_sum,
         num_victims=len(candidate.victims),
-        earliest_start_time=None if start == inf else f"{datetime.fromtimestamp(start, UTC):%Y-%m-%dT%H:%M:%SZ}",
+        earliest_start_time=None if start == inf else format_time(start),
         worse_by=worse_by,
     )
 
@@ -171,6 +182,7 @@ class ClusterUse:
     """What the nodes of a table hold."""
 
     nodes_in_use: int
+    overcommitted_nodes: int
     lower_bound_nodes: int
     pods_on_unknown_nodes: int
     allocation: dict[str, Allocation]
@@ -183,23 +195,29 @@ def cluster_use(nodes: NodeTable) -> ClusterUse:
     pod_counts = nodes.pod_count[rows].tolist()
     allowed = nodes.allowed_pods[rows].tolist()
     in_use = [count > 0 for count in pod_counts]
+    overcommitted = nodes.pod_count[rows] > nodes.allowed_pods[rows]
     allocation: dict[str, Allocation] = {}
     demand: dict[str, int] = {}
     per_node: list[dict[str, int]] = [{} for _ in pod_counts]
     for name, taken in sorted(nodes.requested.items()):
         offered = nodes.allocatable[name][rows].tolist()
         demand[name] = sum(taken[rows].tolist())
+        overcommitted |= taken[rows] > nodes.allocatable[name][rows]
         for node, amount in zip(per_node, offered, strict=True):
             node[name] = amount
         used = sum(amount for amount, used in zip(offered, in_use, strict=True) if used)
         allocation[name] = Allocation(demand[name], sum(offered), used)
-    for row in rows.tolist():
+    for index, row in enumerate(rows.tolist()):
         # No number of nodes covers a resource that none has.
-        demand |= {n: a for pod in nodes.pods[row].values() for n, a in pod.placed.amounts.items() if n not in demand}
+        amounts = [each for pod in nodes.pods[row].values() for each in pod.placed.amounts.items()]
+        without_column = {name: amount for name, amount in amounts if name not in nodes.requested}
+        demand |= without_column
+        overcommitted[index] |= any(without_column.values())
     pods = sum(pod_counts)
     allocation[PODS] = Allocation(pods, sum(allowed), sum(a for a, used in zip(allowed, in_use, strict=True) if used))
     return ClusterUse(
         nodes_in_use=sum(in_use),
+        overcommitted_nodes=int(overcommitted.sum()),
         lower_bound_nodes=lower_bound_nodes(per_node, demand, pods, allowed),
         pods_on_unknown_nodes=sum(map(len, nodes.pods)) - pods,
         allocation=dict(sorted(allocation.items())),

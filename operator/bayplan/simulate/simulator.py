@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from msgspec import UNSET, structs
 
@@ -22,14 +22,31 @@ from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import AttemptRunner, Failed, Nominated, Reserved, Result, return_to_queue
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 from bayplan.scheduler.failure_reporter import SCHEDULER_ERROR, UNSCHEDULABLE
+from bayplan.scheduler.trace import TraceTooLargeError
 from bayplan.simulate.admission import created_at, latest_times
 from bayplan.simulate.cluster import ClusterObjects, SkippedPod
-from bayplan.simulate.report import AttemptReport, PodReport, Report, Summary, cluster_use, preemption, verdicts
+from bayplan.simulate.report import (
+    AttemptReport,
+    PodReport,
+    Report,
+    Summary,
+    cluster_use,
+    explanation_bytes,
+    preemption,
+    verdicts,
+)
 from bayplan.simulate.written_status import with_status
 
 logger = logging.getLogger(__name__)
 
+MAX_EXPLANATION_BYTES: Final = 256 << 20
+"""Most text of reasons, and of victims of preemption, that a report holds."""
+
 Outcome = Placement | FitError
+
+
+class ExplanationTooLargeError(ValueError):
+    """Raised when what was asked to be explained takes more memory than it may; its text says what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +57,17 @@ class Decision:
     outcome: Outcome | None
     message: str | None = None
 
-    def attempt(self) -> AttemptReport:
-        """The decision as it is reported."""
+    def attempt(self, *, explained: bool = True) -> AttemptReport:
+        """The decision as it is reported, with the trace that was made unless `explained` is false."""
         outcome = self.outcome
         if outcome is None:
             return AttemptReport(None, None, [], self.message, 0)
-        nodes = UNSET if outcome.trace is None else verdicts(outcome.trace)
+        traced = explained and outcome.trace is not None
+        nodes = verdicts(outcome.trace or {}) if traced else UNSET
         if isinstance(outcome, Placement):
             return AttemptReport(outcome.node_name, None, [], None, outcome.feasible_nodes, nodes)
         victims = [victim.key for victim in outcome.victims]
-        compared = UNSET if outcome.trace is None or not outcome.candidates else preemption(outcome.candidates)
+        compared = preemption(outcome.candidates) if traced and outcome.candidates else UNSET
         return AttemptReport(None, outcome.nominated_node_name or None, victims, self.message, 0, nodes, compared)
 
 
@@ -119,6 +137,7 @@ class Simulator:
         self._given = _Given()
         self._pending: list[PodInfo] = []
         self._reports: dict[str, PodReport] = {}
+        self._explanation_bytes = 0
 
     def add(self, objects: ClusterObjects) -> None:
         """Take in nodes, pods and what plugins look up, before or between decisions.
@@ -165,10 +184,14 @@ class Simulator:
         for lister in listers.values():
             lister.synced = True
 
-    def step(self, *, explain: bool = False, scores: bool = False) -> Decision | None:
+    def step(self, *, explain: bool = False, scores: bool = False, keep: bool = False) -> Decision | None:
         """Decide about the next pod, and count it on its node if one was found; None when no pod is worth trying.
 
-        `explain` records what the cycle saw of every node; `scores` what each plugin gave the chosen one.
+        `explain` records what the cycle saw of every node, which `keep` has the report hold as well; `scores` records
+        what each plugin gave the chosen one.
+
+        Raises:
+            ExplanationTooLargeError: it would take more memory than it may. Nothing is to be asked after that.
         """
         if self._goes_in_circles():
             return None
@@ -176,17 +199,28 @@ class Simulator:
         attempt = self._attempts.run(explain=explain, with_scores=scores)
         if attempt is None:
             return None
+        if isinstance(attempt, Failed) and isinstance(attempt.exception, TraceTooLargeError):
+            raise ExplanationTooLargeError(str(attempt.exception))
         decision = self._follow_up(attempt)
         self.seconds += self._clock() - started
         report = self._reports.get(decision.pod.uid)
         if report is None:
             report = self._reports[decision.pod.uid] = _pod_report(decision.pod)
-        report.attempts.append(decision.attempt())
+        kept = decision.attempt(explained=keep)
+        self._explanation_bytes += explanation_bytes(kept) if keep else 0
+        if self._explanation_bytes > MAX_EXPLANATION_BYTES:
+            what = f"the explanations up to pod {decision.pod.key}"
+            raise ExplanationTooLargeError(f"{what} take more than {MAX_EXPLANATION_BYTES >> 20} MiB")
+        report.attempts.append(kept)
         return decision
 
     def run(self, *, explain: bool = False) -> Report:
-        """Decide until no pod is worth trying, and report everything since the simulator was made."""
-        while self.step(explain=explain) is not None:
+        """Decide until no pod is worth trying, and report everything since the simulator was made.
+
+        Raises:
+            ExplanationTooLargeError: as `step` does.
+        """
+        while self.step(explain=explain, keep=explain) is not None:
             pass
         return self.report()
 
@@ -268,12 +302,14 @@ class Simulator:
 
     def _summary(self, pods: list[PodReport], gated: int) -> Summary:
         given, seconds = self._given, self.seconds
-        scheduled = sum(pod.attempts[-1].node is not None for pod in pods)
+        evicted = len(self._evicted & self._reports.keys())
+        scheduled = sum(pod.attempts[-1].node is not None for pod in pods) + evicted
         attempts = sum(len(report.attempts) for report in self._reports.values())
         use = cluster_use(self.cache.nodes)
         return Summary(
             nodes=len(self.cache.nodes),
             nodes_in_use=use.nodes_in_use,
+            overcommitted_nodes=use.overcommitted_nodes,
             lower_bound_nodes=use.lower_bound_nodes,
             pods=given.running + given.finished + given.other_schedulers + len(pods) + len(given.skipped),
             running=given.running,
@@ -281,7 +317,7 @@ class Simulator:
             other_schedulers=given.other_schedulers,
             on_unknown_nodes=use.pods_on_unknown_nodes,
             scheduled=scheduled,
-            unschedulable=len(pods) - scheduled - gated - len(self._evicted & self._reports.keys()),
+            unschedulable=len(pods) - scheduled - gated,
             gated=gated,
             preempted=len(self._evicted),
             skipped=given.skipped,

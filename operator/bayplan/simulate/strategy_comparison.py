@@ -40,11 +40,12 @@ class StrategyRun:
         self.simulator = Simulator(strategy_configuration(strategy))
         self.simulator.add(ClusterObjects(nodes=list(nodes)))
         self.decisions = 0
-        self.scheduled = 0
+        """How many attempts were made; a pod can take several."""
         self.last: tuple[str, str] | None = None
         """The pod placed last, and its node."""
         self._pods = pods
         self._next = 0
+        self._tried: set[str] = set()
 
     def arrive(self, count: int) -> None:
         """Queue the next pods of the stream."""
@@ -52,25 +53,32 @@ class StrategyRun:
         self._next += len(pods)
         self.simulator.add(ClusterObjects(pods=pods))
 
-    def decide(self) -> None:
-        """Decide about the next pod, if one waits."""
+    def decide(self) -> bool:
+        """Decide about the next pod; false when none is worth trying before others arrive."""
         decision = self.simulator.step()
         if decision is None:
-            return
+            return False
         self.decisions += 1
+        self._tried.add(decision.pod.uid)
         if isinstance(decision.outcome, Placement):
-            self.scheduled += 1
             self.last = (decision.pod.key, decision.outcome.node_name)
+        return True
+
+    @property
+    def tried(self) -> int:
+        """How many pods were tried, however often."""
+        return len(self._tried)
 
     @property
     def queued(self) -> int:
         """How many pods have arrived and were not tried yet."""
-        return self.simulator.queue.pending()["active"]
+        return self._next - self.tried
 
     @property
     def waiting(self) -> int:
-        """How many pods found no node."""
-        return self.decisions - self.scheduled
+        """How many pods that were tried have no node now: they found none, or were evicted from it."""
+        nodes = self.simulator.cache.nodes
+        return self.tried - int(nodes.pod_count[nodes.rows()].sum())
 
     @property
     def rate(self) -> float:
@@ -97,26 +105,30 @@ class StrategyComparison:
         self.most = StrategyRun(ScoringStrategyType.MOST_ALLOCATED, self.nodes, stream())
         self.least = StrategyRun(ScoringStrategyType.LEAST_ALLOCATED, self.nodes, stream())
         self.arrived = 0
+        self.finished = False
+        """Whether the stream has ended and no pod is worth trying."""
         self._burst = max(1, pods // _BURSTS)
 
     def advance(self, count: int) -> bool:
-        """Make up to `count` decisions in both; False when the stream has ended and every pod was tried.
+        """Make up to `count` decisions in both; False when the stream has ended and no pod is worth trying.
 
-        The next burst arrives when the last one is through, so the outcome does not depend on `count`.
+        The next burst arrives when neither has a pod worth trying, so the outcome does not depend on `count`.
         """
         for _ in range(count):
-            if not self.most.queued and self.arrived < self.pods:
-                self.arrived = min(self.arrived + self._burst, self.pods)
-                self.most.arrive(self._burst)
-                self.least.arrive(self._burst)
-            self.most.decide()
-            self.least.decide()
+            if self._decide():
+                continue
+            if self.arrived == self.pods:
+                self.finished = True
+                break
+            self.arrived = min(self.arrived + self._burst, self.pods)
+            self.most.arrive(self._burst)
+            self.least.arrive(self._burst)
+            self._decide()
         return not self.finished
 
-    @property
-    def finished(self) -> bool:
-        """Whether the stream has ended and every pod was tried."""
-        return self.arrived == self.pods and not self.most.queued and not self.least.queued
+    def _decide(self) -> bool:
+        # Both in any case, which `or` would not do.
+        return any([self.most.decide(), self.least.decide()])
 
 
 def strategy_configuration(strategy: ScoringStrategyType) -> SchedulerConfiguration:
@@ -180,7 +192,7 @@ def progress(comparison: StrategyComparison) -> str:
     """The comparison as one line."""
     most, least = comparison.most, comparison.least
     return (
-        f"decided {most.decisions}/{comparison.pods}  queue {most.queued}  no room {most.waiting}  "
+        f"decided {most.tried}/{comparison.pods}  queue {most.queued}  no room {most.waiting}  "
         f"nodes in use: MostAllocated {most.use().nodes_in_use}, LeastAllocated {least.use().nodes_in_use}"
     )
 
@@ -214,7 +226,7 @@ def _head(comparison: StrategyComparison) -> list[Text]:
     )
     counts = Text.assemble(
         "decided ",
-        (f"{most.decisions}/{comparison.pods}", "bold"),
+        (f"{most.tried}/{comparison.pods}", "bold"),
         "  queue ",
         (f"{most.queued:<3}", "bold"),
         "  no room ",

@@ -101,7 +101,7 @@ def pod_row(decision: Decision) -> Row:
     key = decision.pod.key
     if isinstance(outcome, Placement):
         score = "" if outcome.score is None else str(outcome.score)
-        return key, outcome.node_name, score, _scores(outcome.scores) or "the only node that fits"
+        return key, outcome.node_name, score, _scores(outcome.scores) or outcome.unscored or ""
     if outcome is None:
         return key, "-", "", decision.message or ""
     if outcome.victims:
@@ -115,16 +115,18 @@ def print_pods(printer: Printer, rows: Iterable[Row]) -> None:
     printer.listing(_POD_COLUMNS, rows)
 
 
-def print_explanation(printer: Printer, pod: PodInfo, trace: Trace, chosen: str | None) -> None:
+def print_explanation(printer: Printer, pod: PodInfo, trace: Trace, placement: Placement | None) -> None:
     """Every node's verdict on a pod: the chosen node, marked, then those that fit by score, then the others."""
     printer.line(f"{pod.key}:")
+    chosen = None if placement is None else placement.node_name
+    unscored = "fits" if placement is None else placement.unscored or ""
 
     def rank(item: tuple[str, NodeTrace]) -> tuple[bool, bool, int, str]:
         name, verdict = item
         return name != chosen, verdict.rejected_by is not None, -verdict.score, name
 
     printer.listing(
-        _NODE_COLUMNS, [_node_row(name, verdict, chosen) for name, verdict in sorted(trace.items(), key=rank)]
+        _NODE_COLUMNS, [_node_row(name, verdict, chosen, unscored) for name, verdict in sorted(trace.items(), key=rank)]
     )
     printer.line()
 
@@ -150,12 +152,12 @@ def print_preemption(printer: Printer, pod: PodInfo, compared: Preemption) -> No
     printer.line()
 
 
-def _node_row(name: str, verdict: NodeTrace, chosen: str | None) -> Row:
+def _node_row(name: str, verdict: NodeTrace, chosen: str | None, unscored: str) -> Row:
     mark = "*" if name == chosen else ""
     if verdict.rejected_by is not None:
         return mark, name, "-", f"{verdict.rejected_by}: {', '.join(verdict.reasons)}"
     if not verdict.scores:
-        return mark, name, "", "the only node that fits"
+        return mark, name, "", unscored
     return mark, name, str(verdict.score), _scores(verdict.scores, verdict.of_ten)
 
 
@@ -178,9 +180,11 @@ def print_summary(printer: Printer, summary: Summary) -> None:
         ),
     ]
     printer.line(f"Pods:  {summary.pods}: {', '.join(parts)}")
+    over = f", {summary.overcommitted_nodes} overcommitted" if summary.overcommitted_nodes else ""
+    packing = "no packing that fits" if over else "no packing"
     printer.line(
-        f"Nodes: {summary.nodes_in_use} of {summary.nodes} in use; "
-        f"no packing needs fewer than {summary.lower_bound_nodes}"
+        f"Nodes: {summary.nodes_in_use} of {summary.nodes} in use{over}; "
+        f"{packing} needs fewer than {summary.lower_bound_nodes}"
     )
     if summary.ignored_kinds:
         kinds = ", ".join(f"{count} {kind}" for kind, count in summary.ignored_kinds.items())

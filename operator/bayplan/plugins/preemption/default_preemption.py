@@ -1,11 +1,11 @@
 """DefaultPreemption: makes room for a pod by evicting pods of lower priority from one node."""
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from math import inf
 from typing import ClassVar, Final
 from zlib import crc32
 
+from bayplan.api.timestamps import parse_time
 from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.listers import Lister
 from bayplan.cache.node_table import NodeTable
@@ -141,9 +141,8 @@ def seconds_until_allowed(pod: PodInfo, delay: int, now: float) -> float:
     if not delay:
         return 0.0
     try:
-        moment = datetime.fromisoformat(pod.pod.metadata.creation_timestamp or "")
-        created = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
+        created = parse_time(pod.pod.metadata.creation_timestamp or "")
+    except ValueError:
         return 0.0
     # With a clock behind the API server's it must not wait for longer than the delay.
     return min(max(created + delay - now, 0.0), delay)
