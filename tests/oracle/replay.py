@@ -157,7 +157,7 @@ class Replay:
         document = deepcopy(self._documents[victim])
         if "deletionTimestamp" not in document["metadata"]:
             document["metadata"]["deletionTimestamp"] = "2026-06-01T00:00:00Z"
-            document.setdefault("status", {})["conditions"] = [_PREEMPTED]
+            document.setdefault("status", {}).setdefault("conditions", []).append(_PREEMPTED)
         self._place(document)
 
     def _update(self, changed: Object) -> None:

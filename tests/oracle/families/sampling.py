@@ -14,11 +14,14 @@ def generate(dice: Dice) -> Scene:
 
 
 def generate_few(dice: Dice) -> Scene:
-    """The same with few nodes, for profiles that take the first node that fits."""
-    return _scene(dice, dice.randint(4, 24), dice.randint(6, 10))
+    """The same with few nodes, for profiles that take the first node that fits.
+
+    Pods are pinned to one node at most: kube-scheduler looks at several in no order.
+    """
+    return _scene(dice, dice.randint(4, 24), dice.randint(6, 10), names=1)
 
 
-def _scene(dice: Dice, count: int, decisions: int) -> Scene:
+def _scene(dice: Dice, count: int, decisions: int, names: int = 4) -> Scene:
     cluster = parts.nodes(dice, count, count)
     small = dice.choice((0.05, 0.2, 0.5))
     for node in cluster:
@@ -30,11 +33,11 @@ def _scene(dice: Dice, count: int, decisions: int) -> Scene:
     for each in (*placed, *incoming):
         parts.requests(dice, each, large=0.0)
     for each in incoming:
-        _rules(dice, each, cluster)
+        _rules(dice, each, cluster, names)
     return Scene([], cluster, placed, incoming)
 
 
-def _rules(dice: Dice, each: Object, cluster: list[Object]) -> None:
+def _rules(dice: Dice, each: Object, cluster: list[Object], names: int) -> None:
     spec = each["spec"]
     if dice.maybe(0.4):
         spec["schedulerName"] = OTHER_SCHEDULER
@@ -45,15 +48,15 @@ def _rules(dice: Dice, each: Object, cluster: list[Object]) -> None:
     if dice.maybe(0.2):
         spec["nodeSelector"] = {"disk": dice.choice((*parts.DISKS, "none"))}
     elif dice.maybe(0.2):
-        _pin(dice, each, cluster)
-    elif dice.maybe(0.2):
+        _pin(dice, each, cluster, names)
+    elif names > 1 and dice.maybe(0.2):
         placement.node_affinity(dice, each, cluster)
 
 
-def _pin(dice: Dice, each: Object, cluster: list[Object]) -> None:
-    """Allows nodes by their names alone, so that no others are searched."""
-    names = [node["metadata"]["name"] for node in dice.some(cluster, 1, 4)]
+def _pin(dice: Dice, each: Object, cluster: list[Object], names: int) -> None:
+    """Allows so many nodes at most, by their names alone, so that no others are searched."""
+    allowed = [node["metadata"]["name"] for node in dice.some(cluster, 1, names)]
     if dice.maybe(0.1):
-        names.append("nowhere")
-    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]} for name in names]
+        allowed.append("nowhere")
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]} for name in allowed]
     parts.affinity(each, "nodeAffinity")[_NAMES] = {"nodeSelectorTerms": terms}
