@@ -68,7 +68,7 @@ class Replay:
         self._documents: dict[str, Object] = {}
         self._extenders = make_clients(self._configuration.extenders)
         self._frameworks = self._build(self._configuration)
-        self._cycle = SchedulingCycle(self._cache.nodes, self._nominator)
+        self._cycle = SchedulingCycle(self._cache.nodes, self._nominator, self._frameworks.values())
         scene, listers = self._case.scene, self._cache.listers
         for each in scene.objects:
             resource = _RESOURCES[each["kind"]]
