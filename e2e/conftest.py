@@ -16,6 +16,11 @@ from e2e.controlplane.process import STOP_SECONDS, stop_all
 StartControlPlane = Callable[[ControlPlaneOptions], ControlPlane]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the option that tests with random clusters take their dice from."""
+    parser.addoption("--seed", type=int, default=1, help="of the random clusters that schedulers are compared on")
+
+
 class RunBayplan(Protocol):
     """Starts `bayplan run`; `config` is a file or a document, without one bayplan's default is used."""
 

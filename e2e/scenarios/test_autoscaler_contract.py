@@ -148,7 +148,10 @@ def test_no_version_of_a_preempting_pod_makes_anybody_add_a_node(
     assert {wants_a_node(version, {"n1"}) for version in history} == {(False, False)}
     first = next(version for version in history if condition_of(version).get("reason") == "Unschedulable")
     assert first["status"]["nominatedNodeName"] == "n1"
-    assert condition_of(first)["message"] == "0/1 nodes are available: 1 Insufficient cpu."
+    assert condition_of(first)["message"] == (
+        "0/1 nodes are available: 1 Insufficient cpu. "
+        "preemption: found a potential placement for pod on node n1, preempting 1 victims"
+    )
 
 
 def test_a_pod_whose_nominated_node_vanishes_is_given_up_to_the_autoscalers(

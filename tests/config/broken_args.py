@@ -92,8 +92,10 @@ _OWN = [
     (
         "NodeResourcesFit",
         {"scoringStrategies": [{"type": "RequestedToCapacityRatio"}]},
-        ".scoringStrategies[0].requestedToCapacityRatio: Required value: "
-        "must be specified when type is RequestedToCapacityRatio",
+        (
+            ".scoringStrategies[0].requestedToCapacityRatio: Required value: "
+            "must be specified when type is RequestedToCapacityRatio"
+        ),
     ),
 ]
 _SHAPES = [

@@ -8,6 +8,8 @@ import yaml
 from tests.config.configurations import load
 
 from bayplan.config.convert import to_effective_yaml
+from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, SWITCHED
+from bayplan.config.known_feature_gates import KNOWN_FEATURE_GATES
 from bayplan.config.load import default_configuration
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, UPSTREAM_DEFAULT_PLUGINS
 
@@ -35,3 +37,17 @@ def test_it_names_the_default_plugins_in_order():
 def test_it_names_every_field_of_the_top_level():
     for name in yaml.safe_load(to_effective_yaml(default_configuration())).keys() - {"apiVersion", "kind"}:
         assert f"| `{name}` |" in TEXT, name
+
+
+def test_it_names_every_gate_that_changes_something_with_its_default():
+    table = TEXT.split("These gates change what bayplan does:")[1].split("All other gates")[0]
+    listed = dict(re.findall(r"^\| `(\w+)` \| (on|off) \|", table, re.MULTILINE))
+    assert listed == {name: "on" if DEFAULT_FEATURE_GATES.enabled(name) else "off" for name in SWITCHED}
+
+
+def test_the_gates_it_names_are_kube_schedulers():
+    section = TEXT.split("\n## Feature gates\n")[1].split("\n## ")[0]
+    named = {
+        name for row in re.findall(r"^\| (`.*?) \|", section, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
+    }
+    assert named <= KNOWN_FEATURE_GATES.keys()

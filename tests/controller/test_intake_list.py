@@ -84,6 +84,17 @@ async def test_pods_listed_over_several_pages_are_tried_in_order_of_priority(ser
     assert len(scene.lists()) == 3
 
 
+async def test_pods_of_equal_priority_are_tried_in_order_of_creation_whatever_their_profiles(server, client):
+    scene = Scene(server, client, "a", "b", page_size=1)
+    pods = [("young", "a", 3), ("m", "b", 2), ("n", "a", 2), ("l", "b", 2), ("old", "b", 1)]
+    for name, scheduler, day in pods:
+        scene.put(name, scheduler=scheduler, metadata={"creationTimestamp": f"2026-01-0{day}T00:00:00Z"})
+    scene.put("urgent", scheduler="b", priority=1, metadata={"creationTimestamp": "2026-01-09T00:00:00Z"})
+    await scene.filled()
+    popped = [scene.queue.pop().pod_info.name for _ in range(6)]
+    assert popped == ["urgent", "old", "l", "m", "n", "young"]
+
+
 async def test_a_pod_that_cannot_be_read_is_left_to_kopf_and_stays_what_it_was(scene):
     scene.put("odd", queued=True)
     scene.put("odd", priority="high")

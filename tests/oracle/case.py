@@ -19,13 +19,21 @@ RECORDINGS = Path(os.environ.get("BAYPLAN_ORACLE_DATA") or DATA)
 class Scene:
     """A cluster and the pods to schedule on it, one after the other, before anybody has decided.
 
-    All objects are as a user would write them. `objects` are those of other kinds, each with its `kind`.
+    All objects are as a user would write them. `objects` are those of other kinds, each with its `kind`. `foreign`
+    are pods that other schedulers have still to place. `updates` are nodes and placed pods, each with its `kind`, that
+    change when as many pods have been decided as the field `after` says.
     """
 
     objects: list[Object] = field(default_factory=list)
     nodes: list[Object] = field(default_factory=list)
     placed: list[Object] = field(default_factory=list)
     incoming: list[Object] = field(default_factory=list)
+    foreign: list[Object] = field(default_factory=list)
+    updates: list[Object] = field(default_factory=list)
+
+    def updates_after(self, count: int) -> list[Object]:
+        """What changes once `count` pods have been decided, in order."""
+        return [each for each in self.updates if each["after"] == count]
 
 
 @dataclass(slots=True)
@@ -34,10 +42,12 @@ class Decision:
 
     `scores` has a list per plugin, in the order of `feasible`, after normalisation and weight; it is empty when one
     node was feasible, because nothing is scored then. `error` tells a cycle that failed from a pod that does not fit.
+    `hinted` tells a pod that got its node from the ranking of the pod before it: then no other node was looked at.
 
-    Where pods may be preempted, `nominated` is the node where room was made. `potential` is how many nodes evictions
-    might have helped on, `wanted` how many candidates were enough, `checked` the nodes tried unless it was all of
-    them, and `candidates` the victims, the most important last, on each node where evictions would have helped.
+    Where room was made by preemption, `nominated` is the node. `potential` is how many nodes evictions might have
+    helped on, `wanted` how many candidates were enough, `checked` the nodes tried unless it was all of them, and
+    `candidates` the victims, the most important last, on each node where evictions would have helped.
+    `nomination_ended` tells that a pod without a node lost the nomination it came with.
     """
 
     node: str | None = None
@@ -46,11 +56,13 @@ class Decision:
     totals: list[int] = field(default_factory=list)
     message: str | None = None
     error: bool = False
+    hinted: bool = False
     nominated: str | None = None
     potential: int = 0
     wanted: int = 0
     checked: list[str] = field(default_factory=list)
     candidates: dict[str, list[str]] = field(default_factory=dict)
+    nomination_ended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +84,28 @@ class Recorded:
     case: Case
 
 
-def write_cases(path: Path, configurations: dict[str, Object], cases: Iterable[Case]) -> None:
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One family's file: which Kubernetes decided, the configurations by name, and the cases."""
+
+    kubernetes: str
+    configurations: dict[str, Object]
+    cases: Iterable[Case]
+
+
+def write_cases(path: Path, recording: Recording) -> None:
     """Write one family's cases; equal cases give equal bytes."""
-    lines = [{"configurations": configurations}, *(_sparse(asdict(case)) for case in cases)]
+    first = {"kubernetes": recording.kubernetes, "configurations": recording.configurations}
+    lines = [first, *(_sparse(asdict(case)) for case in recording.cases)]
     text = "".join(json.dumps(line, separators=(",", ":"), sort_keys=True) + "\n" for line in lines)
     path.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
 
 
-def read_cases(path: Path) -> tuple[dict[str, Object], Iterator[Case]]:
-    """The configurations of a file by name, and its cases."""
-    lines = gzip.decompress(path.read_bytes()).decode().splitlines()
-    return json.loads(lines[0])["configurations"], (_case(json.loads(line)) for line in lines[1:])
+def read_cases(path: Path) -> Recording:
+    """Read one family's file; cases are decoded when they are asked for, once."""
+    first, *rest = gzip.decompress(path.read_bytes()).decode().splitlines()
+    head = json.loads(first)
+    return Recording(head.get("kubernetes", ""), head["configurations"], (_case(json.loads(line)) for line in rest))
 
 
 def recorded_cases(directory: Path, families: Iterable[str]) -> Iterator[Recorded]:
@@ -90,9 +113,9 @@ def recorded_cases(directory: Path, families: Iterable[str]) -> Iterator[Recorde
     for family in families:
         path = directory / f"{family}.jsonl.gz"
         if path.exists():
-            configurations, cases = read_cases(path)
-            for case in cases:
-                yield Recorded(family, configurations[case.configuration], case)
+            recording = read_cases(path)
+            for case in recording.cases:
+                yield Recorded(family, recording.configurations[case.configuration], case)
 
 
 def _case(line: Object) -> Case:
@@ -101,6 +124,7 @@ def _case(line: Object) -> Case:
 
 
 def _sparse(case: Object) -> Object:
-    """The case without the empty fields of its decisions."""
+    """The case without the empty fields of its scene and decisions."""
+    case["scene"] = {key: value for key, value in case["scene"].items() if value}
     case["decisions"] = [{key: value for key, value in each.items() if value} for each in case["decisions"]]
     return case

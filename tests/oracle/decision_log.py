@@ -20,27 +20,36 @@ _VOLUMES = "BindPodVolumes"
 _NO_FIT = "Unable to schedule pod; no fit; waiting"
 _NO_NODES = "Unable to schedule pod; no nodes are registered to the cluster; waiting"
 _ERROR = "Error scheduling pod; retrying"
-_DECIDING = (_SCORED, _TOTAL, _BOUND, _VOLUMES, _NO_FIT, _NO_NODES, _ERROR)
+_HINTED = "OpportunisticBatch provided node hint"
+_HINT_REFUSED = "OpportunisticBatch hint not used"
+_DECIDING = (_SCORED, _TOTAL, _BOUND, _VOLUMES, _NO_FIT, _NO_NODES, _ERROR, _HINTED, _HINT_REFUSED)
+_CONDITION = "Updating pod condition and nominated node name"
+"""The last line about an attempt without a node: what becomes of the pod's nomination."""
 
 _DRY_RUN = "Dry run the preemption"
 _CHECKED = "Check the potential node for preemption"
-_VICTIM = "Pod is a potential preemption victim on node"
+_VICTIMS = "Pods are potential preemption victims on node"
 _TARGET = "the target node for the preemption is determined"
-_SEARCHING = (_DRY_RUN, _CHECKED, _VICTIM, _TARGET)
+_SEARCHING = (_DRY_RUN, _CHECKED, _VICTIMS, _TARGET)
 _ENDED = "Preemptor Pod preempted victim Pod"
 _ENDING = "Victim Pod is already being deleted, skipping the API call for it"
 _FINISHED = "Async Preemption finished completely"
 _EVICTING = (_ENDED, _ENDING, _FINISHED)
+_STILL_ENDING = "not eligible due to a terminating pod on the nominated node"
 
 _COUNTED = {
     "Add event for node": "node-add",
+    "Update event for node": "node-update",
     "Delete event for node": "node-delete",
     "Add event for scheduled pod": "pod-add",
     "Update event for scheduled pod": "pod-update",
     "Delete event for scheduled pod": "pod-delete",
     "Update event for unscheduled pod": "waiting-pod-update",
 }
-_MARKS = tuple(text.encode() for text in (*_DECIDING, *_SEARCHING, *_EVICTING, *_COUNTED))
+_OVERRIDE = 1
+"""The nominating mode in which a nomination is set, or ended by an empty one."""
+_MESSAGE = b'"msg":"'
+_MARKS = frozenset(text.encode() for text in (*_DECIDING, *_SEARCHING, *_EVICTING, _CONDITION, *_COUNTED))
 
 
 @dataclass(slots=True)
@@ -62,7 +71,11 @@ class DecisionLog:
         self.seen: Counter[str] = Counter()
         """How many events of each kind of `_COUNTED` the scheduler has taken in."""
         self.seen_of: Counter[tuple[str, str]] = Counter()
-        """The same by kind and pod "namespace/name"."""
+        """The same by kind and pod "namespace/name", or node."""
+        self.nominations: dict[str, bool] = {}
+        """Whether the last failed attempt on a pod "namespace/name" said anything of its nomination."""
+        self.tried_again: set[str] = set()
+        """Pods with a nomination that a later attempt placed, or took elsewhere."""
         self.evictions: defaultdict[str, Evictions] = defaultdict(Evictions)
         self._open: defaultdict[str, Decision] = defaultdict(Decision)
         self._done: dict[str, Decision] = {}
@@ -95,7 +108,15 @@ class DecisionLog:
 
     def forget(self) -> None:
         """Starts over, as before the next case."""
-        for each in (self.seen, self.seen_of, self.evictions, self._open, self._done):
+        for each in (
+            self.seen,
+            self.seen_of,
+            self.nominations,
+            self.tried_again,
+            self.evictions,
+            self._open,
+            self._done,
+        ):
             each.clear()
 
     def _lines(self) -> Iterator[bytes]:
@@ -108,26 +129,30 @@ class DecisionLog:
 
     def _take(self, line: bytes) -> None:
         # Most lines at this level are requests and replies with whole objects in them.
-        if not any(mark in line[:400] for mark in _MARKS):
+        start = line.find(_MESSAGE, 0, 200) + len(_MESSAGE)
+        if line[start : line.find(b'"', start)] not in _MARKS:
             return
         entry = json.loads(line)
         text = entry["msg"]
-        kind = _COUNTED.get(text)
-        if kind is not None:
+        if text in _COUNTED:
+            kind, about = _COUNTED[text], entry.get("pod") or entry["node"]
             self.seen[kind] += 1
-            if "pod" in entry:
-                self.seen_of[kind, key_of(entry["pod"])] += 1
+            self.seen_of[kind, key_of(about)] += 1
         elif text in _EVICTING:
             self._take_eviction(text, entry)
         elif text in _SEARCHING:
-            if text == _DRY_RUN:
-                self._searching = key_of(entry["pod"])
-            if self._searching not in self._done:
-                self._take_search(self._open[self._searching], text, entry)
-        elif text in _DECIDING and "pod" in entry:
-            key = key_of(entry["pod"])
-            if key not in self._done:
-                self._take_decision(key, text, entry)
+            self._take_search(text, entry)
+        elif "pod" in entry:
+            self._take_attempt(text, entry)
+
+    def _take_attempt(self, text: str, entry: Object) -> None:
+        key = key_of(entry["pod"])
+        if text == _CONDITION:
+            self.nominations[key] = entry.get("nominatingMode", 0) == _OVERRIDE
+        elif key not in self._done:
+            self._take_decision(key, text, entry)
+        elif self._done[key].nominated is not None:
+            self._take_later_attempt(key, text, entry)
 
     def _take_eviction(self, text: str, entry: Object) -> None:
         """Evictions go on after the decision; those of later attempts of a pod are not looked at."""
@@ -140,14 +165,26 @@ class DecisionLog:
         elif text == _ENDED and not evictions.finished:
             evictions.ended.append(key_of(entry["victim"]))
 
-    @staticmethod
-    def _take_search(decision: Decision, text: str, entry: Object) -> None:
+    def _take_later_attempt(self, key: str, text: str, entry: Object) -> None:
+        """A preemptor is tried again while its victims end; as long as it has to wait, nothing changes."""
+        if text in (_BOUND, _VOLUMES, _ERROR) or (text == _NO_FIT and _STILL_ENDING not in entry["err"]):
+            self.tried_again.add(key)
+
+    def _take_search(self, text: str, entry: Object) -> None:
+        """A search for victims is for the pod that its first line names."""
+        if text == _DRY_RUN:
+            self._searching = key_of(entry["pod"])
+        if self._searching in self._done:
+            if text == _TARGET:
+                self.tried_again.add(self._searching)
+            return
+        decision = self._open[self._searching]
         if text == _DRY_RUN:
             decision.potential, decision.wanted = entry["potentialNodesNumber"], entry["candidatesNumber"]
         elif text == _CHECKED:
             decision.checked.append(entry["node"])
-        elif text == _VICTIM:
-            decision.candidates.setdefault(entry["node"]["name"], []).append(key_of(entry["pod"]))
+        elif text == _VICTIMS:
+            decision.candidates.setdefault(entry["node"], []).extend(key_of(each) for each in entry["pods"])
         else:
             decision.nominated = entry["node"]
 
@@ -159,6 +196,9 @@ class DecisionLog:
         if text == _TOTAL:
             decision.feasible.append(entry["node"])
             decision.totals.append(entry["score"])
+            return
+        if text in (_HINTED, _HINT_REFUSED):
+            decision.hinted = text == _HINTED
             return
         if text in (_BOUND, _VOLUMES):
             node = entry["node"]
@@ -185,5 +225,6 @@ class DecisionLog:
 
 
 def key_of(reference: Object) -> str:
-    """The "namespace/name" of a pod in the log, or of a pod's metadata."""
-    return f"{reference['namespace']}/{reference['name']}"
+    """The "namespace/name" of a pod in the log, or of a pod's metadata; the name of a node."""
+    namespace = reference.get("namespace")
+    return f"{namespace}/{reference['name']}" if namespace else reference["name"]

@@ -5,12 +5,13 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
+from dataclasses import replace
 
 from e2e.controlplane.client import ApiClient, ApiError, path_of
 from tests.oracle.case import Case, Decision, Object, Scene
 from tests.oracle.decision_log import DecisionLog, key_of
 from tests.oracle.families.parts import NAMESPACES
-from tests.oracle.families.preemption import GATE
+from tests.oracle.families.preemption import GATE, NOMINATED
 
 from bayplan.api.kinds import RESOURCES
 
@@ -20,6 +21,9 @@ _RESOURCES = {resource.kind: resource for resource in RESOURCES}
 # Some kinds would wait for a garbage collector otherwise.
 _AT_ONCE = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
 _SETTLE_SECONDS = 0.25
+# Containers are told apart by their names, and keep what is not named.
+_BY_NAME = "application/strategic-merge-patch+json"
+_MERGE = "application/merge-patch+json"
 
 
 class Stage:
@@ -32,29 +36,34 @@ class Stage:
         self.refused = 0
 
     def play(self, name: str, configuration: str, scene: Scene) -> Case:
-        """Lets kube-scheduler decide about every incoming pod in turn; pods without a node leave before the next."""
+        """Lets kube-scheduler decide about every incoming pod in turn; pods without a node leave before the next.
+
+        The scene is over early when a preemptor did not wait for its victims but found its place elsewhere: that
+        happens between two decisions, at no time that could be told.
+        """
         self._log.forget()
         others = [each for each in scene.objects if each["kind"] != "Namespace"]
         try:
             self._set_up(scene, others)
-            incoming, decisions = [], []
-            for pod in scene.incoming:
+            incoming, decisions, updates = [], [], []
+            for index, pod in enumerate(scene.incoming):
+                made = [each for each in scene.updates_after(index) if self._update(each)]
+                updates += [{**each, "after": len(decisions)} for each in made]
                 decision = self._decide(pod)
+                if self._log.tried_again:
+                    break
                 if decision is not None:
                     incoming.append(pod)
                     decisions.append(decision)
-            return Case(name, configuration, Scene(scene.objects, scene.nodes, scene.placed, incoming), decisions)
+            return Case(name, configuration, replace(scene, incoming=incoming, updates=updates), decisions)
         finally:
-            self._clear(scene, others)
-
-    def create_namespaces(self, namespaces: list[Object]) -> None:
-        """Creates the namespaces that all scenes share; nothing would empty others."""
-        for each in namespaces:
-            self._create(each)
+            self._clear(others)
 
     def _set_up(self, scene: Scene, others: list[Object]) -> None:
         list(self._pool.map(self._create, others))
-        list(self._pool.map(self._create_node, scene.nodes))
+        # In the order of the scene, which is the order that a search for nodes follows.
+        for node in scene.nodes:
+            self._client.create("nodes", node)
         taken = self._pool.map(self._create_pod, scene.placed)
         scene.placed[:] = [pod for pod, is_there in zip(scene.placed, taken, strict=True) if is_there]
         changes = sum(("deletionTimestamp" in pod["metadata"]) + ("status" in pod) for pod in scene.placed)
@@ -66,9 +75,35 @@ class Stage:
             ),
             "the cluster",
         )
-        if others:
-            # The log tells nothing of these kinds; their watches run beside those of nodes and pods.
+        list(self._pool.map(self._create_pod, scene.foreign))
+        if others or scene.foreign:
+            # The log tells nothing of these; their watches run beside those of nodes and pods.
             time.sleep(_SETTLE_SECONDS)
+
+    def _update(self, changed: Object) -> bool:
+        """Makes a node or a placed pod what it is to be, and waits until that is seen; whether it was taken."""
+        name, namespace = changed["metadata"]["name"], changed["metadata"].get("namespace")
+        seen = self._log.seen_of
+        kind, key = ("pod-update", key_of(changed["metadata"])) if namespace else ("node-update", name)
+        expected = seen[kind, key] + 1
+        if "spec" in changed:
+            change = {"spec": {"containers": changed["spec"]["containers"]}}
+            subresource, content_type = "resize", _BY_NAME
+        else:
+            change = {"metadata": changed["metadata"], "status": changed["status"]}
+            subresource, content_type = "status", _MERGE
+        resource = "pods" if namespace else "nodes"
+        try:
+            self._client.patch(
+                resource, name, change, namespace=namespace, subresource=subresource, content_type=content_type
+            )
+        except ApiError as error:
+            if error.status not in (403, 404, 422):
+                raise
+            logger.warning("update refused error=%r", str(error))
+            return False
+        self._log.wait(lambda: seen[kind, key] >= expected, f"the update of {key}")
+        return True
 
     def _decide(self, pod: Object) -> Decision | None:
         """None for a pod that was refused; preemptors and their ending victims stay until the scene is over."""
@@ -79,6 +114,10 @@ class Stage:
         if "schedulingGates" in pod["spec"]:
             return Decision()
         decision = self._log.decision(key)
+        if decision.node is None:
+            self._log.wait(lambda: key in self._log.nominations, f"the condition of {key}")
+            had_one = bool(pod.get("status", {}).get(NOMINATED))
+            decision.nomination_ended = had_one and decision.nominated is None and self._log.nominations[key]
         if decision.nominated is not None:
             self._wait_for_victims(key, decision.candidates[decision.nominated], seen_before)
         elif decision.node is None:
@@ -122,9 +161,6 @@ class Stage:
             name, namespace = each["metadata"]["name"], each["metadata"].get("namespace")
             self._client.patch(resource.plural, name, {"status": status}, namespace=namespace, subresource="status")
 
-    def _create_node(self, node: Object) -> None:
-        self._client.create("nodes", node)
-
     def _create_pod(self, pod: Object) -> bool:
         """Creates a pod with its status, on its way out if it has a deletion timestamp; whether it was taken."""
         document = deepcopy(pod)
@@ -146,7 +182,7 @@ class Stage:
             self._client.delete("pods", name, namespace=namespace, grace_seconds=600)
         return True
 
-    def _clear(self, scene: Scene, others: list[Object]) -> None:
+    def _clear(self, others: list[Object]) -> None:
         for namespace in NAMESPACES:
             self._client.delete_all("pods", namespace)
         self._client.delete_all("nodes")

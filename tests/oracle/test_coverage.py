@@ -1,14 +1,18 @@
-"""The stored cases show every plugin at work."""
+"""The stored cases are kube-scheduler's of the version that is built, and show every plugin at work."""
 
 from collections import Counter
 
 import pytest
-from tests.oracle.case import DATA, recorded_cases
-from tests.oracle.families.family import FAMILIES, PREEMPTION_FAMILIES
+from e2e.controlplane.kubernetes_version import kubernetes_version
+from tests.oracle.case import RECORDINGS, Decision, Recorded, read_cases, recorded_cases
+from tests.oracle.families.family import ALL_FAMILIES, FAMILIES, PREEMPTION_FAMILIES
+from tests.oracle.families.preemption import GATE, NOMINATED
+from tests.oracle.switched_off import SWITCHED_OFF, configuration_without, profile_without
 
 from bayplan.plugins.registry import IN_TREE, in_tree_extends
 
-_RECORDED = list(recorded_cases(DATA, FAMILIES))
+_ALL = list(recorded_cases(RECORDINGS, ALL_FAMILIES))
+_RECORDED = [recorded for recorded in _ALL if recorded.family in FAMILIES]
 _DECISIONS = [decision for recorded in _RECORDED for decision in recorded.case.decisions]
 
 # What kube-scheduler says of nodes that the plugin alone rejects.
@@ -26,10 +30,9 @@ _REASONS = {
     "InterPodAffinity": "node(s) didn't match pod anti-affinity rules",
     "NodeDeclaredFeatures": "node(s) didn't match Pod's required features",
 }
-# A pod that names its node is given to no scheduler, and DynamicResources lets pods without claims through.
+# A pod that names its node is given to no scheduler, and pods with claims of devices are no part of these scenes.
 _NEVER_REJECTS = {"NodeName", "DynamicResources"}
-# Scoring by capacity is behind a feature gate that is off.
-_NEVER_SCORES = {"VolumeBinding", "DynamicResources"}
+_NEVER_SCORES = {"DynamicResources"}
 
 _FURTHER_TEXTS = (
     "Too many pods",
@@ -48,6 +51,9 @@ _FURTHER_TEXTS = (
     'persistentvolumeclaim "',
     "waiting for ephemeral volume controller to create the persistentvolumeclaim",
     "(pod is not owner)",
+    "found a potential placement for pod on node ",
+    # A PreFilter that rejects leaves DynamicResources' PostFilter without the state it reads.
+    "not found. not found",
 )
 
 _PREEMPTOR_FIELDS = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes")
@@ -67,15 +73,28 @@ def _cases_with(text: str) -> int:
     return sum(text in (decision.message or "") for decision in _DECISIONS)
 
 
+def _cases(family: str) -> list[Recorded]:
+    return [recorded for recorded in _ALL if recorded.family == family]
+
+
+def _decisions(*families: str) -> list[Decision]:
+    return [decision for family in families for recorded in _cases(family) for decision in recorded.case.decisions]
+
+
+@pytest.mark.parametrize("family", ALL_FAMILIES)
+def test_the_cases_are_decisions_of_the_kubernetes_that_is_built(family):
+    assert read_cases(RECORDINGS / f"{family}.jsonl.gz").kubernetes == kubernetes_version()
+
+
 def test_there_are_many_cases_of_every_family_under_many_configurations():
-    families = Counter(recorded.family for recorded in _RECORDED)
-    assert families == {name: family.cases for name, family in FAMILIES.items()}
-    assert families.total() >= 600
+    families = Counter(recorded.family for recorded in _ALL)
+    assert families == {name: family.cases for name, family in ALL_FAMILIES.items()}
+    assert families.total() >= 1500
     assert len({recorded.case.configuration for recorded in _RECORDED}) >= 12
 
 
 def test_a_name_stands_for_one_case():
-    assert len({recorded.case.name for recorded in _RECORDED}) == len(_RECORDED)
+    assert len({recorded.case.name for recorded in _ALL}) == len(_ALL)
 
 
 def test_the_reasons_are_those_of_every_plugin_that_filters():
@@ -94,7 +113,9 @@ def test_every_text_of_a_message_comes_up_somewhere(text):
 
 @pytest.mark.parametrize("plugin", sorted(_of_point("score") - _NEVER_SCORES))
 def test_every_score_tells_nodes_apart_somewhere(plugin):
-    assert sum(len(set(decision.scores.get(plugin, ()))) > 1 for decision in _DECISIONS) >= 20
+    # How full storage would be matters only where drivers tell how much room they have.
+    enough = 3 if plugin == "VolumeBinding" else 20
+    assert sum(len(set(decision.scores.get(plugin, ()))) > 1 for decision in _DECISIONS) >= enough
 
 
 @pytest.mark.parametrize(
@@ -110,18 +131,102 @@ def test_every_configuration_decides_between_nodes(configuration):
     assert any(len(set(decision.totals)) > 1 for decision in decisions)
 
 
+def test_pods_are_preempted_in_every_family_where_they_may_be():
+    preempted = {recorded.family for recorded in _RECORDED for each in recorded.case.decisions if each.nominated}
+    assert preempted == set(FAMILIES)
+
+
 def test_enough_is_recorded_of_everything_that_preemption_looks_at():
     decided = [
         (recorded.case, pod, decision)
-        for recorded in recorded_cases(DATA, PREEMPTION_FAMILIES)
+        for family in PREEMPTION_FAMILIES
+        for recorded in _cases(family)
         for pod, decision in zip(recorded.case.scene.incoming, recorded.case.decisions, strict=True)
     ]
     preempted = [(case, pod, decision) for case, pod, decision in decided if decision.nominated]
     messages = " ".join(decision.message or "" for _, _, decision in decided)
     assert len({case.name for case, _, _ in preempted}) >= 200
-    assert {case.configuration for case, _, _ in preempted} == {"all-nodes", "defaults", "few-nodes", "a-third"}
+    used = {name for family in PREEMPTION_FAMILIES.values() for name in family.configurations}
+    assert {case.configuration for case, _, _ in preempted} == used
     assert sum(len(decision.candidates) for _, _, decision in decided) >= 1000
     assert sum(bool(decision.checked) for _, _, decision in decided) >= 50
     assert max(len(decision.candidates[decision.nominated]) for _, _, decision in preempted) >= 5
     assert all(any(field in pod["spec"] for _, pod, _ in preempted) for field in _PREEMPTOR_FIELDS)
     assert all(text in messages for text in _PREEMPTION_TEXTS)
+
+
+def test_victims_that_have_not_started_are_among_equal_ones():
+    found = 0
+    for recorded in _cases("not-started"):
+        started = {
+            f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+            for pod in recorded.case.scene.placed
+            if "startTime" in pod.get("status", {})
+        }
+        decisions = recorded.case.decisions
+        found += any(each.nominated and set(each.candidates[each.nominated]) - started for each in decisions)
+    assert found >= 15
+
+
+def test_searches_stop_before_the_last_node_and_go_on_from_there():
+    sampled = [recorded for recorded in _cases("sampling") for each in recorded.case.decisions if each.node]
+    assert all(len(recorded.case.scene.nodes) > 100 for recorded in sampled)
+    short = [
+        each
+        for recorded in _cases("sampling")
+        for each in recorded.case.decisions
+        if 100 <= len(each.feasible) < len(recorded.case.scene.nodes)
+    ]
+    assert len(short) >= 50
+    first_fit = [each for recorded in _cases("first-fit") for each in recorded.case.decisions if each.node]
+    assert sum(len(each.feasible) == 1 for each in first_fit) >= 60
+
+
+def test_pods_are_placed_by_the_ranking_of_the_pod_before_them():
+    assert sum(decision.hinted for decision in _decisions("repeats")) >= 30
+
+
+@pytest.mark.parametrize("point", SWITCHED_OFF)
+def test_every_plugin_is_switched_off_at_every_extension_point_it_has(point):
+    used = {
+        pod["spec"]["schedulerName"]
+        for recorded in _cases(configuration_without(point))
+        for pod in recorded.case.scene.incoming
+    }
+    assert used == {profile_without(plugin) for plugin in SWITCHED_OFF[point]}
+
+
+def test_filters_and_scores_fail_without_the_state_of_their_own_first_step():
+    messages = [each.message or "" for each in _decisions("without-prefilter", "without-prescore") if each.error]
+    for plugin in ("NodePorts", "NodeResourcesFit", "PodTopologySpread", "InterPodAffinity"):
+        assert any(plugin in message for message in messages)
+    assert any("running Score plugins" in message for message in messages)
+
+
+def test_extenders_reject_nodes_score_them_take_candidates_and_fail():
+    decisions = _decisions("extenders")
+    messages = " ".join(decision.message or "" for decision in decisions)
+    assert " no licence here" in messages
+    assert " never a licence here" in messages
+    assert any(decision.error and "extender" in (decision.message or "") for decision in decisions)
+    assert sum(bool(decision.nominated) for decision in decisions) >= 5
+    assert sum(len(set(decision.totals)) > 1 for decision in decisions) >= 60
+
+
+def test_nodes_and_pods_change_between_decisions():
+    for family, kind in (("image-updates", "Node"), ("resizes", "Pod")):
+        updates = [each for recorded in _cases(family) for each in recorded.case.scene.updates]
+        assert {each["kind"] for each in updates} == {kind}
+        assert len(updates) >= 100
+    assert any("spec" in each for recorded in _cases("resizes") for each in recorded.case.scene.updates)
+
+
+def test_room_is_kept_for_nominated_pods_and_nominations_end():
+    scenes = [recorded.case.scene for recorded in _cases("nominations")]
+    assert sum(bool(scene.foreign) for scene in scenes) >= 30
+    assert any(pod["spec"].get("schedulingGates") == GATE for scene in scenes for pod in scene.incoming)
+    assert any(
+        NOMINATED in pod.get("status", {}) and decision.nomination_ended
+        for recorded in _cases("nominations")
+        for pod, decision in zip(recorded.case.scene.incoming, recorded.case.decisions, strict=True)
+    )

@@ -132,12 +132,20 @@ class QueueMachine(RuleBasedStateMachine):
         expected.missed = []
         return queued
 
-    @rule(queued=consumes(popped), rejectors=REJECTORS, retry_after=st.sampled_from([None, None, 0.0, 2.5, 20.0]))
-    def reject(self, queued, rejectors, retry_after):
+    @rule(
+        queued=consumes(popped),
+        rejectors=REJECTORS,
+        retry_after=st.sampled_from([None, None, 0.0, 2.5, 20.0]),
+        ends=st.booleans(),
+    )
+    def reject(self, queued, rejectors, retry_after, ends):
         if queued is None:
             return
         retry_at = None if retry_after is None else self.scene.clock.now + retry_after
-        self.queue.add_unschedulable(queued, rejector_plugins=rejectors, error=False, retry_at=retry_at)
+        with self.room_left_by(queued.uid, to=None) if ends else nullcontext():
+            self.queue.add_unschedulable(
+                queued, rejector_plugins=rejectors, error=False, ends_nomination=ends, retry_at=retry_at
+            )
         expected = self.in_flight.pop(queued.uid)
         if queued.uid in self.gone:
             assert self.queue.get(queued.uid) is None

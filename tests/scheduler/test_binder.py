@@ -33,6 +33,7 @@ class Scene:
             confirmed_node=self.confirmed.get,
             on_ambiguous=lambda: self.doubts.append(1),
             timeout=0.25,
+            request_timeout=0.1,
             sleep=self.sleeps,
         )
 
@@ -231,6 +232,45 @@ async def test_an_api_server_that_fails_every_bind_does_not_hold_the_worker_for_
     assert len(scene.doubts) == 5
 
 
+class Late:
+    """An API server that answers no POST, and acts on the last of them later; GETs show the pod."""
+
+    def __init__(self, posts, seconds):
+        self.posts, self.seconds, self.node = posts, seconds, ""
+
+    async def request(self, method, path, **_):
+        await asyncio.sleep(0)
+        if method == "GET":
+            body = {"metadata": {"uid": "u1"}, "spec": {"nodeName": self.node} if self.node else {}}
+            return ApiResponse(200, json.dumps(body).encode())
+        self.posts -= 1
+        if not self.posts:
+            asyncio.get_running_loop().call_later(self.seconds, self._act)
+        raise AmbiguousError("no answer")
+
+    def _act(self):
+        self.node = "n1"
+
+
+async def test_no_room_is_given_back_while_a_bind_may_still_land():
+    late = Scene(None, Late(posts=5, seconds=0.06))
+    late.binder.request_timeout = 0.3
+    assert await late.bind() is BindResult.BOUND
+
+
+async def test_a_node_that_goes_while_an_unanswered_bind_may_land_does_not_end_the_doubt():
+    late = Scene(None, Late(posts=1, seconds=0.06))
+    late.binder.request_timeout = 0.3
+    late.binder.on_ambiguous = late.nodes.clear
+    assert await late.bind() is BindResult.BOUND
+
+
+async def test_a_bind_that_is_never_answered_fails_once_it_is_too_late_for_it_to_land():
+    late = Scene(None, Late(posts=99, seconds=0))
+    with pytest.raises(BindError, match="still unbound after 5 attempts: no answer"):
+        await late.bind()
+
+
 class Script:
     """An API server as seen by the binder: each POST and GET goes as drawn; what happened is known exactly."""
 
@@ -278,8 +318,10 @@ HOWS = st.sampled_from(["ok", "unreachable", "lost before", "lost after", "error
 def test_whatever_happens_on_the_way_the_binder_tells_the_truth(hows):
     left = iter(hows)
     api = Script(lambda _: next(left, "ok"))
+    scene = Scene(None, api)
+    scene.binder.request_timeout = 0.0
     try:
-        result = asyncio.run(Scene(None, api).bind())
+        result = asyncio.run(scene.bind())
     except BindError:
         result = None
     if result is BindResult.BOUND:

@@ -171,7 +171,7 @@ def expressions(selector: LabelSelector) -> list[tuple[str, str, list[str] | Non
 
 def with_terms(*terms: PodAffinityTerm, labels: dict[str, str]) -> Pod:
     block = PodAffinity(required_during_scheduling_ignored_during_execution=list(terms))
-    return make_pod(pod_affinity=block, labels=labels)
+    return make_pod(pod_affinity=block, labels=labels, resource_version="")
 
 
 def test_label_keys_of_affinity_terms_are_written_into_their_selectors():
@@ -184,7 +184,7 @@ def test_label_keys_of_affinity_terms_are_written_into_their_selectors():
 def test_preferred_anti_affinity_is_merged_as_well():
     wish = WeightedPodAffinityTerm(weight=1, pod_affinity_term=term(match_label_keys=["version"]))
     block = PodAffinity(preferred_during_scheduling_ignored_during_execution=[wish])
-    pod = Admission(()).pod(make_pod(pod_anti_affinity=block, labels={"version": "1"}))
+    pod = Admission(()).pod(make_pod(pod_anti_affinity=block, labels={"version": "1"}, resource_version=""))
     found = pod.spec.affinity.pod_anti_affinity.preferred_during_scheduling_ignored_during_execution[0]
     assert found.weight == 1
     assert expressions(found.pod_affinity_term.label_selector) == [("version", "In", ["1"])]
@@ -197,10 +197,23 @@ def test_keys_the_pod_has_no_label_for_and_terms_without_a_selector_add_nothing(
     assert required(pod).label_selector is None
 
 
-def test_a_pod_from_a_live_cluster_keeps_its_selectors():
+def test_selectors_that_name_the_label_already_stay_as_they_are():
     merged = LabelSelector(match_expressions=[LabelSelectorRequirement(key="app", operator="In", values=["a"])])
     pod = with_terms(term(match_label_keys=["app"], label_selector=merged), labels={"app": "a"})
     assert Admission(()).pod(pod).spec.affinity == pod.spec.affinity
+
+
+@pytest.mark.parametrize("created_with", [[], [LabelSelectorRequirement(key="app", operator="In", values=["old"])]])
+def test_a_pod_from_a_live_cluster_keeps_its_selectors_though_its_labels_changed(created_with):
+    selector = LabelSelector(match_expressions=created_with)
+    block = PodAffinity(
+        required_during_scheduling_ignored_during_execution=[term(match_label_keys=["app"], label_selector=selector)]
+    )
+    constraint = TopologySpreadConstraint(
+        max_skew=1, topology_key="zone", label_selector=selector, match_label_keys=["app"], when_unsatisfiable=""
+    )
+    pod = make_pod(pod_affinity=block, spread=[constraint], labels={"app": "new"}, priority=0)
+    assert Admission(()).pod(pod) is pod
 
 
 def test_label_keys_of_spread_constraints_are_written_into_their_selectors():
@@ -210,7 +223,7 @@ def test_label_keys_of_spread_constraints_are_written_into_their_selectors():
         )
 
     spread = [constraint("zone", ["version"]), constraint("host", None)]
-    pod = Admission(()).pod(make_pod(spread=spread, labels={"version": "1"}))
+    pod = Admission(()).pod(make_pod(spread=spread, labels={"version": "1"}, resource_version=""))
     first, second = pod.spec.topology_spread_constraints
     assert expressions(first.label_selector) == [("version", "In", ["1"])]
     assert second.label_selector == APP

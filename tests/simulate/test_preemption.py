@@ -1,12 +1,21 @@
 import json
+import logging
+from dataclasses import replace
 from io import StringIO
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.builders import make_node, make_pod
+from tests.builders import make_node, make_pod, make_selector
 from tests.simulate.test_simulator import simulator
 
+from bayplan.api.objects import ObjectMeta
+from bayplan.api.workload_objects import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from bayplan.cache.pod_info import PodInfo
+from bayplan.config.load import default_configuration
+from bayplan.config.types import PDBPolicy
+from bayplan.framework.interface import PostFilterResult
+from bayplan.framework.status import SUCCESS
 from bayplan.scheduler.cycle import FitError
 from bayplan.simulate.cluster import ClusterObjects
 from bayplan.simulate.report import encode, preemption
@@ -123,3 +132,79 @@ def test_people_are_told_whom_a_pod_evicts_and_why_there():
     scene.run()
     print_summary(Printer(out), scene.report().summary)
     assert "1 evicted" in out.getvalue()
+
+
+def with_budget(allowed, policy=PDBPolicy.PREFER, pods=2):
+    """A database pod on each of two nodes, of which so many may be disrupted, and pods that need the nodes."""
+    default = default_configuration()
+    profile = default.profiles[0]
+    args = replace(profile.plugin_config["DefaultPreemption"], pdb_policy=policy)
+    profile = replace(profile, plugin_config={**profile.plugin_config, "DefaultPreemption": args})
+    scene = simulator(configuration=replace(default, profiles=(profile,)))
+    budget = PodDisruptionBudget(
+        ObjectMeta(name="b", namespace="default"),
+        PodDisruptionBudgetSpec(make_selector(app="db")),
+        PodDisruptionBudgetStatus(disruptions_allowed=allowed),
+    )
+    running = [make_pod(f"db-{n}", uid=n, node=n, cpu="4", labels={"app": "db"}) for n in ("n1", "n2")]
+    waiting = [high(f"p{number}", cpu="4") for number in range(pods)]
+    nodes = [make_node(name, cpu="4") for name in ("n1", "n2")]
+    scene.add(ClusterObjects(nodes=nodes, pods=[*map(PodInfo, (*running, *waiting))], looked_up=[budget]))
+    return scene
+
+
+@pytest.mark.parametrize("allowed", [0, 1, 2])
+def test_a_strict_budget_loses_no_more_pods_than_it_allows(allowed):
+    assert with_budget(allowed, PDBPolicy.STRICT).run().summary.preempted == allowed
+
+
+def test_an_eviction_counts_against_its_budget():
+    scene = with_budget(1)
+    violations = [
+        [each.pdb_violations for each in decision.outcome.candidates]
+        for decision in iter(scene.step, None)
+        if isinstance(decision.outcome, FitError)
+    ]
+    assert violations == [[0, 0], [1]]
+
+
+@pytest.mark.parametrize("room", ["too small", "taken"])
+def test_nominated_pods_that_fit_nowhere_are_given_up(room):
+    holder = [make_pod("holder", uid="holder", node="n1", cpu="4", priority=100)] if room == "taken" else []
+    waiting = [high(name, cpu="5" if room == "too small" else "4", nominated="n1") for name in ("a", "b", "c")]
+    scene = simulator([make_node("n1", cpu="4")], [*holder, *waiting])
+    report = scene.run()
+    assert report.summary.unschedulable == 3
+    assert sum(len(pod.attempts) for pod in report.pods) <= 6
+    for pod in waiting:
+        assert scene.queue.nominator.nominated_node(pod.metadata.uid) is None
+        assert not scene.queue.newest(pod.metadata.uid).pod.status.nominated_node_name
+
+
+def test_pods_carry_the_nominations_that_run_would_write_on_them():
+    scene = full_cluster([high("low", priority=6, cpu="4"), high("top", priority=20, cpu="4")])
+    named = []
+    while scene.step() is not None:
+        pods = [scene.queue.newest(uid) for uid in ("top", "low")]
+        named.append([pod and pod.pod.status.nominated_node_name for pod in pods])
+    assert named[:2] == [["n2", ""], ["n2", "n1"]]
+
+
+def test_a_simulation_ends_even_if_a_plugin_has_pods_tried_again_for_ever(caplog):
+    class Wanderer:
+        name = "Wanderer"
+
+        def post_filter(self, state, pod, nodes, rejections):
+            here = scene.queue.nominator.nominated_node(pod.uid)
+            return PostFilterResult(SUCCESS, "n2" if here == "n1" else "n1")
+
+    full = [make_pod(f"top-{node}", uid=node, node=node, cpu="4", priority=100) for node in ("n1", "n2")]
+    scene = simulator(
+        [make_node(name, cpu="4") for name in ("n1", "n2")], [*full, high("a"), high("b", nominated="n1")]
+    )
+    scene.frameworks["bayplan"].post_filters = [Wanderer()]
+    with caplog.at_level(logging.WARNING):
+        report = scene.run()
+        assert scene.step() is None
+    assert report.summary.unschedulable == 2
+    assert caplog.text.count("simulation ended") == 1

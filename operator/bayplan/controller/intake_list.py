@@ -95,22 +95,26 @@ class IntakeList:
     async def fill(self) -> bool:
         """Take every pending pod, and drop what is queued and no longer pending; False if there was no answer.
 
+        Pods enter in order of creation, as if the queue had been there then. Of the same second, and so of equal age
+        to the API server, they keep the order in which it lists, by namespace and name, whatever their profiles.
         A pod that cannot be read is left to kopf's event of it, which reports it.
         """
         self._fill_asked.clear()
         before = self.pending.uids()
         listed: set[str] = set()
+        pods: list[Pod] = []
 
-        def take(raw: msgspec.Raw) -> None:
+        def read(raw: msgspec.Raw) -> None:
             pod = read_pod(raw)
             if pod is None:
                 listed.add(outline_of(raw).metadata.uid)
             else:
                 listed.add(pod.metadata.uid)
-                self._take(pod)
+                pods.append(pod)
 
-        if not await self._each_item(_WHOLE, take):
+        if not await self._each_item(_WHOLE, read):
             return False
+        await in_slices(sorted(pods, key=_age), self._take)
         self._drop(before - listed)
         self.complete.set()
         return True
@@ -185,3 +189,9 @@ class IntakeList:
         except Exception:
             # One pod that breaks its taker must not keep the others out.
             logger.exception("a pod was not taken pod=%r", f"{pod.metadata.namespace}/{pod.metadata.name}")
+
+
+def _age(pod: Pod) -> tuple[str, str]:
+    """Sort as `fill` takes pods; times from an API server are all in one form, so their texts have their order."""
+    meta = pod.metadata
+    return meta.creation_timestamp or "~", f"{meta.namespace}/{meta.name}"

@@ -79,7 +79,8 @@ class ScoreTotals:
 
     def each(self, pod: PodInfo, rows: Rows) -> dict[str, Scores]:
         """Each plugin's normalised, weighted scores if exactly `rows` were feasible, `(rows,) int64`."""
-        result: dict[str, Scores] = {name: np.zeros(len(rows), dtype=np.int64) for name in self._zero}
+        zeros = [each.plugin.name for each in self._framework.scores if each.plugin.name in self._zero]
+        result: dict[str, Scores] = {name: np.zeros(len(rows), dtype=np.int64) for name in zeros}
         for entry in self._active:
             peak = int(entry.raw[rows].max(initial=0))
             result[entry.name] = entry.weight * entry.normalised(self._state, pod, self._nodes, rows, peak)

@@ -29,6 +29,7 @@ class QueuedPodInfo:
 
     `rejector_plugins` are the plugins that may wake the pod: those that rejected it and the one gating it
     (`gating_plugin`). A pod in flight has none, and no `sub_queue`.
+    `withdrawn_in` is the version of the pod whose nomination was withdrawn last, which its status may still name.
     `flushed` is set while the pod is tried because of the time limit alone, without an event.
     """
 
@@ -48,6 +49,7 @@ class QueuedPodInfo:
     rejector_plugins: frozenset[str] = NO_PLUGINS
     gating_plugin: str | None = None
     gating_message: str | None = None
+    withdrawn_in: PodInfo | None = None
     sub_queue: SubQueue | None = None
 
     def __post_init__(self) -> None:

@@ -141,7 +141,7 @@ class SchedulingQueue:
         in_flight = self._in_flight.get(uid)
         if in_flight is not None:
             in_flight.deleted = True
-        self.withdraw(uid)
+        self._end_nomination(uid)
 
     # Attempts.
 
@@ -160,7 +160,7 @@ class SchedulingQueue:
     def done(self, uid: str) -> None:
         """End the tracking of a popped pod that does not come back, and its nomination."""
         self._in_flight.done(uid)
-        self.withdraw(uid)
+        self._end_nomination(uid)
 
     def add_unschedulable(
         self,
@@ -168,24 +168,28 @@ class SchedulingQueue:
         *,
         rejector_plugins: frozenset[str],
         error: bool,
+        ends_nomination: bool = False,
         retry_at: float | None = None,
     ) -> None:
         """Take a popped pod back after a failed attempt (upstream: AddUnschedulablePodIfNotPresent).
 
         With rejectors the pod waits for an event they registered for, unless one came during the attempt. After an
         error, or when nothing rejected it (no nodes), it is tried again once its back-off is over. At `retry_at` it is
-        tried again without an event. A pod deleted meanwhile, or queued again already, is dropped.
+        tried again without an event. A pod deleted meanwhile, or queued again already, is dropped. With
+        `ends_nomination` no room is kept for it any more; otherwise it has the nomination that its newest status names,
+        unless that was withdrawn.
         """
         uid, sub_queues = queued.uid, self._sub_queues
+        if ends_nomination:
+            self.withdraw(uid)
         in_flight = self._in_flight.get(uid)
         if uid in sub_queues.pods or (in_flight is not None and in_flight.deleted):
             self._in_flight.done(uid)
             return
         if in_flight is not None:
             queued.pod_info = in_flight.pod_info
-        nominated = queued.pod_info.pod.status.nominated_node_name
-        if nominated and self.nominator.nominated_node(uid) is None:
-            self.nominator.add(queued.pod_info, nominated)
+        if not ends_nomination:
+            self._renew_nomination(queued)
         rejectors = NO_PLUGINS if error else rejector_plugins
         if rejectors:
             queued.unschedulable_count += 1
@@ -223,8 +227,19 @@ class SchedulingQueue:
     def withdraw(self, uid: str, *, wake: bool = False) -> None:
         """Keep no room for the pod any more; others of its priority or lower may use it.
 
-        With `wake` the pod itself may move too: its room was taken by another, so it looks for a node anew.
+        The status may name the nomination until that is written: it counts again only in a newer version of the pod.
+        With `wake` the pod itself may move too: its room was taken by another.
         """
+        if queued := self.get(uid):
+            queued.withdrawn_in = self.newest(uid)
+        self._end_nomination(uid, wake=wake)
+
+    def _renew_nomination(self, queued: QueuedPodInfo) -> None:
+        node = queued.pod_info.pod.status.nominated_node_name
+        if node and queued.withdrawn_in is not queued.pod_info and self.nominator.nominated_node(queued.uid) is None:
+            self.nominator.add(queued.pod_info, node)
+
+    def _end_nomination(self, uid: str, *, wake: bool = False) -> None:
         pod = self.nominator.get(uid)
         if pod is not None:
             self.nominator.delete(uid)
@@ -232,11 +247,10 @@ class SchedulingQueue:
 
     def placed(self, uid: str, node: str) -> None:
         """End the nomination of a pod that takes `node`; if it was nominated elsewhere, that room is free again."""
-        nominated = self.nominator.nominated_node(uid)
-        if nominated == node:
+        if self.nominator.nominated_node(uid) == node:
             self.nominator.delete(uid)
-        elif nominated is not None:
-            self.withdraw(uid)
+        else:
+            self._end_nomination(uid)
 
     def _follow_nomination(self, old: PodInfo, new: PodInfo) -> None:
         before = self.nominator.nominated_node(new.uid)
@@ -246,10 +260,8 @@ class SchedulingQueue:
 
     def _room_left(self, pod: PodInfo, *, except_uid: str | None) -> None:
         # To pods of its priority or lower a nominated pod is as if it were on the node (upstream: eventhandlers.go).
-        hint_map = self._hint_maps[ASSIGNED_POD_DELETE]
-        self._move(
-            ObservedEvent(ASSIGNED_POD_DELETE, pod, None, hint_map, max_priority=pod.priority, except_uid=except_uid)
-        )
+        event, hint_map = ASSIGNED_POD_DELETE, self._hint_maps[ASSIGNED_POD_DELETE]
+        self._move(ObservedEvent(event, pod, None, hint_map, max_priority=pod.priority, except_uid=except_uid))
 
     # What moves waiting pods.
 

@@ -251,13 +251,11 @@ def return_to_queue(
     """
     queued = attempt.queued
     gone = queue.get(queued.uid) is None
-    queue.add_unschedulable(queued, rejector_plugins=rejectors, error=error, retry_at=retry_at)
-    nomination: str | None = None
-    if ends_nomination and (
-        queue.nominator.nominated_node(queued.uid) is not None
-        or queued.pod_info.pod.status.nominated_node_name
-        or (isinstance(attempt, Reserved) and attempt.announced)
-    ):
-        queue.withdraw(queued.uid)
-        nomination = ""
+    held = queue.nominator.nominated_node(queued.uid) is not None
+    queue.add_unschedulable(
+        queued, rejector_plugins=rejectors, error=error, ends_nomination=ends_nomination, retry_at=retry_at
+    )
+    named = bool(queued.pod_info.pod.status.nominated_node_name)
+    announced = isinstance(attempt, Reserved) and attempt.announced
+    nomination = "" if ends_nomination and (held or named or announced) else None
     return Failed(queued, attempt.framework, attempt.started, message, error, gone, nomination, fit_error, exception)

@@ -5,6 +5,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
+from math import inf
+from time import monotonic
 
 from bayplan.api.client import ApiClient, decode_status
 from bayplan.api.errors import AmbiguousError, UnreachableError
@@ -37,14 +39,24 @@ class BindError(Exception):
     """A bind that did not happen; its text is the user's."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Doubt:
+    """A post that may have bound the pod; one that was not `answered` may do so yet."""
+
+    problem: str
+    answered: bool
+
+
 @dataclass(eq=False)
 class Binder:
     """Posts bindings and resolves every doubtful answer by reading the pod.
 
     The caller keeps the assumption until `bind` returns. A lost answer never counts as a failure: the pod is read
     until that is clear, and posted again a few times if it is still unbound, which is safe because the API server binds
-    a UID once. `confirmed_node` gives the node a watch has shown the pod of a UID on, None before.
-    `timeout` is in seconds, and `sleep` is how the time between doubtful answers passes.
+    a UID once. Before a bind is given up, the last post without an answer is too old to take effect: an API server ends
+    a request after `request_timeout`, its --request-timeout, which is a minute unless set otherwise. `confirmed_node`
+    gives the node a watch has shown the pod of a UID on, None before. `timeout` is how long an answer is waited for.
+    Both are in seconds. `sleep` is how the time between doubtful answers passes.
     """
 
     client: ApiClient
@@ -52,6 +64,7 @@ class Binder:
     confirmed_node: Callable[[str], str | None]
     on_ambiguous: Callable[[], None]
     timeout: float = 10.0
+    request_timeout: float = 60.0
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     async def bind(self, binding: Binding) -> BindResult:
@@ -59,6 +72,22 @@ class Binder:
 
         Raises:
             BindError: the pod is still unbound and the API server did not act; the text is why.
+        """
+        doubts: list[tuple[float, _Doubt]] = []
+        try:
+            return await self._post_until_clear(binding, doubts)
+        except BindError:
+            unanswered = [at for at, doubt in doubts if not doubt.answered]
+            result = await self._outlast(binding, max(unanswered, default=-inf) + self.request_timeout)
+            if result is BindResult.REFUSED:
+                raise
+            return result
+
+    async def _post_until_clear(self, binding: Binding, doubts: list[tuple[float, _Doubt]]) -> BindResult:
+        """Post until it is known what became of the pod; `doubts` receives each post that leaves it open, and when.
+
+        Raises:
+            BindError: the pod was unbound when it was last looked at, and posting again is of no use.
         """
         problem = ""
         for post in range(_MAX_POSTS):
@@ -68,13 +97,22 @@ class Binder:
             outcome = await self._post(binding, first=post == 0)
             if isinstance(outcome, BindResult):
                 return outcome
-            problem = outcome
+            doubts.append((monotonic(), outcome))
+            problem = outcome.problem
             self.on_ambiguous()
             logger.warning("bind in doubt pod=%s/%s problem=%r", binding.namespace, binding.name, problem)
             result = await self._settle(binding, _FIRST_PAUSE_SECONDS * 2**post)
             if result is not BindResult.REFUSED:
                 return result
         raise BindError(f"still unbound after {_MAX_POSTS} attempts: {problem}")
+
+    async def _outlast(self, binding: Binding, until: float) -> BindResult:
+        """Read the pod until it is clear what became of it, and no earlier than `until` that nothing did."""
+        result, pause = BindResult.REFUSED, _FIRST_PAUSE_SECONDS
+        while result is BindResult.REFUSED and (left := until - monotonic()) > 0:
+            result = await self._settle(binding, min(pause, left))
+            pause = min(pause * 2, _MAX_PAUSE_SECONDS)
+        return result
 
     async def _settle(self, binding: Binding, pause: float) -> BindResult:
         """Read the pod until it, or a watch, shows what became of a binding in doubt."""
@@ -87,11 +125,11 @@ class Binder:
             if result is not None:
                 return result
 
-    async def _post(self, binding: Binding, *, first: bool) -> BindResult | str:
-        """Post the binding once; what became of it, or the problem that leaves it in doubt.
+    async def _post(self, binding: Binding, *, first: bool) -> BindResult | _Doubt:
+        """Post the binding once; what became of it, or what leaves it in doubt.
 
         Raises:
-            BindError: the API server definitely did not act.
+            BindError: the API server definitely did not act on this post.
         """
         call = binding_call(binding)
         try:
@@ -100,19 +138,20 @@ class Binder:
             if first:
                 raise BindError(str(error)) from error
             # An earlier post may still be on its way through the server.
-            return str(error)
+            return _Doubt(str(error), answered=True)
         except AmbiguousError as error:
-            return str(error)
+            return _Doubt(str(error), answered=False)
         if response.status == 201:
             return BindResult.BOUND
         problem = f"status {response.status}: {': '.join(filter(None, decode_status(response.body)))}"
         if response.status < 300 or response.status >= 500:
-            return problem
+            # A server or proxy that answers 502 or 504 gave up waiting, and whoever it waited for may go on.
+            return _Doubt(problem, answered=response.status not in {502, 504})
         # A 404 or 409 may mean the pod is gone, recreated, or bound already, even by an earlier post of ours.
         result = await self._read(binding) if response.status in {404, 409} else BindResult.REFUSED
         if result is BindResult.REFUSED:
             raise BindError(problem)
-        return result or problem
+        return result or _Doubt(problem, answered=True)
 
     async def _read(self, binding: Binding) -> BindResult | None:
         """What became of the binding as read from the pod; None if it could not be read."""

@@ -120,9 +120,8 @@ class PreemptionExecutor:
         """Let the pod back off, and withdraw its nomination unless it is to another node by now."""
         ours = self.queue.nominator.nominated_node(nominated.pod.uid) == nominated.node_name
         message = nominated.fit_error.message
-        failed = return_to_queue(self.queue, nominated, message, error=True, ends_nomination=False)
+        failed = return_to_queue(self.queue, nominated, message, error=True, ends_nomination=ours)
         if ours and not failed.gone:
-            self.queue.withdraw(failed.pod.uid)
             self.conditions.pending(failed.pod, UNSCHEDULABLE, message, nomination="")
 
     async def _end_all(self, preemptor: PodInfo, node_name: str, victims: list[str], *, evicts: bool) -> str:

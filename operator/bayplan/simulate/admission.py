@@ -41,7 +41,11 @@ class AdmissionError(ValueError):
 
 
 class Admission:
-    """Defaults and checks for objects from files; objects taken from a live cluster pass unchanged."""
+    """Defaults and checks for objects from files; objects taken from a live cluster pass unchanged.
+
+    The labels that matchLabelKeys and mismatchLabelKeys name are written into the selectors of pods that have no
+    resourceVersion: of others, a label may have changed since.
+    """
 
     def __init__(self, priority_classes: Iterable[PriorityClass]) -> None:
         self._values = dict(_SYSTEM_CLASSES)
@@ -83,13 +87,10 @@ class Admission:
                 changes[field] = [_with_requests(_with_host_ports(c) if spec.host_network else c) for c in containers]
         if spec.resources is not None:
             changes["resources"] = with_pod_level_requests(structs.replace(spec, **changes))
-        if spec.affinity is not None:
-            changes["affinity"] = merged_affinity(spec.affinity, meta.labels or {})
         if spec.topology_spread_constraints:
             _check_constraints(spec.topology_spread_constraints)
-            changes["topology_spread_constraints"] = merged_constraints(
-                spec.topology_spread_constraints, meta.labels or {}
-            )
+        if not meta.resource_version:
+            changes |= _merged_selectors(spec, meta.labels or {})
         return structs.replace(pod, spec=structs.replace(spec, **changes)) if changes else pod
 
     def node(self, node: Node) -> Node:
@@ -258,6 +259,16 @@ def _check_quantity(quantity: Quantity, path: str) -> None:
         raise AdmissionError(f"{path}: {error}") from None
 
 
+def _merged_selectors(spec: PodSpec, labels: Mapping[str, str]) -> dict[str, object]:
+    """The fields that change as the labels of a new pod are written into its selectors."""
+    changes: dict[str, object] = {}
+    if spec.affinity is not None:
+        changes["affinity"] = merged_affinity(spec.affinity, labels)
+    if spec.topology_spread_constraints:
+        changes["topology_spread_constraints"] = merged_constraints(spec.topology_spread_constraints, labels)
+    return changes
+
+
 def merged_affinity(affinity: Affinity, labels: Mapping[str, str]) -> Affinity:
     """The affinity with the label keys of its terms in their selectors; schedulers look nowhere else for them.
 
@@ -298,10 +309,7 @@ def _term(term: PodAffinityTerm, labels: Mapping[str, str]) -> PodAffinityTerm:
 def _selector(
     selector: LabelSelector | None, match: Iterable[str], mismatch: Iterable[str], labels: Mapping[str, str]
 ) -> LabelSelector | None:
-    """The selector and one expression per key that the pod has; a selector that matches nothing stays that.
-
-    A pod from a live cluster has the expressions already and keeps its selector as it is.
-    """
+    """The selector and one expression per key that the pod has; a selector that matches nothing stays that."""
     if selector is None:
         return None
     held = selector.match_expressions or []

@@ -6,19 +6,22 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
+from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.listers import Lister, NamedObject
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.framework.cluster_event import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE
+from bayplan.plugins.preemption.victims import Budgets
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queue_profile import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import AttemptRunner, Failed, Nominated, Reserved, Result, return_to_queue
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
+from bayplan.scheduler.failure_reporter import SCHEDULER_ERROR, UNSCHEDULABLE
 from bayplan.scheduler.trace import TraceTooLargeError
 from bayplan.simulate.admission import created_at, latest_times
 from bayplan.simulate.cluster import ClusterObjects, SkippedPod
@@ -32,6 +35,7 @@ from bayplan.simulate.report import (
     preemption,
     verdicts,
 )
+from bayplan.simulate.written_status import with_status
 
 logger = logging.getLogger(__name__)
 
@@ -81,19 +85,30 @@ class _Given:
 class Simulator:
     """Schedules the pending pods among the objects it is given, one decision a time, as `bayplan run` would.
 
-    Time stands still in the queue: pods are ordered by their own creation times, nothing backs off, and a pod that
-    did not fit is tried again only when a placement or an eviction made room for it. Victims of preemption are gone
-    at once, as if their grace were over. It is the latest time that any pod names. So the same objects always give
-    the same report, but for the measured times, which `clock` (seconds) gives.
+    Pods are ordered by their own creation times. A pod that did not fit is tried again only when an event may help it,
+    as soon as no other pod is to be tried first. What `run` has the API server do is done at once: nominations and
+    conditions are on the pods, victims are gone as if their grace were over, and budgets allow that much less. The
+    clock stands at the latest time that any pod names. So the same objects always give the same report, but for the
+    measured times, which `clock` (seconds) gives.
+
+    It always ends. Pods are placed and evicted a limited number of times; when all that wait were tried
+    `attempts_without_change` times each since the last of these, as only a plugin from outside can bring about,
+    nothing more is tried.
 
     Raises:
         ConfigurationError: a profile's plugin sets do not work out.
     """
 
     def __init__(
-        self, configuration: SchedulerConfiguration, *, clock: Callable[[], float] = time.perf_counter
+        self,
+        configuration: SchedulerConfiguration,
+        *,
+        clock: Callable[[], float] = time.perf_counter,
+        attempts_without_change: int = 20,
     ) -> None:
         self._clock = clock
+        self._attempts_without_change = attempts_without_change
+        self._unchanged = 0
         self.seconds = 0.0
         """How long all decisions so far took together."""
         self.cache = Cache()
@@ -116,6 +131,8 @@ class Simulator:
             frameworks=self.frameworks,
             clock=lambda: self._now,
         )
+        self._budget_lister = self.cache.listers.of(PodDisruptionBudget)
+        self._budgets = Budgets(self._budget_lister)
         self._evicted: set[str] = set()
         self._given = _Given()
         self._pending: list[PodInfo] = []
@@ -155,6 +172,7 @@ class Simulator:
             self._now += 1.0
             self.queue.add(pod)
             self._pending.append(pod)
+        self._unchanged = 0
 
     def _fill_listers(self, objects: Iterable[NamedObject]) -> None:
         """What no plugin asked for is left out, as `bayplan run` does not watch it."""
@@ -175,6 +193,8 @@ class Simulator:
         Raises:
             ExplanationTooLargeError: it would take more memory than it may. Nothing is to be asked after that.
         """
+        if self._goes_in_circles():
+            return None
         started = self._clock()
         attempt = self._attempts.run(explain=explain, with_scores=scores)
         if attempt is None:
@@ -210,15 +230,32 @@ class Simulator:
         pods = [*self._reports.values(), *(self._gated_report(pod) for pod in gated)]
         return Report(pods, self._summary(pods, len(gated)))
 
+    def _goes_in_circles(self) -> bool:
+        """Whether the pods that wait are tried over and over, and nothing changes; the first time it is said."""
+        limit = self._attempts_without_change * (len(self._pending) + 1)
+        if self._unchanged < limit:
+            return False
+        if self._unchanged == limit and self.queue.has_ready():
+            self._unchanged += 1
+            logger.warning(
+                "simulation ended: plugins have pods tried again without end pods=%d", len(self.queue.uids())
+            )
+        return True
+
     def _follow_up(self, attempt: Result) -> Decision:
-        """Perform at once what `bayplan run` has the API server do: bind the pod, or end the victims."""
+        """Perform at once what `bayplan run` has the API server do: bind, end victims, write on pods."""
         pod = attempt.pod
+        self._unchanged += 1
         if isinstance(attempt, Reserved):
+            self._unchanged = 0
             self.queue.done(pod.uid)
             self.queue.move_all(ASSIGNED_POD_ADD, None, pod)
             return Decision(pod, attempt.placement)
         if isinstance(attempt, Nominated):
             fit_error = attempt.fit_error
+            for other in attempt.displaced:
+                self._write_status(other, "")
+            self._write_status(pod, attempt.node_name, (UNSCHEDULABLE, fit_error.message))
             rejectors = fit_error.diagnosis.rejector_plugins
             return_to_queue(self.queue, attempt, fit_error.message, rejectors=rejectors, ends_nomination=False)
             for victim in fit_error.victims:
@@ -227,16 +264,35 @@ class Simulator:
         if isinstance(attempt, Failed):
             if attempt.exception is not None:
                 logger.debug("scheduling cycle failed pod=%r", pod.key, exc_info=attempt.exception)
+            reason = SCHEDULER_ERROR if attempt.error else UNSCHEDULABLE
+            self._write_status(pod, attempt.nomination, (reason, attempt.message))
             return Decision(pod, attempt.fit_error, attempt.message)
         return Decision(pod, None, attempt.message)
 
+    def _write_status(self, pod: PodInfo, nomination: str | None, condition: tuple[str, str] | None = None) -> None:
+        """Hand the pod back to the queue as it is once `bayplan run` has written this on it; see `with_status`."""
+        held = self.queue.newest(pod.uid)
+        if held is not None:
+            written = with_status(held.pod, nomination, condition)
+            if written is not held.pod:
+                self.queue.update(PodInfo(written))
+
     def _evict(self, victim: PodInfo, preemptor: PodInfo) -> None:
+        self._unchanged = 0
         self.cache.remove_pod(victim.uid)
         self._evicted.add(victim.uid)
+        self._charge_budgets(victim)
         report = self._reports.get(victim.uid)
         if report is not None:
             report.attempts.append(AttemptReport(None, None, [], f"evicted to make room for {preemptor.key}", 0))
         self.queue.move_all(ASSIGNED_POD_DELETE, victim, None)
+
+    def _charge_budgets(self, victim: PodInfo) -> None:
+        """Have the budgets that cover the pod allow one disruption less, as the API server does."""
+        for budget in self._budgets.covering(victim):
+            if budget.status.disruptions_allowed > 0:
+                status = structs.replace(budget.status, disruptions_allowed=budget.status.disruptions_allowed - 1)
+                self._budget_lister.set(structs.replace(budget, status=status))
 
     def _gated_report(self, pod: PodInfo) -> PodReport:
         queued = self.queue.get(pod.uid)

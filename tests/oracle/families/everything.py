@@ -33,6 +33,26 @@ def generate(dice: Dice) -> Scene:
     return Scene(storage.objects, cluster, placed, incoming)
 
 
+def generate_pods(dice: Dice, count: int) -> Scene:
+    """A cluster that so many pods fill more and more, with what needs no controllers: no storage and no rollouts."""
+    cluster = parts.nodes(dice, 30, 40)
+    parts.capacities(dice, cluster)
+    parts.taints(dice, cluster, 0.2)
+    parts.images(dice, cluster)
+    placed = parts.placed_pods(dice, cluster, 0.5)
+    incoming = [parts.pod(dice, f"p{index}") for index in range(count)]
+    for each in (*placed, *incoming):
+        parts.requests(dice, each)
+        parts.tolerations(dice, each)
+        placement.wanted_images(dice, each)
+        each["metadata"].pop("deletionTimestamp", None)
+    for each in incoming:
+        if dice.maybe(0.2):
+            placement.host_ports(dice, each)
+        _rules(dice, each, cluster)
+    return Scene([*parts.namespaces(), *spread.services(dice)], cluster, placed, incoming)
+
+
 def _rules(dice: Dice, each: Object, cluster: list[Object]) -> None:
     if dice.maybe(0.35):
         placement.node_affinity(dice, each, cluster)

@@ -2,30 +2,49 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
+from tests.oracle import extenders
 from tests.oracle.case import Scene
-from tests.oracle.configurations import OTHER_SCHEDULER
+from tests.oracle.configurations import CONFIGURATIONS
 from tests.oracle.dice import Dice
 from tests.oracle.families import (
     everything,
+    extended,
+    extension_points,
     features,
+    nominations,
     parts,
     placement,
     pod_affinity,
     preemption,
+    repeats,
     resources,
+    sampling,
     spread,
+    updates,
     volumes,
 )
+from tests.oracle.families.priorities import prioritise
+from tests.oracle.profiles import OTHER_SCHEDULER, SCHEDULER
+from tests.oracle.switched_off import SWITCHED_OFF, configuration_without
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """How scenes are made, `cases` of them unless told otherwise, under each configuration in turn."""
+    """How scenes are made, `cases` of them unless told otherwise, under each configuration in turn.
+
+    With `priorities` every third case has pods that may preempt others. With `afresh` each case has a kube-scheduler
+    of its own, as its search for nodes must start at the first. Only what is `simulated` can be told in a file that
+    `bayplan simulate` reads.
+    """
 
     generate: Callable[[Dice], Scene]
     cases: int
     configurations: tuple[str, ...]
+    priorities: bool = True
+    afresh: bool = False
+    simulated: bool = True
 
 
 _SCORING = (
@@ -65,6 +84,7 @@ FAMILIES: dict[str, Family] = {
         pod_affinity.generate, 100, ("default", "hard-weight-none", "hard-weight-most", "pod-weights")
     ),
     "volume-binding": Family(volumes.generate_binding, 80, ("default", "most-allocated")),
+    "volume-scores": Family(volumes.generate_scores, 40, ("default", "most-allocated")),
     "volume-limits": Family(volumes.generate_limits, 60, ("default", "most-allocated")),
     "features": Family(features.generate, 30, ("default", "weights", "two-profiles")),
     "everything": Family(
@@ -77,22 +97,67 @@ FAMILIES: dict[str, Family] = {
 _CANDIDATES = ("all-nodes", "few-nodes", "all-nodes", "defaults", "all-nodes", "a-third")
 
 PREEMPTION_FAMILIES: dict[str, Family] = {
-    "preemption": Family(preemption.generate, 280, _CANDIDATES),
-    "preemption-storage": Family(preemption.generate_storage, 46, _CANDIDATES),
-    "nominated": Family(preemption.generate_nominated, 60, _CANDIDATES),
+    "preemption": Family(preemption.generate, 200, _CANDIDATES, priorities=False, simulated=False),
+    "preemption-storage": Family(preemption.generate_storage, 46, _CANDIDATES, priorities=False, simulated=False),
+    "nominated": Family(preemption.generate_nominated, 60, _CANDIDATES, priorities=False, simulated=False),
+    "not-started": Family(preemption.generate_not_started, 40, ("default",), priorities=False, simulated=False),
 }
-"""Those in which pods may preempt. The stored file of the first has the cases of both."""
+"""Those whose subject is preemption."""
 
-ALL_FAMILIES = FAMILIES | PREEMPTION_FAMILIES
+FURTHER_FAMILIES: dict[str, Family] = {
+    "sampling": Family(
+        sampling.generate,
+        32,
+        ("percentage", "percentage-of-profiles", "percentage-adaptive", "percentage-of-one-profile"),
+        priorities=False,
+        afresh=True,
+    ),
+    "first-fit": Family(
+        sampling.generate_few, 30, ("no-scores", "no-scores-but-filters"), priorities=False, afresh=True
+    ),
+    "repeats": Family(
+        repeats.generate, 40, ("spread-list-empty", "own-plugins", "no-pod-rules"), priorities=False, simulated=False
+    ),
+    **{
+        configuration_without(point): Family(
+            partial(extension_points.generate, point),
+            extension_points.cases(point),
+            (configuration_without(point),),
+            priorities=False,
+            simulated=point != "postFilter",
+        )
+        for point in SWITCHED_OFF
+    },
+    "image-updates": Family(updates.generate_images, 40, ("default", "weights"), priorities=False, simulated=False),
+    "resizes": Family(updates.generate_resizes, 40, ("default", "most-allocated"), priorities=False, simulated=False),
+    "extenders": Family(extended.generate, 56, tuple(extenders.CONFIGURATIONS), priorities=False, simulated=False),
+    "nominations": Family(
+        nominations.generate,
+        40,
+        ("two-profiles", "default-and-other", "no-post-filter"),
+        priorities=False,
+        simulated=False,
+    ),
+}
+"""Those about what a user may configure or meet besides the rules of pods."""
+
+ALL_FAMILIES = FAMILIES | PREEMPTION_FAMILIES | FURTHER_FAMILIES
 
 
 def scene_of(family: str, seed: int, index: int) -> tuple[str, Scene]:
     """The configuration's name and the scene of one case; the same arguments give the same scene."""
     made = ALL_FAMILIES[family]
     configuration = made.configurations[index % len(made.configurations)]
-    scene = made.generate(Dice(family, seed, index))
+    dice = Dice(family, seed, index)
+    scene = made.generate(dice)
+    if made.priorities and dice.maybe(1 / 3):
+        prioritise(dice, scene)
     scene.objects = [*parts.namespaces(), *scene.objects]
-    if configuration == "two-profiles":
-        for each in scene.incoming[::2]:
-            each["spec"]["schedulerName"] = OTHER_SCHEDULER
+    names = {each["schedulerName"] for each in CONFIGURATIONS[configuration]["profiles"]}
+    for place, each in enumerate(scene.incoming):
+        spec = each["spec"]
+        if configuration == "two-profiles" and made.priorities and place % 2 == 0:
+            spec["schedulerName"] = OTHER_SCHEDULER
+        if spec["schedulerName"] not in names:
+            spec["schedulerName"] = SCHEDULER
     return configuration, scene

@@ -3,8 +3,8 @@
 from typing import Any
 
 from tests.oracle.case import Object
-from tests.oracle.configurations import FPGA, GPU, SCHEDULER
 from tests.oracle.dice import Dice
+from tests.oracle.profiles import FPGA, GPU, SCHEDULER
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -98,17 +98,24 @@ def taints(dice: Dice, cluster: list[Object], chance: float = 0.5) -> None:
             del node["spec"]
 
 
-def images(dice: Dice, cluster: list[Object]) -> None:
-    """Puts images of all sizes on the nodes; the same image may differ in size between nodes."""
+def images(dice: Dice, cluster: list[Object]) -> dict[str, int]:
+    """Puts images of all sizes on the nodes, and returns the sizes; an image has one size everywhere."""
     sizes = {image: dice.choice((5, 40, 333, 700, 2500)) << 20 for image in IMAGES}
     for node in cluster:
-        held = []
-        for image in dice.some(IMAGES, 0, 4):
-            tagged = image if ":" in image.rpartition("/")[2] else f"{image}:latest"
-            names = [tagged, f"{image.partition(':')[0]}@sha256:{'0' * 63}{IMAGES.index(image)}"]
-            held.append({"names": names[: dice.randint(1, 2)], "sizeBytes": sizes[image]})
+        held = held_images(dice, sizes)
         if held:
             node["status"]["images"] = held
+    return sizes
+
+
+def held_images(dice: Dice, sizes: dict[str, int]) -> list[Object]:
+    """Some images as a node tells that it has them, by one name or two."""
+    held = []
+    for image in dice.some(IMAGES, 0, 4):
+        tagged = image if ":" in image.rpartition("/")[2] else f"{image}:latest"
+        names = [tagged, f"{image.partition(':')[0]}@sha256:{'0' * 63}{IMAGES.index(image)}"]
+        held.append({"names": names[: dice.randint(1, 2)], "sizeBytes": sizes[image]})
+    return held
 
 
 def pod(dice: Dice, name: str, *, namespace: str | None = None, scheduler: str = SCHEDULER) -> Object:

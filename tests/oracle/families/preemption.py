@@ -1,12 +1,13 @@
 """Full clusters with pods of many priorities, and pods that want in."""
 
-from datetime import UTC, datetime, timedelta
+from copy import deepcopy
 
 from tests.oracle.case import Object, Scene
-from tests.oracle.configurations import GPU
 from tests.oracle.dice import Dice
 from tests.oracle.families import parts, volumes
+from tests.oracle.families.priorities import one_pod_a_claim, time
 from tests.oracle.families.selectors import label_selector
+from tests.oracle.profiles import GPU
 
 NOMINATED = "nominatedNodeName"
 GATE = [{"name": "example.com/wait"}]
@@ -15,7 +16,6 @@ GATE = [{"name": "example.com/wait"}]
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PRIORITIES = (-10, 0, 0, 5, 10, 100, 1000)
 _CPU = (250, 500, 500, 1000, 1000, 1500, 2000, 3000)
-_START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def generate(dice: Dice) -> Scene:
@@ -49,8 +49,8 @@ def generate_storage(dice: Dice) -> Scene:
     starts = dice.sample(range(100_000), len(scene.placed))
     for each, start in zip(scene.placed, starts, strict=True):
         each["spec"]["priority"] = dice.choice(priorities)
-        each["status"] = {"phase": "Running", "startTime": _time(start)}
-    _one_pod_each(scene)
+        each["status"] = {"phase": "Running", "startTime": time(start)}
+    one_pod_a_claim(scene)
     for csi_node in (each for each in scene.objects if each["kind"] == "CSINode"):
         for driver in csi_node["spec"]["drivers"]:
             driver["allocatable"] = {"count": 1}
@@ -96,23 +96,25 @@ def generate_nominated(dice: Dice) -> Scene:
     return Scene([], cluster, placed, [*waiting, *incoming])
 
 
-def _one_pod_each(scene: Scene) -> None:
-    """Leaves claims that one pod may use at a time to the first placed one: no scheduler would have placed another."""
-    single = {
-        (each["metadata"]["namespace"], each["metadata"]["name"])
-        for each in scene.objects
-        if each["kind"] == "PersistentVolumeClaim" and each["spec"]["accessModes"] == ["ReadWriteOncePod"]
-    }
-    taken: set[tuple[str, str | None]] = set()
-    for pod in scene.placed:
-        kept = []
-        for volume in pod["spec"].get("volumes", []):
-            claim = (pod["metadata"]["namespace"], volume.get("persistentVolumeClaim", {}).get("claimName"))
-            if claim not in taken:
-                kept.append(volume)
-            taken |= {claim} & single
-        if "volumes" in pod["spec"]:
-            pod["spec"]["volumes"] = kept
+def generate_not_started(dice: Dice) -> Scene:
+    """Nodes full of pods that no kubelet has started; those of one priority on a node differ in nothing but names."""
+    cluster = parts.nodes(dice, 3, 8)
+    placed: list[Object] = []
+    for node in cluster:
+        node["status"]["allocatable"] = {"cpu": dice.choice(("4", "6", "8")), "memory": "16Gi", "pods": "110"}
+        for priority in dice.some(sorted({*_PRIORITIES}), 1, 3):
+            kind = parts.pod(dice, "kind")
+            _ask(dice, kind, dice.choice((500, 1000, 2000)), set())
+            kind["spec"] |= {"nodeName": node["metadata"]["name"], "priority": priority}
+            for number in range(dice.randint(1, 4)):
+                each = deepcopy(kind)
+                each["metadata"]["name"] = f"x{len(placed)}"
+                if number == 0 and dice.maybe(0.3):
+                    each["status"] = {"phase": "Running", "startTime": time(len(placed))}
+                placed.append(each)
+    budgets = [_budget(dice, index, []) for index in range(dice.choice((0, 1, 2)))]
+    incoming = [_preemptor(dice, f"p{dice.case}-{index}", cluster, set()) for index in range(dice.choice((1, 2)))]
+    return Scene(budgets, cluster, placed, incoming)
 
 
 def _fill(dice: Dice, cluster: list[Object], rules: set[str], priorities: list[int]) -> list[Object]:
@@ -132,7 +134,7 @@ def _fill(dice: Dice, cluster: list[Object], rules: set[str], priorities: list[i
             _ask(dice, each, cpu, rules)
             each["spec"] |= {"nodeName": node["metadata"]["name"], "priority": dice.choice(priorities)}
             _obstacles(dice, each, rules, 0.3, ports)
-            each["status"] = {"phase": "Running", "startTime": _time(starts[len(placed)])}
+            each["status"] = {"phase": "Running", "startTime": time(starts[len(placed)])}
             if not_started:
                 not_started = False
                 del each["status"]
@@ -229,7 +231,3 @@ def _preemptor(dice: Dice, name: str, cluster: list[Object], rules: set[str]) ->
     if dice.maybe(0.12):
         each["status"] = {NOMINATED: dice.choice(cluster)["metadata"]["name"]}
     return each
-
-
-def _time(minutes: int) -> str:
-    return (_START + timedelta(minutes=minutes)).isoformat().replace("+00:00", "Z")

@@ -1,9 +1,9 @@
 """What pods ask for and nodes offer, in all the ways the API has."""
 
 from tests.oracle.case import Object, Scene
-from tests.oracle.configurations import FPGA, GPU
 from tests.oracle.dice import Dice
 from tests.oracle.families import parts
+from tests.oracle.profiles import FPGA, GPU
 
 _CPU = ("0", "1m", "50m", "100m", "700m", "1", "1.0001", "2", "3500m", "8")
 _MEMORY = ("0", "1", "128Mi", "200Mi", "1Gi", "1500M", "3Gi", "7Gi", "15Gi", "123456789")

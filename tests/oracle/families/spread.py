@@ -61,7 +61,7 @@ def generate_defaults(dice: Dice) -> Scene:
     cluster = parts.nodes(dice, 4, 16)
     placed = parts.placed_pods(dice, cluster, dice.choice((0.5, 1.5, 3.0)))
     incoming = [parts.pod(dice, f"p{index}") for index in range(dice.randint(3, 6))]
-    objects = [*_services(dice), *_controllers()]
+    objects = [*services(dice), *_controllers()]
     for each in (*placed, *incoming):
         parts.requests(dice, each, large=0.0)
         if dice.maybe(0.6):
@@ -72,7 +72,8 @@ def generate_defaults(dice: Dice) -> Scene:
     return Scene(objects, cluster, placed, incoming)
 
 
-def _services(dice: Dice) -> list[Object]:
+def services(dice: Dice) -> list[Object]:
+    """Services that select some pods, all of a version, or none."""
     selectors = ({"app": "a"}, {"app": "b"}, {"version": "1"}, {"app": "a", "version": "2"}, None)
     found = []
     for index in range(dice.randint(0, 5)):

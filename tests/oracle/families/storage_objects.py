@@ -27,6 +27,7 @@ class Storage:
         self._count = 0
         self._shared: dict[str, list[str]] = {}
         self._volumes: list[str] = []
+        self._drivers: dict[str, Object] = {}
         self.objects: list[Object] = []
 
     def name_of(self, stem: str) -> str:
@@ -75,29 +76,78 @@ class Storage:
                 volume["spec"]["volumeMode"] = "Block"
             self.objects.append(volume)
 
+    def _driver(self, name: str) -> Object:
+        """What the CSIDriver of that name says."""
+        if name not in self._drivers:
+            self._drivers[name] = {}
+            self.objects.append({"kind": "CSIDriver", "metadata": {"name": name}, "spec": self._drivers[name]})
+        return self._drivers[name]
+
     def add_capacities(self) -> None:
-        """Drivers that tell where they have room, and where that is."""
+        """Drivers that tell where they have room, and where that is.
+
+        No node has two of a class that are large enough, as kube-scheduler takes any of several.
+        """
         dice = self._dice
-        self.objects.append(
-            {"kind": "CSIDriver", "metadata": {"name": DRIVERS[1]}, "spec": {"storageCapacity": dice.maybe(0.85)}}
-        )
-        for _ in range(dice.randint(0, 6)):
-            found: Object = {
-                "kind": "CSIStorageCapacity",
-                "metadata": {"name": self._next("room"), "namespace": dice.choice(parts.NAMESPACES)},
-                "storageClassName": self.name_of(dice.choice(("slow-late", "slow-late", "picky-late"))),
-                "capacity": dice.choice(("0", "3Gi", "10Gi", "100Gi")),
-            }
-            if dice.maybe(0.9):
-                zone = {"matchLabels": {parts.ZONE: dice.choice(("z0", "z1", "z2"))}}
-                found["nodeTopology"] = zone if dice.maybe(0.85) else {}
+        self._driver(DRIVERS[1])["storageCapacity"] = dice.maybe(0.85)
+        for class_name in ("slow-late", "picky-late"):
+            everywhere = dice.maybe(0.2)
+            for zone in (None,) if everywhere else dice.some(("z0", "z1", "z2"), 0, 3):
+                selector = {} if zone is None else {"matchLabels": {parts.ZONE: zone}}
+                self._add_capacity(class_name, selector, dice.choice(("3Gi", "10Gi", "50Gi", "100Gi")))
+                if dice.maybe(0.3):
+                    self._add_capacity(class_name, selector, "0")
             if dice.maybe(0.3):
-                found["maximumVolumeSize"] = dice.choice(("2Gi", "50Gi"))
-            self.objects.append(found)
+                self._add_capacity(class_name, None, "100Gi")
+
+    def _add_capacity(self, class_name: str, selector: Object | None, amount: str) -> None:
+        found: Object = {
+            "kind": "CSIStorageCapacity",
+            "metadata": {"name": self._next("room"), "namespace": self._dice.choice(parts.NAMESPACES)},
+            "storageClassName": self.name_of(class_name),
+            "capacity": amount,
+        }
+        if selector is not None:
+            found["nodeTopology"] = selector
+        if amount != "0" and self._dice.maybe(0.3):
+            found["maximumVolumeSize"] = self._dice.choice(("2Gi", "50Gi"))
+        self.objects.append(found)
+
+    def add_volumes_of_nodes(self) -> None:
+        """Volumes that only one node can use, no two of one size."""
+        for index, node in enumerate(self._cluster):
+            for number in range(self._dice.randint(1, 3)):
+                volume = self._volume("local")
+                name = {"key": parts.HOSTNAME, "operator": "In", "values": [node["metadata"]["name"]]}
+                volume["spec"]["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [name]}]}}
+                size = self._dice.choice((6, 9, 20, 70)) * 1024 + 3 * index + number
+                volume["spec"]["capacity"]["storage"] = f"{size}Mi"
+                volume["status"] = {"phase": "Available"}
+                self.objects.append(volume)
+
+    def add_space(self) -> None:
+        """A driver that has room for new volumes in every zone, more in some than in others."""
+        self._driver(DRIVERS[1])["storageCapacity"] = True
+        for class_name in ("slow-late", "picky-late"):
+            for zone in ("z0", "z1", "z2", "z3"):
+                amount = self._dice.choice(("21Gi", "30Gi", "64Gi", "200Gi", "999Gi"))
+                self._add_capacity(class_name, {"matchLabels": {parts.ZONE: zone}}, amount)
+
+    def late_claim(self, namespace: str) -> str:
+        """The name of a new claim that waits for its first consumer."""
+        name = self._next("claim")
+        found = self._claim(name, namespace, self._dice.choice(("local", "local", "slow-late", "slow-late", *_DELAYED)))
+        self.objects.append(found)
+        return name
 
     def add_csi_nodes(self, *, most: int) -> None:
-        """Drivers on most nodes, each with a limit, with a limit of none, or without a limit."""
+        """Drivers on most nodes, each with a limit, with a limit of none, or without a limit.
+
+        At most one wants to be on the node of its pods, as kube-scheduler names any of several that are missing.
+        """
         dice = self._dice
+        if dice.maybe(0.4):
+            self._driver(dice.choice((*DRIVERS, *_SUCCESSORS)))["preventPodSchedulingIfMissing"] = True
         for node in self._cluster:
             if dice.maybe(0.1):
                 continue

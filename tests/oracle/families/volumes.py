@@ -32,6 +32,20 @@ def generate_binding(dice: Dice) -> Scene:
     return Scene(storage.objects, cluster, placed, incoming)
 
 
+def generate_scores(dice: Dice) -> Scene:
+    """Nodes that differ in the storage they have left, and pods whose claims wait for them."""
+    cluster = parts.nodes(dice, 4, 9)
+    storage = Storage(dice, cluster)
+    storage.add_classes()
+    storage.add_volumes_of_nodes()
+    storage.add_space()
+    incoming = [parts.pod(dice, storage.name_of(f"p{index}")) for index in range(dice.randint(3, 6))]
+    for each in incoming:
+        for _ in range(dice.choice((1, 1, 2, 3))):
+            _use(each, storage.late_claim(each["metadata"]["namespace"]))
+    return Scene(storage.objects, cluster, [], incoming)
+
+
 def generate_limits(dice: Dice) -> Scene:
     """Few volumes a node, pods that share claims, and claims that one pod at a time may use."""
     cluster = parts.nodes(dice, 3, 8)

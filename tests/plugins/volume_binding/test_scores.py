@@ -31,6 +31,21 @@ def test_pods_without_claims_score_0_without_being_scored():
     assert scene.binding.pre_score({}, PodInfo(pod_with()), table, table.rows()) is SCORES_ZERO
 
 
+def test_pods_whose_claims_are_bound_are_scored_only_beside_others_that_are():
+    scene = VolumeScene(host(), claim("a", volume="v", bound=True), volume("v"), claim("b"), delayed_class())
+    table, state = scene.cache.nodes, {}
+
+    def pre_score(name):
+        pod = PodInfo(pod_with(name))
+        scene.rejections(scene.binding, pod.pod, state=state)
+        return scene.binding.pre_score(state, pod, table, table.rows())
+
+    assert pre_score("a") is SCORES_ZERO
+    assert pre_score("b") is SUCCESS
+    assert pre_score("a") is SUCCESS
+    assert scene.scores(scene.binding, pod_with("a"), state=state) == {"n1": 0}
+
+
 def test_volumes_at_hand_score_by_how_much_of_them_stays_free():
     scene = VolumeScene(host(), host("n2"), host("n3"), claim(size="1Gi"), delayed_class())
     scene.add(volume("v1", on="n1", size="10Gi"), volume("v2", on="n2", size="4Gi"))

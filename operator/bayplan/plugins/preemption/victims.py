@@ -139,7 +139,7 @@ class Budgets:
         others: list[PodInfo] = []
         for pod in pods:
             violates = False
-            for budget in self._of(pod):
+            for budget in self._covering(pod):
                 taken[id(budget)] = used = taken.get(id(budget), 0) + 1
                 if used > budget.status.disruptions_allowed:
                     violates = True
@@ -147,7 +147,12 @@ class Budgets:
             (violating if violates else others).append(pod)
         return violating, others
 
-    def _of(self, pod: PodInfo) -> tuple[PodDisruptionBudget, ...]:
+    def covering(self, pod: PodInfo) -> tuple[PodDisruptionBudget, ...]:
+        """Return the budgets that the pod takes from when it is evicted."""
+        self._catch_up()
+        return self._covering(pod)
+
+    def _covering(self, pod: PodInfo) -> tuple[PodDisruptionBudget, ...]:
         matches = self._matches.get(pod)
         if matches is None:
             labels = pod.pod.metadata.labels

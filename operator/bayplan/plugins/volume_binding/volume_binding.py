@@ -49,6 +49,8 @@ _LOST = "Lost"
 
 _FILTERED = "VolumeBinding's filter"
 """The key of what the filter found, in the state of a cycle."""
+_SCORED = "VolumeBinding's score"
+"""The key that says that some pod of the shape had claims to score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,12 @@ class VolumeBinding:
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
         if self._scorer is None:
             return SKIP
-        return SUCCESS if self.name in state else SCORES_ZERO
+        claims: PodVolumeClaims | None = state.get(self.name)
+        if claims is None or not (claims.unbound_delayed or _SCORED in state):
+            return SCORES_ZERO
+        # Once a pod of this shape is scored all are, as going from one to the other takes longer than scoring 0.
+        state[_SCORED] = True
+        return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
         filtered: _Filtered | None = state.get(_FILTERED)

@@ -1,0 +1,34 @@
+"""What a scheduler writes on the status of a pod that it could not place, as the API server would store it."""
+
+from typing import Final
+
+from msgspec import structs
+
+from bayplan.api.objects import Pod, PodCondition
+from bayplan.scheduler.api_calls import condition_message
+
+_POD_SCHEDULED: Final = "PodScheduled"
+
+
+def with_status(pod: Pod, nomination: str | None, condition: tuple[str, str] | None = None) -> Pod:
+    """Return the pod with what is written on it; the same object if it says all of that already.
+
+    `nomination` is a node's name, "" for none, or None to leave it; `condition` is the reason and the message of
+    PodScheduled=False. The new version has no resourceVersion, so that it is known to be another one.
+    """
+    status = pod.status
+    if nomination is not None and nomination != status.nominated_node_name:
+        status = structs.replace(status, nominated_node_name=nomination)
+    if condition is not None:
+        new = PodCondition(_POD_SCHEDULED, "False", condition[0], condition_message(condition[1]))
+        held = status.conditions or []
+        if not any(_says(each) == _says(new) for each in held):
+            others = [each for each in held if each.type != _POD_SCHEDULED]
+            status = structs.replace(status, conditions=[*others, new])
+    if status is pod.status:
+        return pod
+    return structs.replace(pod, metadata=structs.replace(pod.metadata, resource_version=""), status=status)
+
+
+def _says(condition: PodCondition) -> tuple[str, str, str, str]:
+    return condition.type, condition.status, condition.reason, condition.message
