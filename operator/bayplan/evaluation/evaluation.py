@@ -97,7 +97,7 @@ class Evaluation:
         return self._totals.each(pod, rows)
 
     def _filter(self, pod: PodInfo, change: RowChange) -> Changed:
-        """Bring the feasible set up to date with what changed in the node table; whose verdict may be another now."""
+        """Bring the feasible set up to date with the node table. Returns which rows may have another verdict."""
         plain, nominated = self._plain, self._nominated
         anew, changed = change.everything, UNCHANGED
         if anew or not self.pre_filters.still_hold(pod):

@@ -107,8 +107,8 @@ class SchedulingCycle:
 
         `explain` records the verdict on every node, `with_scores` only the plugins' scores of the chosen one.
 
-        Among nodes with the same best total the one first in the table wins, which for equal nodes is the one that
-        was added first.
+        Among nodes with the same best total the first one searched wins. All nodes are searched in the order of their
+        rows; a node that comes takes the row of one that left.
         """
         # As `_forgetting`, which takes a while to enter, for the one call that is made for every pod.
         try:
