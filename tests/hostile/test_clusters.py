@@ -118,6 +118,7 @@ def test_a_preemptor_with_thousands_of_rules_makes_room_like_any_other():
 
 
 def test_namespaces_and_services_of_any_kind_only_add_to_what_is_counted(world):
+    world.add(Namespace, {"metadata": metadata("default")})
     for index, labels in enumerate([None, {}, {"": ""}, {f"k{i}": "v" for i in range(MANY)}]):
         world.add(Namespace, {"metadata": metadata(f"ns{index}", labels=labels)})
     for index, selector in enumerate([None, {}, {"\0": "é"}, {f"k{i}": "v" for i in range(MANY)}]):

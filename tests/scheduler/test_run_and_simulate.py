@@ -4,33 +4,20 @@ Both read the same objects, each in its own way: `run` from an API server by its
 file. The API server does at once what it is told, and no time passes for the queue.
 """
 
-import asyncio
-import json
 import random
 from dataclasses import replace
 from textwrap import indent
 from types import SimpleNamespace
 
 import pytest
-from aiohttp import web
-from tests.controller.kubernetes_api import NODES, PODS, KubernetesApi
-from tests.faults.faults import status_body, status_response
 from tests.plugins.distributions import install
-from tests.waiting import until
+from tests.scheduler.both_ways import Api, Run, attempts_of_simulation, node, pod
 
-from bayplan.api.credentials import Credentials
-from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.config.load import default_configuration, load_configuration
 from bayplan.config.plugin_sets import merge_plugins
 from bayplan.config.types import PluginEntry, Plugins, PluginSet
 from bayplan.controller import build
-from bayplan.scheduler.attempt import Failed, Nominated, Reserved
 from bayplan.simulate import simulator
-from bayplan.simulate.cluster import read_cluster
-
-BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
-KINDS = {NODES: ("v1", "Node"), PODS: ("v1", "Pod"), BUDGETS: ("policy/v1", "PodDisruptionBudget")}
-MOST_ATTEMPTS = 150
 
 PLUGIN = """
 import numpy as np
@@ -95,134 +82,6 @@ def score(self, state, pod, nodes, rows):
 }
 
 
-class Api(KubernetesApi):
-    """An API server with budgets: an eviction is refused where one allows none, and each end of a pod counts."""
-
-    def fill(self, objects):
-        collections = {kind: collection for collection, (_, kind) in KINDS.items()}
-        for obj in objects:
-            self.put(collections[obj["kind"]], obj)
-
-    def file(self, path):
-        """What `kubectl get -o json` gives."""
-        items = [
-            {"apiVersion": version, "kind": kind, **self.objects[collection][key]}
-            for collection, (version, kind) in KINDS.items()
-            for key in sorted(self.objects.get(collection, ()))
-        ]
-        path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-        return str(path)
-
-    def pods(self):
-        return {pod["metadata"]["uid"]: pod for pod in self.objects[PODS].values()}
-
-    def allowed(self):
-        budgets = self.objects.get(BUDGETS, {})
-        return {key: budget["status"]["disruptionsAllowed"] for key, budget in budgets.items()}
-
-    def _covering(self, pod):
-        for budget in list(self.objects.get(BUDGETS, {}).values()):
-            if budget["spec"]["selector"]["matchLabels"].items() <= pod["metadata"].get("labels", {}).items():
-                yield budget
-
-    def _remove(self, target, obj, body):
-        for budget in self._covering(obj):
-            left = max(budget["status"]["disruptionsAllowed"] - 1, 0)
-            self.put(BUDGETS, {**budget, "status": {**budget["status"], "disruptionsAllowed": left}})
-        return super()._remove(target, obj, body)
-
-    def _bind(self, target, obj, body):
-        if target.subresource != "eviction":
-            return super()._bind(target, obj, body)
-        if not all(budget["status"]["disruptionsAllowed"] for budget in self._covering(obj)):
-            return status_response(429, "TooManyRequests", "it would violate the pod's disruption budget")
-        self._remove(target, obj, body)
-        return web.json_response(status_body(201), status=201)
-
-    def _patch(self, target, obj, body):
-        status = {**obj["status"], **body["status"]}
-        status = {key: value for key, value in status.items() if value is not None}
-        # As in an API server, what changes nothing makes no version.
-        return web.json_response(obj if status == obj["status"] else self.put(PODS, {**obj, "status": status}))
-
-
-class Run:
-    """The parts of `bayplan run`, of which the test calls one attempt after the other."""
-
-    def __init__(self, api, configuration):
-        self.api = api
-        self.parts = build.build(configuration, Credentials(server=api.url))
-        scheduler = self.parts.scheduler
-        self.cache, self.queue, self.dispatcher = scheduler.cache, scheduler.queue, scheduler.dispatcher
-        self.messages = {}
-
-    async def attempts(self):
-        """(uid, node, message, nomination) of each attempt, and why pods are gated in the end."""
-        self.dispatcher.start()
-        watches = [asyncio.create_task(work) for work in self.parts.watches.work().values()]
-        try:
-            await until(lambda: self.parts.watches.synced)
-            assert await self.parts.intake_list.fill()
-            made = []
-            while (attempt := self.parts.scheduler.schedule_one()) is not None:
-                assert len(made) < MOST_ATTEMPTS, "run does not end"
-                made.append(await self._follow(attempt))
-            return made, {uid: self.queue.get(uid).gating_message for uid in self.queue.uids()}
-        finally:
-            for watch in watches:
-                watch.cancel()
-            await asyncio.gather(*watches, return_exceptions=True)
-            await self.dispatcher.drain(binds_seconds=1, calls_seconds=1)
-            for client in self.parts.clients:
-                await client.close()
-
-    async def _follow(self, attempt):
-        uid, node, message = attempt.pod.uid, None, None
-        if isinstance(attempt, Reserved):
-            node = attempt.placement.node_name
-        elif isinstance(attempt, Nominated | Failed):
-            message = attempt.message if isinstance(attempt, Failed) else attempt.fit_error.message
-            self.messages[uid] = message
-        await until(self._settled)
-        return uid, node, message, self.queue.nominator.nominated_node(uid)
-
-    def _settled(self):
-        """Whether everything was written that follows from the attempts, and everything was heard of."""
-        pods = self.api.pods()
-        bound = {uid: pod["spec"]["nodeName"] for uid, pod in pods.items() if pod["spec"].get("nodeName")}
-        listed = self.cache.listers.of(PodDisruptionBudget).objects
-        return (
-            not self.dispatcher.jobs_in_flight
-            and not list(self.cache.assumed_pods())
-            and all(self.cache.node_of(uid) == node_name for uid, node_name in bound.items())
-            and self.cache.sizes().pods == len(bound)
-            and {key: budget.status.disruptions_allowed for key, budget in listed.items()} == self.api.allowed()
-            and all(self._is_current(self.queue.get(uid), pods[uid]) for uid in self.queue.uids())
-        )
-
-    def _is_current(self, queued, pod):
-        uid, status = queued.uid, pod["status"]
-        said = {each["message"] for each in status.get("conditions", ())}
-        return (
-            queued.sub_queue is not None
-            and queued.pod_info.pod.metadata.resource_version == pod["metadata"]["resourceVersion"]
-            and status.get("nominatedNodeName") == self.queue.nominator.nominated_node(uid)
-            and (uid not in self.messages or self.messages[uid] in said)
-        )
-
-
-def attempts_of_simulation(file, configuration):
-    """As `Run.attempts`."""
-    simulation = simulator.Simulator(configuration)
-    simulation.add(read_cluster([file]))
-    made = []
-    while (decision := simulation.step()) is not None:
-        assert len(made) < MOST_ATTEMPTS, "simulate does not end"
-        attempt, uid = decision.attempt(), decision.pod.uid
-        made.append((uid, attempt.node, attempt.message, simulation.queue.nominator.nominated_node(uid)))
-    return made, {uid: simulation.queue.get(uid).gating_message for uid in simulation.queue.uids()}
-
-
 @pytest.fixture
 def both(tmp_path, monkeypatch):
     """Runs and simulates the same cluster, and gives what each made of it."""
@@ -236,25 +95,6 @@ def both(tmp_path, monkeypatch):
         return run, attempts_of_simulation(file, configuration)
 
     return make
-
-
-def node(name, cpu="4", **labels):
-    labels = {"kubernetes.io/hostname": name, **labels}
-    allocatable = {"cpu": cpu, "memory": "8Gi", "pods": "20"}
-    return {"kind": "Node", "metadata": {"name": name, "labels": labels}, "status": {"allocatable": allocatable}}
-
-
-def pod(name, cpu="1", *, labels=None, nominated="", created=1, scheduler="bayplan", **spec):
-    metadata = {"name": name, "namespace": "default", "uid": name, "labels": labels or {}}
-    metadata["creationTimestamp"] = f"2026-01-01T00:00:{created:02}Z"
-    status = {"phase": "Running" if "nodeName" in spec else "Pending"}
-    if nominated:
-        status["nominatedNodeName"] = nominated
-    if "nodeName" in spec:
-        status["startTime"] = f"2026-01-01T00:01:{created:02}Z"
-    containers = [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]
-    spec = {"schedulerName": scheduler, "containers": containers, **spec}
-    return {"kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
 
 
 # Generated clusters.
@@ -275,16 +115,19 @@ def generated(rng):
     """A few nodes, pods on them, pods that wait, some of them nominated, and budgets."""
     names = [f"n{number}" for number in range(rng.randint(1, 5))]
     objects = [node(name, str(rng.randint(1, 4)), zone=rng.choice("ab")) for name in names]
-    objects += [_pod(rng, f"r{number}", nodeName=rng.choice(names)) for number in range(rng.randint(0, 8))]
+    objects += [
+        _pod(rng, f"r{number}", priority=rng.choice([0, 0, 5]), nodeName=rng.choice(names))
+        for number in range(rng.randint(0, 8))
+    ]
     for number in range(rng.randint(1, 8)):
         # A node that is gone may still be named.
         nominated = rng.choice([*names, "gone"]) if rng.random() < 0.4 else ""
-        objects.append(_pod(rng, f"p{number}", nominated=nominated))
+        objects.append(_pod(rng, f"p{number}", priority=rng.choice([0, 5, 10, 10]), nominated=nominated))
     for app in "xy":
-        if rng.random() < 0.5:
+        if rng.random() < 0.7:
             selector = {"matchLabels": {"app": app}}
             metadata = {"name": app, "namespace": "default"}
-            allowed = {"disruptionsAllowed": rng.choice([0, 1, 2])}
+            allowed = {"disruptionsAllowed": rng.choice([0, 1, 1, 2])}
             objects.append(
                 {"kind": "PodDisruptionBudget", "metadata": metadata, "spec": {"selector": selector}, "status": allowed}
             )
@@ -292,7 +135,7 @@ def generated(rng):
 
 
 def _pod(rng, name, **fields):
-    if rng.random() < 0.3:
+    if rng.random() < 0.2:
         term = {"topologyKey": rng.choice(["zone", "kubernetes.io/hostname"])}
         term["labelSelector"] = {"matchLabels": {"app": rng.choice("xy")}}
         kind = rng.choice(["podAffinity", "podAntiAffinity"])
@@ -301,11 +144,10 @@ def _pod(rng, name, **fields):
         fields["preemptionPolicy"] = "Never"
     return pod(
         name,
-        str(rng.randint(0, 3)),
-        labels={"app": rng.choice("xyz")},
+        str(rng.randint(1, 3)),
+        labels={"app": rng.choice("xxyz")},
         created=rng.randint(1, 3),
-        scheduler=rng.choice(["bayplan", "bayplan", "strict", "theirs"]),
-        priority=rng.choice([0, 0, 5, 5, 10]),
+        scheduler=rng.choice(["bayplan", "strict", "strict", "theirs"]),
         **fields,
     )
 
