@@ -5,6 +5,7 @@
 import pytest
 from tests.config.configurations import ALL_PLUGINS, POLICY, V1, V1ALPHA1, complaints, load, strategy, write
 
+from bayplan.config.errors import ConfigurationError
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS
 from bayplan.config.types import InterPodAffinityArgs, PluginEntry, ScoringStrategyType
 
@@ -112,6 +113,14 @@ def test_plugins_stand_under_their_old_extension_points(tmp_path):
         "plugins.unreserve: is part of reserve: a plugin that reserves also unreserves",
         "plugins.postFilter: is called preScore today",
     ]
+
+
+@pytest.mark.parametrize("name", ["x\nconfig.yaml: ok: 1 profile: bayplan", "a\0b", "\x1b[31mred"])
+def test_the_name_of_a_policy_file_stays_on_its_line_and_acts_on_no_terminal(tmp_path, name):
+    content = V1ALPHA1 | {"algorithmSource": {"policy": {"file": {"path": name}}}}
+    with pytest.raises(ConfigurationError) as caught:
+        load(tmp_path, content)
+    assert str(caught.value).isprintable()
 
 
 def test_notes_on_a_policy_file_name_it(tmp_path):

@@ -18,7 +18,7 @@ from bayplan.queue.queue_profile import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.cycle import Placement, SchedulingCycle
 from bayplan.scheduler.event_handlers import AssignedPodEvents, ListerEvents, NodeEvents
-from bayplan.scheduler.observer import NoObserver
+from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.pending_pods import PendingPodEvents
 
 DECISION_ERRORS = (FilterError, VolumeError)
@@ -30,7 +30,7 @@ ZONE = "topology.kubernetes.io/zone"
 _serial = itertools.count()
 
 
-class Observer(NoObserver):
+class Observer(SchedulerObserver):
     def __init__(self):
         self.left_out = []
 

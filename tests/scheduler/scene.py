@@ -15,7 +15,7 @@ from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.binder import BindResult
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.event_handlers import AssignedPodEvents, NodeEvents
-from bayplan.scheduler.observer import NoObserver
+from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.pending_pods import PendingPodEvents
 from bayplan.scheduler.scheduler import Scheduler
 
@@ -89,7 +89,7 @@ class Recorder:
         self.sweeps += 1
 
 
-class Observer(NoObserver):
+class Observer(SchedulerObserver):
     """Remembers what would be measured."""
 
     def __init__(self):

@@ -3,9 +3,9 @@ import inspect
 import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.server.samples import PROFILE, metrics, observe_a_bound_pod, observe_everything, observed
+from tests.server.samples import PROFILE, metrics, observe_a_bound_pod, observed
 
-from bayplan.scheduler.observer import NoObserver, SchedulerObserver
+from bayplan.scheduler.observer import SchedulerObserver
 
 
 def exponential(start, factor, count):
@@ -128,13 +128,8 @@ def test_ten_thousand_pods_add_no_series():
     assert generate_latest(subject.registry).count(b"\n") == before
 
 
-@pytest.mark.parametrize("observer", [NoObserver, type(metrics())])
-def test_an_observer_takes_exactly_the_calls_of_the_protocol(observer):
+def test_the_metrics_take_exactly_the_calls_of_the_protocol():
     calls = [name for name in vars(SchedulerObserver) if not name.startswith("_")]
     assert len(calls) == 14
     for name in calls:
-        assert inspect.signature(getattr(observer, name)) == inspect.signature(getattr(SchedulerObserver, name))
-
-
-def test_looking_away_records_nothing():
-    assert observe_everything(NoObserver()) is None
+        assert inspect.signature(getattr(type(metrics()), name)) == inspect.signature(getattr(SchedulerObserver, name))

@@ -101,6 +101,33 @@ def test_other_kinds_are_counted_and_ignored(read):
     assert cluster.looked_up == []
 
 
+@pytest.mark.parametrize("json_or_yaml", [json.dumps, lambda content: "---\n" + json.dumps(content)])
+@pytest.mark.parametrize("more", [{}, {"items": ["a", "b"]}, {"items": [{"kind": 7}]}])
+def test_a_named_object_is_no_list_though_its_kind_ends_like_one(read, more, json_or_yaml):
+    allowed = {"apiVersion": "example.com/v1", "kind": "AllowList", "metadata": {"name": "x"}, **more}
+    assert read(json_or_yaml(allowed)).ignored_kinds == {"AllowList": 1}
+    inside = {"apiVersion": "v1", "kind": "List", "items": [allowed]}
+    assert read(json_or_yaml(inside)).ignored_kinds == {"AllowList": 1}
+
+
+def test_other_versions_of_kinds_that_are_used_are_counted_and_ignored(read):
+    node, pod = {**NODE, "apiVersion": "v99"}, {**POD, "apiVersion": "v2"}
+    old = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PriorityClass", "metadata": {"name": "x"}, "value": 5}
+    budget = {"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": {"name": "x"}}
+    cluster = read(node, pod, old, budget)
+    assert (cluster.nodes, cluster.pods, cluster.looked_up) == ([], [], [])
+    assert cluster.ignored_kinds == {"Node": 1, "Pod": 1, "PodDisruptionBudget": 1, "PriorityClass": 1}
+
+
+@pytest.mark.parametrize("again", ["pods.yaml", "./pods.yaml", "link.yaml"])
+def test_a_file_given_twice_is_an_error_under_whatever_name(tmp_path, monkeypatch, again):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pods.yaml").write_text(json.dumps(POD))
+    (tmp_path / "link.yaml").symlink_to("pods.yaml")
+    with pytest.raises(ClusterFileError, match=f"^{again}: is given twice$"):
+        read_cluster(["pods.yaml", again])
+
+
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.kind)
 def test_every_kind_that_plugins_look_up_is_read(read, resource):
     obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": "x"}}
@@ -143,6 +170,12 @@ def test_an_object_given_twice_is_an_error_that_names_both_places(read):
     ("content", "message"),
     [
         ("", "cluster.yaml: is empty"),
+        (
+            '{"kind": "Node",\n "metadata": {"name": "\\ud800"}}\n',
+            "is not valid JSON: invalid utf-16 surrogate pair at the end",
+        ),
+        ('{"kind": "\\ud83d\\ude0', "is not valid JSON: Input data was truncated"),
+        ('{"kind": "a\\\\ud800"', "is not valid JSON: Input data was truncated"),
         (" \n ", "cluster.yaml: is empty"),
         ("# nothing\n---\n", "cluster.yaml: holds no objects"),
         (b"\x7fELF\0\0", "cluster.yaml: is not a text file"),
@@ -223,6 +256,12 @@ def test_a_short_file_cannot_unfold_into_millions_of_values(read, kind):
 def test_a_node_given_twice_is_an_error_that_names_both_places(read):
     with pytest.raises(ClusterFileError, match=r"1-cluster.*: this node was given before, in .*/cluster\.yaml$"):
         read(NODE, NODE)
+
+
+def test_a_priority_class_given_twice_is_an_error_that_names_both_places(read):
+    one = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "hi"}, "value": 5}
+    with pytest.raises(ClusterFileError, match=r'PriorityClass "hi": .*was given before, in .*/cluster\.yaml$'):
+        read(one, {**one, "value": 6})
 
 
 def test_a_missing_file_is_one_clear_error(tmp_path):

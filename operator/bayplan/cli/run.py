@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bayplan.cli import nothing_collected
+from bayplan.cli import BAD_INPUT, nothing_collected
 from bayplan.cli.feature_gates import FeatureGatesOption, without_effect
 from bayplan.config.errors import ConfigurationError, FieldNote
 from bayplan.config.types import SchedulerConfiguration
@@ -60,7 +60,7 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
         configuration = load_checked(config, scheduler_name, feature_gates, notes)
     except ConfigurationError as error:
         typer.echo(str(error), err=True)
-        raise typer.Exit(2) from None
+        raise typer.Exit(BAD_INPUT) from None
     for note in notes:
         logger.warning("%s: %s", config, note)
     _warn(configuration)
@@ -76,7 +76,7 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
         raise typer.Exit(uvloop.run(serve()))
     except CredentialsError as error:
         typer.echo(f"bayplan: {error}", err=True)
-        raise typer.Exit(2) from None
+        raise typer.Exit(BAD_INPUT) from None
     except OSError as error:
         typer.echo(f"bayplan: {bind_address}:{http_port}: {error.strerror or error}", err=True)
         raise typer.Exit(1) from None

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from bayplan.cli import BAD_INPUT
 from bayplan.cli.feature_gates import FeatureGatesOption, tell_without_effect
 
 if TYPE_CHECKING:
     from bayplan.simulate.cluster import ClusterObjects
     from bayplan.simulate.simulator import Simulator
 
-_BAD_INPUT: Final = 2
 MAX_VERDICTS: Final = 5_000_000
 """Most verdicts (pods times nodes) an explanation may hold: some gigabytes."""
 
@@ -72,7 +72,7 @@ def simulate(  # noqa: PLR0917  typer turns each parameter into a flag
         objects = read_cluster(cluster)
     except (ConfigurationError, ClusterFileError) as error:
         typer.echo(str(error), err=True)
-        raise typer.Exit(_BAD_INPUT) from None
+        raise typer.Exit(BAD_INPUT) from None
     report_notes(config, notes)
     tell_without_effect(configuration)
     if configuration.extenders:
@@ -90,7 +90,7 @@ def simulate(  # noqa: PLR0917  typer turns each parameter into a flag
             _print_tables(simulator, explain=explain)
     except ExplanationTooLargeError as error:
         typer.echo(f"--explain: {error}; give fewer pods or nodes, or leave it out", err=True)
-        raise typer.Exit(_BAD_INPUT) from None
+        raise typer.Exit(BAD_INPUT) from None
 
 
 def _check_size(objects: "ClusterObjects", simulator: "Simulator", *, explain: bool) -> None:
@@ -99,7 +99,7 @@ def _check_size(objects: "ClusterObjects", simulator: "Simulator", *, explain: b
         typer.echo(
             f"--explain: {pods} pods on {nodes} nodes are more than {MAX_VERDICTS} verdicts; give fewer pods", err=True
         )
-        raise typer.Exit(_BAD_INPUT)
+        raise typer.Exit(BAD_INPUT)
 
 
 def _print_tables(simulator: "Simulator", *, explain: bool) -> None:

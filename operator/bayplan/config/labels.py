@@ -1,4 +1,4 @@
-"""Names and values of labels with the API's rules and texts, and the selectors in plugin arguments.
+"""What is wrong with names and values of labels, in the API's texts, and the selectors in plugin arguments.
 
 Sources: apimachinery api/validate/content and component-helpers scheduling/corev1/nodeaffinity.
 """
@@ -14,6 +14,7 @@ from bayplan.api.objects import (
     NodeSelectorTerm,
     PreferredSchedulingTerm,
 )
+from bayplan.api.selectors import is_label_key, is_label_value
 from bayplan.config.errors import FieldError, child, invalid, item, quote, unsupported
 from bayplan.config.fields import Fields
 
@@ -39,6 +40,8 @@ _MAX_SUBDOMAIN: Final = 253
 
 def label_key_problems(key: str) -> list[str]:
     """What keeps `key` from being a label key (or qualified name); empty when it is one."""
+    if is_label_key(key):
+        return []
     parts = key.split("/")
     if len(parts) > 2:
         return [
@@ -62,6 +65,8 @@ def label_key_problems(key: str) -> list[str]:
 
 def label_value_problems(value: str) -> list[str]:
     """What keeps `value` from being a label value; empty when it is one."""
+    if is_label_value(value):
+        return []
     problems = []
     if len(value.encode()) > _MAX_NAME:
         problems.append(f"must be no more than {_MAX_NAME} bytes")

@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from bayplan.config.document import read_document
-from bayplan.config.errors import ConfigurationError, FieldError, FieldNote, forbidden, required, unsupported
+from bayplan.config.errors import (
+    ConfigurationError,
+    FieldError,
+    FieldNote,
+    forbidden,
+    quote_unprintable,
+    required,
+    unsupported,
+)
 from bayplan.config.fields import Fields
 from bayplan.config.plugin_args import default_args
 from bayplan.config.policy import decode_hard_weight, decode_policy
@@ -161,8 +169,9 @@ def _policy_file(
             wrong.append(FieldError("kind", "must be Policy, and apiVersion v1"))
     except ConfigurationError as error:
         wrong += error.errors
-    file.errors += [FieldError(file.at("path"), f"{path}: {each}") for each in wrong]
-    notes += [FieldNote(file.at("path"), f"{path}: {each}") for each in said]
+    shown = quote_unprintable(str(path))
+    file.errors += [FieldError(file.at("path"), f"{shown}: {each}") for each in wrong]
+    notes += [FieldNote(file.at("path"), f"{shown}: {each}") for each in said]
     return configuration
 
 

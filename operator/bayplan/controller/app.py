@@ -81,7 +81,7 @@ class App:
         return True
 
     async def _schedule(self) -> None:
-        """Schedule once all pods that waited for us are in the queue, so that they go in order of priority."""
+        """Schedule once all pods that waited for us are in the queue in order of priority, or have not come in time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_FIRST_LIST_SECONDS):
                 await self.parts.intake_list.complete.wait()

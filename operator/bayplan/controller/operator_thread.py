@@ -102,9 +102,9 @@ class OperatorThread:
     """Keeps a kopf operator running, on a loop that is kopf's alone.
 
     kopf ends its operator on many faults that pass (a broken line, a 5xx that lasts, a token not renewed yet), and on
-    ending it cancels every task of its loop. Watches, binds and probes are on the scheduler's loop and go on. After
-    each start kopf lists all pods anew; `on_restart` is called then, for what vanished meanwhile kopf does not tell.
-    Events go to `take`, on the scheduler's loop.
+    ending it cancels every task of its loop. Watches, binds and probes are on the scheduler's loop and go on. At
+    each start kopf lists all pods anew. After each but the first `on_restart` is called: kopf does not tell what
+    vanished meanwhile. Events go to `take`, on the scheduler's loop.
     """
 
     scheduler_names: Collection[str]

@@ -82,7 +82,10 @@ class Evaluation:
         return rows if allowed is None else rows[allowed[rows]]
 
     def totals(self, pod: PodInfo) -> NDArray[np.int64]:
-        """The weighted sum of normalised scores, or NOT_FEASIBLE, `(capacity,) int64`; call after `refresh`."""
+        """Score what `refresh` found changed since the last call, and return the sums; call after `refresh`.
+
+        They are the weighted sums of normalised scores, or NOT_FEASIBLE, `(capacity,) int64`.
+        """
         unscored, moved = self._unscored, self._moved
         self._unscored, self._unscored_rows, self._moved = [], 0, False
         change = unscored[0] if len(unscored) == 1 else _together(unscored)
@@ -97,7 +100,7 @@ class Evaluation:
         return self._totals.each(pod, rows)
 
     def _filter(self, pod: PodInfo, change: RowChange) -> Changed:
-        """Bring the feasible set up to date with what changed in the node table; whose verdict may be another now."""
+        """Bring the feasible set up to date with the node table. Returns which rows may have another verdict."""
         plain, nominated = self._plain, self._nominated
         anew, changed = change.everything, UNCHANGED
         if anew or not self.pre_filters.still_hold(pod):

@@ -48,7 +48,10 @@ class FewRowsFilters:
         self._feasible = feasible
 
     def run(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
-        """Bring the round's codes and feasible set up to date on these rows; those some filter answered ERROR for."""
+        """Bring the round's codes and feasible set up to date on these rows.
+
+        Returns the rows for which a filter answered ERROR.
+        """
         codes, allowed, feasible, exists = self._codes, self._allowed, self._feasible, nodes.exists
         existing = [row for row in rows if exists[row]]
         if len(existing) < len(rows):

@@ -84,7 +84,9 @@ class FilterRound:
         self._few_rows = FewRowsFilters(self.by_reads[Reads.USAGE], self.codes, self.allowed, self.feasible)
 
     def refresh(self, pod: PodInfo, change: RowChange, *, anew: bool) -> Changed:
-        """Run filters where they may say something else, on all rows if `anew`; whose verdict that may have changed.
+        """Run filters where they may say something else, on all rows if `anew`.
+
+        Returns which rows may have another verdict.
 
         Raises:
             FilterError: a filter answered ERROR for a row that no filter before it rejects.

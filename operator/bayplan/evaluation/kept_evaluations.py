@@ -53,9 +53,11 @@ class KeptEvaluations:
     def __len__(self) -> int:
         return len(self._kept)
 
-    @property
-    def nbytes(self) -> int:
-        """What is kept takes, in bytes, with the nominated pods that evaluations see."""
+    def measure(self) -> int:
+        """Measure what was used since the last time. Returns what all that is kept takes, in bytes.
+
+        The nominated pods that evaluations see are counted in.
+        """
         for kept in self._used:
             now = _OBJECT_BYTES + kept.rule_bytes + kept.evaluation.nbytes
             self._total += now - kept.nbytes
@@ -104,7 +106,7 @@ class KeptEvaluations:
         self._table_bytes.pop(seen, None)
 
     def _shrink(self) -> None:
-        while len(self) > 2 and (self._rule_bytes > KEPT_RULE_BYTES or self.nbytes > self._limit):
+        while len(self) > 2 and (self._rule_bytes > KEPT_RULE_BYTES or self.measure() > self._limit):
             self._drop([next(iter(self._kept))])
 
     def _drop(self, keys: list[Key]) -> None:

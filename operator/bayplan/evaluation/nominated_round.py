@@ -60,7 +60,7 @@ class NominatedRound:
         self._fresh = True
 
     def refresh(self, pod: PodInfo) -> Changed:
-        """Bring `blocked` up to date with the nominations; whose verdict may be another now."""
+        """Bring `blocked` up to date with the nominations. Returns which rows may have another verdict."""
         before = self.blocked.copy()
         self._changed = Changed.NOTHING
         if self._one_at_a_time:

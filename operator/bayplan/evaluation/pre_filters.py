@@ -31,7 +31,7 @@ class PreFilters:
         self.narrowed_by: list[str] = []
 
     def still_hold(self, pod: PodInfo) -> bool:
-        """Run the plugins that read the cluster; whether their results are as before."""
+        """Run the plugins that read the cluster. Returns whether their results are as before."""
         for plugin in self._every_cycle:
             before, result = self._results[plugin.name], plugin.pre_filter(self._state, pod, self._nodes)
             if result is not before and result != before:

@@ -19,7 +19,7 @@ _PASSED = -1
 
 
 class Verdicts:
-    """Explains what `Filters` found at its last refresh; what was worked out is kept until something changes.
+    """Explains what both rounds of filters found at their last refresh, and keeps it until something changes.
 
     A node's verdict is that of the first filter that rejects it, in either round. Filters of the round with nominated
     pods are numbered behind those of the plain one.
@@ -36,7 +36,7 @@ class Verdicts:
         self._diagnosis: Diagnosis | None = None
 
     def forget(self) -> None:
-        """Why nodes were rejected may be another now."""
+        """Work out anew why nodes were rejected, when asked next."""
         self._first = None
         self._diagnosis = None
 

@@ -46,9 +46,6 @@ class EventResource(StrEnum):
     CSI_STORAGE_CAPACITY = "CSIStorageCapacity"
     VOLUME_ATTACHMENT = "VolumeAttachment"
     SERVICE = "Service"
-    RESOURCE_CLAIM = "ResourceClaim"
-    RESOURCE_SLICE = "ResourceSlice"
-    DEVICE_CLASS = "DeviceClass"
     WILDCARD = "*"
 
 

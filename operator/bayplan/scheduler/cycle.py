@@ -25,7 +25,7 @@ from bayplan.scheduler.trace import Trace, trace_attempt
 ExtensionPointObserver = Callable[[str, str, str, float], None]
 """Receives `(extension_point, status, profile, seconds)`; no decision reads the clock."""
 
-Verdicts = Callable[[Diagnosis, Rejections], tuple[Diagnosis, Rejections]]
+AddRejections = Callable[[Diagnosis, Rejections], tuple[Diagnosis, Rejections]]
 """Adds the rejections of extenders to those of the filters."""
 
 
@@ -107,8 +107,8 @@ class SchedulingCycle:
 
         `explain` records the verdict on every node, `with_scores` only the plugins' scores of the chosen one.
 
-        Among nodes with the same best total the one first in the table wins, which for equal nodes is the one that
-        was added first.
+        Among nodes with the same best total the first one searched wins. All nodes are searched in the order of their
+        rows; a node that comes takes the row of one that left.
         """
         # As `_forgetting`, which takes a while to enter, for the one call that is made for every pod.
         try:
@@ -150,10 +150,10 @@ class SchedulingCycle:
             self._report("Score", True, framework, started)
             return Placement(known[int(rows[best])], int(totals[best]), len(rows), state=state)
 
-    def reject(self, pod: PodInfo, framework: Framework, verdicts: Verdicts | None = None) -> FitError:
-        """Why no node is left, after extenders gave their `verdicts` if any was called."""
+    def reject(self, pod: PodInfo, framework: Framework, add_rejections: AddRejections | None = None) -> FitError:
+        """Why no node is left; `add_rejections` adds those of extenders, if any was called."""
         with self._forgetting(pod, framework):
-            return self._fit_error(pod, framework, self._evaluation(pod, framework), None, verdicts)
+            return self._fit_error(pod, framework, self._evaluation(pod, framework), None, add_rejections)
 
     @contextmanager
     def _forgetting(self, pod: PodInfo, framework: Framework) -> Iterator[None]:
@@ -241,12 +241,12 @@ class SchedulingCycle:
         framework: Framework,
         evaluation: Evaluation,
         trace: Trace | None,
-        verdicts: Verdicts | None = None,
+        add_rejections: AddRejections | None = None,
     ) -> FitError:
         """Why the filters rejected every node, and the result of the PostFilter plugins."""
         diagnosis, rejections = evaluation.verdicts.diagnose(pod), evaluation.verdicts.rejections()
-        if verdicts is not None:
-            diagnosis, rejections = verdicts(diagnosis, rejections)
+        if add_rejections is not None:
+            diagnosis, rejections = add_rejections(diagnosis, rejections)
         if diagnosis.node_count == 0 or not framework.post_filters:
             # Nobody will make room, so none is kept any more.
             return FitError(diagnosis, "", trace=trace)

@@ -1,4 +1,4 @@
-"""Applies watch events to cache and queue: the only way that changes of the cluster reach the scheduler."""
+"""Applies the reflectors' events to cache and queue."""
 
 import logging
 from collections.abc import Callable, Iterable

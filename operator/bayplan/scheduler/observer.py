@@ -63,7 +63,3 @@ class SchedulerObserver(Protocol):
 
     def undecodable(self, kind: str) -> None:
         """An object of this kind could not be decoded and was left out."""
-
-
-class NoObserver(SchedulerObserver):
-    """An observer that measures nothing."""

@@ -56,7 +56,7 @@ class StateCollector(Collector):
         return _labelled(
             "scheduler_pending_pods",
             "Number of pending pods, by queue: 'active' is ready to be tried, 'backoff' waits after a "
-            "failure, 'unschedulable' waits for a change in the cluster, 'gated' was never tried.",
+            "failure, 'unschedulable' waits for a change in the cluster, 'gated' is held back by a gate.",
             ("queue",),
             (((queue,), pending.get(queue, 0)) for queue in QUEUES),
         )

@@ -29,7 +29,7 @@ from bayplan.framework.candidate import start_time
 from bayplan.simulate.pod_level_resources import with_pod_level_requests
 
 DEFAULT_NAMESPACE: Final = "default"
-DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
+UNNAMED_SCHEDULER: Final = "default-scheduler"
 
 _SYSTEM_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
@@ -79,7 +79,7 @@ class Admission:
             pod = structs.replace(pod, metadata=structs.replace(meta, namespace=namespace, uid=uid))
         changes: dict[str, object] = {}
         if not spec.scheduler_name:
-            changes["scheduler_name"] = DEFAULT_SCHEDULER_NAME
+            changes["scheduler_name"] = UNNAMED_SCHEDULER
         if spec.priority is None:
             changes |= self._priority(spec)
         for field, containers in (("containers", spec.containers), ("init_containers", spec.init_containers)):

@@ -1,5 +1,6 @@
 """The objects of a simulated cluster, read from files or made up."""
 
+import os
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from bayplan.cache.resources import node_allocatable
 from bayplan.simulate.admission import DEFAULT_NAMESPACE, Admission, AdmissionError, looked_up
 from bayplan.simulate.documents import (
     DECODE_ERRORS,
+    STDIN,
     ClusterFileError,
     Decoder,
     RawObject,
@@ -49,8 +51,9 @@ class ClusterObjects:
     """What plugins look up: objects of the kinds in `bayplan.api.kinds`."""
 
 
-_CORE: Final = ""
-_SCHEDULING: Final = "scheduling.k8s.io"
+_CORE: Final = ("", "v1")
+"""Core kinds may come without apiVersion."""
+_SCHEDULING: Final = "scheduling.k8s.io/v1"
 _NODE: Final = Decoder(Node)
 _POD: Final = Decoder(Pod)
 _CLASS: Final = Decoder(PriorityClass)
@@ -64,10 +67,16 @@ def read_cluster(files: Iterable[str]) -> ClusterObjects:
     A pod that is wrong is skipped and named; anything else that is wrong ends the reading.
 
     Raises:
-        ClusterFileError: a file cannot be read, a document is malformed, or a node, a class or what plugins look up is.
+        ClusterFileError: a file cannot be read or is given twice, or a document, a node, a class or what plugins look
+            up is malformed.
     """
     reader = _Reader()
+    given: set[str] = set()
     for name in files:
+        file = name if name == STDIN or "\0" in name else os.path.realpath(name)
+        if file in given:
+            raise ClusterFileError(f"{name}: is given twice")
+        given.add(file)
         for raw in raw_objects(read_file(name), name):
             reader.take(raw)
     return reader.finish()
@@ -75,22 +84,21 @@ def read_cluster(files: Iterable[str]) -> ClusterObjects:
 
 class _Reader:
     def __init__(self) -> None:
-        self._nodes: dict[str, tuple[Node, str]] = {}
-        self._looked_up: dict[tuple[Resource, str], tuple[NamedObject, str]] = {}
+        self._nodes: dict[str, tuple[Node, RawObject]] = {}
+        self._looked_up: dict[tuple[Resource, str], tuple[NamedObject, RawObject]] = {}
         self._pods: list[tuple[RawObject, Pod]] = []
-        self._classes: list[PriorityClass] = []
+        self._classes: dict[str, tuple[PriorityClass, RawObject]] = {}
         self._skipped: list[SkippedPod] = []
         self._ignored: Counter[str] = Counter()
 
     def take(self, raw: RawObject) -> None:
-        group = raw.api_version.rpartition("/")[0]
         try:
-            if raw.kind == "Pod" and group == _CORE:
+            if raw.kind == "Pod" and raw.api_version in _CORE:
                 self._take_pod(raw)
-            elif raw.kind == "Node" and group == _CORE:
+            elif raw.kind == "Node" and raw.api_version in _CORE:
                 self._take_node(raw)
-            elif raw.kind == "PriorityClass" and group == _SCHEDULING:
-                self._classes.append(_CLASS(raw.value))
+            elif raw.kind == "PriorityClass" and raw.api_version == _SCHEDULING:
+                self._take_class(raw)
             elif resource := resource_named(raw.api_version, raw.kind):
                 self._take_looked_up(raw, resource)
             else:
@@ -99,7 +107,7 @@ class _Reader:
             raise ClusterFileError(f"{_title(raw)}: {field_error(error)}") from None
 
     def finish(self) -> ClusterObjects:
-        admission = Admission(self._classes)
+        admission = Admission(each for each, _ in self._classes.values())
         pods: list[PodInfo] = []
         seen: set[str] = set()
         for raw, pod in self._pods:
@@ -134,19 +142,27 @@ class _Reader:
     def _take_node(self, raw: RawObject) -> None:
         node = Admission(()).node(_NODE(raw.value))
         node_allocatable(node)
-        known = self._nodes.setdefault(node.metadata.name, (node, raw.where))
-        if known[1] != raw.where:
-            raise AdmissionError(f"metadata.name: this node was given before, in {known[1]}")
+        _, first = self._nodes.setdefault(node.metadata.name, (node, raw))
+        _check_first(raw, first, "node")
+
+    def _take_class(self, raw: RawObject) -> None:
+        priority_class = _CLASS(raw.value)
+        _, first = self._classes.setdefault(priority_class.metadata.name, (priority_class, raw))
+        _check_first(raw, first, raw.kind)
 
     def _take_looked_up(self, raw: RawObject, resource: Resource) -> None:
         obj = looked_up(_LOOKED_UP[resource](raw.value), resource)
-        known = self._looked_up.setdefault((resource, key_of(obj.metadata)), (obj, raw.where))
-        if known[1] != raw.where:
-            raise AdmissionError(f"metadata.name: this {resource.kind} was given before, in {known[1]}")
+        _, first = self._looked_up.setdefault((resource, key_of(obj.metadata)), (obj, raw))
+        _check_first(raw, first, raw.kind)
 
     def _skip(self, raw: RawObject, message: str) -> None:
         namespace, name = _names(raw)
         self._skipped.append(SkippedPod(namespace or DEFAULT_NAMESPACE, name, raw.where, message))
+
+
+def _check_first(raw: RawObject, first: RawObject, what: str) -> None:
+    if raw is not first:
+        raise AdmissionError(f"metadata.name: this {what} was given before, in {first.where}")
 
 
 def _title(raw: RawObject) -> str:

@@ -28,6 +28,8 @@ DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError
 _CHUNK: Final = 1 << 20
 _JSON_START: Final = re.compile(rb'\s*(?:\{\s*["}]|\[)')
 _BYTE: Final = re.compile(r"(?:JSON is malformed: )?(.*) \(byte (\d+)\)")
+_LONE_SURROGATE: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u).{0,5}", re.DOTALL)
+"""Half a surrogate pair so near the end of a file that msgspec takes the other half for cut off."""
 _FIELD: Final = re.compile(r"(?P<problem>.*?)(?: - at `(?P<key>key in )?(?P<path>[^`]*)`)?", re.DOTALL)
 
 T = TypeVar("T")
@@ -61,6 +63,10 @@ class Decoder(Generic[T]):
 class _Head(msgspec.Struct, rename="camel"):
     api_version: str = ""
     kind: str = ""
+
+
+class _Metadata(msgspec.Struct):
+    metadata: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Items(msgspec.Struct):
@@ -152,6 +158,8 @@ def _json_document(data: bytes, name: str) -> msgspec.Raw | None:
 def _json_problem(text: str, data: bytes) -> str:
     match = _BYTE.fullmatch(text)
     if match is None:
+        if "truncated" in text and _LONE_SURROGATE.search(data[-16:]) is not None:
+            return "invalid utf-16 surrogate pair at the end"
         return text
     line = data.count(b"\n", 0, int(match[2])) + 1
     return f"line {line}: {match[1]}"
@@ -187,7 +195,7 @@ def _split(value: Any, where: str) -> Iterator[RawObject]:  # noqa: ANN401 - see
     head = _decode_head(value, where)
     if not head.kind:
         raise ClusterFileError(f"{where}: kind: Required value")
-    if not head.kind.endswith("List"):
+    if not _is_list(head.kind, value):
         yield RawObject(head.api_version, head.kind, value, where)
         return
     # Items of a typed list, such as the API server's own PodList, do not repeat the kind.
@@ -198,9 +206,21 @@ def _split(value: Any, where: str) -> Iterator[RawObject]:  # noqa: ANN401 - see
         kind = own.kind or item_kind
         if not kind:
             raise ClusterFileError(f"{place}: kind: Required value")
-        if kind.endswith("List"):
+        if _is_list(kind, item):
             raise ClusterFileError(f"{place}: a list inside a list is not supported")
         yield RawObject(own.api_version or head.api_version, kind, item, place)
+
+
+def _is_list(kind: str, value: Any) -> bool:  # noqa: ANN401 - see RawObject
+    """Whether an object is a list; one with a name is a custom resource whose kind ends like that of lists."""
+    if not kind.endswith("List"):
+        return False
+    if isinstance(value, msgspec.Raw):
+        # Without reading the items, of which there can be a gigabyte.
+        metadata = msgspec.json.decode(msgspec.json.decode(value, type=_Metadata).metadata)
+    else:
+        metadata = value.get("metadata")
+    return kind == "List" or not (isinstance(metadata, dict) and metadata.get("name"))
 
 
 def _decode_head(value: Any, where: str) -> _Head:  # noqa: ANN401 - see RawObject

@@ -137,7 +137,7 @@ def encode(report: Report) -> bytes:
     return msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n"
 
 
-def verdicts(trace: Trace) -> dict[str, NodeVerdict]:
+def node_verdicts(trace: Trace) -> dict[str, NodeVerdict]:
     """A trace as it is reported."""
     return {
         name: NodeVerdict(verdict.rejected_by, verdict.reasons, verdict.scores, verdict.score, verdict.of_ten or UNSET)

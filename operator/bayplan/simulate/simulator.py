@@ -32,8 +32,8 @@ from bayplan.simulate.report import (
     Summary,
     cluster_use,
     explanation_bytes,
+    node_verdicts,
     preemption,
-    verdicts,
 )
 from bayplan.simulate.written_status import with_status
 
@@ -63,7 +63,7 @@ class Decision:
         if outcome is None:
             return AttemptReport(None, None, [], self.message, 0)
         traced = explained and outcome.trace is not None
-        nodes = verdicts(outcome.trace or {}) if traced else UNSET
+        nodes = node_verdicts(outcome.trace or {}) if traced else UNSET
         if isinstance(outcome, Placement):
             return AttemptReport(outcome.node_name, None, [], None, outcome.feasible_nodes, nodes)
         victims = [victim.key for victim in outcome.victims]
