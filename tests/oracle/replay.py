@@ -2,10 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache, cached_property
+from itertools import permutations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,6 +25,7 @@ from tests.oracle.extenders import NOWHERE, moved
 from bayplan.api.kinds import RESOURCES
 from bayplan.api.objects import Node, Pod
 from bayplan.cache.cache import Cache
+from bayplan.cache.listers import key_of
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import load_configuration
 from bayplan.config.types import DefaultPreemptionArgs, Profile, SchedulerConfiguration
@@ -70,9 +72,7 @@ class Replay:
         self._frameworks = self._build(self._configuration)
         self._cycle = SchedulingCycle(self._cache.nodes, self._nominator, self._frameworks.values())
         scene, listers = self._case.scene, self._cache.listers
-        for each in scene.objects:
-            resource = _RESOURCES[each["kind"]]
-            listers.of(resource.type).set(looked_up(_DECODERS[resource](each), resource))
+        self._look_up(scene.objects)
         for kind in listers.wanted():
             listers.of(kind).synced = True
         for node in scene.nodes:
@@ -99,6 +99,20 @@ class Replay:
                 runner.run(each.close())
 
     def _decide(self, pod: PodInfo, decided: Decision, runner: asyncio.Runner) -> list[str]:
+        """What differs, with the budgets in the order in which least does.
+
+        kube-scheduler takes them as a map gives them, which tells where a pod matches one that is used up.
+        """
+        lines = self._decide_once(pod, decided, runner)
+        budgets = [each for each in self._case.scene.objects if each["kind"] == "PodDisruptionBudget"]
+        for order in permutations(budgets) if len(budgets) > 1 and decided.candidates else ():
+            if not lines:
+                break
+            self._look_up(order)
+            lines = min(lines, self._decide_once(pod, decided, runner), key=len)
+        return lines
+
+    def _decide_once(self, pod: PodInfo, decided: Decision, runner: asyncio.Runner) -> list[str]:
         framework = self._frameworks[pod.pod.spec.scheduler_name]
         try:
             if self._extenders:
@@ -171,6 +185,14 @@ class Replay:
         for container in document["spec"]["containers"]:
             container["resources"]["requests"] |= asked.get(container["name"], {})
         self._place(_merged(document, {"status": changed.get("status", {})}))
+
+    def _look_up(self, documents: Iterable[Object]) -> None:
+        """Has plugins find these objects, as they are and in this order."""
+        for each in documents:
+            resource = _RESOURCES[each["kind"]]
+            lister, obj = self._cache.listers.of(resource.type), looked_up(_DECODERS[resource](each), resource)
+            lister.delete(key_of(obj.metadata))
+            lister.set(obj)
 
     def _register(self, document: Object) -> None:
         self._documents[document["metadata"]["name"]] = document

@@ -20,6 +20,7 @@ logger = logging.getLogger(__name__)
 _RESOURCES = {resource.kind: resource for resource in RESOURCES}
 # Some kinds would wait for a garbage collector otherwise.
 _AT_ONCE = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
+_RANKING_SECONDS = 0.6
 _SETTLE_SECONDS = 0.25
 # Containers are told apart by their names, and keep what is not named.
 _BY_NAME = "application/strategic-merge-patch+json"
@@ -36,6 +37,17 @@ class Stage:
         self.refused = 0
 
     def play(self, name: str, configuration: str, scene: Scene) -> Case:
+        """Lets kube-scheduler decide about every incoming pod, and again if it took the first for one of another scene.
+
+        OpportunisticBatching keeps a ranking for half a second, and scenes have alike pods and names of nodes.
+        """
+        while True:
+            case = self._play(name, configuration, scene)
+            if not (case.decisions and case.decisions[0].hinted):
+                return case
+            time.sleep(_RANKING_SECONDS)
+
+    def _play(self, name: str, configuration: str, scene: Scene) -> Case:
         """Lets kube-scheduler decide about every incoming pod in turn; pods without a node leave before the next.
 
         The scene is over early when a preemptor did not wait for its victims but found its place elsewhere: that
