@@ -120,6 +120,19 @@ def test_a_claim_stays_promised_to_a_node_while_one_of_its_pods_waits():
     assert world.answers(world.binding, pod)[0] == {}
 
 
+def test_a_volume_stays_promised_to_a_claim_while_another_pod_of_the_claim_waits():
+    world = World()
+    world.add(volume("v0", size=1, storage_class=LOCAL))
+    world.assume("n1", "c0")
+    pod = pod_with("c1", name="new")
+    before = world.answers(world.binding, pod)
+    world.assume("n1", "c0")
+    world.give_back()
+    assert world.answers(world.binding, pod) == before
+    world.give_back()
+    assert world.answers(world.binding, pod) != before
+
+
 @settings(max_examples=120, deadline=None)
 @given(rounds(changes), st.lists(_few(CLAIMS), min_size=1, max_size=3))
 def test_what_is_kept_says_what_looking_anew_says(rounds_of_changes, wanted):

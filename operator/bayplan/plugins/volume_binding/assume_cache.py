@@ -50,15 +50,14 @@ class AssumeCache(Generic[T]):
         self.changes.append(key)
 
     def restore(self, obj: T) -> None:
-        """End the assumption `obj`, and no other that was made of the same object; nothing happens if it has ended."""
+        """End one assumption `obj`, and no other that was made of the same object; nothing happens if it has ended."""
         key = key_of(obj.metadata)
         assumed = self._assumed.get(key, [])
-        left = [each for each in assumed if each is not obj]
-        if len(left) == len(assumed):
+        at = next((index for index, each in enumerate(assumed) if each is obj), None)
+        if at is None:
             return
-        if left:
-            self._assumed[key] = left
-        else:
+        del assumed[at]
+        if not assumed:
             del self._assumed[key]
         self.changes.append(key)
 

@@ -79,7 +79,8 @@ class PodVolumes:
     def revert(self, caches: AssumeCaches) -> None:
         """End what was assumed (upstream: RevertAssumedPodVolumes)."""
         for binding in self.static_bindings:
-            caches.volumes.restore(binding.volume)
+            if binding.is_changed:  # Otherwise it is another pod that assumed it.
+                caches.volumes.restore(binding.volume)
         for provision in self.dynamic_provisions:
             caches.claims.restore(provision.claim)
 
