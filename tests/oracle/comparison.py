@@ -105,7 +105,14 @@ def preemption_differences(
         yield from _differ(f"victims on {name}", told.get(name), victims)
     if decided.nominated is None or not checked or not ours.candidates:
         return
+    # A limited search may have compared fewer than it logged: some found after enough were, at the same time.
+    extra = max(len(checked) - decided.wanted, 0) if decided.wanted < decided.potential else 0
     best = _best(checked)
+    for _ in range(extra):
+        if decided.nominated in best:
+            break
+        checked = [each for each in checked if each.node_name not in best[:1]]
+        best = _best(checked)
     if decided.nominated not in best:
         yield f"nominated node: kube-scheduler {decided.nominated}, best of those it looked at {best}"
     best = _best(ours.candidates)

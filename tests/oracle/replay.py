@@ -160,19 +160,21 @@ class Replay:
                 plugin.reserve({}, pod, decided.node)
             self._cache.assume_pod(pod, decided.node)
         elif decided.nominated is not None:
-            for victim in decided.candidates[decided.nominated]:
-                self._end(victim)
-            for other in self._nominator.nominated_pods_for_node(decided.nominated):
+            ended = [self._end(victim) for victim in decided.candidates[decided.nominated]]
+            for other in self._nominator.nominated_pods_for_node(decided.nominated) if any(ended) else ():
                 if other.priority < pod.priority:
                     self._nominator.delete(other.uid)
             self._nominator.add(pod, decided.nominated)
 
-    def _end(self, victim: str) -> None:
+    def _end(self, victim: str) -> bool:
+        """Whether the victim was not on its way out already."""
         document = deepcopy(self._documents[victim])
-        if "deletionTimestamp" not in document["metadata"]:
+        is_running = "deletionTimestamp" not in document["metadata"]
+        if is_running:
             document["metadata"]["deletionTimestamp"] = "2026-06-01T00:00:00Z"
             document.setdefault("status", {}).setdefault("conditions", []).append(_PREEMPTED)
         self._place(document)
+        return is_running
 
     def _update(self, changed: Object) -> None:
         """Makes a node or a placed pod what it is from now on, as the API server does with a patch."""

@@ -33,6 +33,7 @@ class Stage:
     def __init__(self, client: ApiClient, log: DecisionLog) -> None:
         self._client = client
         self._log = log
+        self._victims: set[str] = set()
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="stage")
         self.refused = 0
 
@@ -54,6 +55,7 @@ class Stage:
         happens between two decisions, at no time that could be told.
         """
         self._log.forget()
+        self._victims.clear()
         others = [each for each in scene.objects if each["kind"] != "Namespace"]
         try:
             self._set_up(scene, others)
@@ -97,6 +99,9 @@ class Stage:
         name, namespace = changed["metadata"]["name"], changed["metadata"].get("namespace")
         seen = self._log.seen_of
         kind, key = ("pod-update", key_of(changed["metadata"])) if namespace else ("node-update", name)
+        if key in self._victims:
+            # What its eviction wrote may still come, and would be taken for this update.
+            time.sleep(_SETTLE_SECONDS)
         expected = seen[kind, key] + 1
         if "spec" in changed:
             change = {"spec": {"containers": changed["spec"]["containers"]}}
@@ -162,6 +167,7 @@ class Stage:
             )
 
         self._log.wait(is_done, f"the end of the victims of {key}")
+        self._victims.update(victims)
         assert sorted(evictions.ended + evictions.ending) == sorted(victims), (key, evictions)
 
     def _create(self, each: Object) -> None:

@@ -196,7 +196,7 @@ class AttemptRunner:
             self.observer.preemption_attempt()
         node_name = fit_error.nominated_node_name
         if node_name:
-            displaced = self._nominate(attempt.pod, node_name)
+            displaced = self._nominate(attempt.pod, node_name, fit_error.victims)
             return Nominated(attempt.queued, attempt.framework, attempt.started, fit_error, node_name, displaced)
         retry_after = fit_error.retry_after
         return return_to_queue(
@@ -209,12 +209,15 @@ class AttemptRunner:
             fit_error=fit_error,
         )
 
-    def _nominate(self, pod: PodInfo, node_name: str) -> list[PodInfo]:
+    def _nominate(self, pod: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> list[PodInfo]:
         """Keep the node's room for the pod and no more for pods of lower priority, which are returned.
 
-        Upstream: preemption/executor.go prepareCandidate. Pods of other schedulers are theirs to move.
+        They keep theirs where all victims end already, as with kube-scheduler, which then has nothing to do (upstream:
+        preemption/executor.go prepareCandidateAsync). Pods of other schedulers are theirs to move.
         """
         self.queue.nominate(pod, node_name)
+        if all(victim.pod.metadata.deletion_timestamp is not None for victim in victims):
+            return []
         displaced = [
             other
             for other in self.queue.nominator.nominated_pods_for_node(node_name)

@@ -30,6 +30,15 @@ async def test_lower_nominations_on_the_node_are_cleared_and_their_pods_woken(sc
     assert (scene.nominated("same"), scene.nominated("peer")) == ("n1", "n1")
 
 
+async def test_lower_nominations_stay_where_all_victims_end_already(scene):
+    scene.place("ending", "n1", cpu="0", deleting=True)
+    await preempt(scene, "ending", uid="low", priority=1)
+    await preempt(scene, "ending", uid="high", priority=10)
+    assert (scene.nominated("low"), scene.nominated("high")) == ("n1", "n1")
+    await preempt(scene, "ending", "low-n1", uid="higher", priority=20)
+    assert (scene.nominated("low"), scene.nominated("higher")) == (None, "n1")
+
+
 async def test_nominations_of_other_schedulers_pods_are_not_theirs_to_clear(scene):
     scene.queue.nominator.add(make_pod_info("foreign", uid="foreign", priority=1), "n1")
     await preempt(scene)
