@@ -49,12 +49,13 @@ async def test_nominations_of_other_schedulers_pods_are_not_theirs_to_clear(scen
 async def test_a_pod_whose_node_is_taken_by_a_higher_one_spares_the_victims_not_begun(scene):
     scene.api.close("PATCH", "low")
     await preempt(scene, uid="low", priority=1)
-    scene.chooser.nominations["p"] = ("n1",)
+    scene.place("another", "n1", cpu="0")
+    scene.chooser.nominations["p"] = ("n1", "another")
     scene.pod()
     scene.step()
     scene.api.open("PATCH", "low")
     await scene.work()
-    assert scene.api.deleted() == []
+    assert scene.api.deleted() == ["another"]
     assert [body["status"]["nominatedNodeName"] for body in scene.api.bodies("PATCH", "low")] == ["n1", None]
     assert scene.sub_queue_of("low") is SubQueue.BACKOFF
 
