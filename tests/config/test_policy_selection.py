@@ -149,3 +149,12 @@ def test_all_of_it_is_written_as_v1_and_reads_back(tmp_path):
     ) | {"predicates": [labels_presence("a")]}
     configuration = load(tmp_path, content)
     assert load(tmp_path, to_minimal_yaml(configuration)) == configuration
+
+
+def test_of_a_resource_listed_twice_the_last_weight_counts(tmp_path):
+    resources = [{"name": "cpu", "weight": 5}, {"name": "memory", "weight": 3}, {"name": "cpu", "weight": 1}]
+    shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
+    argument = {"requestedToCapacityRatioArguments": {"shape": shape, "resources": resources}}
+    configuration = load(tmp_path, scoring({"name": "Mine", "argument": argument}))
+    found = args(configuration, "NodeResourcesFit").scoring_strategy.resources
+    assert {each.name: each.weight for each in found} == {"cpu": 1, "memory": 3}

@@ -22,6 +22,23 @@ def test_the_autoscalers_provider_packs(tmp_path):
     assert load(tmp_path, content) == load(tmp_path, strategy(type="MostAllocated"))
 
 
+def test_settings_outside_plugin_config_leave_its_other_arguments_alone(tmp_path):
+    given = {
+        "NodeResourcesFit": {"ignoredResources": ["example.com/foo"]},
+        "VolumeBinding": {"shape": [{"utilization": 0, "score": 1}, {"utilization": 100, "score": 10}]},
+    }
+    content = V1ALPHA1 | {
+        "algorithmSource": {"provider": "ClusterAutoscalerProvider"},
+        "bindTimeoutSeconds": 300,
+        "pluginConfig": [{"name": name, "args": args} for name, args in given.items()],
+    }
+    config = load(tmp_path, content).profiles[0].plugin_config
+    assert config["NodeResourcesFit"].ignored_resources == ("example.com/foo",)
+    assert config["NodeResourcesFit"].scoring_strategy.type is ScoringStrategyType.MOST_ALLOCATED
+    assert [point.score for point in config["VolumeBinding"].shape] == [1, 10]
+    assert config["VolumeBinding"].bind_timeout_seconds == 300
+
+
 def test_a_whole_file_of_its_time_is_read(tmp_path):
     notes = []
     content = V1ALPHA1 | {

@@ -175,6 +175,8 @@ def _ratio(fields: Fields) -> ScoringStrategy:
     fields.errors += validate_shape(shape, fields.at("shape"))
     resources = tuple(replace(each, name=RESOURCE_NAMES.get(each.name, each.name)) for each in decode_resources(fields))
     fields.errors += validate_resources(resources, fields.at("resources"))
+    # In 1.16 they were the keys of a map: of two weights of a resource the last one counts.
+    resources = tuple({each.name: each for each in resources}.values())
     return ScoringStrategy(ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO, resources, shape)
 
 

@@ -119,7 +119,9 @@ def _algorithm(
         config["InterPodAffinity"] = InterPodAffinityArgs(hard_weight)
     if provider == _AUTOSCALER_PROVIDER:
         packing = ScoringStrategy(ScoringStrategyType.MOST_ALLOCATED)
-        config["NodeResourcesFit"] = NodeResourcesFitArgs(scoring_strategy=packing)
+        fit = config.get("NodeResourcesFit")
+        given = fit if isinstance(fit, NodeResourcesFitArgs) else NodeResourcesFitArgs()
+        config["NodeResourcesFit"] = replace(given, scoring_strategy=packing)
     return SchedulerConfiguration(profiles=(replace(profile, plugin_config=config),))
 
 
@@ -182,8 +184,8 @@ def _with_bind_timeout(fields: Fields, profile: Profile) -> Profile:
     if seconds is not None:
         if seconds < 0:
             fields.invalid("bindTimeoutSeconds", seconds, "must be non-negative")
-        if "VolumeBinding" in config:
-            config["VolumeBinding"] = VolumeBindingArgs(seconds)
+        if isinstance(given := config.get("VolumeBinding"), VolumeBindingArgs):
+            config["VolumeBinding"] = replace(given, bind_timeout_seconds=seconds)
     return replace(profile, plugin_config=config)
 
 
