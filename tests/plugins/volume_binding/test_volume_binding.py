@@ -95,10 +95,12 @@ def test_a_bound_claim_runs_only_where_its_volume_can_be_reached():
 
 def test_a_volume_sees_the_labels_of_a_node_and_not_its_name():
     scene = VolumeScene(host(), claim(volume="v", bound=True))
-    scene.add(volume("v", terms=(make_term(fields=["metadata.name In n1"]),)))
-    assert scene.texts(scene.binding, pod_with("c")) == {"n1": [CONFLICT]}
+    scene.add(volume("v", terms=(make_term(fields=["metadata.name In n2"]),)))
+    assert scene.texts(scene.binding, pod_with("c")) == {}
     scene.add(volume("v", terms=(make_term(f"{HOSTNAME} Exists", fields=["metadata.name NotIn n1"]),)))
     assert scene.texts(scene.binding, pod_with("c")) == {}
+    scene.add(volume("v", terms=(make_term(f"{HOSTNAME} DoesNotExist", fields=["metadata.name In n1"]),)))
+    assert scene.texts(scene.binding, pod_with("c")) == {"n1": [CONFLICT]}
 
 
 def test_a_bound_claim_without_its_volume_runs_nowhere():

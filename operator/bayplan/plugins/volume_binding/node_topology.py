@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from bayplan.api.meta_objects import LabelSelector
 from bayplan.api.objects import NodeSelectorRequirement, NodeSelectorTerm
-from bayplan.api.selectors import compile_label_selector, compile_node_selector_terms, is_label_key, is_label_value
+from bayplan.api.selectors import compile_label_selector, is_label_key, is_label_value
 from bayplan.api.storage_objects import TopologySelectorTerm, VolumeNodeAffinity
 from bayplan.cache.change_log import Rows
 from bayplan.cache.incremental_view import NodeView
@@ -162,19 +162,16 @@ def _requirements_key(requirements: Sequence[NodeSelectorRequirement]) -> Hashab
 
 
 def _without_fields(terms: list[NodeSelectorTerm]) -> list[NodeSelectorTerm] | None:
-    """Decide what terms say about fields; None means that all nodes match.
+    """Leave out what terms require of fields; None means that all nodes match.
 
-    A volume's affinity is matched against the labels of a node but never its name, which counts as "". So a requirement
-    on metadata.name holds on every node or on none.
+    A volume's affinity is matched against the labels of a node alone, and then fields hold whatever they require
+    (upstream: component-helpers scheduling/corev1/nodeaffinity, nodeSelectorTerm.match).
     """
     found: list[NodeSelectorTerm] = []
     for term in terms:
-        if not term.match_fields:
-            found.append(term)
-        elif compile_node_selector_terms([NodeSelectorTerm(match_fields=term.match_fields)]).matches({}, ""):
-            if not term.match_expressions:
-                return None
-            found.append(NodeSelectorTerm(match_expressions=term.match_expressions))
+        if term.match_fields and not term.match_expressions:
+            return None
+        found.append(NodeSelectorTerm(match_expressions=term.match_expressions))
     return found
 
 

@@ -106,10 +106,12 @@ def _disks_of(volume: Volume) -> Iterator[tuple[Disk, bool]]:
     if (iscsi := volume.iscsi) is not None:
         yield ("iscsi", text_of(iscsi, "iqn")), _is_read_only(iscsi)
     if (rbd := volume.rbd) is not None:
+        # The pool that the API server fills in; a file may leave it out.
+        pool = text_of(rbd, "pool") or "rbd"
         monitors = rbd.get("monitors")
         for monitor in monitors if isinstance(monitors, list) else ():
             if isinstance(monitor, str):
-                yield ("rbd", text_of(rbd, "pool"), text_of(rbd, "image"), monitor), _is_read_only(rbd)
+                yield ("rbd", pool, text_of(rbd, "image"), monitor), _is_read_only(rbd)
 
 
 def _is_read_only(source: Mapping[str, object]) -> bool:
