@@ -74,11 +74,11 @@ class NodeSelectorMatcher:
         self.errors = errors
 
     def matches(self, labels: Labels | None, node_name: str) -> bool:
-        """Whether some term holds for a node of that name and these labels."""
+        """Whether some term holds for a node of that name and these labels; without a name fields hold, as upstream."""
         labels = labels or {}
         fields = {_NAME_FIELD: node_name}
         return any(
-            all(test(labels) for test in on_labels) and all(test(fields) for test in on_fields)
+            all(test(labels) for test in on_labels) and (not node_name or all(test(fields) for test in on_fields))
             for on_labels, on_fields in self._terms
         )
 
