@@ -171,10 +171,10 @@ def test_a_pod_that_lost_its_node_to_a_higher_one_is_given_up_to_the_autoscalers
     client: ApiClient, namespace: str, bayplan: BayplanProcess, create_class: CreateClass
 ) -> None:
     create_class("highest", 2000)
-    fill_nodes(client, namespace, "n1")
+    fill_nodes(client, namespace, "n1", pods=2)
     client.create("pods", pod_of_class("high", namespace, "high"))
     wait_nominated(client, namespace, "high", "n1")
-    client.create("pods", pod_of_class("highest", namespace, "highest"))
+    client.create("pods", pod_of_class("highest", namespace, "highest", cpu="2"))
     wait_nominated(client, namespace, "highest", "n1")
     loser = wait_nominated(client, namespace, "high", "")
     assert wants_a_node(loser, {"n1"}) == (True, True)

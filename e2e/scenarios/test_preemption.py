@@ -113,14 +113,16 @@ def test_a_higher_pod_may_take_the_node_and_the_lower_ones_nomination_is_cleared
     client: ApiClient, namespace: str, bayplan: BayplanProcess, create_class: CreateClass
 ) -> None:
     create_class("middle", 500)
-    (low,) = fill_nodes(client, namespace, "n1")
+    lows = fill_nodes(client, namespace, "n1", pods=2)
     client.create("pods", pod_of_class("middle", namespace, "middle"))
     _wait_victims(client, namespace, 1)
     wait_nominated(client, namespace, "middle", "n1")
-    client.create("pods", pod_of_class("high", namespace, "high"))
+    # It needs the other pod's room as well: where all victims end already, no nomination is taken back.
+    client.create("pods", pod_of_class("high", namespace, "high", cpu="2"))
     wait_nominated(client, namespace, "high", "n1")
     wait_nominated(client, namespace, "middle", "")
-    end_pod(client, namespace, low)
+    for low in lows:
+        end_pod(client, namespace, low)
     assert wait_bound(client, namespace, ["high"]) == {"high": "n1"}
     assert node_of(client, namespace, "middle") == ""
 
