@@ -142,6 +142,19 @@ async def test_a_waiting_pod_that_is_preempted_backs_off_as_after_an_error(scene
     assert scene.binder.bindings == []
 
 
+async def test_what_is_said_of_a_wait_that_was_given_up_is_not_said_of_the_pods_next_one(scene):
+    scene.framework.permits = [holding()]
+    await scene.first_attempt()
+    first = waits(scene)
+    scene.scheduler.preemption.reject_waiting("p")
+    scene.after(20.0)
+    await scene.attempt()
+    assert not first.reject("Gang", "no company")
+    first.allow("Gang")
+    await settle(scene)
+    assert (scene.binder.bindings, waits(scene).pending_plugins) == ([], {"Gang"})
+
+
 async def test_a_waiting_pod_that_is_deleted_gives_its_room_back_at_once(scene):
     scene.framework.permits = [holding()]
     await scene.first_attempt()
