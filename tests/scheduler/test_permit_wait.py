@@ -98,6 +98,32 @@ async def test_nobody_waits_longer_than_a_quarter_of_an_hour(scene):
     assert scene.framework.run_permit({}, make_pod_info(), "n1")[1] == {"Gang": 900.0}
 
 
+@pytest.mark.parametrize(
+    ("end", "result"),
+    [
+        (lambda scene: waits(scene).allow("Gang"), "Success"),
+        (lambda scene: waits(scene).reject("Gang", "no company"), "Unschedulable"),
+        (lambda scene: scene.pending.gone("p"), "Unschedulable"),
+        (lambda scene: scene.scheduler.preemption.reject_waiting("p"), "Error"),
+    ],
+    ids=["allowed", "rejected", "deleted", "preempted"],
+)
+async def test_how_long_a_pod_waited_is_measured_by_how_its_wait_ended(scene, end, result):
+    scene.framework.permits = [holding(), holding("Free", only="nobody")]
+    await scene.first_attempt()
+    scene.now += 2.5
+    end(scene)
+    scene.now += 1.0
+    await settle(scene)
+    assert scene.observer.permit_waits == [(result, 2.5)]
+
+
+async def test_a_pod_that_nobody_has_wait_is_not_measured_as_one_that_waits(scene):
+    scene.framework.permits = [holding(only="another")]
+    await scene.first_attempt()
+    assert scene.observer.permit_waits == []
+
+
 async def test_room_that_a_rejected_pod_gave_back_wakes_others_but_not_the_pod_itself(scene):
     scene.profiles["bayplan"].registrations["Gang"] = [EventRegistration(ASSIGNED_POD_DELETE)]
     scene.framework.permits = [holding(only="p")]

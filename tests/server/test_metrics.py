@@ -31,6 +31,7 @@ UPSTREAM = {
         {"extension_point", "status", "profile"},
         exponential(0.0001, 2, 12),
     ),
+    "scheduler_permit_wait_duration_seconds": ("histogram", {"result"}, exponential(0.001, 2, 15)),
     "scheduler_queue_incoming_pods_total": ("counter", {"queue", "event"}, None),
     "scheduler_pending_pods": ("gauge", {"queue"}, None),
     "scheduler_unschedulable_pods": ("gauge", {"plugin", "profile"}, None),

@@ -57,7 +57,7 @@ class BindingCycle:
     _pre_binding: set[asyncio.Task[None]] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
-        self._permits = PermitWaits(self._permit_ended)
+        self._permits = PermitWaits(self._permit_ended, self.observer.permit_waited, self.clock)
 
     def start(self, reserved: Reserved) -> None:
         """Have the pod wait for Permit plugins if it must, and then the bind performed with the steps before it."""
