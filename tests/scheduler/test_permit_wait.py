@@ -189,6 +189,19 @@ async def test_a_waiting_pod_that_is_deleted_gives_its_room_back_at_once(scene):
     assert (scene.cache.node_of("p"), scene.queue.uids(), scene.said()) == (None, set(), [])
 
 
+async def test_a_waiting_pod_whose_deletion_begins_gives_its_room_back_at_once(scene):
+    scene.framework.permits = [holding()]
+    await scene.first_attempt()
+    scene.pod(resource_version="2", deleting=True)
+    await settle(scene)
+    assert (scene.cache.node_of("p"), scene.binder.bindings) == (None, [])
+    assert scene.said() == [("p", "FailedScheduling", "0/1 nodes are available: 1 removed.")]
+    assert scene.recorder.forgotten == ["p"]
+    # What is written on it while it ends is no news.
+    scene.pod(resource_version="3", deleting=True, labels={"a": "b"})
+    assert scene.recorder.forgotten == ["p"]
+
+
 async def test_at_the_end_nobodys_time_runs_out(scene):
     scene.framework.permits = [holding(seconds=0.001)]
     await scene.first_attempt()
