@@ -293,6 +293,10 @@ class Script:
         answer = self._post() if method == "POST" else self._get()
         if how == "lost after":
             raise AmbiguousError("x")
+        if how == "breaks after":
+            raise RuntimeError("x")
+        if how == "cancelled after":
+            raise asyncio.CancelledError
         return ApiResponse(503, b"") if how == "error after" else answer
 
     def _post(self):
@@ -310,7 +314,28 @@ class Script:
         return ApiResponse(200, json.dumps(body).encode())
 
 
-HOWS = st.sampled_from(["ok", "unreachable", "lost before", "lost after", "error after", "delete", "steal"])
+HOWS = st.sampled_from(
+    [
+        *("ok", "unreachable", "lost before", "lost after", "error after", "delete", "steal"),
+        *("breaks after", "cancelled after"),
+    ]
+)
+
+
+@pytest.mark.parametrize("how", ["breaks after", "cancelled after"])
+async def test_a_client_that_breaks_leaves_a_doubt_and_no_more(how):
+    hows = {"POST": iter([how]), "GET": iter([how, "ok"])}
+    scene = Scene(None, Script(lambda method: next(hows[method])))
+    assert await scene.bind() is BindResult.BOUND
+    assert len(scene.doubts) == 1
+
+
+async def test_a_bind_that_is_told_to_end_ends():
+    bind = asyncio.create_task(Scene(None, Script(lambda _: "lost before")).bind())
+    await asyncio.sleep(0)
+    bind.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await bind
 
 
 @settings(max_examples=200)

@@ -15,6 +15,7 @@ from bayplan.api.watch_event import read_pod
 from bayplan.cache.cache import is_finished
 from bayplan.framework.interface import Binding
 from bayplan.scheduler.api_calls import binding_call, pod_path
+from bayplan.scheduler.cancellation import is_being_cancelled
 
 logger = logging.getLogger(__name__)
 
@@ -141,6 +142,12 @@ class Binder:
             return _Doubt(str(error), answered=True)
         except AmbiguousError as error:
             return _Doubt(str(error), answered=False)
+        except (Exception, asyncio.CancelledError) as error:
+            if is_being_cancelled():
+                raise
+            # Whatever went wrong in the client, the request may have left it.
+            logger.exception("bind failed unexpectedly pod=%s/%s", binding.namespace, binding.name)
+            return _Doubt(repr(error), answered=False)
         if response.status == 201:
             return BindResult.BOUND
         problem = f"status {response.status}: {': '.join(filter(None, decode_status(response.body)))}"
@@ -169,6 +176,11 @@ async def fetch_pod(
     try:
         response = await client.request("GET", pod_path(namespace, name), timeout_seconds=timeout_seconds)
     except (AmbiguousError, UnreachableError, ValueError):
+        return 0, None
+    except (Exception, asyncio.CancelledError):
+        if is_being_cancelled():
+            raise
+        logger.exception("reading a pod failed unexpectedly pod=%s/%s", namespace, name)
         return 0, None
     return response.status, read_pod(response.body) if response.status == 200 else None
 
