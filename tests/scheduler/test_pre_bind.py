@@ -12,7 +12,7 @@ from bayplan.config.load import default_configuration
 from bayplan.framework.effects import WaitFor, Write
 from bayplan.framework.status import SUCCESS, Code, Status
 from bayplan.queue.queued_pod import SubQueue
-from bayplan.scheduler.binding_cycle import PreBindError, perform_effects
+from bayplan.scheduler.pre_bind import PreBindError, perform_effects
 
 WRITE = Write("/path", {"metadata": {"uid": "u"}}, "persistentvolume v")
 

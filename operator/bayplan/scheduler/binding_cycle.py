@@ -1,20 +1,16 @@
-"""Performs the effects of PreBind plugins and binds while the loop goes on; gives room and pod back on failure."""
+"""Sees pods through their bind while the loop goes on; gives room and pod back on failure."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import msgspec
-
-from bayplan.api.client import decode_status
 from bayplan.cache.cache import Cache
+from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
-from bayplan.framework.effects import Effect, WaitFor, Write
 from bayplan.framework.status import Status
 from bayplan.queue.queued_pod import NO_PLUGINS
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.api_calls import MERGE_PATCH, ApiCall
 from bayplan.scheduler.attempt import Reserved, rejection_of_node, return_to_queue
 from bayplan.scheduler.binder import Binder, BindError, BindResult
 from bayplan.scheduler.cancellation import is_being_cancelled
@@ -23,16 +19,9 @@ from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.failure_reporter import FailureReporter
 from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.permit_wait import PermitWaits
+from bayplan.scheduler.pre_bind import PreBindError, perform_effects
 
 logger = logging.getLogger(__name__)
-
-_FIRST_PAUSE_SECONDS = 0.05
-_MAX_PAUSE_SECONDS = 1.0
-"""kube-scheduler looks once a second; looking sooner at first costs little and binds fast volumes sooner."""
-
-
-class PreBindError(Exception):
-    """A step before a bind failed; the text is the user's."""
 
 
 @dataclass(eq=False)
@@ -56,6 +45,7 @@ class BindingCycle:
     announces: bool = True
     _permits: PermitWaits = field(init=False)
     _waiting: dict[str, Reserved] = field(default_factory=dict, init=False)
+    _binding: set[str] = field(default_factory=set, init=False)
     _pre_binding: set[asyncio.Task[None]] = field(default_factory=set, init=False)
     _stopped: bool = field(default=False, init=False)
 
@@ -108,6 +98,17 @@ class BindingCycle:
         message = "waiting on permit for pod: preempted" if waited else "preempted by DefaultPreemption"
         self.failures.report(return_to_queue(self.queue, reserved, message, error=True))
         return True
+
+    def holds(self, uid: str) -> bool:
+        """Return whether it sees the pod through, which then is not to be taken from it."""
+        return uid in self._waiting or uid in self._binding
+
+    def never_bound(self, pod: PodInfo) -> None:
+        """Give back the room of an assumed pod that it holds no more and that certainly has no node."""
+        self.queue.done(pod.uid)
+        if self.cache.is_assumed(pod.uid):
+            self.cache.forget_pod(pod.uid)
+            self.queue.move_all(ASSIGNED_POD_DELETE, pod, None)
 
     def pod_gone(self, uid: str) -> None:
         """End a pod's wait for Permit plugins as its deletion has begun (upstream: handleAssumedPodDeletion)."""
@@ -183,6 +184,13 @@ class BindingCycle:
     async def _bind(self, reserved: Reserved) -> None:
         if not self._take(reserved):
             return
+        self._binding.add(reserved.pod.uid)
+        try:
+            await self._bind_now(reserved)
+        finally:
+            self._binding.discard(reserved.pod.uid)
+
+    async def _bind_now(self, reserved: Reserved) -> None:
         pod = reserved.pod
         try:
             # Its deletion may have begun while the bind waited for its turn: the API server would refuse it.
@@ -259,53 +267,3 @@ class BindingCycle:
         if self.cache.is_assumed(pod.uid):
             self.cache.forget_pod(pod.uid)
             self.queue.move_all(ASSIGNED_POD_DELETE, pod, None, except_uid=None if wakes_itself else pod.uid)
-
-
-async def perform_effects(
-    dispatcher: Dispatcher, steps: Sequence[tuple[str, Sequence[Effect]]], is_wanted: Callable[[], bool]
-) -> None:
-    """Perform each plugin's effects in order, until all are done, one fails, or the pod is no longer wanted.
-
-    Nothing is undone: what was written is found again by the pod's next attempt.
-
-    Raises:
-        PreBindError: an effect failed; no other follows.
-    """
-    for plugin, effects in steps:
-        for effect in effects:
-            if not is_wanted():
-                return
-            try:
-                if isinstance(effect, Write):
-                    await _write(dispatcher, effect)
-                else:
-                    await _wait(effect, is_wanted)
-            except PreBindError as error:
-                raise PreBindError(f'running PreBind plugin "{plugin}": {error}') from error
-
-
-async def _write(dispatcher: Dispatcher, write: Write) -> None:
-    call = ApiCall("PATCH", write.path, msgspec.json.encode(write.body), MERGE_PATCH, write.about)
-    response = await dispatcher.request(call)
-    if response is None:
-        raise PreBindError(f"writing {write.about}: no answer from the API server")
-    if response.status >= 300:
-        reason = ": ".join(filter(None, decode_status(response.body)))
-        raise PreBindError(f"writing {write.about}: status {response.status}: {reason}")
-
-
-async def _wait(wait: WaitFor, is_wanted: Callable[[], bool]) -> None:
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + wait.timeout_seconds
-    pause = _FIRST_PAUSE_SECONDS
-    while is_wanted():
-        status = wait.condition()
-        if status is not None and status.ok:
-            return
-        if status is not None:
-            raise PreBindError(f"{wait.about}: {status.message}")
-        left = deadline - loop.time()
-        if left <= 0:
-            raise PreBindError(f"{wait.about}: context deadline exceeded")
-        await asyncio.sleep(min(pause, left))
-        pause = min(pause * 2, _MAX_PAUSE_SECONDS)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from bayplan.cache.cache import Cache
+from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.runtime import Framework
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import Attempt, AttemptRunner, Failed, Nominated, Reserved, Result, Skipped
@@ -91,6 +92,14 @@ class Scheduler:
         self._stopping = True
         self._binding.stop()
         self.news.set()
+
+    def is_binding(self, uid: str) -> bool:
+        """Return whether the pod waits for its bind, or is being bound."""
+        return self._binding.holds(uid)
+
+    def never_bound(self, pod: PodInfo) -> None:
+        """Give back the room of an assumed pod that nobody binds any more and that certainly has no node."""
+        self._binding.never_bound(pod)
 
     def pod_gone(self, uid: str) -> None:
         """Have a pod whose deletion has begun wait for nothing any more."""
