@@ -155,10 +155,19 @@ class Binder:
             # A server or proxy that answers 502 or 504 gave up waiting, and whoever it waited for may go on.
             return _Doubt(problem, answered=response.status not in {502, 504})
         # A 404 or 409 may mean the pod is gone, recreated, or bound already, even by an earlier post of ours.
-        result = await self._read(binding) if response.status in {404, 409} else BindResult.REFUSED
+        result = await self._explain(binding) if response.status in {404, 409} else BindResult.REFUSED
         if result is BindResult.REFUSED:
+            # As in kube-scheduler (util/utils.go BindPod) a conflict is not posted again: its cause is in the pod.
             raise BindError(problem)
-        return result or _Doubt(problem, answered=True)
+        return result
+
+    async def _explain(self, binding: Binding) -> BindResult:
+        """Why the API server did not act, as read from the pod however long that takes."""
+        result = await self._read(binding)
+        if result is not None:
+            return result
+        self.on_ambiguous()
+        return await self._settle(binding, _FIRST_PAUSE_SECONDS)
 
     async def _read(self, binding: Binding) -> BindResult | None:
         """What became of the binding as read from the pod; None if it could not be read."""
