@@ -48,8 +48,8 @@ class Selection:
     """Plugins that filter."""
     weights: dict[str, int] = field(default_factory=dict)
     """Plugins that score, and their weights."""
-    _strategies: list[WeightedStrategy] = field(default_factory=list)
-    _strategy_paths: list[str] = field(default_factory=list)
+    _strategies: list[tuple[str, WeightedStrategy]] = field(default_factory=list)
+    """Path and weight of each strategy of NodeResourcesFit."""
     _demands: list[NodeSelectorRequirement] = field(default_factory=list)
     _preferences: list[tuple[str, int, NodeSelectorRequirement]] = field(default_factory=list)
     """Path, weight and expression of each labelPreference."""
@@ -65,8 +65,7 @@ class Selection:
         self._add_strategy(path, weight, ScoringStrategy(kind, shape=DEFAULT_SHAPE if ratio else ()))
 
     def _add_strategy(self, path: str, weight: int, strategy: ScoringStrategy) -> None:
-        self._strategies.append(WeightedStrategy(weight, strategy))
-        self._strategy_paths.append(path)
+        self._strategies.append((path, WeightedStrategy(weight, strategy)))
 
     def take_spread(self, weight: int) -> None:
         """Score by how evenly the pods of a Service or an owner are spread."""
@@ -102,10 +101,11 @@ class Selection:
     def settle(self, errors: list[FieldError], notes: list[FieldNote]) -> None:
         """Give every plugin its weight; what one plugin cannot do side by side goes to `errors`."""
         if self._strategies:
+            (_, first), *others = self._strategies
             # Several carry their weights themselves.
-            self.weights[_FIT] = self._strategies[0].weight if len(self._strategies) == 1 else 1
+            self.weights[_FIT] = 1 if others else first.weight
             beside = "stands in bayplan.io.scoringStrategies beside another, which kube-scheduler does not have"
-            notes.extend(FieldNote(path, beside) for path in self._strategy_paths[1:])
+            notes.extend(FieldNote(path, beside) for path, _ in others)
         for path, weight, _ in self._preferences:
             if _AFFINITY in self.weights:
                 errors.append(forbidden(path, "NodeAffinity scores for another priority already"))
@@ -132,10 +132,11 @@ class Selection:
     def plugin_config(self, hard_pod_affinity_weight: int | None) -> dict[str, PluginArgs]:
         """The arguments of plugins that are not given their default ones."""
         config: dict[str, PluginArgs] = {}
-        if len(self._strategies) == 1:
-            config[_FIT] = NodeResourcesFitArgs(scoring_strategy=self._strategies[0].strategy)
-        elif self._strategies:
-            config[_FIT] = NodeResourcesFitArgs(scoring_strategies=tuple(self._strategies))
+        strategies = tuple(each for _, each in self._strategies)
+        if len(strategies) == 1:
+            config[_FIT] = NodeResourcesFitArgs(scoring_strategy=strategies[0].strategy)
+        elif strategies:
+            config[_FIT] = NodeResourcesFitArgs(scoring_strategies=strategies)
         balanced = "NodeResourcesBalancedAllocation"
         if balanced in self.weights:
             config[balanced] = NodeResourcesBalancedAllocationArgs(measure=BalanceMeasure.RESULT)
