@@ -10,9 +10,10 @@ import typer
 
 from bayplan.cache.node_table import NodeTable
 from bayplan.cli import BAD_INPUT
-from bayplan.cli.feature_gates import FeatureGatesOption, read_feature_gates, tell_without_effect
+from bayplan.cli.feature_gates import FeatureGatesOption, tell_without_effect
 from bayplan.config.convert import to_effective_yaml, to_minimal_yaml
 from bayplan.config.errors import ConfigurationError, FieldNote, quote_unprintable
+from bayplan.config.feature_gates import parse_feature_gates
 from bayplan.config.load import default_configuration, load_configuration
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, UPSTREAM_PLUGINS
 from bayplan.config.types import SchedulerConfiguration
@@ -88,7 +89,7 @@ def load_checked(
     Raises:
         ConfigurationError: with everything that is wrong.
     """
-    gates = read_feature_gates(feature_gates)
+    gates = parse_feature_gates(feature_gates or ())
     if file is None:
         return replace(default_configuration(scheduler_name=scheduler_name), feature_gates=gates)
     known = IMPLEMENTED_PLUGINS | (installed_plugins() - UPSTREAM_PLUGINS)
