@@ -56,7 +56,6 @@ def decode_policy(
         # Filters run until one rejects the node, whatever this is: it only changed how much was reported.
         if fields.boolean("alwaysCheckAllPredicates"):
             notes.append(FieldNote("alwaysCheckAllPredicates", "has no effect: the first filter that rejects is named"))
-        # 0 is what Go reads where there is none.
         weight = decode_hard_weight(fields) or hard_pod_affinity_weight
         reader.predicates(fields)
         reader.priorities(fields)
@@ -71,12 +70,12 @@ def decode_policy(
 
 
 def decode_hard_weight(fields: Fields) -> int | None:
-    """`hardPodAffinitySymmetricWeight`; None when it is not given."""
+    """`hardPodAffinitySymmetricWeight`; None when it is not given, or is 0, which Go reads where there is none."""
     name = "hardPodAffinitySymmetricWeight"
     weight = fields.integer(name)
     if weight is not None and not 0 <= weight <= 100:
         fields.invalid(name, weight, "not in valid range [0, 100]")
-    return weight
+    return weight or None
 
 
 class _Reader:

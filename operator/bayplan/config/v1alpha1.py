@@ -66,7 +66,7 @@ def decode_v1alpha1(
         unserved = "has no successor; use --bind-address and --http-port of bayplan run"
         notes.extend(FieldNote(key, unserved) for key in _ADDRESSES if fields.string(key))
         hard_weight = decode_hard_weight(fields)
-        algorithm = _algorithm(fields, directory, known, notes, hard_weight or None)
+        algorithm = _algorithm(fields, directory, known, notes, hard_weight)
         profile = _with_bind_timeout(fields, algorithm.profiles[0])
         if fields.boolean("disablePreemption"):
             profile = _without_preemption(profile)
