@@ -1,6 +1,6 @@
 """`bayplan config`: check, show and convert configuration files."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cli import BAD_INPUT
 from bayplan.cli.feature_gates import FeatureGatesOption, tell_without_effect
 from bayplan.config.convert import to_effective_yaml, to_minimal_yaml
-from bayplan.config.errors import ConfigurationError, FieldNote, quote_unprintable
+from bayplan.config.errors import ConfigurationError, FieldNote, note_lines, quote_unprintable
 from bayplan.config.feature_gates import parse_feature_gates
 from bayplan.config.load import default_configuration, load_configuration
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, UPSTREAM_PLUGINS
@@ -104,18 +104,13 @@ def load_checked(
     return configuration
 
 
-def report_notes(file: Path | None, notes: Iterable[FieldNote]) -> None:
-    """Say on standard error what became of fields of an old format in `file`."""
-    for note in notes:
-        typer.echo(f"{quote_unprintable(str(file))}: {note}", err=True)
-
-
 @contextmanager
 def _reported(file: Path | None) -> Iterator[list[FieldNote]]:
     notes: list[FieldNote] = []
     try:
         yield notes
-        report_notes(file, notes)
+        for line in note_lines(file, notes):
+            typer.echo(line, err=True)
     except ConfigurationError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(BAD_INPUT) from None

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -36,6 +36,12 @@ class FieldNote(_Remark):
     """What became of a field of an old format that today's configuration cannot say as it was."""
 
     __slots__ = ()
+
+
+def note_lines(file: object, notes: Iterable[FieldNote]) -> Iterator[str]:
+    """Say what became of the fields of `file`, a line each, with its name as it can be shown."""
+    for note in notes:
+        yield f"{quote_unprintable(str(file))}: {note}"
 
 
 class ConfigurationError(ValueError):
