@@ -1,5 +1,6 @@
 """`bayplan config check`, `show` and `convert`, as a shell sees them."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -106,6 +107,18 @@ def test_a_file_that_is_no_configuration_is_one_line_and_exit_code_2(tmp_path, c
     (line,) = result.stderr.splitlines()
     assert line.startswith(f"{path}: ")
     assert line.endswith(expected)
+
+
+def test_a_pipe_is_read_as_process_substitution_has_it_and_one_without_a_writer_is_refused(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    result = run("check", pipe)
+    assert (result.exit_code, result.stderr) == (2, f"{pipe}: is a pipe that nobody writes to\n")
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "w") as file:
+        file.write(HEADER)
+    assert run("check", f"/dev/fd/{reader}").exit_code == 0
+    os.close(reader)
 
 
 def test_a_file_name_that_is_no_text_is_escaped(tmp_path):

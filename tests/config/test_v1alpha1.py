@@ -2,6 +2,8 @@
 
 # ruff: noqa: E501 - error texts stand whole, so that they can be searched for
 
+import os
+
 import pytest
 from tests.config.configurations import ALL_PLUGINS, POLICY, V1, V1ALPHA1, complaints, load, strategy, write
 
@@ -271,3 +273,19 @@ def test_a_missing_policy_file_is_one_error(tmp_path):
     assert complaints(tmp_path, content) == [
         f"algorithmSource.policy.file.path: {tmp_path / 'gone.json'}: cannot be read: No such file or directory"
     ]
+
+
+def test_a_policy_path_that_is_no_regular_file_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("pipe", "/dev/zero"):
+        content = V1ALPHA1 | {"algorithmSource": {"policy": {"file": {"path": path}}}}
+        assert complaints(tmp_path, content) == [
+            f"algorithmSource.policy.file.path: {tmp_path / path}: is no regular file"
+        ]
+
+
+def test_a_very_long_policy_path_is_shortened(tmp_path):
+    content = V1ALPHA1 | {"algorithmSource": {"policy": {"file": {"path": "x" * 100_000 + "end.json"}}}}
+    (line,) = complaints(tmp_path, content)
+    assert line.endswith("end.json: cannot be read: File name too long")
+    assert len(line) < 1000

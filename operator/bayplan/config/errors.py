@@ -8,6 +8,7 @@ from typing import Final
 
 _MAX_LINES: Final = 100
 _MAX_VALUE_CHARACTERS: Final = 200
+_MAX_NAME_CHARACTERS: Final = 600
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_\-]{1,64}")
 
 _NAMES: Final[dict[type, str]] = {dict: "object", list: "list", tuple: "list"}
@@ -80,7 +81,10 @@ def quote(text: str) -> str:
 
 
 def quote_unprintable(name: str) -> str:
-    """A name as it is, in quotes when it would not stay on one line or is not text."""
+    """A name as it is, in quotes when it is no text for one line; a very long one without its middle."""
+    if len(name) > _MAX_NAME_CHARACTERS:
+        half = _MAX_NAME_CHARACTERS // 2
+        name = f"{name[:half]}...{name[-half:]}"
     return name if name.isprintable() else quote(name)
 
 

@@ -164,7 +164,7 @@ def _policy_file(
     said: list[FieldNote] = []
     configuration = None
     try:
-        document = read_document(path, wrong)
+        document = read_document(path, wrong, only_regular=True)
         if (document.get("kind"), document.get("apiVersion")) == ("Policy", "v1"):
             configuration = decode_policy(document, known, wrong, said, hard_weight)
         else:
