@@ -39,6 +39,23 @@ def test_a_file_with_an_extender_is_ok(tmp_path):
     assert (run("check", path).exit_code, run("check", path).stderr) == (0, "")
 
 
+def test_check_reads_the_certificates_that_run_needs_and_the_others_do_not(tmp_path):
+    extenders = "extenders: [{urlPrefix: 'https://x', tlsConfig: {insecure: true, caFile: /nowhere}}]\n"
+    path = write(tmp_path, HEADER + extenders + "parallelism: 0\n")
+    result = run("check", path)
+    clash = "specifying a root certificates file with the insecure flag is not allowed"
+    assert (result.exit_code, result.stderr.splitlines()) == (
+        2,
+        [
+            f"{path}: parallelism: Invalid value: 0: should be an integer value greater than zero",
+            f"{path}: extenders[0].tlsConfig.caFile: cannot be read: No such file or directory",
+            f"{path}: extenders[0].tlsConfig: {clash}",
+        ],
+    )
+    path = write(tmp_path, HEADER + extenders)
+    assert [run(command, path).exit_code for command in ("check", "show", "convert")] == [2, 0, 0]
+
+
 @pytest.mark.parametrize("command", ["check", "convert"])
 def test_what_has_no_successor_goes_to_standard_error_with_its_field(tmp_path, command):
     listed = "[{name: MostRequestedPriority, weight: 1}, {name: ResourceLimitsPriority, weight: 1}]"

@@ -59,7 +59,7 @@ def check(
 def show(file: OptionalConfigurationFile = None, scheduler_name: SchedulerName = None) -> None:
     """Print the effective configuration: every field after defaults, and plugins merged with the default ones."""
     with _reported(file):
-        configuration = load_checked(file, scheduler_name)
+        configuration = load_checked(file, scheduler_name, reads_certificates=False)
     typer.echo(to_effective_yaml(configuration), nl=False)
 
 
@@ -71,7 +71,7 @@ def convert(file: ConfigurationFile, scheduler_name: SchedulerName = None) -> No
     to standard error, one a line, with the path of its field.
     """
     with _reported(file) as notes:
-        configuration = load_checked(file, scheduler_name, notes=notes)
+        configuration = load_checked(file, scheduler_name, notes=notes, reads_certificates=False)
     typer.echo(to_minimal_yaml(configuration), nl=False)
 
 
@@ -80,11 +80,14 @@ def load_checked(
     scheduler_name: str | None = None,
     feature_gates: Sequence[str] | None = None,
     notes: list[FieldNote] | None = None,
+    *,
+    reads_certificates: bool = True,
 ) -> SchedulerConfiguration:
-    """Return the configuration in `file`, or the default one, with plugin sets that are known to work out.
+    """Return the configuration in `file`, or the default one, which `bayplan run` can then begin with.
 
-    `feature_gates` are the values of `--feature-gates`. Plugins from outside are imported and made. `notes` gets what
-    an old format says that has no successor.
+    Plugin sets work out, plugins from outside are imported and made, and extenders' certificates are read unless they
+    need not be here. `feature_gates` are the values of `--feature-gates`. `notes` gets what an old format says that has
+    no successor.
 
     Raises:
         ConfigurationError: with everything that is wrong.
@@ -94,7 +97,12 @@ def load_checked(
         return replace(default_configuration(scheduler_name=scheduler_name), feature_gates=gates)
     known = IMPLEMENTED_PLUGINS | (installed_plugins() - UPSTREAM_PLUGINS)
     configuration = load_configuration(
-        file, scheduler_name=scheduler_name, known_plugins=known, notes=notes, extends=in_tree_extends
+        file,
+        scheduler_name=scheduler_name,
+        known_plugins=known,
+        notes=notes,
+        extends=in_tree_extends,
+        reads_certificates=reads_certificates,
     )
     configuration = replace(configuration, feature_gates=gates)
     try:

@@ -15,6 +15,7 @@ from bayplan.config.errors import (
     show_value,
     unsupported,
 )
+from bayplan.config.extender_tls import extender_tls_errors
 from bayplan.config.fields import Fields
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, Extends, other_set_errors
 from bayplan.config.policy import decode_policy
@@ -41,6 +42,7 @@ def load_configuration(
     known_plugins: frozenset[str] = IMPLEMENTED_PLUGINS,
     notes: list[FieldNote] | None = None,
     extends: Extends | None = None,
+    reads_certificates: bool = False,
 ) -> SchedulerConfiguration:
     """The effective configuration in the file: decoded strictly, defaulted, merged and validated.
 
@@ -52,6 +54,7 @@ def load_configuration(
         known_plugins: plugins that may be enabled and configured; other names are errors.
         notes: gets what an old format says and today's has no successor for.
         extends: with it, errors in a v1 file are told together with those of plugin sets that do not work out.
+        reads_certificates: with it, the certificates of extenders must be there and fit, as `bayplan run` needs them.
 
     Raises:
         ConfigurationError: with everything that is wrong; its text has one line per error, each with the file's name.
@@ -62,14 +65,16 @@ def load_configuration(
     version, kind = document.get("apiVersion"), document.get("kind")
     if (version, kind) == (API_VERSION, KIND):
         configuration = decode_v1(document, known_plugins, errors)
-        if errors and extends is not None:
-            errors += other_set_errors(configuration, extends, tuple(errors))
     elif kind == KIND and version in _ALPHA_VERSIONS:
         configuration = decode_v1alpha1(document, path.parent, known_plugins, errors, said)
     elif (version, kind) == ("v1", "Policy"):
         configuration = decode_policy(document, known_plugins, errors, said)
     else:
         raise ConfigurationError([*errors, *_wrong_kind(version, kind)], file=str(path))
+    if reads_certificates:
+        errors += extender_tls_errors(configuration.extenders)
+    if errors and extends is not None and version == API_VERSION:
+        errors += other_set_errors(configuration, extends, tuple(errors))
     if scheduler_name is not None:
         configuration = rename_profile(configuration, scheduler_name, errors)
     if errors:
