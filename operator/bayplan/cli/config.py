@@ -100,11 +100,11 @@ def load_checked(
         file,
         scheduler_name=scheduler_name,
         known_plugins=known,
+        gates=gates,
         notes=notes,
         extends=in_tree_extends,
         reads_certificates=reads_certificates,
     )
-    configuration = replace(configuration, feature_gates=gates)
     try:
         build_frameworks(configuration, NodeTable())
     except ConfigurationError as error:

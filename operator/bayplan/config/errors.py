@@ -104,6 +104,16 @@ def invalid(path: str, value: object, detail: str) -> FieldError:
     return FieldError(path, f"Invalid value: {show_value(value)}: {detail}")
 
 
+def invalid_whole(path: str, value: object, detail: str) -> FieldError:
+    """A list or an object breaks a rule; it is shown whole, as JSON, so it must not hold key material."""
+    shown = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    if len(shown) > _MAX_VALUE_CHARACTERS:
+        shown = f"{shown[:_MAX_VALUE_CHARACTERS]}..."
+    # Control characters are escaped in JSON; others may still act on a terminal.
+    shown = shown if shown.isprintable() else shown.encode("ascii", "backslashreplace").decode()
+    return FieldError(path, f"Invalid value: {shown}: {detail}")
+
+
 def required(path: str, detail: str = "") -> FieldError:
     """A value is missing."""
     return FieldError(path, f"Required value: {detail}" if detail else "Required value")

@@ -16,7 +16,7 @@ from bayplan.config.errors import (
     unsupported,
 )
 from bayplan.config.extender_tls import extender_tls_errors
-from bayplan.config.fields import Fields
+from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, Extends, other_set_errors
 from bayplan.config.policy import decode_policy
 from bayplan.config.types import (
@@ -28,7 +28,7 @@ from bayplan.config.types import (
     ScoringStrategy,
     ScoringStrategyType,
 )
-from bayplan.config.v1 import decode_profile, decode_v1
+from bayplan.config.v1 import decode_v1, make_profile
 from bayplan.config.v1alpha1 import decode_v1alpha1
 
 _BETA_VERSIONS: Final = tuple(f"kubescheduler.config.k8s.io/v1beta{number}" for number in (1, 2, 3))
@@ -40,6 +40,7 @@ def load_configuration(
     *,
     scheduler_name: str | None = None,
     known_plugins: frozenset[str] = IMPLEMENTED_PLUGINS,
+    gates: FeatureGates = DEFAULT_FEATURE_GATES,
     notes: list[FieldNote] | None = None,
     extends: Extends | None = None,
     reads_certificates: bool = False,
@@ -52,6 +53,7 @@ def load_configuration(
         path: the file.
         scheduler_name: renames the only profile.
         known_plugins: plugins that may be enabled and configured; other names are errors.
+        gates: which features are on; arguments of those that are off are errors.
         notes: gets what an old format says and today's has no successor for.
         extends: with it, errors in a v1 file are told together with those of plugin sets that do not work out.
         reads_certificates: with it, the certificates of extenders must be there and fit, as `bayplan run` needs them.
@@ -64,9 +66,9 @@ def load_configuration(
     document = read_document(path, errors)
     version, kind = document.get("apiVersion"), document.get("kind")
     if (version, kind) == (API_VERSION, KIND):
-        configuration = decode_v1(document, known_plugins, errors)
+        configuration = decode_v1(document, known_plugins, gates, errors)
     elif kind == KIND and version in _ALPHA_VERSIONS:
-        configuration = decode_v1alpha1(document, path.parent, known_plugins, errors, said)
+        configuration = decode_v1alpha1(document, path.parent, known_plugins, errors, said, gates=gates)
     elif (version, kind) == ("v1", "Policy"):
         configuration = decode_policy(document, known_plugins, errors, said)
     else:
@@ -79,7 +81,7 @@ def load_configuration(
         configuration = rename_profile(configuration, scheduler_name, errors)
     if errors:
         raise ConfigurationError(errors, file=str(path))
-    return configuration
+    return replace(configuration, feature_gates=gates)
 
 
 def default_configuration(
@@ -93,10 +95,10 @@ def default_configuration(
     if scheduler_name == "":
         raise ConfigurationError([required("--scheduler-name")])
     name = DEFAULT_SCHEDULER_NAME if scheduler_name is None else scheduler_name
-    profile = decode_profile(Fields(None, "", []), known_plugins, name)
+    profile = make_profile(None, {}, known_plugins)
     packing = NodeResourcesFitArgs(scoring_strategy=ScoringStrategy(ScoringStrategyType.MOST_ALLOCATED))
     config = {**profile.plugin_config, "NodeResourcesFit": packing}
-    return SchedulerConfiguration(profiles=(replace(profile, plugin_config=config),))
+    return SchedulerConfiguration(profiles=(replace(profile, scheduler_name=name, plugin_config=config),))
 
 
 def rename_profile(

@@ -19,6 +19,7 @@ from bayplan.config.errors import (
     required,
     unsupported,
 )
+from bayplan.config.feature_gates import FeatureGates
 from bayplan.config.fields import Fields
 from bayplan.config.plugin_args import default_args
 from bayplan.config.policy import decode_hard_weight, decode_policy
@@ -52,6 +53,8 @@ def decode_v1alpha1(
     known: frozenset[str],
     errors: list[FieldError],
     notes: list[FieldNote],
+    *,
+    gates: FeatureGates,
 ) -> SchedulerConfiguration:
     """The configuration as v1 would say it; a policy file is looked for from `directory`.
 
@@ -66,7 +69,7 @@ def decode_v1alpha1(
         unserved = "has no successor; use --bind-address and --http-port of bayplan run"
         notes.extend(FieldNote(key, unserved) for key in _ADDRESSES if fields.string(key))
         hard_weight = decode_hard_weight(fields)
-        algorithm = _algorithm(fields, directory, known, notes, hard_weight)
+        algorithm = _algorithm(fields, directory, known, notes, hard_weight, gates=gates)
         profile = _with_bind_timeout(fields, algorithm.profiles[0])
         if fields.boolean("disablePreemption"):
             profile = _without_preemption(profile)
@@ -95,7 +98,13 @@ def _with_todays_lock(
 
 
 def _algorithm(
-    fields: Fields, directory: Path, known: frozenset[str], notes: list[FieldNote], hard_weight: int | None
+    fields: Fields,
+    directory: Path,
+    known: frozenset[str],
+    notes: list[FieldNote],
+    hard_weight: int | None,
+    *,
+    gates: FeatureGates,
 ) -> SchedulerConfiguration:
     """One profile, and the extenders, that `algorithmSource`, `plugins` and `pluginConfig` say."""
     with fields.nested("algorithmSource") as source:
@@ -108,7 +117,7 @@ def _algorithm(
             if provider:
                 source.errors.append(forbidden(source.at("policy"), "may not be given together with provider"))
             found = _policy(source, directory, known, notes, hard_weight)
-    profile = _own_plugins(fields, known, notes)
+    profile = _own_plugins(fields, known, gates, notes)
     if found is not None:
         for key in ("plugins", "pluginConfig"):
             if fields.raw(key):
@@ -125,7 +134,7 @@ def _algorithm(
     return SchedulerConfiguration(profiles=(replace(profile, plugin_config=config),))
 
 
-def _own_plugins(fields: Fields, known: frozenset[str], notes: list[FieldNote]) -> Profile:
+def _own_plugins(fields: Fields, known: frozenset[str], gates: FeatureGates, notes: list[FieldNote]) -> Profile:
     """The default profile with `plugins` and `pluginConfig`, whose extension points had other names."""
     plugins = fields.raw("plugins")
     if isinstance(plugins, dict):
@@ -137,7 +146,7 @@ def _own_plugins(fields: Fields, known: frozenset[str], notes: list[FieldNote]) 
         plugins = {_RENAMED_POINTS.get(point, point): value for point, value in plugins.items()}
     given = {"plugins": plugins, "pluginConfig": fields.raw("pluginConfig")}
     with Fields(given, "", fields.errors) as block:
-        return decode_profile(block, known, DEFAULT_SCHEDULER_NAME)
+        return decode_profile(block, known, gates, DEFAULT_SCHEDULER_NAME)
 
 
 def _policy(
