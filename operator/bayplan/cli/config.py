@@ -96,7 +96,7 @@ def load_checked(
     if file is None:
         return replace(default_configuration(scheduler_name=scheduler_name), feature_gates=gates)
     known = IMPLEMENTED_PLUGINS | (installed_plugins() - UPSTREAM_PLUGINS)
-    configuration = load_configuration(
+    return load_configuration(
         file,
         scheduler_name=scheduler_name,
         known_plugins=known,
@@ -104,12 +104,8 @@ def load_checked(
         notes=notes,
         extends=in_tree_extends,
         reads_certificates=reads_certificates,
+        check=lambda configuration: build_frameworks(configuration, NodeTable()),
     )
-    try:
-        build_frameworks(configuration, NodeTable())
-    except ConfigurationError as error:
-        raise ConfigurationError(error.errors, file=str(file)) from None
-    return configuration
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """From a file to the effective configuration: the entry of this package."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -29,7 +30,7 @@ from bayplan.config.types import (
     ScoringStrategyType,
 )
 from bayplan.config.v1 import decode_v1, make_profile
-from bayplan.config.v1alpha1 import decode_v1alpha1
+from bayplan.config.v1alpha1 import decode_v1alpha1, path_in_v1alpha1
 
 _BETA_VERSIONS: Final = tuple(f"kubescheduler.config.k8s.io/v1beta{number}" for number in (1, 2, 3))
 _ALPHA_VERSIONS: Final = ("kubescheduler.config.k8s.io/v1alpha1", "kubescheduler.config.k8s.io/v1alpha2")
@@ -44,6 +45,7 @@ def load_configuration(
     notes: list[FieldNote] | None = None,
     extends: Extends | None = None,
     reads_certificates: bool = False,
+    check: Callable[[SchedulerConfiguration], object] | None = None,
 ) -> SchedulerConfiguration:
     """The effective configuration in the file: decoded strictly, defaulted, merged and validated.
 
@@ -55,8 +57,9 @@ def load_configuration(
         known_plugins: plugins that may be enabled and configured; other names are errors.
         gates: which features are on; arguments of those that are off are errors.
         notes: gets what an old format says and today's has no successor for.
-        extends: with it, errors in a v1 file are told together with those of plugin sets that do not work out.
+        extends: with it, other errors are told together with those of plugin sets that do not work out.
         reads_certificates: with it, the certificates of extenders must be there and fit, as `bayplan run` needs them.
+        check: is given the configuration when it has no errors, and raises ConfigurationError with those it finds.
 
     Raises:
         ConfigurationError: with everything that is wrong; its text has one line per error, each with the file's name.
@@ -65,23 +68,30 @@ def load_configuration(
     said: list[FieldNote] = [] if notes is None else notes
     document = read_document(path, errors)
     version, kind = document.get("apiVersion"), document.get("kind")
+    old = kind == KIND and version in _ALPHA_VERSIONS
     if (version, kind) == (API_VERSION, KIND):
         configuration = decode_v1(document, known_plugins, gates, errors)
-    elif kind == KIND and version in _ALPHA_VERSIONS:
+    elif old:
         configuration = decode_v1alpha1(document, path.parent, known_plugins, errors, said, gates=gates)
     elif (version, kind) == ("v1", "Policy"):
         configuration = decode_policy(document, known_plugins, errors, said)
     else:
         raise ConfigurationError([*errors, *_wrong_kind(version, kind)], file=str(path))
-    if reads_certificates:
-        errors += extender_tls_errors(configuration.extenders)
-    if errors and extends is not None and version == API_VERSION:
-        errors += other_set_errors(configuration, extends, tuple(errors))
     if scheduler_name is not None:
         configuration = rename_profile(configuration, scheduler_name, errors)
+    if reads_certificates:
+        errors += extender_tls_errors(configuration.extenders)
+    configuration = replace(configuration, feature_gates=gates)
+    sets: Sequence[FieldError] = ()
+    if errors and extends is not None:
+        told = [FieldError(f"profiles[0].{each.path}", each.message) for each in errors] if old else errors
+        sets = other_set_errors(configuration, extends, told)
+    elif not errors and check is not None:
+        sets = _found(check, configuration)
+    errors += (FieldError(path_in_v1alpha1(each.path), each.message) if old else each for each in sets)
     if errors:
         raise ConfigurationError(errors, file=str(path))
-    return replace(configuration, feature_gates=gates)
+    return configuration
 
 
 def default_configuration(
@@ -112,6 +122,16 @@ def rename_profile(
         errors.append(forbidden("--scheduler-name", f"renames the only profile, but there are {count}"))
         return configuration
     return replace(configuration, profiles=(replace(configuration.profiles[0], scheduler_name=name),))
+
+
+def _found(
+    check: Callable[[SchedulerConfiguration], object], configuration: SchedulerConfiguration
+) -> Sequence[FieldError]:
+    try:
+        check(configuration)
+    except ConfigurationError as error:
+        return error.errors
+    return ()
 
 
 def _wrong_kind(version: object, kind: object) -> list[FieldError]:
