@@ -32,8 +32,11 @@ from bayplan.config.types import (
 from bayplan.config.v1 import decode_v1, make_profile
 from bayplan.config.v1alpha1 import decode_v1alpha1, path_in_v1alpha1
 
-_BETA_VERSIONS: Final = tuple(f"kubescheduler.config.k8s.io/v1beta{number}" for number in (1, 2, 3))
-_ALPHA_VERSIONS: Final = ("kubescheduler.config.k8s.io/v1alpha1", "kubescheduler.config.k8s.io/v1alpha2")
+_ALPHA_VERSION: Final = "kubescheduler.config.k8s.io/v1alpha1"
+_REMOVED_VERSIONS: Final = tuple(
+    f"kubescheduler.config.k8s.io/{version}" for version in ("v1alpha2", "v1beta1", "v1beta2", "v1beta3")
+)
+"""Versions whose plugins had other names than today's."""
 
 
 def load_configuration(
@@ -49,7 +52,7 @@ def load_configuration(
 ) -> SchedulerConfiguration:
     """The effective configuration in the file: decoded strictly, defaulted, merged and validated.
 
-    Reads KubeSchedulerConfiguration v1, v1alpha1 and v1alpha2, and Policy v1, as YAML or JSON.
+    Reads KubeSchedulerConfiguration v1 and v1alpha1, and Policy v1, as YAML or JSON.
 
     Args:
         path: the file.
@@ -68,7 +71,7 @@ def load_configuration(
     said: list[FieldNote] = [] if notes is None else notes
     document = read_document(path, errors)
     version, kind = document.get("apiVersion"), document.get("kind")
-    old = kind == KIND and version in _ALPHA_VERSIONS
+    old = (version, kind) == (_ALPHA_VERSION, KIND)
     if (version, kind) == (API_VERSION, KIND):
         configuration = decode_v1(document, known_plugins, gates, errors)
     elif old:
@@ -135,17 +138,17 @@ def _found(
 
 
 def _wrong_kind(version: object, kind: object) -> list[FieldError]:
-    if kind == KIND and version in _BETA_VERSIONS:
+    if kind == KIND and version in _REMOVED_VERSIONS:
         detail = (
             f"was removed from kube-scheduler; change it to {API_VERSION} and move resource scoring plugins to "
-            "the scoringStrategy of NodeResourcesFit"
+            "the scoringStrategy of NodeResourcesFit; v1, v1alpha1 and Policy v1 are read"
         )
         return [invalid("apiVersion", version, detail)]
     if kind is None or kind == "":
         return [required("kind", f"{KIND} or Policy")]
     if kind not in (KIND, "Policy"):
         return [unsupported("kind", kind, [KIND, "Policy"])]
-    supported = [API_VERSION] if kind == KIND else ["v1"]
+    supported = [API_VERSION, _ALPHA_VERSION] if kind == KIND else ["v1"]
     if version is None or version == "":
         return [required("apiVersion", f"{supported[0]} for kind {show_value(kind)}")]
     return [unsupported("apiVersion", version, supported)]
