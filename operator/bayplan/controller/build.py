@@ -81,7 +81,7 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
         scheduler.pod_gone(uid)
 
     pending = PendingPodEvents(cache, queue, news.set, metrics, names, pod_gone)
-    dispatcher = Dispatcher(client, events_client, on_patched=pending.written)
+    dispatcher = Dispatcher(client, events_client, on_patched=pending.written, wake=news.set)
     recorder = EventRecorder(emit=dispatcher.send, now=utc_now, hostname=socket.gethostname())
     watches = Watches(credentials, cache, queue, metrics, wake=news.set, on_gone=recorder.forget, scheduler_names=names)
 

@@ -115,7 +115,7 @@ class BindingCycle:
             self.wake()
 
     def _submit(self, reserved: Reserved) -> None:
-        self.dispatcher.submit(lambda: self._bind(reserved))
+        self.dispatcher.submit(reserved.pod.uid, lambda: self._bind(reserved))
 
     async def _pre_bind(self, reserved: Reserved) -> None:
         uid = reserved.queued.uid
