@@ -12,7 +12,7 @@ from bayplan.framework.cluster_event import (
     ClusterEvent,
     EventResource,
 )
-from bayplan.queue.in_flight import InFlightPod, InFlightPods
+from bayplan.queue.in_flight import KEPT_EVENT_BYTES, InFlightPod, InFlightPods
 from bayplan.queue.kept_room import KeptRoom
 from bayplan.queue.keyed_heap import SortKey
 from bayplan.queue.nominator import Nominator
@@ -43,9 +43,9 @@ class SchedulingQueue:
     lost on the pod in that cycle, and a pod leaves only by `done` or `delete`. Pods are known by uid. Not thread-safe;
     no method waits. `clock` gives seconds and must never go back.
 
-    After `pop`, the caller hands the pod back with `add_unschedulable` or calls `done`: while it does neither, events
-    are kept for the pod. A pod is best kept in flight until it is bound, because after `done` the queue no longer
-    receives its deletion.
+    After `pop`, the caller hands the pod back with `add_unschedulable`, or calls `begin_bind` and in the end `done`:
+    while it does none of it, events are kept for the pod, up to `kept_event_bytes` for all. A pod is best kept in
+    flight until it is bound, because after `done` the queue no longer receives its deletion.
     """
 
     clock: Callable[[], float]
@@ -53,6 +53,7 @@ class SchedulingQueue:
     initial_backoff_seconds: int = 1
     max_backoff_seconds: int = 10
     max_in_unschedulable_seconds: float = 300.0
+    kept_event_bytes: int = KEPT_EVENT_BYTES
     sort_key: Callable[[PodInfo, float], SortKey] = priority_sort
     observer: QueueObserver | None = None
     nominator: Nominator = field(default_factory=Nominator)
@@ -67,7 +68,7 @@ class SchedulingQueue:
             sort_key=self.sort_key,
             observer=self.observer,
         )
-        self._in_flight = InFlightPods()
+        self._in_flight = InFlightPods(self.kept_event_bytes)
         self._kept_room = KeptRoom(self.nominator, self._hint_maps, self._move)
 
     # Pod objects come and go.
@@ -158,6 +159,13 @@ class SchedulingQueue:
             self._in_flight.start(queued)
         return queued
 
+    def begin_bind(self, uid: str) -> None:
+        """Keep no events for the pod any more: no plugin rejects it from here on, only an error brings it back.
+
+        Upstream calls Done here (schedule_one.go bindingCycle), and asks its informer for the rest.
+        """
+        self._in_flight.begin_bind(uid)
+
     def done(self, uid: str) -> None:
         """End the tracking of a popped pod that does not come back, and its nomination."""
         self._in_flight.done(uid)
@@ -174,11 +182,11 @@ class SchedulingQueue:
     ) -> None:
         """Take a popped pod back after a failed attempt (upstream: AddUnschedulablePodIfNotPresent).
 
-        With rejectors the pod waits for an event they registered for, unless one came during the attempt. After an
-        error, or when nothing rejected it (no nodes), it is tried again once its back-off is over. At `retry_at` it is
-        tried again without an event. A pod deleted meanwhile, or queued again already, is dropped. With
-        `ends_nomination` no room is kept for it any more; otherwise it has the nomination that its newest status names,
-        unless that was withdrawn.
+        With rejectors the pod waits for an event they registered for, unless one came during the attempt, or one may
+        have that was too much to keep. After an error, or when nothing rejected it (no nodes), it is tried again once
+        its back-off is over. At `retry_at` it is tried again without an event. A pod deleted meanwhile, or queued again
+        already, is dropped. With `ends_nomination` no room is kept for it any more; otherwise it has the nomination
+        that its newest status names, unless that was withdrawn.
         """
         uid, sub_queues = queued.uid, self._sub_queues
         if ends_nomination:
@@ -208,7 +216,7 @@ class SchedulingQueue:
         )
         sub_queues.set_rejectors(queued, rejectors)
         waits = False
-        if in_flight is not None and rejectors:
+        if in_flight is not None and rejectors and self._in_flight.knows_what_was_missed(in_flight):
             waits = not is_in_flight_pod_worth_requeuing(queued, self._in_flight.missed(in_flight))
         self._in_flight.done(uid)
         if waits:
