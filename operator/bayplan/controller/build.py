@@ -13,6 +13,7 @@ from bayplan.cache.cache import Cache
 from bayplan.config.connections import ClientConnection
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.assumed_pods import AssumedPods
+from bayplan.controller.cache_debugger import CacheDebugger
 from bayplan.controller.intake_list import IntakeList
 from bayplan.controller.operator_thread import KopfSessions, OperatorThread
 from bayplan.controller.watches import Watches
@@ -32,6 +33,7 @@ from bayplan.scheduler.extender.cycle import ExtendedCycle, pod_from_api
 from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.pending_pods import PendingPodEvents
 from bayplan.scheduler.scheduler import Scheduler
+from bayplan.server.debug import debug_routes
 from bayplan.server.health import HealthChecks
 from bayplan.server.http import HttpServer
 from bayplan.server.metrics import SchedulerMetrics
@@ -127,6 +129,7 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
         watches=watches.states,
     )
     metrics.registry.register(StateCollector(state))
+    debugger = CacheDebugger(credentials, cache, queue, names, on_compared=metrics.cache_compared)
     health = HealthChecks()
     watches.add_readiness(health)
     health.add_readiness("kopf", operator.problem)
@@ -139,7 +142,11 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
         assumed_pods=assumed_pods,
         clients=(client, events_client, *extenders),
         health=health,
-        server=HttpServer(metrics.registry, health),
+        server=HttpServer(
+            metrics.registry,
+            health,
+            routes=debug_routes(debugger.compare) if configuration.enable_profiling else (),
+        ),
     )
 
 
