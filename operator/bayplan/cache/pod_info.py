@@ -91,6 +91,7 @@ class PodInfo:
         """Share what `model`, a pod of the same namespace and spec, has derived from these already."""
         # Private names of another of the same kind.
         self._size = self._size or model._size  # noqa: SLF001 - as above
+        self._requests = self._requests or model._requests  # noqa: SLF001 - as above
         self._host_ports = self._host_ports or model._host_ports  # noqa: SLF001 - as above
         self._affinity_terms = self._affinity_terms or model._affinity_terms  # noqa: SLF001 - as above
 

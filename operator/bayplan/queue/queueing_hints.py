@@ -187,4 +187,4 @@ def _is_scaled_down(old: PodInfo, new: PodInfo) -> bool:
     except ValueError:
         # The next cycle reads the pod again and reports the field.
         return True
-    return any(amount > after.get(name, 0) for name, amount in before.items())
+    return before is not after and any(amount > after.get(name, 0) for name, amount in before.items())
