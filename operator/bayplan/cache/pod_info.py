@@ -61,9 +61,13 @@ class PodInfo:
         """What the pod takes on its node: as `requests`, and the status of an in-place resize."""
         if self._placed is None:
             status = self.pod.status
-            told = status.container_statuses or status.init_container_statuses or status.resources is not None
-            told = told or is_resize_infeasible(self.pod)
-            self._placed = placed_requests(self.pod) if told else self.requests
+            is_told = (
+                status.container_statuses
+                or status.init_container_statuses
+                or status.resources is not None
+                or is_resize_infeasible(self.pod)
+            )
+            self._placed = placed_requests(self.pod) if is_told else self.requests
         return self._placed
 
     @property
