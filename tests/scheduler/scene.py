@@ -30,10 +30,10 @@ class HeldDispatcher:
         self.takes_nominations = True
         self.jobs_in_flight = 0
 
-    def submit(self, job):
+    def submit(self, uid, job):
         self.jobs.append(job)
 
-    def patch(self, uid, call, ended):
+    def patch(self, uid, call, ended, *, urgent=False):
         status = json.loads(call.body)["status"]
         if "nominatedNodeName" in status:
             self.nominations.append((uid, status["nominatedNodeName"]))

@@ -69,6 +69,7 @@ class BindingCycle:
 
     def _begin(self, reserved: Reserved) -> None:
         """Have the steps before the bind performed, if there are any, and then the bind by the dispatcher."""
+        self.queue.begin_bind(reserved.queued.uid)
         if not reserved.steps:
             self._submit(reserved)
             return
@@ -115,7 +116,7 @@ class BindingCycle:
             self.wake()
 
     def _submit(self, reserved: Reserved) -> None:
-        self.dispatcher.submit(lambda: self._bind(reserved))
+        self.dispatcher.submit(reserved.pod.uid, lambda: self._bind(reserved))
 
     async def _pre_bind(self, reserved: Reserved) -> None:
         uid = reserved.queued.uid
