@@ -32,6 +32,7 @@ UPSTREAM = {
         {"extension_point", "status", "profile"},
         exponential(0.0001, 2, 12),
     ),
+    "scheduler_permit_wait_duration_seconds": ("histogram", {"result"}, exponential(0.001, 2, 15)),
     "scheduler_queue_incoming_pods_total": ("counter", {"queue", "event"}, None),
     "scheduler_pending_pods": ("gauge", {"queue"}, None),
     "scheduler_unschedulable_pods": ("gauge", {"plugin", "profile"}, None),
@@ -131,7 +132,7 @@ def test_ten_thousand_pods_add_no_series():
 
 def test_the_metrics_take_exactly_the_calls_of_the_protocol():
     calls = [name for name in vars(SchedulerObserver) if not name.startswith("_")]
-    assert len(calls) == 14
+    assert len(calls) == 15
     for name in calls:
         assert inspect.signature(getattr(type(metrics()), name)) == inspect.signature(getattr(SchedulerObserver, name))
 

@@ -97,7 +97,7 @@ def build(
         scheduler.pod_gone(uid)
 
     pending = PendingPodEvents(cache, queue, news.set, metrics, names, pod_gone)
-    dispatcher = Dispatcher(client, events_client, on_patched=pending.written)
+    dispatcher = Dispatcher(client, events_client, on_patched=pending.written, wake=news.set)
     recorder = EventRecorder(emit=dispatcher.send, now=utc_now, hostname=socket.gethostname())
     watches = Watches(
         credentials,

@@ -108,6 +108,12 @@ class SchedulerMetrics:
             ("plugin", "profile"),
             gauge=True,
         )
+        self._permit_seconds = self._histogram(
+            "scheduler_permit_wait_duration_seconds",
+            "Duration of waiting on permit.",
+            ATTEMPT_BUCKETS,
+            ("result",),
+        )
 
     def _add_queue(self) -> None:
         self._incoming = self._tally(
@@ -174,6 +180,10 @@ class SchedulerMetrics:
     def extension_point(self, point: str, status: str, profile: str, seconds: float) -> None:
         """See `SchedulerObserver.extension_point`."""
         self._point_seconds.observe((point, status, profile), seconds)
+
+    def permit_waited(self, result: str, seconds: float) -> None:
+        """See `SchedulerObserver.permit_waited`."""
+        self._permit_seconds.observe((result,), seconds)
 
     def incoming(self, queue: str, event: str) -> None:
         """See `SchedulerObserver.incoming`."""
