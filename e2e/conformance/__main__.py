@@ -55,7 +55,7 @@ def _run(title: str, directory: Path, options: argparse.Namespace, configuration
             else:
                 verdicts.append(step)
                 _say(f"    {step.state} after {step.seconds:.0f} s {step.failure}".rstrip())
-        found = problems(recorder.catch_up(), cluster.scheduler)
+        found = problems(recorder.catch_up(), cluster.plane.audit_events(), cluster.scheduler)
     passed = sum(verdict.passed for verdict in verdicts)
     _say(f"{title}, seed {seed}: {passed} of {specs} passed in {time.monotonic() - started:.0f} s")
     return Pass(title, seed, specs, tuple(verdicts), tuple(found))

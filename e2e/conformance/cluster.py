@@ -48,7 +48,7 @@ def start_cluster(directory: Path, scheduler: str, configuration: str) -> Iterat
     """
     stages = directory / "kwok.yaml"
     stages.write_text(stages_without(KWOK_STAGES.read_text(), _POD_END_STAGE))
-    options = ControlPlaneOptions(kube_controller_manager=True, kwok=True, kwok_stages=stages)
+    options = ControlPlaneOptions(kube_controller_manager=True, kwok=True, kwok_stages=stages, audit=True)
     with ControlPlane.start(options) as plane, Kubelets(plane.client):
         plane.client.create_all("nodes", (suite_node(number) for number in range(NODES)))
         with _start_scheduler(plane, directory, scheduler, configuration) as process:

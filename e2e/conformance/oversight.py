@@ -2,15 +2,19 @@
 
 from collections.abc import Iterable
 
+from e2e.controlplane.audit import AuditEvent
 from e2e.controlplane.process import Process
 from e2e.controlplane.recorder import PodEvent
 
 _CONFLICTING_PODS = ("pod5",)  # the spec on 0.0.0.0 waits until it must have been refused, and then asserts nothing
 
 
-def problems(events: Iterable[PodEvent], scheduler: Process) -> list[str]:
-    """Returns what went wrong that no spec reports: pods on two nodes or on a forbidden one, a scheduler in trouble."""
-    return [*bad_bindings(events), *_trouble(scheduler)]
+def problems(events: Iterable[PodEvent], requests: Iterable[AuditEvent], scheduler: Process) -> list[str]:
+    """Returns what went wrong that no spec reports.
+
+    Pods on two nodes or on a forbidden one, requests that a role does not allow, a scheduler in trouble.
+    """
+    return [*bad_bindings(events), *refusals(requests), *_trouble(scheduler)]
 
 
 def bad_bindings(events: Iterable[PodEvent]) -> list[str]:
@@ -26,6 +30,12 @@ def bad_bindings(events: Iterable[PodEvent]) -> list[str]:
         if seen and namespace.startswith("sched-pred-") and name in _CONFLICTING_PODS:
             found.append(f"{key} was bound to {seen[0]}, where its host port is taken")
     return found
+
+
+def refusals(requests: Iterable[AuditEvent]) -> list[str]:
+    """Returns a line for each kind of request that no role allows who made it."""
+    kinds = {(each.user, each.verb, each.resource) for each in requests if each.forbidden}
+    return [f"{user} may not {verb} {resource}" for user, verb, resource in sorted(kinds)]
 
 
 def _trouble(scheduler: Process) -> list[str]:

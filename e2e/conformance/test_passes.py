@@ -8,9 +8,10 @@ import yaml
 
 from e2e.conformance.cluster import NODES, agents, stages_without, suite_node
 from e2e.conformance.configurations import CONFIGURATIONS, scheduler_configuration
-from e2e.conformance.oversight import bad_bindings
+from e2e.conformance.oversight import bad_bindings, refusals
 from e2e.conformance.report import Pass, table
 from e2e.conformance.suite import PROGRAM, Begins, Chosen, Verdict, read_progress
+from e2e.controlplane.audit import AuditEvent
 from e2e.controlplane.build import MODULE, cache_key
 from e2e.controlplane.commands import KWOK_STAGES
 from e2e.controlplane.recorder import PodEvent
@@ -81,6 +82,15 @@ def test_the_pod_whose_host_port_is_taken_must_not_have_a_node() -> None:
     assert bad_bindings([event("sched-pred-7/pod5", "node-1")]) == [
         "sched-pred-7/pod5 was bound to node-1, where its host port is taken"
     ]
+
+
+def test_each_kind_of_request_that_was_forbidden_is_named_once() -> None:
+    def request(verb: str, *, forbidden: bool) -> AuditEvent:
+        return AuditEvent("bayplan", verb, "pods/status", "x", "a", 403, "/", forbidden, {})
+
+    requests = [request("patch", forbidden=forbidden) for forbidden in (True, False, True)]
+    requests.append(request("update", forbidden=False))
+    assert refusals(requests) == ["bayplan may not patch pods/status"]
 
 
 def test_kwok_plays_all_but_the_end_of_pods() -> None:
