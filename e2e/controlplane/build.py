@@ -47,7 +47,7 @@ CONTROL_PLANE = Programs("controlplane", "tool", BINARIES, "4 to 12 minutes", re
 
 _STAMPED = "k8s.io/component-base/version"
 # No cgo: a machine without a C compiler builds the same binaries.
-BUILD_ENVIRONMENT = {"CGO_ENABLED": "0", "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOWORK": "off"}
+_BUILD_ENVIRONMENT = {"CGO_ENABLED": "0", "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOWORK": "off"}
 
 
 class BuildError(RuntimeError):
@@ -84,7 +84,7 @@ def cache_key(programs: Programs = CONTROL_PLANE) -> str:
     digest = hashlib.sha256()
     for name in ("go.mod", "go.sum", *programs.sources):
         digest.update((MODULE / name).read_bytes())
-    digest.update(repr((build_flags(), sorted(BUILD_ENVIRONMENT.items()), platform.machine())).encode())
+    digest.update(repr((build_flags(), sorted(_BUILD_ENVIRONMENT.items()), platform.machine())).encode())
     return digest.hexdigest()[:16]
 
 
@@ -132,6 +132,14 @@ def build(say: Say, programs: Programs = CONTROL_PLANE) -> Path:
     return target
 
 
+def go_environment(go: Path) -> dict[str, str]:
+    """Returns the environment in which this Go runs, whatever other Go the machine is set up for."""
+    path = f"{go.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    environment = {**os.environ, **_BUILD_ENVIRONMENT, "PATH": path}
+    environment.pop("GOROOT", None)
+    return environment
+
+
 def _missing(folder: Path, programs: Programs) -> list[str]:
     return [name for name in programs.names if not (folder / name).is_file()]
 
@@ -177,13 +185,10 @@ def _build_into(target: Path, programs: Programs, say: Say) -> None:
 
 def _go_build(go: Path, package: str, scratch: Path, say: Say) -> None:
     command = [str(go), "build", "-v", *build_flags(), "-o", f"{scratch}/", package]
-    environment = {**os.environ, **BUILD_ENVIRONMENT}
-    environment["PATH"] = f"{go.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    environment.pop("GOROOT", None)
     with subprocess.Popen(
         command,
         cwd=MODULE,
-        env=environment,
+        env=go_environment(go),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
