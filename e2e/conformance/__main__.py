@@ -13,7 +13,7 @@ from e2e.conformance.cluster import BAYPLAN, KUBE_SCHEDULER, NODES, start_cluste
 from e2e.conformance.configurations import CONFIGURATIONS
 from e2e.conformance.oversight import problems
 from e2e.conformance.report import Pass, table
-from e2e.conformance.suite import Begins, Chosen, Verdict, run_suite
+from e2e.conformance.suite import Begins, Chosen, Verdict, build_suite, run_suite
 from e2e.controlplane.bayplan_process import REPOSITORY
 from e2e.controlplane.kubernetes_version import kubernetes_version
 from e2e.controlplane.recorder import PodRecorder
@@ -39,13 +39,15 @@ def _run(title: str, directory: Path, options: argparse.Namespace, configuration
     directory.mkdir(parents=True)
     specs = 0
     verdicts: list[Verdict] = []
+    program = build_suite()
     started = time.monotonic()
     _say(f"{title}, seed {seed}: starting a cluster; logs in {directory}")
     with (
         start_cluster(directory, options.scheduler, configuration) as cluster,
         PodRecorder(cluster.plane.client) as recorder,
     ):
-        steps = run_suite(cluster.plane.admin_kubeconfig, directory, nodes=NODES, seed=seed, focus=options.focus)
+        kubeconfig = cluster.plane.admin_kubeconfig
+        steps = run_suite(program, kubeconfig, directory, nodes=NODES, seed=seed, focus=options.focus)
         for step in steps:
             if isinstance(step, Chosen):
                 specs = step.specs

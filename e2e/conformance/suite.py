@@ -50,7 +50,19 @@ class Chosen:
 Progress = Chosen | Begins | Verdict
 
 
-def run_suite(kubeconfig: Path, directory: Path, *, nodes: int, seed: int, focus: str | None) -> Iterator[Progress]:
+def build_suite() -> Path:
+    """Returns the program with the specs, built unless it is cached.
+
+    Raises:
+        BuildError: the build failed.
+        ToolchainError: there is no Go and none can be installed.
+    """
+    return build(say_on_stderr, PROGRAM) / _NAME
+
+
+def run_suite(
+    program: Path, kubeconfig: Path, directory: Path, *, nodes: int, seed: int, focus: str | None
+) -> Iterator[Progress]:
     """Runs the specs one after the other, in an order that `seed` decides, and yields what happens.
 
     `directory` gets the suite's own log and junit_01.xml. Call it from a thread that lives as long as the iterator.
@@ -58,7 +70,6 @@ def run_suite(kubeconfig: Path, directory: Path, *, nodes: int, seed: int, focus
     Raises:
         RuntimeError: the program ended without running its specs.
     """
-    program = build(say_on_stderr, PROGRAM) / _NAME
     progress = directory / "progress.jsonl"
     command: list[str | Path] = [
         program,

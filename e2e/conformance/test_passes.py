@@ -10,7 +10,7 @@ from e2e.conformance.cluster import NODES, agents, stages_without, suite_node
 from e2e.conformance.configurations import CONFIGURATIONS, scheduler_configuration
 from e2e.conformance.oversight import bad_bindings, refusals
 from e2e.conformance.report import Pass, table
-from e2e.conformance.suite import PROGRAM, Begins, Chosen, Verdict, read_progress
+from e2e.conformance.suite import PROGRAM, Begins, Chosen, Verdict, read_progress, run_suite
 from e2e.controlplane.audit import AuditEvent
 from e2e.controlplane.build import MODULE, cache_key
 from e2e.controlplane.commands import KWOK_STAGES
@@ -31,6 +31,35 @@ def test_progress_says_how_many_specs_run_what_begins_and_what_ended_how() -> No
     assert read_progress({}) == Chosen(0)
     assert read_progress({"name": NAME, "labels": labels}) == Begins(NAME)
     assert read_progress({"name": NAME, "labels": labels, "state": "passed", "seconds": 3.7}) == PASSED
+
+
+def program(path: Path, script: str) -> Path:
+    """A program in the place of the suite; in its script `$progress` is the file that it has to write."""
+    path.write_text(
+        f'#!/bin/sh\nfor each; do case "$each" in --progress=*) progress="${{each#*=}}";; esac; done\n{script}\n'
+    )
+    path.chmod(0o755)
+    return path
+
+
+def test_the_suite_is_followed_while_it_runs_and_until_its_end(tmp_path: Path) -> None:
+    script = """\
+echo '{"specs": 2}' >> "$progress"
+printf '{"name": "a", "labels"' >> "$progress"
+until [ -e read ]; do sleep 0.05; done
+echo ': []}' >> "$progress"
+echo '{"name": "a", "labels": [], "state": "failed", "failure": "why"}' >> "$progress"
+exit 1"""
+    steps = run_suite(program(tmp_path / "suite", script), tmp_path / "admin", tmp_path, nodes=4, seed=1, focus=None)
+    assert next(steps) == Chosen(2)
+    (tmp_path / "read").touch()
+    assert list(steps) == [Begins("a"), Verdict("a", "failed", 0.0, conformance=False, failure="why")]
+
+
+def test_a_suite_that_ran_nothing_is_an_error_with_the_end_of_its_log(tmp_path: Path) -> None:
+    broken = program(tmp_path / "suite", "echo flag provided but not defined >&2; exit 2")
+    with pytest.raises(RuntimeError, match="exited with 2:\nflag provided but not defined"):
+        list(run_suite(broken, tmp_path / "admin", tmp_path, nodes=4, seed=1, focus=None))
 
 
 def test_a_pass_is_clean_when_every_chosen_spec_passed() -> None:
