@@ -83,7 +83,21 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
     pending = PendingPodEvents(cache, queue, news.set, metrics, names, pod_gone)
     dispatcher = Dispatcher(client, events_client, on_patched=pending.written)
     recorder = EventRecorder(emit=dispatcher.send, now=utc_now, hostname=socket.gethostname())
-    watches = Watches(credentials, cache, queue, metrics, wake=news.set, on_gone=recorder.forget, scheduler_names=names)
+
+    def recovered() -> None:
+        intake_list.ask_for_comparison()
+        operator.end_pause()
+
+    watches = Watches(
+        credentials,
+        cache,
+        queue,
+        metrics,
+        wake=news.set,
+        on_gone=recorder.forget,
+        on_recovered=recovered,
+        scheduler_names=names,
+    )
 
     extenders = make_clients(configuration.extenders)
     cycle = SchedulingCycle(cache.nodes, nominator, frameworks.values(), observe=metrics.extension_point)

@@ -53,6 +53,7 @@ class Watch:
         optional: bool = False,
         field_selector: str = "",
         keep_undecodable: bool = True,
+        on_recovered: Callable[[], None] | None = None,
         timing: Timing | None = None,
     ) -> None:
         self.resource = resource
@@ -71,6 +72,7 @@ class Watch:
             keep_undecodable=keep_undecodable,
             on_undecodable=self._undecodable,
             on_refused=self._refused,
+            on_recovered=on_recovered,
             timing=timing,
         )
 
@@ -121,7 +123,8 @@ class Watches:
     """Nodes, pods on nodes, and every kind that the cache's listers are wanted for.
 
     With `scheduler_names` nominations of pods that other schedulers place are watched as well. Build the frameworks
-    first: what their plugins asked for is watched from the start, and nothing else ever.
+    first: what their plugins asked for is watched from the start, and nothing else ever. `on_recovered` is called when
+    the API server was away and is back, and when the watch of pods had a gap: others may have missed something.
     """
 
     def __init__(
@@ -133,6 +136,7 @@ class Watches:
         *,
         wake: Callable[[], None],
         on_gone: Callable[[str], None],
+        on_recovered: Callable[[], None] | None = None,
         scheduler_names: Collection[str] = (),
         timing: Timing | None = None,
     ) -> None:
@@ -144,7 +148,7 @@ class Watches:
         looked_up = map(resource_of, cache.listers.wanted())
         self._watches = [
             watch(_NODES, nodes, keep_undecodable=False),
-            watch(_PODS, self.assigned, label="AssignedPod", field_selector=_ASSIGNED),
+            watch(_PODS, self.assigned, label="AssignedPod", field_selector=_ASSIGNED, on_recovered=on_recovered),
             *(watch(r, ListerEvents(cache.listers.of(r.type), r.kind, queue, wake), optional=True) for r in looked_up),
         ]
         if scheduler_names:
