@@ -114,13 +114,17 @@ class Reflector(Generic[T]):
         self._resource_version = ""
         self._refusals = 0
         self._expired_at_once = False
-        self._last_event = -math.inf
+        self._last_event = self._last_contact = -math.inf
         self._watch_opened: float | None = None
         self._received = False
 
     def last_event_age(self, now: float) -> float:
         """Return the seconds from the last list, event or bookmark to `now` (monotonic); infinite before any."""
         return now - self._last_event
+
+    def silence(self, now: float) -> float:
+        """Return the seconds to `now` since the server last listed, opened the watch or sent anything on it."""
+        return now - self._last_contact
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -227,7 +231,7 @@ class Reflector(Generic[T]):
             query["continue"] = page.metadata.continue_
         await self._in_slices(self._store.keys_outside(present), self._store.remove)
         self._resource_version = page.metadata.resource_version
-        self._last_event = self._clock()
+        self._last_event = self._last_contact = self._clock()
         self.refused_with = 0
         self.relists_total += self.synced
         logger.info(
@@ -256,6 +260,7 @@ class Reflector(Generic[T]):
         }
         async with aclosing(self._source.watch(query)) as batches:
             async for lines in batches:
+                self._last_contact = self._clock()
                 if self._watch_opened is None:
                     self._watch_opened = self._clock()
                     self.refused_with = 0

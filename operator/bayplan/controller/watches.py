@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Collection, Coroutine
+from functools import partial
 from typing import Any
 
 from bayplan.api.credentials import Credentials
@@ -28,6 +29,8 @@ logger = logging.getLogger(__name__)
 _NODES = Resource(Node, "", "nodes")
 _PODS = Resource(Pod, "", "pods", namespaced=True)
 _ASSIGNED = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+# A reflector gives up on a silent watch after 75 s: one that is older could not be opened again.
+STALE_SECONDS = 90.0
 _FORBIDDEN = 403
 _NOT_FOUND = 404
 
@@ -87,6 +90,13 @@ class Watch:
             return f"the role does not allow to list and watch {self.resource.plural}"
         return None if self.synced else f"{self.name} are not listed yet"
 
+    def staleness(self, clock: Callable[[], float]) -> str | None:
+        """Why what is known may be outdated by now, in constant words; None if it is not."""
+        is_gone = self._optional and self.reflector.refused_with == _NOT_FOUND
+        if not self.reflector.synced or is_gone or self.reflector.silence(clock()) <= STALE_SECONDS:
+            return None
+        return f"the watch of {self.name} is stale"
+
     def _refused(self, status: int, reason: str) -> bool:
         if status == _FORBIDDEN:
             logger.error(
@@ -139,7 +149,10 @@ class Watches:
         on_recovered: Callable[[], None] | None = None,
         scheduler_names: Collection[str] = (),
         timing: Timing | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
+
         def watch(resource: Resource, handler: Handler[Any], **options: Any) -> Watch:  # noqa: ANN401  as Watch takes them
             return Watch(credentials, resource, handler, observer, timing=timing, **options)
 
@@ -164,9 +177,10 @@ class Watches:
         return all(watch.synced for watch in self._watches)
 
     def add_readiness(self, health: HealthChecks) -> None:
-        """Have each kind's state told by `/readyz`."""
+        """Have each kind's state told by `/readyz`: whether it was listed, and whether its watch is alive."""
         for watch in self._watches:
             health.add_readiness(f"{watch.name}-synced", watch.problem)
+            health.add_readiness(f"{watch.name}-watched", partial(watch.staleness, self._clock))
 
     def work(self) -> dict[str, Coroutine[Any, Any, None]]:
         """What has to run, for ever, by the name of the watch."""
@@ -174,7 +188,7 @@ class Watches:
 
     def states(self) -> dict[str, WatchState]:
         """How fresh each watch is, by its name; kinds that are not served have none."""
-        now = time.monotonic()
+        now = self._clock()
         return {
             watch.name: WatchState(watch.reflector.last_event_age(now), watch.reflector.relists_total)
             for watch in self._watches
