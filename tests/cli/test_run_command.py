@@ -1,8 +1,11 @@
 import logging
+import socket
 
 import pytest
+from tests.api.credential_scene import kubeconfig
 
 from bayplan.cli import main
+from bayplan.cli.run import default_bind_address
 
 
 @pytest.fixture(autouse=True)
@@ -37,3 +40,43 @@ def test_what_an_old_format_says_and_nobody_does_is_logged(tmp_path, capsys):
     assert ended.value.code == 2
     note = "alwaysCheckAllPredicates: has no effect: the first filter that rejects is named"
     assert any(line.endswith(f"W bayplan.cli.run {config}: {note}") for line in capsys.readouterr().err.splitlines())
+
+
+def test_the_name_of_the_file_stays_on_its_line(tmp_path, capsys):
+    config = tmp_path / "a\nb.yaml"
+    config.write_text("{kind: Policy, apiVersion: v1, alwaysCheckAllPredicates: true}")
+    with pytest.raises(SystemExit):
+        main(["run", "--config", str(config), "--kubeconfig", str(tmp_path / "none")])
+    assert f'W bayplan.cli.run "{tmp_path}/a\\nb.yaml": alwaysCheckAllPredicates: ' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["run"], ["simulate", "--cluster", "/dev/null"]])
+def test_an_extenders_certificates_are_refused_as_by_config_check(tmp_path, capsys, command):
+    config = tmp_path / "config.yaml"
+    header = "apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration"
+    config.write_text(f"{{{header}, extenders: [{{tlsConfig: {{caFile: /nowhere}}}}]}}")
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--config", str(config)])
+    assert ended.value.code == 2
+    told = "extenders[0].tlsConfig.caFile: cannot be read: No such file or directory"
+    assert capsys.readouterr().err == f"{config}: {told}\n"
+@pytest.mark.parametrize(
+    ("environment", "address"),
+    [
+        ({}, "127.0.0.1"),
+        ({"KUBERNETES_SERVICE_HOST": ""}, "127.0.0.1"),
+        ({"KUBERNETES_SERVICE_HOST": "::1"}, "0.0.0.0"),
+    ],
+)
+def test_only_in_a_pod_it_listens_to_the_network_by_default(environment, address):
+    assert default_bind_address(environment) == address
+
+
+def test_a_port_in_use_is_told_with_the_address_it_was_to_listen_at(tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(SystemExit) as ended:
+            main(["run", "--kubeconfig", str(kubeconfig(tmp_path)), "--http-port", str(port)])
+    assert ended.value.code == 1
+    assert f"bayplan: 127.0.0.1:{port}: " in capsys.readouterr().err

@@ -6,6 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.server.samples import PROFILE, metrics, observe_a_bound_pod, observed
 
 from bayplan.scheduler.observer import SchedulerObserver
+from bayplan.server.metrics import SchedulerMetrics
 
 
 def exponential(start, factor, count):
@@ -134,3 +135,14 @@ def test_the_metrics_take_exactly_the_calls_of_the_protocol():
     assert len(calls) == 15
     for name in calls:
         assert inspect.signature(getattr(type(metrics()), name)) == inspect.signature(getattr(SchedulerObserver, name))
+
+
+def test_differences_are_those_of_the_last_comparison_and_stay_at_zero_once_mended():
+    made = SchedulerMetrics(profiles=["bayplan"])
+    assert made.registry.get_sample_value("bayplan_cache_comparisons_total") == 0
+    made.cache_compared({"pods": 2, "nodes": 1})
+    assert made.registry.get_sample_value("bayplan_cache_differences", {"kind": "pods"}) == 2
+    made.cache_compared({"nodes": 3})
+    assert made.registry.get_sample_value("bayplan_cache_comparisons_total") == 2
+    assert made.registry.get_sample_value("bayplan_cache_differences", {"kind": "pods"}) == 0
+    assert made.registry.get_sample_value("bayplan_cache_differences", {"kind": "nodes"}) == 3

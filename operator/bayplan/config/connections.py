@@ -6,6 +6,7 @@ Their types, how they are read, and their rules (staging kube-scheduler/config/v
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from bayplan.api.server_url import without_userinfo
 from bayplan.config.errors import FieldError, child, invalid, item
 from bayplan.config.fields import Fields, Int64, format_duration, required_name
 from bayplan.config.labels import validate_extended_resource_name
@@ -71,6 +72,11 @@ class Extender:
     """It is called only for pods that name one of these; none means for all."""
     ignorable: bool = False
     """Whether pods are scheduled without it when it fails."""
+
+    @property
+    def shown_url(self) -> str:
+        """Its `url_prefix` as logs, messages and Events may show it: without user and password."""
+        return without_userinfo(self.url_prefix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +156,12 @@ def decode_client_connection(fields: Fields) -> ClientConnection:
     return connection
 
 
-def decode_leader_election(fields: Fields) -> LeaderElection:
-    """Which replica is at work, checked unless election is switched off; a duration of 0 means the default."""
-    election = fields.build(LeaderElection, zero_counts=False)
+def decode_leader_election(fields: Fields, **given: object) -> LeaderElection:
+    """Which replica is at work, checked unless election is switched off; a duration of 0 means the default.
+
+    Attributes that are `given` were read before.
+    """
+    election = fields.build(LeaderElection, zero_counts=False, **given)
     # Left out means true: only an explicit false switches the checks off.
     if election.leader_elect is not False:
         _validate_leader_election(fields, election)

@@ -62,6 +62,7 @@ class BindingCycle:
 
     def _begin(self, reserved: Reserved) -> None:
         """Have the steps before the bind performed, if there are any, and then the bind by the dispatcher."""
+        self.queue.begin_bind(reserved.queued.uid)
         if not reserved.steps:
             self._submit(reserved)
             return
