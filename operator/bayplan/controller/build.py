@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ from bayplan.config.connections import ClientConnection
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.assumed_pods import AssumedPods
 from bayplan.controller.intake_list import IntakeList
+from bayplan.controller.leadership import Leadership
 from bayplan.controller.operator_thread import KopfSessions, OperatorThread
 from bayplan.controller.watches import Watches
 from bayplan.plugins.registry import build_frameworks
@@ -34,19 +36,24 @@ from bayplan.scheduler.pending_pods import PendingPodEvents
 from bayplan.scheduler.scheduler import Scheduler
 from bayplan.server.health import HealthChecks
 from bayplan.server.http import HttpServer
+from bayplan.server.leader_election import LeaderElectionCollector
 from bayplan.server.metrics import SchedulerMetrics
 from bayplan.server.state import StateCollector, StateSources
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the process starts and stops, and what it is looked at by."""
+    """What the process starts and stops, and what it is looked at by.
+
+    Without `leadership` there is no election, and it schedules as soon as it can.
+    """
 
     scheduler: Scheduler
     watches: Watches
     operator: OperatorThread
     intake_list: IntakeList
     assumed_pods: AssumedPods
+    leadership: Leadership | None
     clients: tuple[ApiClient | ExtenderClient, ...]
     health: HealthChecks
     server: HttpServer
@@ -71,9 +78,11 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
         nominator=nominator,
     )
 
-    client = _measured_client(credentials, connection, metrics)
+    leadership = _leadership(configuration, credentials, metrics)
+    admit = leadership.admit if leadership is not None else None
+    client = _measured_client(credentials, connection, metrics, admit)
     # Events have a rate limit of their own, as in kube-scheduler, so that they never hold up a bind.
-    events_client = _measured_client(credentials, connection, metrics)
+    events_client = _measured_client(credentials, connection, metrics, admit)
 
     # These need one another: answers to the dispatcher's calls feed the queue, and the dispatcher sends the Events.
     def pod_gone(uid: str) -> None:
@@ -85,7 +94,7 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
     recorder = EventRecorder(emit=dispatcher.send, now=utc_now, hostname=socket.gethostname())
     watches = Watches(credentials, cache, queue, metrics, wake=news.set, on_gone=recorder.forget, scheduler_names=names)
 
-    extenders = make_clients(configuration.extenders)
+    extenders = make_clients(configuration.extenders, admit)
     cycle = SchedulingCycle(cache.nodes, nominator, frameworks.values(), observe=metrics.extension_point)
     binds = next((each for each in extenders if each.spec.bind_verb), None)
     make_binder = Binder if binds is None else partial(ExtenderBinder, extender=binds, assumed=cache.pod)
@@ -131,19 +140,45 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
     watches.add_readiness(health)
     health.add_readiness("kopf", operator.problem)
     health.add_readiness("intake", intake_list.problem)
+    if leadership is not None:
+        leadership.add_checks(health)
     return Parts(
         scheduler=scheduler,
         watches=watches,
         operator=operator,
         intake_list=intake_list,
         assumed_pods=assumed_pods,
+        leadership=leadership,
         clients=(client, events_client, *extenders),
         health=health,
         server=HttpServer(metrics.registry, health),
     )
 
 
-def _measured_client(credentials: Credentials, connection: ClientConnection, observer: SchedulerObserver) -> ApiClient:
+def _leadership(
+    configuration: SchedulerConfiguration, credentials: Credentials, metrics: SchedulerMetrics
+) -> Leadership | None:
+    """The part in the election that the configuration asks for, if it does."""
+    settings = configuration.leader_election
+    if not settings.leader_elect:
+        return None
+    leadership = Leadership(
+        settings, credentials, hostname=socket.gethostname(), host=urlsplit(credentials.server).netloc, observer=metrics
+    )
+    metrics.registry.register(
+        LeaderElectionCollector(
+            settings.resource_name, is_leading=leadership.is_leading, slow_paths=leadership.slow_paths
+        )
+    )
+    return leadership
+
+
+def _measured_client(
+    credentials: Credentials,
+    connection: ClientConnection,
+    observer: SchedulerObserver,
+    admit: Callable[[], float] | None,
+) -> ApiClient:
     """A client with a rate limit of its own that tells the observer of each request and each wait for the limit."""
     host = urlsplit(credentials.server).netloc
 
@@ -154,5 +189,10 @@ def _measured_client(credentials: Credentials, connection: ClientConnection, obs
         observer.throttled(method, host, seconds)
 
     return ApiClient(
-        credentials, qps=connection.qps, burst=connection.burst, on_request=on_request, on_throttle=on_throttle
+        credentials,
+        qps=connection.qps,
+        burst=connection.burst,
+        on_request=on_request,
+        on_throttle=on_throttle,
+        admit=admit,
     )
