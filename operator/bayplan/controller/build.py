@@ -11,8 +11,10 @@ from urllib.parse import urlsplit
 
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
+from bayplan.api.objects import Pod
 from bayplan.api.reflector import Reflector
 from bayplan.cache.cache import Cache
+from bayplan.cache.pod_info import PodInfo
 from bayplan.config.connections import ClientConnection
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.assumed_pods import AssumedPods
@@ -154,11 +156,18 @@ def build(
     operator = OperatorThread(
         names, KopfSessions(credentials), take=pending.watched, on_restart=intake_list.ask_for_fill
     )
+
+    def never_bound(pod: Pod) -> None:
+        scheduler.never_bound(PodInfo(pod))
+        pending.changed(pod)
+        news.set()
+
     assumed_pods = AssumedPods(
         client,
-        # A pod in flight is its bind's to look after.
-        assumed=lambda: [pod for pod in cache.assumed_pods() if queue.get(pod.uid) is None],
+        # Others are their bind's to look after.
+        assumed=lambda: [pod for pod in cache.assumed_pods() if not scheduler.is_binding(pod.uid)],
         ended=watches.assigned.on_delete,
+        unbound=never_bound,
     )
 
     state = StateSources(
