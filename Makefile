@@ -8,6 +8,7 @@ PIP_VERSION := 26.3
 SOURCES := operator tests e2e
 PYTEST := $(BIN)/python -m pytest
 PYTEST_ARGS ?=
+CONFORMANCE_ARGS ?=
 SEED ?= 2
 COUNT ?= 1000
 
@@ -15,7 +16,7 @@ COUNT ?= 1000
 unexport PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test unit coverage e2e oracle faults controlplane kubernetes check format demo bench clean
+.PHONY: help venv test unit coverage e2e oracle faults conformance controlplane kubernetes check format demo bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +51,9 @@ oracle: controlplane ## Record kube-scheduler's decisions on new random clusters
 
 faults: $(INSTALLED) ## Run random sequences of faults in virtual time (COUNT=1000), and print what breaks a promise
 	$(BIN)/python -m tests.faults.sequences --count $(COUNT)
+
+conformance: controlplane ## Run Kubernetes' own scheduling specs with bayplan as the only scheduler (CONFORMANCE_ARGS='--repeat 3')
+	$(BIN)/python -m e2e.conformance $(CONFORMANCE_ARGS)
 
 controlplane: $(INSTALLED) ## Build the control plane for tests, unless it is cached
 	$(BIN)/python -m e2e.controlplane.build

@@ -5,12 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+_DECISION = "authorization.k8s.io/decision"
 POLICY_FILE = Path(__file__).with_name("audit-policy.yaml")
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEvent:
-    """One answered request; `document` is the request's body where the policy keeps bodies, else empty."""
+    """One answered request; `document` is the request's body where the policy keeps bodies, else empty.
+
+    `forbidden` means that no role allows it: a 403 may also come from admission, as in a namespace that ends.
+    """
 
     user: str
     verb: str
@@ -19,6 +23,7 @@ class AuditEvent:
     name: str
     code: int
     uri: str
+    forbidden: bool
     document: dict[str, Any]
 
     @property
@@ -48,6 +53,7 @@ def read_audit_log(path: Path) -> list[AuditEvent]:
                 name=target.get("name", ""),
                 code=entry.get("responseStatus", {}).get("code", 0),
                 uri=entry["requestURI"],
+                forbidden=entry.get("annotations", {}).get(_DECISION) == "forbid",
                 document=entry.get("requestObject") or {},
             )
         )

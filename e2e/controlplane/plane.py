@@ -34,7 +34,7 @@ class ControlPlaneOptions:
     """What runs besides etcd and kube-apiserver, and how.
 
     bench: no limits on requests in flight. audit: a log of what schedulers write, see `audit_events`.
-    unserved: versions of API groups that are off, such as storage.k8s.io/v1.
+    unserved: versions of API groups that are off, such as storage.k8s.io/v1. kwok_stages: what kwok plays.
     Without kube-controller-manager nobody makes default service accounts or takes the not-ready taint off
     new nodes, so the two admission plugins that count on it are off as well.
     """
@@ -45,6 +45,7 @@ class ControlPlaneOptions:
     audit: bool = False
     disable_admission: tuple[str, ...] = ()
     unserved: tuple[str, ...] = ()
+    kwok_stages: Path = commands.KWOK_STAGES
 
     def disabled_admission(self) -> tuple[str, ...]:
         """Returns all admission plugins that are off."""
@@ -243,7 +244,9 @@ class ControlPlane:
         if self.options.kube_controller_manager:
             self._start_kube_controller_manager()
         if self.options.kwok:
-            command = commands.kwok(binary("kwok"), self._admin_named("kwok"), self.ports)
+            command = commands.kwok(
+                binary("kwok"), self._admin_named("kwok"), self.ports, stages=self.options.kwok_stages
+            )
             self._launch("kwok", command, lambda: is_healthy(self.ports.kwok, tls=False))
         self.start_seconds = time.monotonic() - started
 
