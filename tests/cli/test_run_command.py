@@ -60,6 +60,8 @@ def test_an_extenders_certificates_are_refused_as_by_config_check(tmp_path, caps
     assert ended.value.code == 2
     told = "extenders[0].tlsConfig.caFile: cannot be read: No such file or directory"
     assert capsys.readouterr().err == f"{config}: {told}\n"
+
+
 @pytest.mark.parametrize(
     ("environment", "address"),
     [
