@@ -20,7 +20,6 @@ def broken(api: MemoryApi, life: SchedulerLife) -> Iterator[str]:
     """Every promise that is broken, in words."""
     yield from p7_nothing_lost(api)
     yield from p17_nominations(api)
-    yield from p21_honest_status(api)
     yield from p22_cache_is_truth(api, life)
     if life.failed is not None:
         yield f"P25 a part ended: {life.failed!r}"
