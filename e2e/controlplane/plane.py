@@ -1,5 +1,6 @@
 """Starts and stops one control plane on free loopback ports."""
 
+import json
 import os
 import shutil
 import ssl
@@ -8,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from http.client import HTTPException
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -135,6 +136,27 @@ class ControlPlane:
         )
         self._launch("kube-apiserver", command, self._apiserver_is_ready)
 
+    def restart_etcd(self) -> None:
+        """Kills etcd and starts it again on its data; kube-apiserver connects anew."""
+        process = self._processes.pop("etcd")
+        process.kill()
+        process.wait()
+        self._start_etcd()
+
+    def compact_etcd(self) -> None:
+        """Has etcd forget every version but the present one of each object, as it does every five minutes."""
+        present = self._etcd("/v3/maintenance/status", {})["header"]["revision"]
+        self._etcd("/v3/kv/compaction", {"revision": present, "physical": True})
+
+    def _etcd(self, path: str, body: dict[str, object]) -> dict[str, Any]:
+        connection = HTTPConnection("127.0.0.1", self.ports.etcd_client, timeout=30)
+        try:
+            connection.request("POST", path, json.dumps(body))
+            answer: dict[str, Any] = json.loads(connection.getresponse().read())
+            return answer
+        finally:
+            connection.close()
+
     def restart_apiserver(self) -> None:
         """Kills kube-apiserver and starts it again; watches break, objects stay."""
         self.stop_apiserver()
@@ -217,11 +239,7 @@ class ControlPlane:
 
     def _start(self) -> None:
         started = time.monotonic()
-        self._launch(
-            "etcd",
-            commands.etcd(binary("etcd"), self.directory / "etcd", self.ports),
-            lambda: is_healthy(self.ports.etcd_client, tls=False, path="/health"),
-        )
+        self._start_etcd()
         self.start_apiserver()
         if self.options.kube_controller_manager:
             self._start_kube_controller_manager()
@@ -231,6 +249,13 @@ class ControlPlane:
             )
             self._launch("kwok", command, lambda: is_healthy(self.ports.kwok, tls=False))
         self.start_seconds = time.monotonic() - started
+
+    def _start_etcd(self) -> None:
+        self._launch(
+            "etcd",
+            commands.etcd(binary("etcd"), self.directory / "etcd", self.ports),
+            lambda: is_healthy(self.ports.etcd_client, tls=False, path="/health"),
+        )
 
     def _start_kube_controller_manager(self) -> None:
         command = commands.kube_controller_manager(

@@ -1,16 +1,11 @@
 """The checks after a sequence find what they are for: each bug planted here breaks its promise within some seeds."""
 
-import pytest
-from tests.faults.final_state import p19_quiet
 from tests.faults.sequences import failure
-from tests.faults.steps import Step, World, draw
-from tests.faults.virtual_time import run
+from tests.faults.steps import draw
 
 from bayplan.cache.cache import Cache
 from bayplan.cache.node_table import NodeTable
-from bayplan.framework.effects import Effect
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.binder import Binder, BindError
 
 SEEDS = range(1, 40)
 

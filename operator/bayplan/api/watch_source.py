@@ -123,7 +123,6 @@ class WatchSource:
                 params=query,
                 headers={"Authorization": f"Bearer {token}"} if token is not None else None,
                 proxy=self._credentials.proxy,
-                server_hostname=self._credentials.tls_server_name or None,
                 timeout=limits,
                 allow_redirects=False,
             )

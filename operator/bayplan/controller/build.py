@@ -99,6 +99,11 @@ def build(
     pending = PendingPodEvents(cache, queue, news.set, metrics, names, pod_gone)
     dispatcher = Dispatcher(client, events_client, on_patched=pending.written, wake=news.set)
     recorder = EventRecorder(emit=dispatcher.send, now=utc_now, hostname=socket.gethostname())
+
+    def recovered() -> None:
+        intake_list.ask_for_comparison()
+        operator.end_pause()
+
     watches = Watches(
         credentials,
         cache,
@@ -106,6 +111,7 @@ def build(
         metrics,
         wake=news.set,
         on_gone=recorder.forget,
+        on_recovered=recovered,
         scheduler_names=names,
         make_reflector=make_reflector,
     )

@@ -196,7 +196,7 @@ class PreemptionExecutor:
         if newest is None or not newest.spec.node_name:
             return
         try:
-            self.cache.set_pod(PodInfo(newest))
+            self.cache.set_pod(PodInfo(newest), shown=False)
         except QuantityError as error:
             logger.debug("answer about a victim cannot be read pod=%r error=%s", held.key, error)
 
