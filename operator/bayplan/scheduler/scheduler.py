@@ -91,6 +91,7 @@ class Scheduler:
     def pod_gone(self, uid: str) -> None:
         """Have a pod whose deletion has begun wait for nothing any more."""
         self._binding.pod_gone(uid)
+        self._failures.texts.forget(uid)
 
     async def run(self) -> None:
         """Schedule until `stop` is called."""
@@ -99,6 +100,7 @@ class Scheduler:
             self.news.clear()
             self.queue.flush(self._clock())
             self._recorder.sweep()
+            self._failures.texts.flush(self._clock())
             if self.dispatcher.jobs_in_flight < _MAX_BINDS_IN_FLIGHT and (
                 self._schedule_slice() if self._extended is None else await self._schedule_extended(self._extended)
             ):
@@ -153,6 +155,7 @@ class Scheduler:
     def _follow_up(self, attempt: Result) -> None:
         """Perform the effects of an attempt: the bind, the end of victims, or the report of a failure."""
         if isinstance(attempt, Reserved):
+            self._failures.texts.forget(attempt.queued.uid)
             self._binding.start(attempt)
         elif isinstance(attempt, Nominated):
             self.preemption.start(attempt)
@@ -165,8 +168,9 @@ class Scheduler:
 
     async def _sleep(self) -> None:
         self.preemption.sweep()
-        deadline = self.queue.next_deadline()
-        seconds = _MAX_SLEEP_SECONDS if deadline is None else min(deadline - self._clock(), _MAX_SLEEP_SECONDS)
+        deadlines = (self.queue.next_deadline(), self._failures.texts.next_deadline())
+        wanted = [deadline - self._clock() for deadline in deadlines if deadline is not None]
+        seconds = min(*wanted, _MAX_SLEEP_SECONDS) if wanted else _MAX_SLEEP_SECONDS
         alarm = asyncio.get_running_loop().call_later(max(seconds, 0.0), self.news.set)
         try:
             await self.news.wait()
