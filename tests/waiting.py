@@ -1,7 +1,7 @@
 """Waiting in asynchronous tests: for a state that nothing announces, and not at all."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 
 async def until(condition: Callable[[], object], *, seconds: float = 20) -> None:
@@ -12,11 +12,15 @@ async def until(condition: Callable[[], object], *, seconds: float = 20) -> None
 
 
 class Sleeps:
-    """Stands for `asyncio.sleep`: notes each delay, takes no time, and lets the rest of the program run."""
+    """Stands for `asyncio.sleep`: notes each delay, takes no time, and lets the rest of the program run.
+
+    `instead` may be what happens in place of that.
+    """
 
     def __init__(self) -> None:
         self.delays: list[float] = []
+        self.instead: Callable[[float], Awaitable[object]] | None = None
 
     async def __call__(self, seconds: float) -> None:
         self.delays.append(seconds)
-        await asyncio.sleep(0)
+        await (asyncio.sleep(0) if self.instead is None else self.instead(seconds))

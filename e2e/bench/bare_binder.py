@@ -34,7 +34,9 @@ class _BareBinder:
         self._namespace = namespace
         self._calls: asyncio.Queue[ApiCall] = asyncio.Queue()
         self._recorder = EventRecorder(
-            emit=self._calls.put_nowait, now=lambda: datetime.now(UTC), hostname=socket.gethostname()
+            emit=lambda uid, call, if_missing: self._calls.put_nowait(call),
+            now=lambda: datetime.now(UTC),
+            hostname=socket.gethostname(),
         )
 
     async def run(self, answers: Iterator[tuple[Created, str]]) -> None:

@@ -27,7 +27,7 @@ PROGRESS_SECONDS = 10.0
 
 _STAMPED = "k8s.io/component-base/version"
 # No cgo: a machine without a C compiler builds the same binaries.
-BUILD_ENVIRONMENT = {"CGO_ENABLED": "0", "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOWORK": "off"}
+_BUILD_ENVIRONMENT = {"CGO_ENABLED": "0", "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOWORK": "off"}
 
 
 class BuildError(RuntimeError):
@@ -64,7 +64,7 @@ def cache_key() -> str:
     digest = hashlib.sha256()
     for name in ("go.mod", "go.sum"):
         digest.update((MODULE / name).read_bytes())
-    digest.update(repr((build_flags(), sorted(BUILD_ENVIRONMENT.items()), platform.machine())).encode())
+    digest.update(repr((build_flags(), sorted(_BUILD_ENVIRONMENT.items()), platform.machine())).encode())
     return digest.hexdigest()[:16]
 
 
@@ -106,6 +106,14 @@ def build(say: Say) -> Path:
             shutil.rmtree(target, ignore_errors=True)
             _build_into(target, say)
     return target
+
+
+def go_environment(go: Path) -> dict[str, str]:
+    """Returns the environment in which this Go runs, whatever other Go the machine is set up for."""
+    path = f"{go.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    environment = {**os.environ, **_BUILD_ENVIRONMENT, "PATH": path}
+    environment.pop("GOROOT", None)
+    return environment
 
 
 def _is_complete(folder: Path) -> bool:
@@ -153,13 +161,10 @@ def _build_into(target: Path, say: Say) -> None:
 
 def _go_build(go: Path, scratch: Path, say: Say) -> None:
     command = [str(go), "build", "-v", *build_flags(), "-o", f"{scratch}/", "tool"]
-    environment = {**os.environ, **BUILD_ENVIRONMENT}
-    environment["PATH"] = f"{go.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    environment.pop("GOROOT", None)
     with subprocess.Popen(
         command,
         cwd=MODULE,
-        env=environment,
+        env=go_environment(go),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -11,7 +10,7 @@ import tempfile
 from collections.abc import Collection
 from pathlib import Path
 
-from e2e.controlplane.build import BUILD_ENVIRONMENT, cache_root, say_on_stderr
+from e2e.controlplane.build import cache_root, go_environment, say_on_stderr
 from e2e.controlplane.kubernetes_version import GO_MOD, kubernetes_version
 from e2e.controlplane.toolchain import ToolchainError, find_go
 
@@ -68,8 +67,7 @@ def _published(version: str) -> str:
 
 
 def _go(go: Path, folder: Path, *arguments: str) -> str:
-    environment = {**os.environ, **BUILD_ENVIRONMENT}
-    command = [str(go), *arguments]
+    command, environment = [str(go), *arguments], go_environment(go)
     return subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 

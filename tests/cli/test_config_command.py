@@ -1,5 +1,6 @@
 """`bayplan config check`, `show` and `convert`, as a shell sees them."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -36,6 +37,23 @@ def test_a_good_file_is_ok_and_its_profiles_are_named(tmp_path):
 def test_a_file_with_an_extender_is_ok(tmp_path):
     path = write(tmp_path, HEADER + "extenders: [{urlPrefix: 'http://127.0.0.1:1/', preemptVerb: preempt}]\n")
     assert (run("check", path).exit_code, run("check", path).stderr) == (0, "")
+
+
+def test_check_reads_the_certificates_that_run_needs_and_the_others_do_not(tmp_path):
+    extenders = "extenders: [{urlPrefix: 'https://x', tlsConfig: {insecure: true, caFile: /nowhere}}]\n"
+    path = write(tmp_path, HEADER + extenders + "parallelism: 0\n")
+    result = run("check", path)
+    clash = "specifying a root certificates file with the insecure flag is not allowed"
+    assert (result.exit_code, result.stderr.splitlines()) == (
+        2,
+        [
+            f"{path}: parallelism: Invalid value: 0: should be an integer value greater than zero",
+            f"{path}: extenders[0].tlsConfig.caFile: cannot be read: No such file or directory",
+            f"{path}: extenders[0].tlsConfig: {clash}",
+        ],
+    )
+    path = write(tmp_path, HEADER + extenders)
+    assert [run(command, path).exit_code for command in ("check", "show", "convert")] == [2, 0, 0]
 
 
 @pytest.mark.parametrize("command", ["check", "convert"])
@@ -106,6 +124,18 @@ def test_a_file_that_is_no_configuration_is_one_line_and_exit_code_2(tmp_path, c
     (line,) = result.stderr.splitlines()
     assert line.startswith(f"{path}: ")
     assert line.endswith(expected)
+
+
+def test_a_pipe_is_read_as_process_substitution_has_it_and_one_without_a_writer_is_refused(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    result = run("check", pipe)
+    assert (result.exit_code, result.stderr) == (2, f"{pipe}: is a pipe that nobody writes to\n")
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "w") as file:
+        file.write(HEADER)
+    assert run("check", f"/dev/fd/{reader}").exit_code == 0
+    os.close(reader)
 
 
 def test_a_file_name_that_is_no_text_is_escaped(tmp_path):

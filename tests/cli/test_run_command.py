@@ -37,3 +37,23 @@ def test_what_an_old_format_says_and_nobody_does_is_logged(tmp_path, capsys):
     assert ended.value.code == 2
     note = "alwaysCheckAllPredicates: has no effect: the first filter that rejects is named"
     assert any(line.endswith(f"W bayplan.cli.run {config}: {note}") for line in capsys.readouterr().err.splitlines())
+
+
+def test_the_name_of_the_file_stays_on_its_line(tmp_path, capsys):
+    config = tmp_path / "a\nb.yaml"
+    config.write_text("{kind: Policy, apiVersion: v1, alwaysCheckAllPredicates: true}")
+    with pytest.raises(SystemExit):
+        main(["run", "--config", str(config), "--kubeconfig", str(tmp_path / "none")])
+    assert f'W bayplan.cli.run "{tmp_path}/a\\nb.yaml": alwaysCheckAllPredicates: ' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["run"], ["simulate", "--cluster", "/dev/null"]])
+def test_an_extenders_certificates_are_refused_as_by_config_check(tmp_path, capsys, command):
+    config = tmp_path / "config.yaml"
+    header = "apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration"
+    config.write_text(f"{{{header}, extenders: [{{tlsConfig: {{caFile: /nowhere}}}}]}}")
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--config", str(config)])
+    assert ended.value.code == 2
+    told = "extenders[0].tlsConfig.caFile: cannot be read: No such file or directory"
+    assert capsys.readouterr().err == f"{config}: {told}\n"

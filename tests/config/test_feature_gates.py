@@ -1,6 +1,7 @@
 """`--feature-gates`: names, defaults, locks and texts of kube-scheduler."""
 
 import pytest
+from tests.config.configurations import ARGS, V1ALPHA1, complaints, load, profile_with_args
 
 from bayplan.config.errors import ConfigurationError
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, SWITCHED, FeatureGates, parse_feature_gates
@@ -102,6 +103,62 @@ def test_what_changes_nothing_is_told_apart():
 def test_a_gate_that_users_are_told_changes_nothing_cannot_be_asked_for():
     with pytest.raises(LookupError):
         DEFAULT_FEATURE_GATES.enabled("OpportunisticBatching")
+
+
+SHAPE = [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]
+
+
+@pytest.mark.parametrize(
+    ("gate", "plugin", "args", "expected"),
+    [
+        (
+            "DRASchedulerFilterTimeout",
+            "DynamicResources",
+            {"filterTimeout": "-5s"},
+            ".filterTimeout: Forbidden: DRASchedulingFilterTimeout feature gate is disabled",
+        ),
+        (
+            "DRADeviceBindingConditions",
+            "DynamicResources",
+            {"bindingTimeout": "1ms"},
+            (
+                ".bindingTimeout: Forbidden: "
+                "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate is disabled"
+            ),
+        ),
+        (
+            "StorageCapacityScoring",
+            "VolumeBinding",
+            {"shape": SHAPE},
+            (
+                '.shape: Invalid value: [{"Utilization":0,"Score":10},{"Utilization":100,"Score":0}]: '
+                "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
+            ),
+        ),
+        (
+            "StorageCapacityScoring",
+            "VolumeBinding",
+            {"shape": []},
+            (
+                ".shape: Invalid value: []: "
+                "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
+            ),
+        ),
+    ],
+)
+def test_an_argument_of_a_feature_that_is_off_is_an_error_as_in_kube_scheduler(tmp_path, gate, plugin, args, expected):
+    off = parse_feature_gates([f"{gate}=false"])
+    content = profile_with_args(plugin, args)
+    assert complaints(tmp_path, content, gates=off) == [ARGS + expected]
+    alpha1 = V1ALPHA1 | {"pluginConfig": [{"name": plugin, "args": args}]}
+    assert complaints(tmp_path, alpha1, gates=off) == ["pluginConfig[0].args" + expected]
+    assert load(tmp_path, profile_with_args(plugin, {}), gates=off).feature_gates == off
+
+
+def test_arguments_of_other_features_are_checked_all_the_same(tmp_path):
+    off = parse_feature_gates(["DRASchedulerFilterTimeout=false"])
+    content = profile_with_args("DynamicResources", {"filterTimeout": "5s", "bindingTimeout": "1ms"})
+    assert [line.split(": ")[1] for line in complaints(tmp_path, content, gates=off)] == ["Forbidden", "Invalid value"]
 
 
 def test_every_gate_that_is_named_is_known():

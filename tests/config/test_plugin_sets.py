@@ -198,18 +198,25 @@ def test_a_negative_weight_that_comes_last_does_not_overflow():
     assert ("ImageLocality", -1) in weights(expand(multi_point=plugin_set([("ImageLocality", -1)])))
 
 
-def test_the_weights_of_several_strategies_count_to_the_total(tmp_path):
-    def content(weight):
-        own = {
-            "scoringStrategies": [{"type": kind, "weight": 2**31 - 1} for kind in ("LeastAllocated", "MostAllocated")]
-        }
-        config = [{"name": "NodeResourcesFit", "args": {"bayplan.io": own}}]
-        plugins = {"score": {"enabled": [{"name": "NodeResourcesFit", "weight": weight}]}}
-        return V1 | {"profiles": [{"plugins": plugins, "pluginConfig": config}]}
+def several_strategies(weight):
+    """A file whose NodeResourcesFit has this weight, and two strategies of the largest weight."""
+    own = {"scoringStrategies": [{"type": kind, "weight": 2**31 - 1} for kind in ("LeastAllocated", "MostAllocated")]}
+    config = [{"name": "NodeResourcesFit", "args": {"bayplan.io": own}}]
+    plugins = {"score": {"enabled": [{"name": "NodeResourcesFit", "weight": weight}]}}
+    return V1 | {"profiles": [{"plugins": plugins, "pluginConfig": config}]}
 
-    assert expand_profiles(load(tmp_path, content(1)), extends)
+
+def test_the_weights_of_several_strategies_count_to_the_total(tmp_path):
+    assert expand_profiles(load(tmp_path, several_strategies(1)), extends)
     with pytest.raises(ConfigurationError, match="could overflow"):
-        expand_profiles(load(tmp_path, content(2**31 - 1)), extends)
+        expand_profiles(load(tmp_path, several_strategies(2**31 - 1)), extends)
+
+
+def test_their_overflow_is_told_together_with_other_errors(tmp_path):
+    content = several_strategies(2**31 - 1) | {"parallelism": 0}
+    with pytest.raises(ConfigurationError) as caught:
+        load(tmp_path, content, extends=extends)
+    assert [error.path for error in caught.value.errors] == ["parallelism", "profiles[0].plugins.score"]
 
 
 def test_all_profiles_errors_come_at_once_with_their_paths(tmp_path):

@@ -257,6 +257,14 @@ _PRIORITIES = [
         {"name": "EqualPriority", "weight": None},
         ".weight: Invalid value: 0: should have a positive weight applied to it",
     ),
+    (
+        {"name": "EqualPriority", "weight": 2**31},
+        ".weight: Invalid value: 2147483648: is more than 2147483647, the largest weight of today's plugins",
+    ),
+    (
+        {"name": "EqualPriority", "weight": 2**63},
+        f".weight: Invalid value: {2**63}: does not fit into 64 bits",
+    ),
     ({"name": "Mine", "argument": {"labelPreference": {}}}, ".argument.labelPreference.label: Required value"),
     (
         {"name": "Mine", "argument": {}},
@@ -265,6 +273,14 @@ _PRIORITIES = [
     ({"name": "Mine", "argument": {"x": {}}}, ".argument.x: unknown field"),
     (ratio(name="MostRequestedPriority"), f".argument.{RATIO}: Forbidden: is no argument of MostRequestedPriority"),
     (ratio([]), f".argument.{RATIO}.shape: Required value: at least one point must be specified"),
+    (
+        ratio(resources=[{"name": "cpu"}, {"name": "CPU", "weight": 2}]),
+        f'.argument.{RATIO}.resources[1].name: Invalid value: "CPU": is another spelling of cpu, which is listed too',
+    ),
+    (
+        ratio(resources=[{"name": "cpu", "weight": 101}, {"name": "memory"}]),
+        f".argument.{RATIO}.resources[0].weight: Invalid value: 101: resource weight of cpu not in valid range (0, 100]",
+    ),
     (
         ratio(resources=[{"name": "CPU", "weight": -1}]),
         f".argument.{RATIO}.resources[0].weight: Invalid value: -1: resource weight of cpu not in valid range (0, 100]",
@@ -281,9 +297,7 @@ _PRIORITIES = [
             'predicates[0].name: Invalid value: "CheckServiceAffinity": needs the argument serviceAffinity, which has no successor',
         ),
         (predicates("HostName", "Foo"), 'predicates[1].name: Invalid value: "Foo": does not exist'),
-        (predicates("HostName", "HostName"), 'predicates[1].name: Duplicate value: "HostName"'),
         (predicates(None), "predicates[0].name: Required value"),
-        (priorities(*[{"name": "EqualPriority"}] * 2), 'priorities[1].name: Duplicate value: "EqualPriority"'),
         (
             POLICY | {"hardPodAffinitySymmetricWeight": 101},
             "hardPodAffinitySymmetricWeight: Invalid value: 101: not in valid range [0, 100]",
@@ -294,3 +308,42 @@ _PRIORITIES = [
 )
 def test_a_mistake_is_an_error_at_its_field(tmp_path, content, expected):
     assert expected in complaints(tmp_path, content)
+
+
+def test_of_a_predicate_listed_twice_the_last_one_counts(tmp_path):
+    notes = []
+    mine = [{"name": "Mine", "argument": {"labelsPresence": {"labels": [label], "presence": True}}} for label in "ab"]
+    content = POLICY | {"predicates": [mine[0], {"name": "HostName"}, mine[1], {"name": "HostName"}], "priorities": []}
+    alone = content | {"predicates": [mine[1], {"name": "HostName"}]}
+    assert load(tmp_path, content, notes=notes) == load(tmp_path, alone)
+    assert [str(note) for note in notes if "again" in str(note)] == [
+        "predicates[0]: is listed again at predicates[2], which counts",
+        "predicates[1]: is listed again at predicates[3], which counts",
+    ]
+
+
+def test_of_a_priority_listed_twice_the_last_one_counts(tmp_path):
+    notes = []
+    listed = [
+        {"name": "SelectorSpreadPriority", "weight": 2},
+        ratio(name="Mine", weight=3),
+        {"name": "SelectorSpreadPriority", "weight": 5},
+        {"name": "Mine", "weight": 7},
+    ]
+    alone = priorities(listed[2], ratio(name="Mine", weight=7))
+    assert load(tmp_path, priorities(*listed), notes=notes) == load(tmp_path, alone)
+    # Without an argument it is what the name stood for before.
+    assert [note.path for note in notes] == ["priorities[0]", "priorities[1]", "priorities[2].name"]
+
+
+def test_what_does_not_count_is_checked_all_the_same(tmp_path):
+    wrong = {"name": "EqualPriority", "weight": 0}
+    (line,) = complaints(tmp_path, priorities(wrong, {"name": "EqualPriority"}))
+    assert line.startswith("priorities[0].weight: Invalid value: 0")
+
+
+def test_weights_of_the_ratio_beyond_a_hundred_keep_their_ratio(tmp_path):
+    def weights(cpu, memory):
+        return priorities(ratio(resources=[{"name": "cpu", "weight": cpu}, {"name": "memory", "weight": memory}]))
+
+    assert load(tmp_path, weights(3000, 60_000)) == load(tmp_path, weights(1, 20))

@@ -82,6 +82,10 @@ def test_labels_that_services_spread_over_are_default_constraints(tmp_path):
             [service_anti_affinity("x", "Other", weight=2), service_anti_affinity()],
             "has another weight than the serviceAntiAffinity before",
         ),
+        (
+            [service_anti_affinity(weight=2**31 - 1), service_anti_affinity("rack", "Other", weight=2**31 - 1)],
+            "PodTopologySpread's weight would be 4294967294, more than 2147483647",
+        ),
     ],
 )
 def test_what_one_plugin_cannot_spread_by_is_an_error(tmp_path, listed, detail):
@@ -106,6 +110,27 @@ def test_spread_priorities_share_a_plugin(tmp_path, listed, weight, defaulting):
     assert weights(configuration) == {"PodTopologySpread": weight}
     assert args(configuration, "PodTopologySpread").defaulting_type is defaulting
     assert args(configuration, "PodTopologySpread").default_constraints == ()
+
+
+def test_a_label_that_two_priorities_spread_over_counts_with_both_weights(tmp_path):
+    listed = [
+        service_anti_affinity("zone", weight=2),
+        service_anti_affinity("zone", "Other", weight=1),
+        service_anti_affinity("rack", "Third", weight=3),
+    ]
+    configuration = load(tmp_path, scoring(*listed))
+    assert [each.topology_key for each in args(configuration, "PodTopologySpread").default_constraints] == [
+        "zone",
+        "rack",
+    ]
+    assert weights(configuration) == {"PodTopologySpread": 6}
+
+
+def test_spread_priorities_whose_weights_add_up_to_too_much_are_an_error(tmp_path):
+    listed = [{"name": name, "weight": 2**31 - 1} for name in ("SelectorSpreadPriority", "ServiceSpreadingPriority")]
+    assert complaints(tmp_path, scoring(*listed)) == [
+        "priorities[1].name: Forbidden: PodTopologySpread's weight would be 4294967294, more than 2147483647"
+    ]
 
 
 def test_another_weight_for_the_constraints_of_pods_is_told(tmp_path):

@@ -282,20 +282,23 @@ def test_the_only_profile_can_be_renamed(tmp_path):
         ),
         (
             V1 | {"apiVersion": "v1"},
-            'apiVersion: Unsupported value: "v1": supported values: "kubescheduler.config.k8s.io/v1"',
+            'apiVersion: Unsupported value: "v1": supported values: "kubescheduler.config.k8s.io/v1", "kubescheduler.config.k8s.io/v1alpha1"',
         ),
         (
             V1 | {"apiVersion": {}},
-            'apiVersion: Unsupported value: object: supported values: "kubescheduler.config.k8s.io/v1"',
+            'apiVersion: Unsupported value: object: supported values: "kubescheduler.config.k8s.io/v1", "kubescheduler.config.k8s.io/v1alpha1"',
         ),
         (POLICY | {"apiVersion": "v2"}, 'apiVersion: Unsupported value: "v2": supported values: "v1"'),
-        (
-            V1 | {"apiVersion": "kubescheduler.config.k8s.io/v1beta3"},
+        *(
             (
-                'apiVersion: Invalid value: "kubescheduler.config.k8s.io/v1beta3": was removed from kube-scheduler; change it '
-                "to kubescheduler.config.k8s.io/v1 and move resource scoring plugins to the scoringStrategy of "
-                "NodeResourcesFit"
-            ),
+                V1 | {"apiVersion": f"kubescheduler.config.k8s.io/{version}", "profiles": []},
+                (
+                    f'apiVersion: Invalid value: "kubescheduler.config.k8s.io/{version}": was removed from kube-scheduler; change it '
+                    "to kubescheduler.config.k8s.io/v1 and move resource scoring plugins to the scoringStrategy of "
+                    "NodeResourcesFit; v1, v1alpha1 and Policy v1 are read"
+                ),
+            )
+            for version in ("v1alpha2", "v1beta1", "v1beta2", "v1beta3")
         ),
     ],
 )

@@ -2,19 +2,20 @@
 
 # ruff: noqa: E501 - error texts stand whole, so that they can be searched for
 
+import os
+
 import pytest
 from tests.config.configurations import ALL_PLUGINS, POLICY, V1, V1ALPHA1, complaints, load, strategy, write
 
 from bayplan.config.errors import ConfigurationError
-from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS
+from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, expand_profiles
 from bayplan.config.types import InterPodAffinityArgs, PluginEntry, ScoringStrategyType
+from bayplan.plugins.registry import in_tree_extends
 
 
 def test_the_default_provider_is_todays_default_profile(tmp_path):
     assert load(tmp_path, V1ALPHA1 | {"algorithmSource": {"provider": "DefaultProvider"}}) == load(tmp_path, V1)
     assert load(tmp_path, V1ALPHA1) == load(tmp_path, V1)
-    alpha2 = V1ALPHA1 | {"apiVersion": "kubescheduler.config.k8s.io/v1alpha2"}
-    assert load(tmp_path, alpha2) == load(tmp_path, V1)
 
 
 def test_the_autoscalers_provider_packs(tmp_path):
@@ -116,20 +117,59 @@ def test_a_policys_own_affinity_weight_wins(tmp_path):
         assert args == InterPodAffinityArgs(expected)
 
 
+OUTSIDE = {"enabled": [{"name": "Outside"}]}
+KNOWN = IMPLEMENTED_PLUGINS | {"Outside", "Other"}
+
+
 def test_plugins_stand_under_their_old_extension_points(tmp_path):
     notes = []
-    enabled = {"enabled": [{"name": "Outside"}]}
     config = [{"name": "Outside", "args": {"x": 1}}]
-    plugins = {"postFilter": enabled, "reserve": enabled, "unreserve": enabled, "score": {"disabled": [{"name": "*"}]}}
-    known = IMPLEMENTED_PLUGINS | {"Outside"}
+    plugins = {"postFilter": OUTSIDE, "reserve": OUTSIDE, "unreserve": OUTSIDE}
     content = V1ALPHA1 | {"plugins": plugins, "pluginConfig": config}
-    today = {"preScore": enabled, "reserve": enabled, "score": {"disabled": [{"name": "*"}]}}
+    today = {"preScore": OUTSIDE, "reserve": OUTSIDE}
     v1 = V1 | {"profiles": [{"plugins": today, "pluginConfig": config}]}
-    assert load(tmp_path, content, known_plugins=known, notes=notes) == load(tmp_path, v1, known_plugins=known)
+    assert load(tmp_path, content, known_plugins=KNOWN, notes=notes) == load(tmp_path, v1, known_plugins=KNOWN)
     assert list(map(str, notes)) == [
-        "plugins.unreserve: is part of reserve: a plugin that reserves also unreserves",
         "plugins.postFilter: is called preScore today",
+        "plugins.unreserve: is part of reserve: a plugin that reserves also unreserves",
     ]
+
+
+def test_what_only_unreserves_is_said_to_be_dropped(tmp_path):
+    notes = []
+    plugins = {"reserve": OUTSIDE, "unreserve": {"enabled": [{"name": "Outside"}, {"name": "Other"}]}}
+    configuration = load(tmp_path, V1ALPHA1 | {"plugins": plugins}, known_plugins=KNOWN, notes=notes)
+    today = V1 | {"profiles": [{"plugins": {"reserve": OUTSIDE}}]}
+    assert configuration == load(tmp_path, today, known_plugins=KNOWN)
+    assert str(notes[1]) == "plugins.unreserve: Other is dropped: it is not enabled at reserve"
+
+
+def test_disabling_default_plugins_has_no_effect_as_there_were_none(tmp_path):
+    notes = []
+    everything = {"disabled": [{"name": "*"}]}
+    plugins = {"filter": {"disabled": [{"name": "OfThatTime"}]}, "postFilter": everything, "score": everything}
+    assert load(tmp_path, V1ALPHA1 | {"plugins": plugins}, notes=notes) == load(tmp_path, V1)
+    detail = "has no effect, as in v1alpha1: use v1 to disable default plugins"
+    assert list(map(str, notes)) == [
+        f"plugins.filter.disabled: {detail}",
+        "plugins.postFilter: is called preScore today",
+        f"plugins.postFilter.disabled: {detail}",
+        f"plugins.score.disabled: {detail}",
+    ]
+
+
+@pytest.mark.parametrize("key", ["preScore", "preEnqueue", "multiPoint"])
+def test_extension_points_of_later_versions_are_unknown(tmp_path, key):
+    (line,) = complaints(tmp_path, V1ALPHA1 | {"plugins": {"postFilter": OUTSIDE, key: {}}}, known_plugins=KNOWN)
+    assert line.startswith(f"plugins.{key}: unknown field")
+
+
+def test_errors_of_plugin_sets_name_the_old_extension_point(tmp_path):
+    content = V1ALPHA1 | {"plugins": {"postFilter": {"enabled": [{"name": "NodeName"}]}}}
+    told = 'plugins.postFilter: plugin "NodeName" does not extend PreScorePlugin plugin'
+    options = {"extends": in_tree_extends, "check": lambda made: expand_profiles(made, in_tree_extends)}
+    assert complaints(tmp_path, content, **options) == [told]
+    assert complaints(tmp_path, content | {"bindTimeoutSeconds": -1}, **options)[1:] == [told]
 
 
 @pytest.mark.parametrize("name", ["x\nconfig.yaml: ok: 1 profile: bayplan", "a\0b", "\x1b[31mred"])
@@ -174,6 +214,15 @@ def test_notes_on_a_policy_file_name_it(tmp_path):
         (
             {"plugins": {"filter": {"enabled": [{"name": "Foo"}]}}},
             'plugins.filter.enabled[0]: Invalid value: "Foo": does not exist',
+        ),
+        (
+            {"plugins": {"postFilter": {"enabled": [{"name": "Foo"}]}}},
+            'plugins.postFilter.enabled[0]: Invalid value: "Foo": does not exist',
+        ),
+        ({"plugins": {"unreserve": 5}}, "plugins.unreserve: Invalid value: 5: must be an object"),
+        (
+            {"leaderElection": {"lockObjectName": 5}},
+            "leaderElection.lockObjectName: Invalid value: 5: must be a string; put it in quotes",
         ),
         ({"leaderElection": 5}, "leaderElection: Invalid value: 5: must be an object"),
         ({"plugins": 5}, "plugins: Invalid value: 5: must be an object"),
@@ -271,3 +320,19 @@ def test_a_missing_policy_file_is_one_error(tmp_path):
     assert complaints(tmp_path, content) == [
         f"algorithmSource.policy.file.path: {tmp_path / 'gone.json'}: cannot be read: No such file or directory"
     ]
+
+
+def test_a_policy_path_that_is_no_regular_file_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("pipe", "/dev/zero"):
+        content = V1ALPHA1 | {"algorithmSource": {"policy": {"file": {"path": path}}}}
+        assert complaints(tmp_path, content) == [
+            f"algorithmSource.policy.file.path: {tmp_path / path}: is no regular file"
+        ]
+
+
+def test_a_very_long_policy_path_is_shortened(tmp_path):
+    content = V1ALPHA1 | {"algorithmSource": {"policy": {"file": {"path": "x" * 100_000 + "end.json"}}}}
+    (line,) = complaints(tmp_path, content)
+    assert line.endswith("end.json: cannot be read: File name too long")
+    assert len(line) < 1000

@@ -35,7 +35,9 @@ class _Injected:
 
 
 @dataclass
-class _Change:
+class Change:
+    """What happened to an object, in the order of `FakeApiServer.history`."""
+
     version: int
     collection: str
     type: str
@@ -63,7 +65,9 @@ def _key(obj: Object) -> str:
 
 
 @dataclass
-class _Target:
+class Target:
+    """What the path of a request names."""
+
     collection: str
     namespace: str = ""
     name: str = ""
@@ -74,14 +78,15 @@ class _Target:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-def _target(path: str) -> _Target:
+def target_of(path: str) -> Target:
+    """Read the path of a request."""
     parts = path.strip("/").split("/")
     head, rest = (parts[:2], parts[2:]) if parts[0] == "api" else (parts[:3], parts[3:])
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 2:
         namespace, rest = rest[1], rest[2:]
     names = [*rest[1:], "", ""]
-    return _Target("/" + "/".join([*head, rest[0]]), namespace, names[0], names[1])
+    return Target("/" + "/".join([*head, rest[0]]), namespace, names[0], names[1])
 
 
 @dataclass
@@ -99,7 +104,7 @@ class FakeApiServer:
         self.version = 10
         self.compacted = 0
         self.objects: dict[str, dict[str, Object]] = {}
-        self._history: list[_Change] = []
+        self.history: list[Change] = []
         self._changed = asyncio.Event()
         self._pages: dict[str, tuple[int, list[Object]]] = {}
         self._faults: list[_Injected] = []
@@ -192,7 +197,7 @@ class FakeApiServer:
         self._wake()
 
     def _record(self, collection: str, kind: str, obj: Object, old: Object | None) -> None:
-        self._history.append(_Change(self.version, collection, kind, obj, old))
+        self.history.append(Change(self.version, collection, kind, obj, old))
         self._wake()
 
     def _wake(self) -> None:
@@ -210,7 +215,7 @@ class FakeApiServer:
             return status_response(401, "Unauthorized", "Unauthorized")
 
         async def act() -> web.StreamResponse:
-            target = _target(request.path)
+            target = target_of(request.path)
             if watching:
                 return await self._watch(request, target, fault if isinstance(fault, StreamFault) else StreamFault())
             if request.method == "GET" and not target.name:
@@ -233,7 +238,7 @@ class FakeApiServer:
             return injected.fault
         return None
 
-    def _list(self, request: web.Request, target: _Target) -> web.Response:
+    def _list(self, request: web.Request, target: Target) -> web.Response:
         token, limit = request.query.get("continue", ""), int(request.query.get("limit", "0"))
         selector = request.query.get("fieldSelector", "")
         if token:
@@ -251,7 +256,7 @@ class FakeApiServer:
             self._pages[meta["continue"]] = (version, rest)
         return web.json_response({"kind": "List", "apiVersion": "v1", "metadata": meta, "items": page})
 
-    async def _watch(self, request: web.Request, target: _Target, fault: StreamFault) -> web.StreamResponse:
+    async def _watch(self, request: web.Request, target: Target, fault: StreamFault) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
         selector = request.query.get("fieldSelector", "")
@@ -266,8 +271,8 @@ class FakeApiServer:
             position, endings = 0, self._endings
             while endings == self._endings:
                 changed = self._changed
-                while position < len(self._history):
-                    change = self._history[position]
+                while position < len(self.history):
+                    change = self.history[position]
                     position += 1
                     if change.collection != target.collection or change.version <= version:
                         continue
@@ -278,7 +283,7 @@ class FakeApiServer:
         return response
 
     @staticmethod
-    def _line(change: _Change, selector: str) -> bytes:
+    def _line(change: Change, selector: str) -> bytes:
         kind = change.type
         if kind != "BOOKMARK":
             before = _matches(change.old, selector)
@@ -288,7 +293,7 @@ class FakeApiServer:
             kind = "MODIFIED" if before and after else "ADDED" if after else "DELETED"
         return json.dumps({"type": kind, "object": change.obj}).encode() + b"\n"
 
-    def _one(self, method: str, target: _Target, body: Object) -> web.Response:
+    def _one(self, method: str, target: Target, body: Object) -> web.Response:
         stored = self.objects.get(target.collection, {})
         if method == "POST" and not target.name:
             body.setdefault("metadata", {}).setdefault("namespace", target.namespace)
@@ -310,20 +315,20 @@ class FakeApiServer:
         }.get(method)
         return act(target, obj, body) if act else status_response(405, "MethodNotAllowed", method)
 
-    def _get(self, _: _Target, obj: Object, __: Object) -> web.Response:
+    def _get(self, _: Target, obj: Object, __: Object) -> web.Response:
         return web.json_response(obj)
 
-    def _update(self, target: _Target, obj: Object, body: Object) -> web.Response:
+    def _update(self, target: Target, obj: Object, body: Object) -> web.Response:
         """Replace the object if it is the version that the body was made from."""
         if body["metadata"].get("resourceVersion") != obj["metadata"]["resourceVersion"]:
             return status_response(409, "Conflict", "the object has been modified")
         return web.json_response(self.put(target.collection, body))
 
-    def _remove(self, target: _Target, _: Object, __: Object) -> web.Response:
+    def _remove(self, target: Target, _: Object, __: Object) -> web.Response:
         self.delete(target.collection, target.key)
         return web.json_response(status_body(200))
 
-    def _bind(self, target: _Target, obj: Object, body: Object) -> web.Response:
+    def _bind(self, target: Target, obj: Object, body: Object) -> web.Response:
         if target.subresource != "binding":
             return status_response(405, "MethodNotAllowed", "only bindings are created here")
         if obj.get("spec", {}).get("nodeName"):
@@ -332,7 +337,7 @@ class FakeApiServer:
         self.put(target.collection, {**obj, "spec": spec})
         return web.json_response(status_body(201), status=201)
 
-    def _patch(self, target: _Target, obj: Object, body: Object) -> web.Response:
+    def _patch(self, target: Target, obj: Object, body: Object) -> web.Response:
         """Replace the fields of spec and status that the patch names: enough for tests, no strategic merge."""
         merged = {part: {**obj.get(part, {}), **(body.get(part) or {})} for part in ("spec", "status")}
         return web.json_response(self.put(target.collection, {**obj, **merged}))

@@ -1,8 +1,5 @@
 """What hostile pods leave behind once they are gone: nothing that grows with their number or size."""
 
-import gc
-import tracemalloc
-
 import pytest
 from tests.hostile.world import (
     HOST,
@@ -23,20 +20,6 @@ from tests.hostile.world import (
 from bayplan.cache.pod_info import PodInfo
 
 MIB = 2**20
-
-
-@pytest.fixture
-def allocated():
-    """How many bytes the Python objects take that were made since the first call."""
-
-    def count():
-        if not tracemalloc.is_tracing():
-            tracemalloc.start()
-        gc.collect()
-        return tracemalloc.get_traced_memory()[0]
-
-    yield count
-    tracemalloc.stop()
 
 
 def terms(count, serial):

@@ -72,6 +72,11 @@ def moved(configuration: Object, address: str) -> Object:
     return found
 
 
+def at_no_address(message: str, address: str) -> str:
+    """The message with extenders at NOWHERE instead of an address."""
+    return message.replace(address, NOWHERE)
+
+
 class _Server(ThreadingHTTPServer):
     def handle_error(self, request: object, client_address: object) -> None:
         """Leaves a scheduler that ended in the middle of a call alone."""

@@ -21,7 +21,7 @@ from e2e.controlplane.waiting import wait_until
 from tests.oracle.case import DATA, Case, Object, Recording, Scene, write_cases
 from tests.oracle.configurations import CONFIGURATIONS
 from tests.oracle.decision_log import DecisionLog
-from tests.oracle.extenders import NOWHERE, address_of_extenders, moved
+from tests.oracle.extenders import address_of_extenders, at_no_address, moved
 from tests.oracle.families import parts
 from tests.oracle.families.family import ALL_FAMILIES, scene_of
 from tests.oracle.stage import Stage
@@ -54,7 +54,7 @@ def record(families: dict[str, int], seed: int, directory: Path) -> None:
             for group in groups:
                 with _running_stage(plane, CONFIGURATIONS[configuration]) as (stage, address):
                     for family, name, scene in group:
-                        recorded[family].append(_at_no_address(stage.play(name, configuration, scene), address))
+                        recorded[family].append(_with_no_address(stage.play(name, configuration, scene), address))
                     refused += stage.refused
             seconds, count = time.monotonic() - started, sum(map(len, groups))
             print(f"{configuration}: {count} cases in {seconds:.0f} s, {refused} pods refused", flush=True)
@@ -78,11 +78,11 @@ def _groups(families: dict[str, int], seed: int) -> dict[str, list[list[_Named]]
     return {configuration: [group for group in groups if group] for configuration, groups in found.items()}
 
 
-def _at_no_address(case: Case, address: str) -> Case:
+def _with_no_address(case: Case, address: str) -> Case:
     """The case with extenders where the documents have them, and not at the address they had this time."""
     for decision in case.decisions:
         if decision.message is not None:
-            decision.message = decision.message.replace(address, NOWHERE)
+            decision.message = at_no_address(decision.message, address)
     return case
 
 

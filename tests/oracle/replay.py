@@ -20,7 +20,7 @@ from tests.oracle.comparison import (
     nomination_differences,
     preemption_differences,
 )
-from tests.oracle.extenders import NOWHERE, moved
+from tests.oracle.extenders import NOWHERE, at_no_address, moved
 
 from bayplan.api.kinds import RESOURCES
 from bayplan.api.objects import Node, Pod
@@ -121,7 +121,7 @@ class Replay:
             if decided.wanted < decided.potential:
                 everywhere = self._cycle.schedule(pod, self._unlimited[framework.profile_name])
         except Exception as error:  # noqa: BLE001 - the loop turns whatever a plugin raises into a message
-            return differences(decided, Decision(message=self._at_no_address(str(error)), error=True))
+            return differences(decided, Decision(message=at_no_address(str(error), self._address), error=True))
         lines = differences(decided, decision_of(outcome))
         if isinstance(outcome, FitError):
             assert isinstance(everywhere, FitError)
@@ -137,12 +137,9 @@ class Replay:
         outcome = await extended.schedule(pod, framework)
         if isinstance(outcome, Placement):
             return list(extended_differences(decided, outcome))
-        lines = differences(decided, Decision(message=self._at_no_address(outcome.message)))
+        lines = differences(decided, Decision(message=at_no_address(outcome.message, self._address)))
         lines += extended_preemption_differences(decided, outcome)
         return [*lines, *_nomination_differences(pod, decided, outcome)]
-
-    def _at_no_address(self, message: str) -> str:
-        return message.replace(self._address, NOWHERE)
 
     def _alike(self, victim: str) -> str:
         """What tells a victim from others: all of it but its name, as long as it has not started."""

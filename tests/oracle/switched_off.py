@@ -3,34 +3,21 @@
 from tests.oracle.case import Object
 from tests.oracle.profiles import document, profile, without
 
-_FILTERS_WITH_STATE = (
-    "NodeAffinity",
-    "NodePorts",
-    "NodeResourcesFit",
-    "VolumeRestrictions",
-    "NodeVolumeLimits",
-    "VolumeBinding",
-    "VolumeZone",
-    "PodTopologySpread",
-    "InterPodAffinity",
-    "DynamicResources",
-    "NodeDeclaredFeatures",
-)
-_SCORES_WITH_STATE = (
-    "TaintToleration",
-    "NodeAffinity",
-    "NodeResourcesFit",
-    "VolumeBinding",
-    "PodTopologySpread",
-    "InterPodAffinity",
-    "NodeResourcesBalancedAllocation",
-)
+from bayplan.plugins.registry import IN_TREE, in_tree_extends
+
+
+def _extending(point: str) -> tuple[str, ...]:
+    return tuple(name for name in IN_TREE if in_tree_extends(name, point))
+
+
+_PRE_SCORE = _extending("pre_score")
 SWITCHED_OFF: dict[str, tuple[str, ...]] = {
-    "preFilter": _FILTERS_WITH_STATE,
-    "filter": ("NodeUnschedulable", "NodeName", "TaintToleration", *_FILTERS_WITH_STATE),
-    "postFilter": ("DynamicResources", "DefaultPreemption", "*"),
-    "preScore": _SCORES_WITH_STATE,
-    "score": (*_SCORES_WITH_STATE, "DynamicResources", "ImageLocality"),
+    "preFilter": _extending("pre_filter"),
+    "filter": _extending("filter"),
+    "postFilter": (*_extending("post_filter"), "*"),
+    "preScore": _PRE_SCORE,
+    # Stored cases are made in this order: first those that lack a preScore in other cases.
+    "score": (*_PRE_SCORE, *(name for name in _extending("score") if name not in _PRE_SCORE)),
 }
 """The plugins that are switched off by extension point, each in a profile of its own."""
 

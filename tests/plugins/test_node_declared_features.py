@@ -18,6 +18,7 @@ from bayplan.plugins.node_declared_features import NodeDeclaredFeatures
 
 RESTART = "RestartAllContainersOnContainerExits"
 NAMESPACES = "UserNamespacesHostNetworkSupport"
+BIND_OPTIONS = "VolumeBindMountOptions"
 PLUGIN = NodeDeclaredFeatures()
 
 
@@ -78,6 +79,22 @@ def test_a_node_must_declare_everything_the_pod_needs(pod, expected):
 def test_other_pods_need_nothing_and_skip_the_filter(pod):
     scene = Scene(*NODES)
     assert PLUGIN.pre_filter({}, PodInfo(pod), scene.cache.nodes).status.code is Code.SKIP
+
+
+@pytest.mark.parametrize("kind", ["containers", "initContainers", "ephemeralContainers"])
+def test_options_of_a_bind_mount_need_a_node_that_declares_them(kind):
+    mounts = [{"name": "a", "mountPath": "/a"}, {"name": "b", "mountPath": "/b", "bindMountOptions": ["noexec"]}]
+    spec = {"containers": [{"name": "c"}], kind: [{"name": "c"}, {"name": "d", "volumeMounts": mounts}]}
+    pod = msgspec.convert({"spec": spec}, type(make_pod()))
+    scene = Scene(declaring("without", RESTART, NAMESPACES), declaring("with", BIND_OPTIONS))
+    assert set(scene.rejections(PLUGIN, pod)) == {"without"}
+
+
+@pytest.mark.parametrize("mount", [{}, {"bindMountOptions": []}])
+def test_a_mount_without_options_needs_nothing(mount):
+    wire = {"spec": {"containers": [{"name": "c", "volumeMounts": [{"name": "a", "mountPath": "/a", **mount}]}]}}
+    pod = msgspec.convert(wire, type(make_pod()))
+    assert PLUGIN.sign_pod(PodInfo(pod)) == frozenset()
 
 
 def test_the_rejection_has_kube_schedulers_words_and_preemption_cannot_help():

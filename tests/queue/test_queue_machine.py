@@ -157,15 +157,21 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(queued=consumes(popped))
     def break_off(self, queued):
-        if queued is None:
-            return
+        if queued is not None:
+            self.break_off_of(queued)
+
+    def break_off_of(self, queued):
         self.queue.add_unschedulable(queued, rejector_plugins=frozenset(), error=True)
         del self.in_flight[queued.uid]
         assert self.scene.sub_queue(queued.uid) is (None if queued.uid in self.gone else SubQueue.ERROR_BACKOFF)
 
-    @rule(queued=consumes(popped))
-    def bind(self, queued):
+    @rule(queued=consumes(popped), fails=st.booleans())
+    def bind(self, queued, fails):
         if queued is None:
+            return
+        self.queue.begin_bind(queued.uid)
+        if fails:
+            self.break_off_of(queued)
             return
         with self.room_left_by(queued.uid, to=None):
             self.queue.done(queued.uid)

@@ -51,17 +51,10 @@ def node_resources_fit(pod: PodInfo, host: Host, args: NodeResourcesFitArgs) -> 
 def by_strategy(pod: PodInfo, host: Host, strategy: ScoringStrategy) -> int:
     total, weights = 0, 0
     for resource in strategy.resources:
-        name = resource.name
-        if name == "cpu":
-            wanted, taken = pod.requests.scoring_cpu, sum(each.placed.non_zero_cpu for each in host.pods)
-        elif name == "memory":
-            wanted, taken = pod.requests.scoring_memory, sum(each.placed.non_zero_memory for each in host.pods)
-        else:
-            wanted, taken = pod.requests.scoring_amounts.get(name, 0), host.requested(name)
-        capacity = host.allocatable(name)
-        if capacity == 0 or (wanted == 0 and name not in _NATIVE):
+        used, capacity = used_and_capacity(pod, host, resource.name)
+        counted = resource.name in _NATIVE or pod.requests.scoring_amounts.get(resource.name, 0)
+        if capacity == 0 or not counted:
             continue
-        used = taken + wanted
         if strategy.type is ScoringStrategyType.LEAST_ALLOCATED:
             score = 0 if used > capacity else (capacity - used) * 100 // capacity
         elif strategy.type is ScoringStrategyType.MOST_ALLOCATED:

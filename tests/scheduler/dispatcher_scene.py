@@ -5,7 +5,7 @@ import json
 import logging
 from collections import defaultdict
 
-from tests.waiting import Sleeps
+from tests.waiting import Sleeps, until
 
 from bayplan.api.client import ApiResponse
 from bayplan.scheduler.api_calls import ApiCall
@@ -13,31 +13,39 @@ from bayplan.scheduler.dispatcher import Dispatcher
 
 
 class Client:
-    """Answers what it is told to, 200 otherwise; a closed gate holds every request."""
+    """Answers what it is told to, 200 otherwise; a closed gate holds every request, `closed` those to its paths."""
 
     def __init__(self):
         self.started = []
+        self.bodies = []
+        self.on_its_way = []
         self.done = []
         self.answers = defaultdict(list)
         self.gate = asyncio.Event()
         self.gate.set()
+        self.closed = set()
         self.now = 0
         self.most = 0
 
     async def request(self, method, path, *, body=None, content_type=None):
+        content = (path, body and json.loads(body)["status"]["v"].encode())
         self.started.append(path)
+        self.bodies.append(content)
+        self.on_its_way.append(content)
         self.now += 1
         self.most = max(self.most, self.now)
         try:
             await asyncio.sleep(0)
             await self.gate.wait()
+            await until(lambda: path not in self.closed)
             answer = self.answers[path].pop(0) if self.answers[path] else 200
             if isinstance(answer, BaseException):
                 raise answer
-            self.done.append((path, body and json.loads(body)["status"]["v"].encode()))
+            self.done.append(content)
             return ApiResponse(answer, path.encode())
         finally:
             self.now -= 1
+            self.on_its_way.remove(content)
 
 
 class Scene:
@@ -45,9 +53,10 @@ class Scene:
         self.client, self.events = Client(), Client()
         self.patched, self.sleeps = [], Sleeps()
         self.dispatcher = Dispatcher(
-            self.client, self.events, on_patched=self.patched.append, sleep=self.sleeps, **workers
+            self.client, self.events, on_patched=self.patched.append, wake=self._wake, sleep=self.sleeps, **workers
         )
         self.lost = []
+        self.woken = 0
 
     @classmethod
     def started(cls, **workers):
@@ -55,25 +64,32 @@ class Scene:
         made.dispatcher.start()
         return made
 
-    def send(self, *paths):
+    def _wake(self):
+        self.woken += 1
+
+    def send(self, *paths, uid=None, method="POST", if_missing=None):
+        """Events of a pod each, or all of one; `if_missing` is the path of what creates them."""
         for path in paths:
-            self.dispatcher.send(ApiCall("POST", path, None, "x", path))
+            create = None if if_missing is None else ApiCall("POST", if_missing, None, "x", if_missing)
+            self.dispatcher.send(uid or path, ApiCall(method, path, None, "x", path), create)
 
-    def patch(self, uid, body=b""):
+    def patch(self, uid, body=b"", **options):
         call = ApiCall("PATCH", uid, json.dumps({"status": {"v": body.decode()}}).encode(), "x", uid)
-        self.dispatcher.patch(uid, call, lambda done: done or self.lost.append((uid, body)))
+        self.dispatcher.patch(uid, call, lambda done: done or self.lost.append((uid, body)), **options)
 
-    def submit(self, job, times=1):
-        for _ in range(times):
-            self.dispatcher.submit(job)
+    def submit(self, job, times=1, uid=None):
+        """Binds of a pod each, or of the pod `uid`."""
+        for number in range(times):
+            self.dispatcher.submit(uid or f"bind-{number}", job)
 
     def close(self):
         self.client.gate.clear()
         self.events.gate.clear()
 
     def open(self):
-        self.client.gate.set()
-        self.events.gate.set()
+        for client in (self.client, self.events):
+            client.gate.set()
+            client.closed = set()
 
     async def drain(self, binds_seconds=30, calls_seconds=30):
         await self.dispatcher.drain(binds_seconds=binds_seconds, calls_seconds=calls_seconds)

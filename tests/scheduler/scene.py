@@ -30,10 +30,10 @@ class HeldDispatcher:
         self.takes_nominations = True
         self.jobs_in_flight = 0
 
-    def submit(self, job):
+    def submit(self, uid, job):
         self.jobs.append(job)
 
-    def patch(self, uid, call, ended):
+    def patch(self, uid, call, ended, *, urgent=False):
         status = json.loads(call.body)["status"]
         if "nominatedNodeName" in status:
             self.nominations.append((uid, status["nominatedNodeName"]))
@@ -99,6 +99,7 @@ class Observer(SchedulerObserver):
         self.victims = []
         self.left_out = []
         self.handled = []
+        self.permit_waits = []
 
     def attempt(self, profile, result, seconds):
         self.attempts.append((profile, result, seconds))
@@ -111,6 +112,9 @@ class Observer(SchedulerObserver):
 
     def preemption_victims(self, count):
         self.victims.append(count)
+
+    def permit_waited(self, result, seconds):
+        self.permit_waits.append((result, seconds))
 
     def undecodable(self, kind):
         self.left_out.append(kind)

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bayplan.api.objects import PodCondition
+from bayplan.api.objects import PersistentVolumeClaimSource, PodCondition, Volume
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.status import SUCCESS
 from bayplan.queue.queued_pod import SubQueue
@@ -51,6 +51,18 @@ async def test_a_pod_that_fits_nowhere_waits_for_what_its_rejectors_want(scene):
     assert scene.dispatcher.patches == [("p", "Unschedulable", message)]
     assert scene.observer.results() == ["unschedulable"]
     assert scene.cache.node_of("p") is None
+
+
+async def test_preemption_is_counted_for_the_pods_it_was_asked_about(scene):
+    scene.node(cpu="500m")
+    scene.pod("small")
+    await scene.attempt()
+    assert scene.observer.attempts_at_preemption == 1
+    # A PreFilter rejects it for good, which ends PostFilter before DefaultPreemption.
+    scene.pod("claims", volumes=[Volume("data", PersistentVolumeClaimSource("missing"))])
+    await scene.attempt()
+    assert scene.said()[-1][2] == '0/1 nodes are available: persistentvolumeclaim "missing" not found. not found'
+    assert scene.observer.attempts_at_preemption == 1
 
 
 async def test_without_nodes_a_pod_is_unschedulable_but_backs_off_as_after_an_error(scene):

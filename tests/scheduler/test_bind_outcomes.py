@@ -1,7 +1,7 @@
 """What becomes of a pod whose bind fails, or is overtaken by what the watch tells."""
 
 import pytest
-from tests.builders import make_pod
+from tests.builders import make_node, make_pod
 
 from bayplan.queue.queued_pod import SubQueue
 from bayplan.scheduler.binder import BindError, BindResult
@@ -95,3 +95,16 @@ async def test_every_way_out_of_a_bind_wakes_the_loop(scene):
         await scene.dispatcher.run()
         woken.append(scene.news.is_set())
     assert woken == [True, True, True]
+
+
+def test_a_bind_that_takes_long_keeps_nothing_of_what_happens_meanwhile(scene, allocated):
+    scene.node()
+    scene.pod("p")
+    scene.step()
+    before = allocated()
+    old = make_node("n1")
+    for serial in range(1000):
+        new = make_node("n1", labels={f"example.com/label-{i}": f"{serial}" for i in range(20)})
+        scene.nodes.on_update(old, new)
+        old = new
+    assert allocated() - before < 2**18

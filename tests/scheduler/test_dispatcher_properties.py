@@ -14,17 +14,25 @@ class RandomRun(Scene):
         self.expected = defaultdict(list)
         self.binds = []
         self.patches = defaultdict(list)
+        self.obsolete = defaultdict(set)
+        self.events_of = defaultdict(list)
 
     async def step(self, number, kind, value):
         self.expected[kind].append(number)
+        uid = f"u{value}"
         if kind == "bind":
-            self.dispatcher.submit(lambda: self.job(number, value))
-        elif kind == "send":
-            self.send(f"e{number}")
-        elif kind == "patch":
+            # What was asked for before and is not on its way is not to be sent any more.
+            bodies = self.patches[uid]
+            sent = [bodies.index(body) for who, body in self.client.bodies if who == uid]
+            self.obsolete[uid] |= set(bodies[max(sent, default=-1) + 1 :])
+            self.dispatcher.submit(uid, lambda: self.job(number, uid, value))
+        elif kind == "event":
+            self.events_of[uid].append(f"{uid}/e{number}")
+            self.send(f"{uid}/e{number}", uid=uid)
+        elif kind in {"patch", "urgent"}:
             body = str(number).encode()
-            self.patches[f"u{value}"].append(body)
-            self.patch(f"u{value}", body)
+            self.patches[uid].append(body)
+            self.patch(uid, body, urgent=kind == "urgent")
         elif kind == "close":
             self.close()
         elif kind == "open":
@@ -32,32 +40,40 @@ class RandomRun(Scene):
         for _ in range(value if kind == "yield" else 0):
             await asyncio.sleep(0)
 
-    async def job(self, number, pauses):
+    async def job(self, number, uid, pauses):
+        on_its_way = [body for who, body in self.client.on_its_way if who == uid]
+        assert not set(on_its_way) & self.obsolete[uid], "it is sent while the pod is bound"
         for _ in range(pauses):
             await asyncio.sleep(0)
         self.binds.append(number)
 
     def check(self):
         assert sorted(self.binds) == self.expected["bind"]
-        assert sorted(path for path, _ in self.events.done) == sorted(f"e{n}" for n in self.expected["send"])
+        told = defaultdict(list)
+        for path, _ in self.events.done:
+            told[path.split("/")[0]].append(path)
+        assert told == self.events_of
         sent = defaultdict(list)
         for uid, body in self.client.done:
             sent[uid].append(body)
-        assert sent.keys() == self.patches.keys()
-        for uid, bodies in sent.items():
-            assert bodies == [body for body in self.patches[uid] if body in bodies], "doubled or out of order"
-            assert bodies[-1] == self.patches[uid][-1]
-        assert self.lost == []
+        for uid, bodies in self.patches.items():
+            assert sent[uid] == [body for body in bodies if body in sent[uid]], "doubled or out of order"
+            assert not set(sent[uid]) & self.obsolete[uid], "obsolete"
+            assert {body for who, body in self.lost if who == uid} == self.obsolete[uid]
+            if bodies and bodies[-1] not in self.obsolete[uid]:
+                assert sent[uid][-1] == bodies[-1]
 
 
-KINDS = st.sampled_from(["bind", "send", "patch", "patch", "yield", "close", "open"])
+KINDS = st.sampled_from(["bind", "event", "event", "patch", "patch", "patch", "urgent", "yield", "close", "open"])
 
 
-@settings(max_examples=60)
+@settings(max_examples=150)
 @given(st.lists(st.tuples(KINDS, st.integers(0, 4)), max_size=60), st.integers(1, 4), st.integers(1, 4))
-def test_nothing_is_lost_doubled_or_out_of_order_whatever_the_schedule(steps, bind_workers, call_workers):
+def test_nothing_is_lost_doubled_or_out_of_order_whatever_the_schedule(steps, bind_workers, other_workers):
     async def run():
-        scene = RandomRun.started(bind_workers=bind_workers, call_workers=call_workers)
+        scene = RandomRun.started(
+            bind_workers=bind_workers, patch_workers=other_workers, event_workers=other_workers, slow_bind_seconds=0.0
+        )
         for number, (kind, value) in enumerate(steps):
             await scene.step(number, kind, value)
         scene.open()

@@ -21,10 +21,21 @@ class Scene:
     def __init__(self):
         self.now = START
         self.calls = []
-        self.recorder = EventRecorder(emit=self.calls.append, now=lambda: self.now, hostname="host-1")
+        self.creations = {}
+        self.passed = 0.0
+        self.recorder = EventRecorder(
+            emit=self._emit, now=lambda: self.now, hostname="host-1", clock=lambda: self.passed
+        )
+
+    def _emit(self, uid, call, if_missing):
+        assert uid in {"u1", "u2"}
+        assert (if_missing is not None) == (call.method == "PATCH")
+        self.calls.append(call)
+        self.creations[call.path] = if_missing
 
     def after(self, **delta):
         self.now += timedelta(**delta)
+        self.passed += timedelta(**delta).total_seconds()
         return self
 
     def fail(self, pod, message="no room", *, times=1):
@@ -156,6 +167,41 @@ def test_forgetting_a_pod_writes_its_count_and_ends_its_series(scene):
     assert scene.methods() == ["POST"]
 
 
+@pytest.mark.parametrize("failures", [1, 2, 4])
+def test_a_new_version_of_the_pod_has_an_event_of_its_own(scene, failures):
+    # What was written on the pod meanwhile is a new version, so another message is an Event as with kube-scheduler.
+    scene.fail(web_pod(), times=failures)
+    scene.after(seconds=1).fail(web_pod(resource_version="43"), "another text")
+    calls = scene.take()
+    created = [body for method, body in calls if method == "POST"]
+    assert [(body["note"], body["regarding"]["resourceVersion"]) for body in created] == [
+        ("no room", "42"),
+        ("another text", "43"),
+    ]
+    counts = [body["series"]["count"] for method, body in calls if method == "PATCH"]
+    assert counts == [count for count in (2, failures) if 1 < count <= failures][: failures // 2]
+    scene.fail(web_pod(resource_version="43"))
+    assert scene.counts() == [2]
+
+
+def test_an_event_that_is_missing_is_created_with_its_series_so_far(scene):
+    scene.fail(web_pod(), "the first text", times=2)
+    scene.after(minutes=31).recorder.sweep()
+    first, started, *_ = scene.calls
+    creation = json.loads(scene.creations[started.path].body)
+    assert (scene.creations[started.path].method, scene.creations[started.path].path) == ("POST", first.path)
+    assert creation == {**json.loads(first.body), **json.loads(started.body)}
+
+
+def test_the_clock_on_the_wall_may_go_back(scene):
+    scene.fail(web_pod(), times=3)
+    scene.take()
+    scene.now -= timedelta(days=1)
+    scene.passed += 360
+    scene.recorder.sweep()
+    assert scene.counts() == [3]
+
+
 def test_a_recreated_pod_has_a_series_of_its_own(scene):
     scene.fail(web_pod(uid="u1"))
     scene.fail(web_pod(uid="u2"))
@@ -214,7 +260,7 @@ def test_every_failure_is_counted_exactly_once_by_the_end(steps):
             scene.recorder.forget("u1")
         else:
             scene.after(seconds=step).recorder.sweep()
-        scene.now += timedelta(microseconds=1)
+        scene.after(microseconds=1)
     last = {}
     for call in scene.calls:
         body = json.loads(call.body)

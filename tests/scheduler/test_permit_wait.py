@@ -98,6 +98,32 @@ async def test_nobody_waits_longer_than_a_quarter_of_an_hour(scene):
     assert scene.framework.run_permit({}, make_pod_info(), "n1")[1] == {"Gang": 900.0}
 
 
+@pytest.mark.parametrize(
+    ("end", "result"),
+    [
+        (lambda scene: waits(scene).allow("Gang"), "Success"),
+        (lambda scene: waits(scene).reject("Gang", "no company"), "Unschedulable"),
+        (lambda scene: scene.pending.gone("p"), "Unschedulable"),
+        (lambda scene: scene.scheduler.preemption.reject_waiting("p"), "Error"),
+    ],
+    ids=["allowed", "rejected", "deleted", "preempted"],
+)
+async def test_how_long_a_pod_waited_is_measured_by_how_its_wait_ended(scene, end, result):
+    scene.framework.permits = [holding(), holding("Free", only="nobody")]
+    await scene.first_attempt()
+    scene.now += 2.5
+    end(scene)
+    scene.now += 1.0
+    await settle(scene)
+    assert scene.observer.permit_waits == [(result, 2.5)]
+
+
+async def test_a_pod_that_nobody_has_wait_is_not_measured_as_one_that_waits(scene):
+    scene.framework.permits = [holding(only="another")]
+    await scene.first_attempt()
+    assert scene.observer.permit_waits == []
+
+
 async def test_room_that_a_rejected_pod_gave_back_wakes_others_but_not_the_pod_itself(scene):
     scene.profiles["bayplan"].registrations["Gang"] = [EventRegistration(ASSIGNED_POD_DELETE)]
     scene.framework.permits = [holding(only="p")]
@@ -142,12 +168,38 @@ async def test_a_waiting_pod_that_is_preempted_backs_off_as_after_an_error(scene
     assert scene.binder.bindings == []
 
 
+async def test_what_is_said_of_a_wait_that_was_given_up_is_not_said_of_the_pods_next_one(scene):
+    scene.framework.permits = [holding()]
+    await scene.first_attempt()
+    first = waits(scene)
+    scene.scheduler.preemption.reject_waiting("p")
+    scene.after(20.0)
+    await scene.attempt()
+    assert not first.reject("Gang", "no company")
+    first.allow("Gang")
+    await settle(scene)
+    assert (scene.binder.bindings, waits(scene).pending_plugins) == ([], {"Gang"})
+
+
 async def test_a_waiting_pod_that_is_deleted_gives_its_room_back_at_once(scene):
     scene.framework.permits = [holding()]
     await scene.first_attempt()
     scene.pending.gone("p")
     await settle(scene)
     assert (scene.cache.node_of("p"), scene.queue.uids(), scene.said()) == (None, set(), [])
+
+
+async def test_a_waiting_pod_whose_deletion_begins_gives_its_room_back_at_once(scene):
+    scene.framework.permits = [holding()]
+    await scene.first_attempt()
+    scene.pod(resource_version="2", deleting=True)
+    await settle(scene)
+    assert (scene.cache.node_of("p"), scene.binder.bindings) == (None, [])
+    assert scene.said() == [("p", "FailedScheduling", "0/1 nodes are available: 1 removed.")]
+    assert scene.recorder.forgotten == ["p"]
+    # What is written on it while it ends is no news.
+    scene.pod(resource_version="3", deleting=True, labels={"a": "b"})
+    assert scene.recorder.forgotten == ["p"]
 
 
 async def test_at_the_end_nobodys_time_runs_out(scene):

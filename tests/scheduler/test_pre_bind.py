@@ -122,6 +122,13 @@ async def test_a_pod_is_bound_once_its_claim_is(scene):
     assert scene.cache.node_of("p") == "n1"
 
 
+async def test_a_pod_whose_deletion_begins_gives_all_back_before_its_bind(scene):
+    await attempt(scene)
+    scene.pending.changed(pod_with("c", cpu="1", deleting=True, resource_version="2"))
+    await settle(scene)
+    assert (scene.binder.bindings, scene.cache.node_of("p")) == ([], None)
+
+
 async def test_a_refused_write_gives_the_volume_the_room_and_the_pod_back(scene):
     scene.requests.answer = ApiResponse(403, b"{}")
     await attempt(scene)

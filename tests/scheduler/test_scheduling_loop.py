@@ -21,7 +21,7 @@ class Running:
         self.task = asyncio.create_task(self.scene.scheduler.run())
         return self
 
-    def _submit(self, job):
+    def _submit(self, uid, job):
         self.tasks.append(asyncio.create_task(job()))
 
     async def __aexit__(self, *_):

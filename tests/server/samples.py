@@ -69,6 +69,7 @@ def observe_everything(observer: SchedulerObserver) -> None:
     observe_a_bound_pod(observer)
     observe_a_rejected_pod(observer)
     observer.flushed()
+    observer.permit_waited("Unschedulable", 0.5)
     observer.bind_ambiguous()
     observer.undecodable("Pod")
     observer.rest_request("GET", "<error>", HOST, 1.0)

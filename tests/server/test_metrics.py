@@ -6,6 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.server.samples import PROFILE, metrics, observe_a_bound_pod, observed
 
 from bayplan.scheduler.observer import SchedulerObserver
+from bayplan.server.metrics import SchedulerMetrics
 
 
 def exponential(start, factor, count):
@@ -31,6 +32,7 @@ UPSTREAM = {
         {"extension_point", "status", "profile"},
         exponential(0.0001, 2, 12),
     ),
+    "scheduler_permit_wait_duration_seconds": ("histogram", {"result"}, exponential(0.001, 2, 15)),
     "scheduler_queue_incoming_pods_total": ("counter", {"queue", "event"}, None),
     "scheduler_pending_pods": ("gauge", {"queue"}, None),
     "scheduler_unschedulable_pods": ("gauge", {"plugin", "profile"}, None),
@@ -130,6 +132,17 @@ def test_ten_thousand_pods_add_no_series():
 
 def test_the_metrics_take_exactly_the_calls_of_the_protocol():
     calls = [name for name in vars(SchedulerObserver) if not name.startswith("_")]
-    assert len(calls) == 14
+    assert len(calls) == 15
     for name in calls:
         assert inspect.signature(getattr(type(metrics()), name)) == inspect.signature(getattr(SchedulerObserver, name))
+
+
+def test_differences_are_those_of_the_last_comparison_and_stay_at_zero_once_mended():
+    made = SchedulerMetrics(profiles=["bayplan"])
+    assert made.registry.get_sample_value("bayplan_cache_comparisons_total") == 0
+    made.cache_compared({"pods": 2, "nodes": 1})
+    assert made.registry.get_sample_value("bayplan_cache_differences", {"kind": "pods"}) == 2
+    made.cache_compared({"nodes": 3})
+    assert made.registry.get_sample_value("bayplan_cache_comparisons_total") == 2
+    assert made.registry.get_sample_value("bayplan_cache_differences", {"kind": "pods"}) == 0
+    assert made.registry.get_sample_value("bayplan_cache_differences", {"kind": "nodes"}) == 3

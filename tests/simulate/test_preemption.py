@@ -134,7 +134,7 @@ def test_people_are_told_whom_a_pod_evicts_and_why_there():
     assert "1 evicted" in out.getvalue()
 
 
-def with_budget(allowed, policy=PDBPolicy.PREFER, pods=2):
+def with_budget(allowed, policy=PDBPolicy.PREFER, pods=2, **covered):
     """A database pod on each of two nodes, of which so many may be disrupted, and pods that need the nodes."""
     default = default_configuration()
     profile = default.profiles[0]
@@ -143,7 +143,7 @@ def with_budget(allowed, policy=PDBPolicy.PREFER, pods=2):
     scene = simulator(configuration=replace(default, profiles=(profile,)))
     budget = PodDisruptionBudget(
         ObjectMeta(name="b", namespace="default"),
-        PodDisruptionBudgetSpec(make_selector(app="db")),
+        PodDisruptionBudgetSpec(make_selector(**covered)),
         PodDisruptionBudgetStatus(disruptions_allowed=allowed),
     )
     running = [make_pod(f"db-{n}", uid=n, node=n, cpu="4", labels={"app": "db"}) for n in ("n1", "n2")]
@@ -154,12 +154,13 @@ def with_budget(allowed, policy=PDBPolicy.PREFER, pods=2):
 
 
 @pytest.mark.parametrize("allowed", [0, 1, 2])
-def test_a_strict_budget_loses_no_more_pods_than_it_allows(allowed):
-    assert with_budget(allowed, PDBPolicy.STRICT).run().summary.preempted == allowed
+@pytest.mark.parametrize("covered", [{"app": "db"}, {}], ids=["some", "all"])
+def test_a_strict_budget_loses_no_more_pods_than_it_allows(allowed, covered):
+    assert with_budget(allowed, PDBPolicy.STRICT, **covered).run().summary.preempted == allowed
 
 
 def test_an_eviction_counts_against_its_budget():
-    scene = with_budget(1)
+    scene = with_budget(1, app="db")
     violations = [
         [each.pdb_violations for each in decision.outcome.candidates]
         for decision in iter(scene.step, None)

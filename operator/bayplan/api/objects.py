@@ -107,6 +107,12 @@ class ContainerRestartRule(Struct, frozen=True):
     action: str = ""
 
 
+class VolumeMount(Struct, frozen=True):
+    """Where a container finds a volume; cut to the options it is mounted there with."""
+
+    bind_mount_options: list[str] | None = None
+
+
 class Container(Struct, frozen=True):
     """A container or init container; `restart_policy` Always makes an init container a sidecar."""
 
@@ -116,6 +122,13 @@ class Container(Struct, frozen=True):
     resources: ResourceRequirements | None = None
     restart_policy: str | None = None
     restart_policy_rules: list[ContainerRestartRule] | None = None
+    volume_mounts: list[VolumeMount] | None = None
+
+
+class EphemeralContainer(Struct, frozen=True):
+    """A container that somebody added to look into the pod; it asks for no resources."""
+
+    volume_mounts: list[VolumeMount] | None = None
 
 
 class PodSchedulingGate(Struct, frozen=True):
@@ -189,6 +202,7 @@ class PodSpec(Struct, frozen=True):
     tolerations: list[Toleration] | None = None
     containers: list[Container] = msgspec.field(default_factory=list)
     init_containers: list[Container] | None = None
+    ephemeral_containers: list[EphemeralContainer] | None = None
     overhead: dict[str, Quantity] | None = None
     resources: ResourceRequirements | None = None
     scheduling_gates: list[PodSchedulingGate] | None = None

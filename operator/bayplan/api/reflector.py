@@ -75,6 +75,7 @@ class Reflector(Generic[T]):
         on_undecodable: Callable[[str, str], None] | None = None,
         on_refused: Callable[[int, str], bool] | None = None,
         timing: Timing | None = None,
+        open_source: Callable[..., WatchSource] = WatchSource,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
@@ -92,7 +93,7 @@ class Reflector(Generic[T]):
             handler, on_undecodable=on_undecodable or self._log_undecodable, keep_undecodable=keep_undecodable
         )
         self.objects = self._store.objects
-        self._source = WatchSource(
+        self._source = open_source(
             credentials, path, list_timeout=self._timing.list_timeout, inactivity=self._timing.inactivity
         )
         self._selector = {"fieldSelector": field_selector} if field_selector else {}

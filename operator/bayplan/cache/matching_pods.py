@@ -24,8 +24,7 @@ class MatchingPods(PodView):
 
     def __init__(self, nodes: NodeTable, predicate: PodPredicate) -> None:
         super().__init__(nodes)
-        self.weigh = predicate
-        """What a pod counts, were it on a row."""
+        self._predicate = predicate
         self._counts: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.version = 0
         """Grows whenever `counts` answers differently than before."""
@@ -39,12 +38,12 @@ class MatchingPods(PodView):
         return self._counts
 
     def _read_all(self) -> None:
-        counted = [sum(map(self.weigh, pods.values())) for pods in self._nodes.pods]
+        counted = [sum(map(self._predicate, pods.values())) for pods in self._nodes.pods]
         self._counts = np.array(counted, dtype=np.int64)
         self.version += 1
 
     def _read(self, changes: Sequence[PodChange]) -> None:
-        counts, predicate = self._counts, self.weigh
+        counts, predicate = self._counts, self._predicate
         for row, before, after in changes:
             grown = (0 if after is None else predicate(after)) - (0 if before is None else predicate(before))
             if grown:

@@ -1,6 +1,6 @@
 """`bayplan config`: check, show and convert configuration files."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +10,10 @@ import typer
 
 from bayplan.cache.node_table import NodeTable
 from bayplan.cli import BAD_INPUT
-from bayplan.cli.feature_gates import FeatureGatesOption, read_feature_gates, tell_without_effect
+from bayplan.cli.feature_gates import FeatureGatesOption, tell_without_effect
 from bayplan.config.convert import to_effective_yaml, to_minimal_yaml
-from bayplan.config.errors import ConfigurationError, FieldNote, quote_unprintable
+from bayplan.config.errors import ConfigurationError, FieldNote, note_lines, quote_unprintable
+from bayplan.config.feature_gates import parse_feature_gates
 from bayplan.config.load import default_configuration, load_configuration
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, UPSTREAM_PLUGINS
 from bayplan.config.types import SchedulerConfiguration
@@ -58,7 +59,7 @@ def check(
 def show(file: OptionalConfigurationFile = None, scheduler_name: SchedulerName = None) -> None:
     """Print the effective configuration: every field after defaults, and plugins merged with the default ones."""
     with _reported(file):
-        configuration = load_checked(file, scheduler_name)
+        configuration = load_checked(file, scheduler_name, reads_certificates=False)
     typer.echo(to_effective_yaml(configuration), nl=False)
 
 
@@ -70,7 +71,7 @@ def convert(file: ConfigurationFile, scheduler_name: SchedulerName = None) -> No
     to standard error, one a line, with the path of its field.
     """
     with _reported(file) as notes:
-        configuration = load_checked(file, scheduler_name, notes=notes)
+        configuration = load_checked(file, scheduler_name, notes=notes, reads_certificates=False)
     typer.echo(to_minimal_yaml(configuration), nl=False)
 
 
@@ -79,34 +80,32 @@ def load_checked(
     scheduler_name: str | None = None,
     feature_gates: Sequence[str] | None = None,
     notes: list[FieldNote] | None = None,
+    *,
+    reads_certificates: bool = True,
 ) -> SchedulerConfiguration:
-    """Return the configuration in `file`, or the default one, with plugin sets that are known to work out.
+    """Return the configuration in `file`, or the default one, which `bayplan run` can then begin with.
 
-    `feature_gates` are the values of `--feature-gates`. Plugins from outside are imported and made. `notes` gets what
-    an old format says that has no successor.
+    Plugin sets work out, plugins from outside are imported and made, and extenders' certificates are read unless they
+    need not be here. `feature_gates` are the values of `--feature-gates`. `notes` gets what an old format says that has
+    no successor.
 
     Raises:
         ConfigurationError: with everything that is wrong.
     """
-    gates = read_feature_gates(feature_gates)
+    gates = parse_feature_gates(feature_gates or ())
     if file is None:
         return replace(default_configuration(scheduler_name=scheduler_name), feature_gates=gates)
     known = IMPLEMENTED_PLUGINS | (installed_plugins() - UPSTREAM_PLUGINS)
-    configuration = load_configuration(
-        file, scheduler_name=scheduler_name, known_plugins=known, notes=notes, extends=in_tree_extends
+    return load_configuration(
+        file,
+        scheduler_name=scheduler_name,
+        known_plugins=known,
+        gates=gates,
+        notes=notes,
+        extends=in_tree_extends,
+        reads_certificates=reads_certificates,
+        check=lambda configuration: build_frameworks(configuration, NodeTable()),
     )
-    configuration = replace(configuration, feature_gates=gates)
-    try:
-        build_frameworks(configuration, NodeTable())
-    except ConfigurationError as error:
-        raise ConfigurationError(error.errors, file=str(file)) from None
-    return configuration
-
-
-def report_notes(file: Path | None, notes: Iterable[FieldNote]) -> None:
-    """Say on standard error what became of fields of an old format in `file`."""
-    for note in notes:
-        typer.echo(f"{quote_unprintable(str(file))}: {note}", err=True)
 
 
 @contextmanager
@@ -114,7 +113,8 @@ def _reported(file: Path | None) -> Iterator[list[FieldNote]]:
     notes: list[FieldNote] = []
     try:
         yield notes
-        report_notes(file, notes)
+        for line in note_lines(file, notes):
+            typer.echo(line, err=True)
     except ConfigurationError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(BAD_INPUT) from None

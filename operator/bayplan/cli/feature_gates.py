@@ -1,11 +1,11 @@
 """The flag `--feature-gates`, as all commands that load a configuration have it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayplan.config.feature_gates import FLAG, FeatureGates, parse_feature_gates
+from bayplan.config.feature_gates import FLAG
 
 if TYPE_CHECKING:
     from bayplan.config.types import SchedulerConfiguration
@@ -19,11 +19,6 @@ FeatureGatesOption = Annotated[
         "times.",
     ),
 ]
-
-
-def read_feature_gates(values: Sequence[str] | None) -> FeatureGates:
-    """Return the gates that the flag gives; ConfigurationError with all that is wrong."""
-    return parse_feature_gates(values or ())
 
 
 def without_effect(configuration: "SchedulerConfiguration") -> Iterator[str]:

@@ -22,7 +22,7 @@ from bayplan.cli.leader_election import (
     RetryPeriodOption,
     with_flags,
 )
-from bayplan.config.errors import ConfigurationError, FieldNote
+from bayplan.config.errors import ConfigurationError, FieldNote, note_lines
 from bayplan.config.types import SchedulerConfiguration
 
 logger = logging.getLogger(__name__)
@@ -94,8 +94,8 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
     except ConfigurationError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(BAD_INPUT) from None
-    for note in notes:
-        logger.warning("%s: %s", config, note)
+    for line in note_lines(config, notes):
+        logger.warning("%s", line)
     _warn(configuration)
 
     async def serve() -> int:

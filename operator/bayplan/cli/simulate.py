@@ -59,8 +59,8 @@ def simulate(  # noqa: PLR0917  typer turns each parameter into a flag
     Example: kubectl get nodes,pods -A -o json | bayplan simulate --cluster - --scheduler-name default-scheduler
     """
     # Imported here so that the overview of commands does not wait for numpy.
-    from bayplan.cli.config import load_checked, report_notes  # noqa: PLC0415
-    from bayplan.config.errors import ConfigurationError, FieldNote  # noqa: PLC0415
+    from bayplan.cli.config import load_checked  # noqa: PLC0415
+    from bayplan.config.errors import ConfigurationError, FieldNote, note_lines  # noqa: PLC0415
     from bayplan.simulate.cluster import read_cluster  # noqa: PLC0415
     from bayplan.simulate.documents import ClusterFileError  # noqa: PLC0415
     from bayplan.simulate.simulator import ExplanationTooLargeError, Simulator  # noqa: PLC0415
@@ -73,7 +73,8 @@ def simulate(  # noqa: PLR0917  typer turns each parameter into a flag
     except (ConfigurationError, ClusterFileError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(BAD_INPUT) from None
-    report_notes(config, notes)
+    for line in note_lines(config, notes):
+        typer.echo(line, err=True)
     tell_without_effect(configuration)
     if configuration.extenders:
         typer.echo("extenders are not called in a simulation: decisions are those of the plugins alone", err=True)

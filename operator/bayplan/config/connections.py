@@ -153,9 +153,12 @@ def decode_client_connection(fields: Fields) -> ClientConnection:
     return connection
 
 
-def decode_leader_election(fields: Fields) -> LeaderElection:
-    """Which replica is at work, checked unless election is switched off; a duration of 0 means the default."""
-    election = fields.build(LeaderElection, zero_counts=False)
+def decode_leader_election(fields: Fields, **given: object) -> LeaderElection:
+    """Which replica is at work, checked unless election is switched off; a duration of 0 means the default.
+
+    Attributes that are `given` were read before.
+    """
+    election = fields.build(LeaderElection, zero_counts=False, **given)
     fields.errors += validate_leader_election(election, fields.path)
     return election
 

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
+from bayplan.config.bounded_file import UnreadableFileError, read_file
 from bayplan.config.bounded_yaml import MalformedYAMLError, Place, RefusedYAMLError, Rules, yaml_documents
 from bayplan.config.errors import ConfigurationError, FieldError, child, quote
 
@@ -20,19 +21,19 @@ MAX_DEPTH: Final = 64
 _ESCAPE: Final = re.compile(r"\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|.)", re.DOTALL | re.IGNORECASE)
 
 
-def read_document(path: Path, errors: list[FieldError]) -> dict[str, Any]:
+def read_document(path: Path, errors: list[FieldError], *, only_regular: bool = False) -> dict[str, Any]:
     """Return the object in the file at `path`; a repeated key goes to `errors` and its last value counts.
+
+    A pipe is read too, unless `only_regular`.
 
     Raises:
         ConfigurationError: the file cannot be read, is too large, is no UTF-8, is no YAML or JSON, holds several
             documents or none, or no object.
     """
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ConfigurationError([FieldError("", f"cannot be read: {reason}")], file=str(path)) from None
+        data = read_file(path, MAX_BYTES + 1, only_regular=only_regular)
+    except UnreadableFileError as error:
+        raise ConfigurationError([FieldError("", str(error))], file=str(path)) from None
     try:
         return parse_document(data, errors)
     except ConfigurationError as error:

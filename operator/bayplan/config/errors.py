@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 _MAX_LINES: Final = 100
 _MAX_VALUE_CHARACTERS: Final = 200
+_MAX_NAME_CHARACTERS: Final = 600
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_\-]{1,64}")
 
 _NAMES: Final[dict[type, str]] = {dict: "object", list: "list", tuple: "list"}
@@ -36,6 +37,12 @@ class FieldNote(_Remark):
     """What became of a field of an old format that today's configuration cannot say as it was."""
 
     __slots__ = ()
+
+
+def note_lines(file: object, notes: Iterable[FieldNote]) -> Iterator[str]:
+    """Say what became of the fields of `file`, a line each, with its name as it can be shown."""
+    for note in notes:
+        yield f"{quote_unprintable(str(file))}: {note}"
 
 
 class ConfigurationError(ValueError):
@@ -74,7 +81,10 @@ def quote(text: str) -> str:
 
 
 def quote_unprintable(name: str) -> str:
-    """A name as it is, in quotes when it would not stay on one line or is not text."""
+    """A name as it is, in quotes when it is no text for one line; a very long one without its middle."""
+    if len(name) > _MAX_NAME_CHARACTERS:
+        half = _MAX_NAME_CHARACTERS // 2
+        name = f"{name[:half]}...{name[-half:]}"
     return name if name.isprintable() else quote(name)
 
 
@@ -92,6 +102,16 @@ def show_value(value: object) -> str:
 def invalid(path: str, value: object, detail: str) -> FieldError:
     """The value breaks a rule."""
     return FieldError(path, f"Invalid value: {show_value(value)}: {detail}")
+
+
+def invalid_whole(path: str, value: object, detail: str) -> FieldError:
+    """A list or an object breaks a rule; it is shown whole, as JSON, so it must not hold key material."""
+    shown = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    if len(shown) > _MAX_VALUE_CHARACTERS:
+        shown = f"{shown[:_MAX_VALUE_CHARACTERS]}..."
+    # Control characters are escaped in JSON; others may still act on a terminal.
+    shown = shown if shown.isprintable() else shown.encode("ascii", "backslashreplace").decode()
+    return FieldError(path, f"Invalid value: {shown}: {detail}")
 
 
 def required(path: str, detail: str = "") -> FieldError:

@@ -11,6 +11,8 @@ FLAG: Final = "--feature-gates"
 
 SWITCHED: Final = frozenset(
     (
+        "DRADeviceBindingConditions",
+        "DRASchedulerFilterTimeout",
         "MatchLabelKeysInPodTopologySpread",
         "NominatedNodeNameForExpectation",
         "StorageCapacityScoring",

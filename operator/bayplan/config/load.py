@@ -1,5 +1,6 @@
 """From a file to the effective configuration: the entry of this package."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -15,7 +16,8 @@ from bayplan.config.errors import (
     show_value,
     unsupported,
 )
-from bayplan.config.fields import Fields
+from bayplan.config.extender_tls import extender_tls_errors
+from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, Extends, other_set_errors
 from bayplan.config.policy import decode_policy
 from bayplan.config.types import (
@@ -27,11 +29,14 @@ from bayplan.config.types import (
     ScoringStrategy,
     ScoringStrategyType,
 )
-from bayplan.config.v1 import decode_profile, decode_v1
-from bayplan.config.v1alpha1 import decode_v1alpha1
+from bayplan.config.v1 import decode_v1, make_profile
+from bayplan.config.v1alpha1 import decode_v1alpha1, path_in_v1alpha1
 
-_BETA_VERSIONS: Final = tuple(f"kubescheduler.config.k8s.io/v1beta{number}" for number in (1, 2, 3))
-_ALPHA_VERSIONS: Final = ("kubescheduler.config.k8s.io/v1alpha1", "kubescheduler.config.k8s.io/v1alpha2")
+_ALPHA_VERSION: Final = "kubescheduler.config.k8s.io/v1alpha1"
+_REMOVED_VERSIONS: Final = tuple(
+    f"kubescheduler.config.k8s.io/{version}" for version in ("v1alpha2", "v1beta1", "v1beta2", "v1beta3")
+)
+"""Versions whose plugins had other names than today's."""
 
 
 def load_configuration(
@@ -39,19 +44,25 @@ def load_configuration(
     *,
     scheduler_name: str | None = None,
     known_plugins: frozenset[str] = IMPLEMENTED_PLUGINS,
+    gates: FeatureGates = DEFAULT_FEATURE_GATES,
     notes: list[FieldNote] | None = None,
     extends: Extends | None = None,
+    reads_certificates: bool = False,
+    check: Callable[[SchedulerConfiguration], object] | None = None,
 ) -> SchedulerConfiguration:
     """The effective configuration in the file: decoded strictly, defaulted, merged and validated.
 
-    Reads KubeSchedulerConfiguration v1, v1alpha1 and v1alpha2, and Policy v1, as YAML or JSON.
+    Reads KubeSchedulerConfiguration v1 and v1alpha1, and Policy v1, as YAML or JSON.
 
     Args:
         path: the file.
         scheduler_name: renames the only profile.
         known_plugins: plugins that may be enabled and configured; other names are errors.
+        gates: which features are on; arguments of those that are off are errors.
         notes: gets what an old format says and today's has no successor for.
-        extends: with it, errors in a v1 file are told together with those of plugin sets that do not work out.
+        extends: with it, other errors are told together with those of plugin sets that do not work out.
+        reads_certificates: with it, the certificates of extenders must be there and fit, as `bayplan run` needs them.
+        check: is given the configuration when it has no errors, and raises ConfigurationError with those it finds.
 
     Raises:
         ConfigurationError: with everything that is wrong; its text has one line per error, each with the file's name.
@@ -60,18 +71,27 @@ def load_configuration(
     said: list[FieldNote] = [] if notes is None else notes
     document = read_document(path, errors)
     version, kind = document.get("apiVersion"), document.get("kind")
+    old = (version, kind) == (_ALPHA_VERSION, KIND)
     if (version, kind) == (API_VERSION, KIND):
-        configuration = decode_v1(document, known_plugins, errors)
-        if errors and extends is not None:
-            errors += other_set_errors(configuration, extends, tuple(errors))
-    elif kind == KIND and version in _ALPHA_VERSIONS:
-        configuration = decode_v1alpha1(document, path.parent, known_plugins, errors, said)
+        configuration = decode_v1(document, known_plugins, gates, errors)
+    elif old:
+        configuration = decode_v1alpha1(document, path.parent, known_plugins, errors, said, gates=gates)
     elif (version, kind) == ("v1", "Policy"):
         configuration = decode_policy(document, known_plugins, errors, said)
     else:
         raise ConfigurationError([*errors, *_wrong_kind(version, kind)], file=str(path))
     if scheduler_name is not None:
         configuration = rename_profile(configuration, scheduler_name, errors)
+    if reads_certificates:
+        errors += extender_tls_errors(configuration.extenders)
+    configuration = replace(configuration, feature_gates=gates)
+    sets: Sequence[FieldError] = ()
+    if errors and extends is not None:
+        told = [FieldError(f"profiles[0].{each.path}", each.message) for each in errors] if old else errors
+        sets = other_set_errors(configuration, extends, told)
+    elif not errors and check is not None:
+        sets = _found(check, configuration)
+    errors += (FieldError(path_in_v1alpha1(each.path), each.message) if old else each for each in sets)
     if errors:
         raise ConfigurationError(errors, file=str(path))
     return configuration
@@ -88,10 +108,10 @@ def default_configuration(
     if scheduler_name == "":
         raise ConfigurationError([required("--scheduler-name")])
     name = DEFAULT_SCHEDULER_NAME if scheduler_name is None else scheduler_name
-    profile = decode_profile(Fields(None, "", []), known_plugins, name)
+    profile = make_profile(None, {}, known_plugins)
     packing = NodeResourcesFitArgs(scoring_strategy=ScoringStrategy(ScoringStrategyType.MOST_ALLOCATED))
     config = {**profile.plugin_config, "NodeResourcesFit": packing}
-    return SchedulerConfiguration(profiles=(replace(profile, plugin_config=config),))
+    return SchedulerConfiguration(profiles=(replace(profile, scheduler_name=name, plugin_config=config),))
 
 
 def rename_profile(
@@ -107,18 +127,28 @@ def rename_profile(
     return replace(configuration, profiles=(replace(configuration.profiles[0], scheduler_name=name),))
 
 
+def _found(
+    check: Callable[[SchedulerConfiguration], object], configuration: SchedulerConfiguration
+) -> Sequence[FieldError]:
+    try:
+        check(configuration)
+    except ConfigurationError as error:
+        return error.errors
+    return ()
+
+
 def _wrong_kind(version: object, kind: object) -> list[FieldError]:
-    if kind == KIND and version in _BETA_VERSIONS:
+    if kind == KIND and version in _REMOVED_VERSIONS:
         detail = (
             f"was removed from kube-scheduler; change it to {API_VERSION} and move resource scoring plugins to "
-            "the scoringStrategy of NodeResourcesFit"
+            "the scoringStrategy of NodeResourcesFit; v1, v1alpha1 and Policy v1 are read"
         )
         return [invalid("apiVersion", version, detail)]
     if kind is None or kind == "":
         return [required("kind", f"{KIND} or Policy")]
     if kind not in (KIND, "Policy"):
         return [unsupported("kind", kind, [KIND, "Policy"])]
-    supported = [API_VERSION] if kind == KIND else ["v1"]
+    supported = [API_VERSION, _ALPHA_VERSION] if kind == KIND else ["v1"]
     if version is None or version == "":
         return [required("apiVersion", f"{supported[0]} for kind {show_value(kind)}")]
     return [unsupported("apiVersion", version, supported)]

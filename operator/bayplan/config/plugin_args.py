@@ -6,7 +6,18 @@ from functools import cache
 from typing import Final
 
 from bayplan.api.objects import TopologySpreadConstraint
-from bayplan.config.errors import FieldError, child, duplicate, forbidden, invalid, item, required, unsupported
+from bayplan.config.errors import (
+    FieldError,
+    child,
+    duplicate,
+    forbidden,
+    invalid,
+    invalid_whole,
+    item,
+    required,
+    unsupported,
+)
+from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
 from bayplan.config.fields import Fields
 from bayplan.config.labels import decode_label_selector, decode_node_affinity, validate_label_name
 from bayplan.config.types import (
@@ -39,11 +50,16 @@ _OWN: Final = "bayplan.io"
 @cache
 def default_args(plugin: str) -> PluginArgs | None:
     """The arguments of a plugin that is given none; None for plugins that take none."""
-    return decode_args(plugin, Fields(None, "", [])) if plugin in _DECODERS else None
+    return decode_args(plugin, Fields(None, "", []), DEFAULT_FEATURE_GATES) if plugin in TAKE_ARGUMENTS else None
 
 
-def decode_args(plugin: str, fields: Fields) -> PluginArgs:
-    """The arguments of one of kube-scheduler's plugins; KeyError for plugins that take none."""
+def decode_args(plugin: str, fields: Fields, gates: FeatureGates) -> PluginArgs:
+    """The arguments of one of kube-scheduler's plugins; KeyError for plugins that take none.
+
+    An argument of a feature that is off is an error, so that nothing changes when the feature comes on.
+    """
+    if plugin in _GATED_DECODERS:
+        return _GATED_DECODERS[plugin](fields, gates)
     return _DECODERS[plugin](fields)
 
 
@@ -197,22 +213,47 @@ def _spread_constraint(fields: Fields) -> TopologySpreadConstraint:
     return constraint
 
 
-def _volume_binding(fields: Fields) -> VolumeBindingArgs:
-    args = fields.build(VolumeBindingArgs, shape=decode_shape(fields, "shape") or DEFAULT_STORAGE_SHAPE)
+def _volume_binding(fields: Fields, gates: FeatureGates) -> VolumeBindingArgs:
+    scores = gates.enabled("StorageCapacityScoring")
+    shape = decode_shape(fields, "shape")
+    args = fields.build(VolumeBindingArgs, shape=shape if scores and shape else DEFAULT_STORAGE_SHAPE)
     if (seconds := args.bind_timeout_seconds) < 0:
         detail = "invalid BindTimeoutSeconds, should not be a negative value"
         fields.invalid("bindTimeoutSeconds", seconds, detail)
-    fields.errors += validate_shape(args.shape, fields.at("shape"))
+    if scores:
+        fields.errors += validate_shape(args.shape, fields.at("shape"))
+    elif fields.has("shape"):
+        shown = [{"Utilization": point.utilization, "Score": point.score} for point in shape]
+        detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
+        fields.errors.append(invalid_whole(fields.at("shape"), shown, detail))
     return args
 
 
-def _dynamic_resources(fields: Fields) -> DynamicResourcesArgs:
+def _dynamic_resources(fields: Fields, gates: FeatureGates) -> DynamicResourcesArgs:
     args = fields.build(DynamicResourcesArgs)
-    for name, seconds, lowest, detail in (
-        ("filterTimeout", args.filter_timeout, 0, "must be zero or positive"),
-        ("bindingTimeout", args.binding_timeout, 1, "must be at least 1 second"),
+    for name, seconds, lowest, detail, gate, off in (
+        (
+            "filterTimeout",
+            args.filter_timeout,
+            0,
+            "must be zero or positive",
+            "DRASchedulerFilterTimeout",
+            "DRASchedulingFilterTimeout feature gate is disabled",
+        ),
+        (
+            "bindingTimeout",
+            args.binding_timeout,
+            1,
+            "must be at least 1 second",
+            "DRADeviceBindingConditions",
+            # The other one is locked on.
+            "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate is disabled",
+        ),
     ):
-        if seconds < timedelta(seconds=lowest):
+        if not gates.enabled(gate):
+            if fields.has(name):
+                fields.errors.append(forbidden(fields.at(name), off))
+        elif seconds < timedelta(seconds=lowest):
             fields.invalid(name, fields.raw(name), detail)
     return args
 
@@ -246,11 +287,15 @@ def _seconds(fields: Fields, name: str) -> int:
 
 _DECODERS: Final[Mapping[str, Callable[[Fields], PluginArgs]]] = {
     "DefaultPreemption": _default_preemption,
-    "DynamicResources": _dynamic_resources,
     "InterPodAffinity": _inter_pod_affinity,
     "NodeAffinity": _node_affinity,
     "NodeResourcesBalancedAllocation": _balanced_allocation,
     "NodeResourcesFit": _node_resources_fit,
     "PodTopologySpread": _pod_topology_spread,
+}
+_GATED_DECODERS: Final[Mapping[str, Callable[[Fields, FeatureGates], PluginArgs]]] = {
+    "DynamicResources": _dynamic_resources,
     "VolumeBinding": _volume_binding,
 }
+TAKE_ARGUMENTS: Final = _DECODERS.keys() | _GATED_DECODERS.keys()
+"""The plugins that take arguments."""

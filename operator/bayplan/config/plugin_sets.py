@@ -109,15 +109,8 @@ def expand_profiles(
     expanded: dict[str, Mapping[str, tuple[PluginEntry, ...]]] = {}
     errors: list[FieldError] = []
     for index, profile in enumerate(configuration.profiles):
-        path = child(item("profiles", index), "plugins")
         try:
-            points = expand_plugins(
-                profile.plugins,
-                extends,
-                scheduler_name=profile.scheduler_name,
-                path=path,
-                fit_strategies=_strategy_weight(profile),
-            )
+            points = _expand_profile(index, profile, extends)
         except ConfigurationError as error:
             errors += error.errors
         else:
@@ -125,6 +118,20 @@ def expand_profiles(
     if errors:
         raise ConfigurationError(errors)
     return expanded
+
+
+def _expand_profile(index: int, profile: Profile, extends: Extends) -> dict[str, tuple[PluginEntry, ...]]:
+    return expand_plugins(
+        profile.plugins,
+        extends,
+        scheduler_name=profile.scheduler_name,
+        path=_plugins_path(index),
+        fit_strategies=_strategy_weight(profile),
+    )
+
+
+def _plugins_path(index: int) -> str:
+    return child(item("profiles", index), "plugins")
 
 
 def _strategy_weight(profile: Profile) -> int:
@@ -144,14 +151,13 @@ def other_set_errors(
     """
     found: list[FieldError] = []
     for index, profile in enumerate(configuration.profiles):
-        path = child(item("profiles", index), "plugins")
-        if any(error.path.startswith(path) for error in errors):
+        if any(error.path.startswith(_plugins_path(index)) for error in errors):
             continue
         try:
             for attribute in PLUGIN_SET_KEYS:
                 for entry in getattr(profile.plugins, attribute).enabled:
                     extends(entry.name, "filter")
-            expand_plugins(profile.plugins, extends, scheduler_name=profile.scheduler_name, path=path)
+            _expand_profile(index, profile, extends)
         except LookupError:
             continue
         except ConfigurationError as error:

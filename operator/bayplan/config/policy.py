@@ -4,15 +4,16 @@ Sources, of release 1.16: CreateFromConfig in pkg/scheduler/factory/factory.go, 
 pkg/scheduler/api/v1/types.go. `policy_table` says what takes over from each name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from bayplan.config.connections import Extender, validate_extenders
-from bayplan.config.errors import FieldError, FieldNote, duplicate, forbidden
+from bayplan.config.errors import FieldError, FieldNote, forbidden
 from bayplan.config.fields import Fields, required_name
 from bayplan.config.plugin_sets import UPSTREAM_DEFAULT_PLUGINS, default_plugins, merge_plugins
 from bayplan.config.policy_extenders import decode_policy_extender
-from bayplan.config.policy_selection import Selection
+from bayplan.config.policy_selection import MAX_WEIGHT, Selection
 from bayplan.config.policy_table import (
     DEFAULT_PREDICATES,
     DEFAULT_PRIORITIES,
@@ -34,7 +35,6 @@ _ALWAYS: Final = frozenset(("SchedulingGates", "PrioritySort", "DefaultPreemptio
 _FILTERS: Final = frozenset(plugin for each in PREDICATES.values() for plugin in each.plugins)
 # VolumeBinding scores today, and no priority of 1.16 did.
 _SCORES: Final = frozenset(plugin for each in PRIORITIES.values() for plugin in each.plugins) | {"VolumeBinding"}
-_MAX_WEIGHT: Final = 2**31 - 1
 
 
 def decode_policy(
@@ -56,7 +56,6 @@ def decode_policy(
         # Filters run until one rejects the node, whatever this is: it only changed how much was reported.
         if fields.boolean("alwaysCheckAllPredicates"):
             notes.append(FieldNote("alwaysCheckAllPredicates", "has no effect: the first filter that rejects is named"))
-        # 0 is what Go reads where there is none.
         weight = decode_hard_weight(fields) or hard_pod_affinity_weight
         reader.predicates(fields)
         reader.priorities(fields)
@@ -71,12 +70,26 @@ def decode_policy(
 
 
 def decode_hard_weight(fields: Fields) -> int | None:
-    """`hardPodAffinitySymmetricWeight`; None when it is not given."""
+    """`hardPodAffinitySymmetricWeight`; None when it is not given, or is 0, which Go reads where there is none."""
     name = "hardPodAffinitySymmetricWeight"
     weight = fields.integer(name)
     if weight is not None and not 0 <= weight <= 100:
         fields.invalid(name, weight, "not in valid range [0, 100]")
-    return weight
+    return weight or None
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """An entry of `predicates` or `priorities`."""
+
+    path: str
+    name: str
+    take: Callable[[int], None]
+    """Switches on what it stands for, with a weight."""
+    has_argument: bool = False
+    weight: int = 1
+    notes: tuple[FieldNote, ...] = ()
+    """What there is to say if it counts."""
 
 
 class _Reader:
@@ -91,21 +104,18 @@ class _Reader:
         """Read `predicates`, or take the defaults where there are none."""
         defaults = MANDATORY_PREDICATES if fields.has("predicates") else DEFAULT_PREDICATES
         self.selection.filters |= {plugin for name in defaults for plugin in PREDICATES[name].plugins} & self._known
-        seen: set[str] = set()
 
-        def read(each: Fields) -> None:
-            name = _name(each, seen)
+        def read(each: Fields, name: str, before: _Listed | None) -> _Listed:
             given = _argument(each, PREDICATE_ARGUMENTS)
-            if given is None:
-                self.selection.filters.update(self._successors(each, name, PREDICATES))
-                return
-            with each.nested("argument") as argument:
-                if self._usable(argument, given, PREDICATE_ARGUMENTS[given]):
-                    self.selection.take_predicate_argument(argument)
-                else:
-                    argument.raw(given)
+            if given is not None:
+                with each.nested("argument") as argument:
+                    return _Listed(each.path, name, self._predicate_argument(argument, given), has_argument=True)
+            if before is not None and before.has_argument:
+                return replace(before, path=each.path)
+            plugins = self._successors(each, name, PREDICATES)
+            return _Listed(each.path, name, lambda _: self.selection.filters.update(plugins))
 
-        fields.objects("predicates", read)
+        self._take_last(fields, "predicates", read)
 
     def priorities(self, fields: Fields) -> None:
         """Read `priorities`, or take the defaults where there are none."""
@@ -114,36 +124,67 @@ class _Reader:
                 if self._known.issuperset(PRIORITIES[name].plugins):
                     self._take(name, "priorities", 1)
             return
-        seen: set[str] = set()
 
-        def read(each: Fields) -> None:
-            name = _name(each, seen)
-            weight = each.integer("weight", 64)
-            if not each.has("weight") or (weight is not None and not 0 < weight <= _MAX_WEIGHT):
-                each.invalid("weight", weight or 0, "should have a positive weight applied to it")
-            weight = weight or 1
+        def read(each: Fields, name: str, before: _Listed | None) -> _Listed:
+            weight = _weight(each)
             given = _argument(each, PRIORITY_ARGUMENTS)
-            if given is None:
-                if name and self._successors(each, name, PRIORITIES):
-                    self._take(name, each.at("name"), weight)
-                return
-            with each.nested("argument") as argument:
-                if given == RATIO and name in STRATEGIES and name != "RequestedToCapacityRatioPriority":
-                    argument.errors.append(forbidden(argument.at(RATIO), f"is no argument of {name}"))
-                    argument.raw(RATIO)
-                elif self._usable(argument, given, PRIORITY_ARGUMENTS[given]):
-                    self.selection.take_priority_argument(argument, weight)
-                else:
-                    argument.raw(given)
+            if given is not None:
+                with each.nested("argument") as argument:
+                    take = self._priority_argument(argument, given, name)
+                return _Listed(each.path, name, take, has_argument=True, weight=weight)
+            if before is not None and before.has_argument:
+                return replace(before, path=each.path, weight=weight)
+            scores = bool(name) and bool(self._successors(each, name, PRIORITIES))
+            path = each.at("name")
+            return _Listed(
+                each.path, name, lambda weight: self._take(name, path, weight) if scores else None, weight=weight
+            )
 
-        fields.objects("priorities", read)
+        self._take_last(fields, "priorities", read)
+
+    def _take_last(self, fields: Fields, key: str, read: Callable[[Fields, str, _Listed | None], _Listed]) -> None:
+        """Take what a list names; of several entries of one name the last counts, as in 1.16.
+
+        One without an argument then is what the name stood for before, so it may only change the weight.
+        """
+        last: dict[str, _Listed] = {}
+
+        def decode(each: Fields) -> None:
+            said = len(self._notes)
+            name = required_name(each)
+            before = last.get(name)
+            listed = read(each, name, before)
+            listed = replace(listed, notes=(*listed.notes, *self._notes[said:]))
+            del self._notes[said:]
+            if before is not None:
+                self._notes.append(FieldNote(before.path, f"is listed again at {each.path}, which counts"))
+            last[name] = listed
+
+        fields.objects(key, decode)
+        for each in last.values():
+            each.take(each.weight)
+            self._notes += each.notes
+
+    def _predicate_argument(self, argument: Fields, given: str) -> Callable[[int], None]:
+        if not self._usable(argument, given, PREDICATE_ARGUMENTS[given]):
+            argument.raw(given)
+            return _nothing
+        return self.selection.read_predicate_argument(argument)
+
+    def _priority_argument(self, argument: Fields, given: str, name: str) -> Callable[[int], None]:
+        if given == RATIO and name in STRATEGIES and name != "RequestedToCapacityRatioPriority":
+            argument.errors.append(forbidden(argument.at(RATIO), f"is no argument of {name}"))
+        elif self._usable(argument, given, PRIORITY_ARGUMENTS[given]):
+            return self.selection.read_priority_argument(argument)
+        argument.raw(given)
+        return _nothing
 
     def _take(self, name: str, path: str, weight: int) -> None:
         """Score by a priority that is known and has no argument."""
         if name in STRATEGIES:
             self.selection.take_strategy(path, STRATEGIES[name], weight)
         elif name in SPREADS:
-            self.selection.take_spread(weight)
+            self.selection.take_spread(path, weight)
         elif name == "EvenPodsSpreadPriority":
             self.selection.take_constraints(path, weight)
         else:
@@ -172,12 +213,17 @@ class _Reader:
         return True
 
 
-def _name(each: Fields, seen: set[str]) -> str:
-    name = required_name(each)
-    if name and name in seen:
-        each.errors.append(duplicate(each.at("name"), name))
-    seen.add(name)
-    return name
+def _nothing(_: int) -> None:
+    """Switch nothing on."""
+
+
+def _weight(each: Fields) -> int:
+    weight = each.integer("weight", 64)
+    if not each.has("weight") or (weight is not None and weight <= 0):
+        each.invalid("weight", weight or 0, "should have a positive weight applied to it")
+    elif weight is not None and weight > MAX_WEIGHT:
+        each.invalid("weight", weight, f"is more than {MAX_WEIGHT}, the largest weight of today's plugins")
+    return weight or 1
 
 
 def _argument(each: Fields, supported: Mapping[str, Successor]) -> str | None:

@@ -1,6 +1,9 @@
 """What a scheduling Policy switches on, and the plugin arguments that say it today."""
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from bayplan.api.objects import (
     NodeAffinity,
@@ -10,7 +13,7 @@ from bayplan.api.objects import (
     PreferredSchedulingTerm,
     TopologySpreadConstraint,
 )
-from bayplan.config.errors import FieldError, FieldNote, forbidden, item, required
+from bayplan.config.errors import FieldError, FieldNote, child, forbidden, invalid, item, required
 from bayplan.config.fields import Fields
 from bayplan.config.labels import validate_label_name
 from bayplan.config.plugin_args import decode_resources, decode_shape, validate_resources, validate_shape
@@ -31,11 +34,15 @@ from bayplan.config.types import (
     PluginArgs,
     PodTopologySpreadArgs,
     PodTopologySpreadDefaulting,
+    ResourceSpec,
     ScoringStrategy,
     ScoringStrategyType,
     UtilizationShapePoint,
     WeightedStrategy,
 )
+
+MAX_WEIGHT: Final = 2**31 - 1
+"""The largest weight of a plugin."""
 
 _FIT, _AFFINITY, _SPREAD = "NodeResourcesFit", "NodeAffinity", "PodTopologySpread"
 
@@ -48,12 +55,13 @@ class Selection:
     """Plugins that filter."""
     weights: dict[str, int] = field(default_factory=dict)
     """Plugins that score, and their weights."""
-    _strategies: list[WeightedStrategy] = field(default_factory=list)
-    _strategy_paths: list[str] = field(default_factory=list)
+    _strategies: list[tuple[str, WeightedStrategy]] = field(default_factory=list)
+    """Path and weight of each strategy of NodeResourcesFit."""
     _demands: list[NodeSelectorRequirement] = field(default_factory=list)
     _preferences: list[tuple[str, int, NodeSelectorRequirement]] = field(default_factory=list)
     """Path, weight and expression of each labelPreference."""
-    _spread_weight: int = 0
+    _spreads: list[tuple[str, int]] = field(default_factory=list)
+    """Path and weight of each priority that the system defaults take the place of."""
     _constraints: tuple[str, int] = ("", 0)
     """Path and weight of EvenPodsSpreadPriority."""
     _labels: list[tuple[str, int, str]] = field(default_factory=list)
@@ -65,47 +73,52 @@ class Selection:
         self._add_strategy(path, weight, ScoringStrategy(kind, shape=DEFAULT_SHAPE if ratio else ()))
 
     def _add_strategy(self, path: str, weight: int, strategy: ScoringStrategy) -> None:
-        self._strategies.append(WeightedStrategy(weight, strategy))
-        self._strategy_paths.append(path)
+        self._strategies.append((path, WeightedStrategy(weight, strategy)))
 
-    def take_spread(self, weight: int) -> None:
+    def take_spread(self, path: str, weight: int) -> None:
         """Score by how evenly the pods of a Service or an owner are spread."""
-        self._spread_weight += weight
+        self._spreads.append((path, weight))
 
     def take_constraints(self, path: str, weight: int) -> None:
         """Score by the constraints of the pods themselves."""
         self._constraints = (path, weight)
 
-    def take_predicate_argument(self, argument: Fields) -> None:
-        """Filter by `labelsPresence`."""
+    def read_predicate_argument(self, argument: Fields) -> Callable[[int], None]:
+        """Return what filters by `labelsPresence`."""
         with argument.nested(LABELS_PRESENCE) as block:
             operator = _operator(block)
             labels = block.strings("labels")
             for index, label in enumerate(labels):
                 block.errors += validate_label_name(label, item(block.at("labels"), index))
-        self.filters.add(_AFFINITY)
-        self._demands += [NodeSelectorRequirement(label, operator) for label in labels]
 
-    def take_priority_argument(self, argument: Fields, weight: int) -> None:
-        """Score by whichever argument is given."""
+        def take(_: int) -> None:
+            self.filters.add(_AFFINITY)
+            self._demands.extend(NodeSelectorRequirement(label, operator) for label in labels)
+
+        return take
+
+    def read_priority_argument(self, argument: Fields) -> Callable[[int], None]:
+        """Return what scores, by a weight, by whichever argument is given."""
         if argument.has(RATIO):
             with argument.nested(RATIO) as block:
-                self._add_strategy(argument.at(RATIO), weight, _ratio(block))
-        elif argument.has(LABEL_PREFERENCE):
+                strategy = _ratio(block)
+            return lambda weight: self._add_strategy(argument.at(RATIO), weight, strategy)
+        if argument.has(LABEL_PREFERENCE):
             with argument.nested(LABEL_PREFERENCE) as block:
                 expression = NodeSelectorRequirement(_label(block), _operator(block))
-            self._preferences.append((argument.at(LABEL_PREFERENCE), weight, expression))
-        else:
-            with argument.nested(SERVICE_ANTI_AFFINITY) as block:
-                self._labels.append((argument.at(SERVICE_ANTI_AFFINITY), weight, _label(block)))
+            return lambda weight: self._preferences.append((argument.at(LABEL_PREFERENCE), weight, expression))
+        with argument.nested(SERVICE_ANTI_AFFINITY) as block:
+            label = _label(block)
+        return lambda weight: self._labels.append((argument.at(SERVICE_ANTI_AFFINITY), weight, label))
 
     def settle(self, errors: list[FieldError], notes: list[FieldNote]) -> None:
         """Give every plugin its weight; what one plugin cannot do side by side goes to `errors`."""
         if self._strategies:
+            (_, first), *others = self._strategies
             # Several carry their weights themselves.
-            self.weights[_FIT] = self._strategies[0].weight if len(self._strategies) == 1 else 1
+            self.weights[_FIT] = 1 if others else first.weight
             beside = "stands in bayplan.io.scoringStrategies beside another, which kube-scheduler does not have"
-            notes.extend(FieldNote(path, beside) for path in self._strategy_paths[1:])
+            notes.extend(FieldNote(path, beside) for path, _ in others)
         for path, weight, _ in self._preferences:
             if _AFFINITY in self.weights:
                 errors.append(forbidden(path, "NodeAffinity scores for another priority already"))
@@ -113,15 +126,16 @@ class Selection:
         self._settle_spread(errors, notes)
 
     def _settle_spread(self, errors: list[FieldError], notes: list[FieldNote]) -> None:
-        weight = self._spread_weight
-        for path, own, _ in self._labels:
-            if self._spread_weight:
-                errors.append(forbidden(path, "PodTopologySpread scores for a spread priority already"))
-            elif weight not in {0, own}:
-                errors.append(forbidden(path, "has another weight than the serviceAntiAffinity before"))
-            weight = own
-        if self._labels and not self._spread_weight:
-            weight *= len(self._labels)
+        weight = sum(own for _, own in self._spreads)
+        if self._labels:
+            if self._spreads:
+                detail = "PodTopologySpread scores for a spread priority already"
+                errors.extend(forbidden(path, detail) for path, _, _ in self._labels)
+            else:
+                weight = self._labels_weight(errors)
+        if weight > MAX_WEIGHT:
+            *_, path = (*(path for path, _ in self._spreads), *(path for path, _, _ in self._labels))
+            errors.append(forbidden(path, f"PodTopologySpread's weight would be {weight}, more than {MAX_WEIGHT}"))
         path, own = self._constraints
         if own and weight not in {0, own}:
             shown = max(own, weight)
@@ -129,20 +143,34 @@ class Selection:
         if weight := max(own, weight):
             self.weights[_SPREAD] = weight
 
+    def _labels_weight(self, errors: list[FieldError]) -> int:
+        """The weight of all labels together; of a label that is listed again the weights add up, as its scores did."""
+        weights: dict[str, int] = {}
+        paths = {}
+        for path, own, label in self._labels:
+            weights[label] = weights.get(label, 0) + own
+            paths[label] = path
+        first, *others = weights
+        detail = "has another weight than the serviceAntiAffinity before"
+        errors.extend(forbidden(paths[label], detail) for label in others if weights[label] != weights[first])
+        return sum(weights.values())
+
     def plugin_config(self, hard_pod_affinity_weight: int | None) -> dict[str, PluginArgs]:
         """The arguments of plugins that are not given their default ones."""
         config: dict[str, PluginArgs] = {}
-        if len(self._strategies) == 1:
-            config[_FIT] = NodeResourcesFitArgs(scoring_strategy=self._strategies[0].strategy)
-        elif self._strategies:
-            config[_FIT] = NodeResourcesFitArgs(scoring_strategies=tuple(self._strategies))
+        strategies = tuple(each for _, each in self._strategies)
+        if len(strategies) == 1:
+            config[_FIT] = NodeResourcesFitArgs(scoring_strategy=strategies[0].strategy)
+        elif strategies:
+            config[_FIT] = NodeResourcesFitArgs(scoring_strategies=strategies)
         balanced = "NodeResourcesBalancedAllocation"
         if balanced in self.weights:
             config[balanced] = NodeResourcesBalancedAllocationArgs(measure=BalanceMeasure.RESULT)
         if self._demands or self._preferences:
             config[_AFFINITY] = NodeAffinityArgs(self._added_affinity())
-        if self._labels or (self._constraints[1] and not self._spread_weight):
-            constraints = tuple(TopologySpreadConstraint(1, label, "ScheduleAnyway") for _, _, label in self._labels)
+        if self._labels or (self._constraints[1] and not self._spreads):
+            labels = dict.fromkeys(label for _, _, label in self._labels)
+            constraints = tuple(TopologySpreadConstraint(1, label, "ScheduleAnyway") for label in labels)
             config[_SPREAD] = PodTopologySpreadArgs(constraints, PodTopologySpreadDefaulting.LIST)
         inter_pod = "InterPodAffinity"
         if hard_pod_affinity_weight is not None and inter_pod in self.filters | self.weights.keys():
@@ -173,11 +201,32 @@ def _label(fields: Fields) -> str:
 def _ratio(fields: Fields) -> ScoringStrategy:
     shape = _on_ten(decode_shape(fields, "shape"))
     fields.errors += validate_shape(shape, fields.at("shape"))
-    resources = tuple(replace(each, name=RESOURCE_NAMES.get(each.name, each.name)) for each in decode_resources(fields))
-    fields.errors += validate_resources(resources, fields.at("resources"))
+    return ScoringStrategy(ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO, _resources(fields), shape)
+
+
+def _resources(fields: Fields) -> tuple[ResourceSpec, ...]:
+    listed = decode_resources(fields)
+    names = {each.name for each in listed}
+    for index, each in enumerate(listed):
+        if (todays := RESOURCE_NAMES.get(each.name)) in names:
+            path = child(item(fields.at("resources"), index), "name")
+            fields.errors.append(invalid(path, each.name, f"is another spelling of {todays}, which is listed too"))
+    listed = tuple(replace(each, name=RESOURCE_NAMES.get(each.name, each.name)) for each in listed)
     # In 1.16 they were the keys of a map: of two weights of a resource the last one counts.
-    resources = tuple({each.name: each for each in resources}.values())
-    return ScoringStrategy(ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO, resources, shape)
+    counted = tuple({each.name: each for each in listed}.values())
+    if errors := validate_resources(listed, fields.at("resources")):
+        if (reduced := _reduced(counted)) is not None:
+            return reduced
+        fields.errors += errors
+    return counted
+
+
+def _reduced(resources: tuple[ResourceSpec, ...]) -> tuple[ResourceSpec, ...] | None:
+    """The same ratio of weights within 1..100, as 1.16 had no limit; None where there is none."""
+    divisor = math.gcd(*(each.weight for each in resources))
+    if not all(0 < each.weight <= 100 * divisor for each in resources):
+        return None
+    return tuple(replace(each, weight=each.weight // divisor) for each in resources)
 
 
 def _on_ten(shape: tuple[UtilizationShapePoint, ...]) -> tuple[UtilizationShapePoint, ...]:

@@ -1,17 +1,18 @@
 """KubeSchedulerConfiguration v1: decoding, defaults and validation (pkg/scheduler/apis/config/v1 and validation)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from bayplan.config.connections import (
+    LeaderElection,
     decode_client_connection,
     decode_extender,
     decode_leader_election,
     validate_extenders,
 )
 from bayplan.config.errors import FieldError, child, duplicate, forbidden, invalid, item, required
-from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES
+from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
 from bayplan.config.fields import Fields, required_name
 from bayplan.config.plugin_args import decode_args, default_args
 from bayplan.config.plugin_sets import (
@@ -36,7 +37,9 @@ from bayplan.config.types import (
 _POD_GROUP_POINTS: Final = ("placementGenerate", "placementScore", "podGroupPostFilter")
 
 
-def decode_v1(document: Mapping[str, Any], known: frozenset[str], errors: list[FieldError]) -> SchedulerConfiguration:
+def decode_v1(
+    document: Mapping[str, Any], known: frozenset[str], gates: FeatureGates, errors: list[FieldError]
+) -> SchedulerConfiguration:
     """The effective configuration; to be used only when `errors` stays empty."""
     with Fields(document, "", errors) as fields:
         fields.raw("apiVersion")
@@ -44,15 +47,15 @@ def decode_v1(document: Mapping[str, Any], known: frozenset[str], errors: list[F
         configuration = decode_process_settings(fields)
         extenders = fields.objects("extenders", decode_extender)
         errors += validate_extenders(extenders)
-        return replace(configuration, profiles=_profiles(fields, known), extenders=extenders)
+        return replace(configuration, profiles=_profiles(fields, known, gates), extenders=extenders)
 
 
-def _profiles(fields: Fields, known: frozenset[str]) -> tuple[Profile, ...]:
+def _profiles(fields: Fields, known: frozenset[str], gates: FeatureGates) -> tuple[Profile, ...]:
     listed = fields.raw("profiles")
     default_name = DEFAULT_SCHEDULER_NAME if not isinstance(listed, list) or len(listed) <= 1 else ""
-    profiles = fields.objects("profiles", lambda profile: decode_profile(profile, known, default_name))
+    profiles = fields.objects("profiles", lambda profile: decode_profile(profile, known, gates, default_name))
     if not profiles:
-        return (decode_profile(Fields(None, "", []), known, default_name),)
+        return (decode_profile(Fields(None, "", []), known, gates, default_name),)
     names: set[str] = set()
     for index, profile in enumerate(profiles):
         if profile.scheduler_name in names and profile.scheduler_name:
@@ -62,21 +65,24 @@ def _profiles(fields: Fields, known: frozenset[str]) -> tuple[Profile, ...]:
     return profiles
 
 
-def decode_profile(fields: Fields, known: frozenset[str], default_name: str) -> Profile:
+def decode_profile(fields: Fields, known: frozenset[str], gates: FeatureGates, default_name: str) -> Profile:
     """A profile merged with the default plugins; `default_name` stands in for a missing schedulerName unless empty."""
     name = fields.string("schedulerName")
     if name == "" or (not default_name and not fields.has("schedulerName")):
         fields.errors.append(required(fields.at("schedulerName")))
     percentage = decode_percentage(fields)
+    custom = fields.optional("plugins", lambda block: _plugins(block, known))
+    profile = make_profile(custom, decode_plugin_config(fields, known, gates), known)
+    shown = default_name if name is None else name
+    return replace(profile, scheduler_name=shown, percentage_of_nodes_to_score=percentage)
+
+
+def make_profile(custom: Plugins | None, given: Mapping[str, PluginArgs], known: frozenset[str]) -> Profile:
+    """A profile of the default plugins merged with `custom` ones, and their arguments, of which some are `given`."""
     plugins = default_plugins(known)
-    if custom := fields.optional("plugins", lambda block: _plugins(block, known)):
+    if custom is not None:
         plugins = merge_plugins(plugins, custom)
-    return Profile(
-        scheduler_name=default_name if name is None else name,
-        percentage_of_nodes_to_score=percentage,
-        plugins=plugins,
-        plugin_config=complete_plugin_config(plugins, _plugin_config(fields, known)),
-    )
+    return Profile(plugins=plugins, plugin_config=complete_plugin_config(plugins, given))
 
 
 def complete_plugin_config(plugins: Plugins, given: Mapping[str, PluginArgs]) -> dict[str, PluginArgs]:
@@ -125,16 +131,19 @@ def _plugins(fields: Fields, known: frozenset[str]) -> Plugins:
     sets = {}
     for attribute, key in PLUGIN_SET_KEYS.items():
         with fields.nested(key) as block:
-            sets[attribute] = _plugin_set(block, known)
+            sets[attribute] = decode_plugin_set(block, known)
+            _check_disabled(block, sets[attribute], known)
     for key in _POD_GROUP_POINTS:
         # kube-scheduler writes these out empty; they are for pods that are scheduled together.
         with fields.nested(key) as block:
-            if _plugin_set(block, known).enabled:
+            if decode_plugin_set(block, known).enabled:
                 block.errors.append(forbidden(block.path, "is not implemented in this version of bayplan"))
     return Plugins(**sets)
 
 
-def _plugin_set(fields: Fields, known: frozenset[str]) -> PluginSet:
+def decode_plugin_set(fields: Fields, known: frozenset[str]) -> PluginSet:
+    """What an extension point enables and disables; what it enables must be known."""
+
     def entry(each: Fields) -> PluginEntry:
         return each.build(PluginEntry, name=required_name(each))
 
@@ -148,13 +157,17 @@ def _plugin_set(fields: Fields, known: frozenset[str]) -> PluginSet:
             fields.errors.append(error)
         seen.add(plugin.name)
     disabled = fields.objects("disabled", entry)
-    for index, plugin in enumerate(disabled):
-        if plugin.name and plugin.name not in known | UPSTREAM_PLUGINS | REMOVED_PLUGINS | {"*"}:
-            fields.errors.append(invalid(item(fields.at("disabled"), index), plugin.name, "does not exist"))
     return PluginSet(enabled, tuple(PluginEntry(plugin.name) for plugin in disabled))
 
 
-def _plugin_config(fields: Fields, known: frozenset[str]) -> dict[str, PluginArgs]:
+def _check_disabled(fields: Fields, listed: PluginSet, known: frozenset[str]) -> None:
+    for index, plugin in enumerate(listed.disabled):
+        if plugin.name and plugin.name not in known | UPSTREAM_PLUGINS | REMOVED_PLUGINS | {"*"}:
+            fields.errors.append(invalid(item(fields.at("disabled"), index), plugin.name, "does not exist"))
+
+
+def decode_plugin_config(fields: Fields, known: frozenset[str], gates: FeatureGates) -> dict[str, PluginArgs]:
+    """The arguments in `pluginConfig` by plugin; each plugin must be known and stand there once."""
     config: dict[str, PluginArgs] = {}
     seen = set()
 
@@ -166,14 +179,14 @@ def _plugin_config(fields: Fields, known: frozenset[str]) -> dict[str, PluginArg
             each.errors.append(error)
             each.raw("args")
         seen.add(name)
-        if (args := _args(name, each, known)) is not None:
+        if (args := _args(name, each, known, gates)) is not None:
             config.setdefault(name, args)
 
     fields.objects("pluginConfig", decode)
     return config
 
 
-def _args(name: str, fields: Fields, known: frozenset[str]) -> PluginArgs | None:
+def _args(name: str, fields: Fields, known: frozenset[str], gates: FeatureGates) -> PluginArgs | None:
     if name not in UPSTREAM_PLUGINS:
         value = fields.raw("args")
         if value is not None and not isinstance(value, dict):
@@ -183,7 +196,7 @@ def _args(name: str, fields: Fields, known: frozenset[str]) -> PluginArgs | None
     with fields.nested("args") as args:
         _check_kind(name, args)
         try:
-            return decode_args(name, args)
+            return decode_args(name, args, gates)
         except KeyError:
             if extra := set(args.keys()) - {"apiVersion", "kind"}:
                 fields.errors.append(forbidden(args.path, f"{name} takes no arguments"))
@@ -201,12 +214,16 @@ def _check_kind(name: str, args: Fields) -> None:
         args.invalid("kind", kind, detail)
 
 
-def decode_process_settings(fields: Fields, **fixed: Any) -> SchedulerConfiguration:  # noqa: ANN401 - values of any field
+def decode_process_settings(
+    fields: Fields,
+    decode_election: Callable[[Fields], LeaderElection] = decode_leader_election,
+    **fixed: Any,  # noqa: ANN401 - values of any field
+) -> SchedulerConfiguration:
     """One default profile and all that `fields` says of the process, but for what is `fixed` in its version."""
     with fields.nested("clientConnection") as block:
         client_connection = decode_client_connection(block)
     with fields.nested("leaderElection") as block:
-        leader_election = decode_leader_election(block)
+        leader_election = decode_election(block)
     settings = fields.build(
         SchedulerConfiguration,
         leader_election=leader_election,

@@ -1,4 +1,4 @@
-"""KubeSchedulerConfiguration v1alpha1 and v1alpha2, of the time before profiles: a provider or a policy.
+"""KubeSchedulerConfiguration v1alpha1, of the time before profiles: a provider or a policy.
 
 Sources, of releases 1.16 and 1.17: staging kube-scheduler/config/v1alpha1/types.go and
 pkg/scheduler/apis/config/v1alpha1/defaults.go.
@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from bayplan.config.connections import LeaderElection, decode_leader_election
 from bayplan.config.document import read_document
 from bayplan.config.errors import (
     ConfigurationError,
@@ -19,15 +20,18 @@ from bayplan.config.errors import (
     required,
     unsupported,
 )
+from bayplan.config.feature_gates import FeatureGates
 from bayplan.config.fields import Fields
 from bayplan.config.plugin_args import default_args
 from bayplan.config.policy import decode_hard_weight, decode_policy
 from bayplan.config.types import (
     DEFAULT_SCHEDULER_NAME,
+    PLUGIN_SET_KEYS,
     InterPodAffinityArgs,
     NodeResourcesFitArgs,
     PluginArgs,
     PluginEntry,
+    Plugins,
     PluginSet,
     Profile,
     SchedulerConfiguration,
@@ -35,15 +39,20 @@ from bayplan.config.types import (
     ScoringStrategyType,
     VolumeBindingArgs,
 )
-from bayplan.config.v1 import decode_process_settings, decode_profile
+from bayplan.config.v1 import decode_plugin_config, decode_plugin_set, decode_process_settings, make_profile
 
 _DEFAULT_PROVIDER: Final = "DefaultProvider"
 _AUTOSCALER_PROVIDER: Final = "ClusterAutoscalerProvider"
 _PREEMPTION: Final = "DefaultPreemption"
 _OLD_LOCKS: Final = ("endpoints", "configmaps", "endpointsleases", "configmapsleases")
 _ADDRESSES: Final = ("healthzBindAddress", "metricsBindAddress")
-_RENAMED_POINTS: Final[Mapping[str, str]] = {"postFilter": "preScore"}
-"""Extension points that have another name since v1alpha2."""
+_POINTS: Final[Mapping[str, str]] = {
+    attribute: "postFilter" if attribute == "pre_score" else key
+    for attribute, key in PLUGIN_SET_KEYS.items()
+    if attribute not in {"pre_enqueue", "post_filter", "multi_point"}
+}
+"""The extension points that a plugin could be enabled at, by today's attribute: what was postFilter is preScore."""
+_UNRESERVE: Final = "unreserve"
 
 
 def decode_v1alpha1(
@@ -52,50 +61,70 @@ def decode_v1alpha1(
     known: frozenset[str],
     errors: list[FieldError],
     notes: list[FieldNote],
+    *,
+    gates: FeatureGates,
 ) -> SchedulerConfiguration:
     """The configuration as v1 would say it; a policy file is looked for from `directory`.
 
     To be used only when `errors` stays empty. `notes` gets what v1 cannot say.
     """
-    document = _with_todays_lock(document, errors, notes)
     with Fields(document, "", errors) as fields:
         fields.raw("apiVersion")
         fields.raw("kind")
-        settings = decode_process_settings(fields, parallelism=16, delay_cache_until_active=False)
+        settings = decode_process_settings(
+            fields, lambda block: _leader_election(block, notes), parallelism=16, delay_cache_until_active=False
+        )
         name = fields.string("schedulerName") or DEFAULT_SCHEDULER_NAME
         unserved = "has no successor; use --bind-address and --http-port of bayplan run"
         notes.extend(FieldNote(key, unserved) for key in _ADDRESSES if fields.string(key))
         hard_weight = decode_hard_weight(fields)
-        algorithm = _algorithm(fields, directory, known, notes, hard_weight or None)
+        algorithm = _algorithm(fields, directory, known, notes, hard_weight, gates=gates)
         profile = _with_bind_timeout(fields, algorithm.profiles[0])
         if fields.boolean("disablePreemption"):
             profile = _without_preemption(profile)
         return replace(settings, profiles=(replace(profile, scheduler_name=name),), extenders=algorithm.extenders)
 
 
-def _with_todays_lock(
-    document: Mapping[str, Any], errors: list[FieldError], notes: list[FieldNote]
-) -> Mapping[str, Any]:
-    """The document with the lock of `leaderElection` as v1 names it."""
-    election = document.get("leaderElection")
-    if not isinstance(election, dict):
-        return document
-    election = dict(election)
-    for old, new in (("lockObjectName", "resourceName"), ("lockObjectNamespace", "resourceNamespace")):
-        value, named = election.pop(old, None), election.get(new)
-        if value and named and value != named:
-            errors.append(forbidden(f"leaderElection.{old}", f"may not be given together with another {new}"))
-        elif value:
-            election[new] = value
-    lock = election.get("resourceLock")
-    if isinstance(lock, str) and lock in _OLD_LOCKS:
-        election["resourceLock"] = "leases"
-        notes.append(FieldNote("leaderElection.resourceLock", f"is leases: Kubernetes has no {lock} lock any more"))
-    return {**document, "leaderElection": election}
+def path_in_v1alpha1(path: str) -> str:
+    """The path that a field of the only profile has in a v1alpha1 file."""
+    own = path.removeprefix("profiles[0].")
+    for attribute, key in _POINTS.items():
+        todays = f"plugins.{PLUGIN_SET_KEYS[attribute]}"
+        if own == todays or own.startswith(f"{todays}."):
+            return f"plugins.{key}{own.removeprefix(todays)}"
+    return own
+
+
+def _leader_election(fields: Fields, notes: list[FieldNote]) -> LeaderElection:
+    """Which replica is at work, by a lock that may have its old kind and its old names."""
+    lock = fields.string("resourceLock") or "leases"
+    if lock in _OLD_LOCKS:
+        notes.append(FieldNote(fields.at("resourceLock"), f"is leases: Kubernetes has no {lock} lock any more"))
+        lock = "leases"
+    default = LeaderElection()
+    return decode_leader_election(
+        fields,
+        resource_lock=lock,
+        resource_name=_either(fields, "lockObjectName", "resourceName") or default.resource_name,
+        resource_namespace=_either(fields, "lockObjectNamespace", "resourceNamespace") or default.resource_namespace,
+    )
+
+
+def _either(fields: Fields, old: str, new: str) -> str | None:
+    value, named = fields.string(old), fields.string(new)
+    if value and named and value != named:
+        fields.errors.append(forbidden(fields.at(old), f"may not be given together with another {new}"))
+    return value or named
 
 
 def _algorithm(
-    fields: Fields, directory: Path, known: frozenset[str], notes: list[FieldNote], hard_weight: int | None
+    fields: Fields,
+    directory: Path,
+    known: frozenset[str],
+    notes: list[FieldNote],
+    hard_weight: int | None,
+    *,
+    gates: FeatureGates,
 ) -> SchedulerConfiguration:
     """One profile, and the extenders, that `algorithmSource`, `plugins` and `pluginConfig` say."""
     with fields.nested("algorithmSource") as source:
@@ -108,7 +137,7 @@ def _algorithm(
             if provider:
                 source.errors.append(forbidden(source.at("policy"), "may not be given together with provider"))
             found = _policy(source, directory, known, notes, hard_weight)
-    profile = _own_plugins(fields, known, notes)
+    profile = _own_plugins(fields, known, gates, notes)
     if found is not None:
         for key in ("plugins", "pluginConfig"):
             if fields.raw(key):
@@ -125,19 +154,41 @@ def _algorithm(
     return SchedulerConfiguration(profiles=(replace(profile, plugin_config=config),))
 
 
-def _own_plugins(fields: Fields, known: frozenset[str], notes: list[FieldNote]) -> Profile:
-    """The default profile with `plugins` and `pluginConfig`, whose extension points had other names."""
-    plugins = fields.raw("plugins")
-    if isinstance(plugins, dict):
-        plugins = dict(plugins)
-        if plugins.pop("unreserve", None):
-            notes.append(FieldNote("plugins.unreserve", "is part of reserve: a plugin that reserves also unreserves"))
-        renamed = [point for point in plugins if point in _RENAMED_POINTS]
-        notes.extend(FieldNote(f"plugins.{old}", f"is called {_RENAMED_POINTS[old]} today") for old in renamed)
-        plugins = {_RENAMED_POINTS.get(point, point): value for point, value in plugins.items()}
-    given = {"plugins": plugins, "pluginConfig": fields.raw("pluginConfig")}
-    with Fields(given, "", fields.errors) as block:
-        return decode_profile(block, known, DEFAULT_SCHEDULER_NAME)
+def _own_plugins(fields: Fields, known: frozenset[str], gates: FeatureGates, notes: list[FieldNote]) -> Profile:
+    """The default profile with `plugins` and `pluginConfig`, which stood at the top level."""
+    plugins = fields.optional("plugins", lambda block: _plugins(block, known, notes))
+    return make_profile(plugins, decode_plugin_config(fields, known, gates), known)
+
+
+def _plugins(fields: Fields, known: frozenset[str], notes: list[FieldNote]) -> Plugins:
+    """What is enabled, at the extension points of today."""
+    sets = {}
+    for attribute, key in _POINTS.items():
+        if (todays := PLUGIN_SET_KEYS[attribute]) != key and fields.has(key):
+            notes.append(FieldNote(fields.at(key), f"is called {todays} today"))
+        sets[attribute] = PluginSet(_enabled(fields, key, known, notes))
+    undoing = _enabled(fields, _UNRESERVE, known, notes)
+    if undoing:
+        path = fields.at(_UNRESERVE)
+        notes.append(FieldNote(path, "is part of reserve: a plugin that reserves also unreserves"))
+        reserving = {entry.name for entry in sets["reserve"].enabled}
+        notes.extend(
+            FieldNote(path, f"{quote_unprintable(entry.name)} is dropped: it is not enabled at reserve")
+            for entry in undoing
+            if entry.name not in reserving
+        )
+    return Plugins(**sets)
+
+
+def _enabled(fields: Fields, key: str, known: frozenset[str], notes: list[FieldNote]) -> tuple[PluginEntry, ...]:
+    with fields.nested(key) as block:
+        listed = decode_plugin_set(block, known)
+    if listed.disabled:
+        # A provider's predicates and priorities were no plugins yet.
+        notes.append(
+            FieldNote(block.at("disabled"), "has no effect, as in v1alpha1: use v1 to disable default plugins")
+        )
+    return listed.enabled
 
 
 def _policy(
@@ -164,7 +215,7 @@ def _policy_file(
     said: list[FieldNote] = []
     configuration = None
     try:
-        document = read_document(path, wrong)
+        document = read_document(path, wrong, only_regular=True)
         if (document.get("kind"), document.get("apiVersion")) == ("Policy", "v1"):
             configuration = decode_policy(document, known, wrong, said, hard_weight)
         else:

@@ -6,14 +6,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 from urllib.parse import urlsplit
 
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
+from bayplan.api.reflector import Reflector
 from bayplan.cache.cache import Cache
 from bayplan.config.connections import ClientConnection
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.assumed_pods import AssumedPods
+from bayplan.controller.cache_debugger import CacheDebugger
 from bayplan.controller.intake_list import IntakeList
 from bayplan.controller.leadership import Leadership
 from bayplan.controller.operator_thread import KopfSessions, OperatorThread
@@ -34,6 +37,7 @@ from bayplan.scheduler.extender.cycle import ExtendedCycle, pod_from_api
 from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.pending_pods import PendingPodEvents
 from bayplan.scheduler.scheduler import Scheduler
+from bayplan.server.debug import debug_routes
 from bayplan.server.health import HealthChecks
 from bayplan.server.http import HttpServer
 from bayplan.server.leader_election import LeaderElectionCollector
@@ -59,8 +63,19 @@ class Parts:
     server: HttpServer
 
 
-def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Parts:
-    """Make the parts of a scheduler that reaches its API server by `credentials`."""
+def build(
+    configuration: SchedulerConfiguration,
+    credentials: Credentials,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    make_client: Callable[..., ApiClient] = ApiClient,
+    make_reflector: Callable[..., Reflector[Any]] = Reflector,
+) -> Parts:
+    """Make the parts of a scheduler that reaches its API server by `credentials`.
+
+    `clock`, monotonic and in seconds, and what makes clients and reflectors are given by who has time and API server in
+    memory.
+    """
     names = frozenset(profile.scheduler_name for profile in configuration.profiles)
     connection = configuration.client_connection
     news = asyncio.Event()
@@ -69,7 +84,7 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
     frameworks = build_frameworks(configuration, cache.nodes, cache.listers, nominator)
     metrics = SchedulerMetrics(profiles=sorted(names))
     queue = SchedulingQueue(
-        clock=time.monotonic,
+        clock=clock,
         profiles={name: queue_profile(framework) for name, framework in frameworks.items()},
         initial_backoff_seconds=configuration.pod_initial_backoff_seconds,
         max_backoff_seconds=configuration.pod_max_backoff_seconds,
@@ -80,9 +95,9 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
 
     leadership = _leadership(configuration, credentials, metrics)
     admit = leadership.admit if leadership is not None else None
-    client = _measured_client(credentials, connection, metrics, admit)
+    client = _measured_client(make_client, credentials, connection, metrics, admit)
     # Events have a rate limit of their own, as in kube-scheduler, so that they never hold up a bind.
-    events_client = _measured_client(credentials, connection, metrics, admit)
+    events_client = _measured_client(make_client, credentials, connection, metrics, admit)
 
     # These need one another: answers to the dispatcher's calls feed the queue, and the dispatcher sends the Events.
     def pod_gone(uid: str) -> None:
@@ -90,9 +105,18 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
         scheduler.pod_gone(uid)
 
     pending = PendingPodEvents(cache, queue, news.set, metrics, names, pod_gone)
-    dispatcher = Dispatcher(client, events_client, on_patched=pending.written)
+    dispatcher = Dispatcher(client, events_client, on_patched=pending.written, wake=news.set)
     recorder = EventRecorder(emit=dispatcher.send, now=utc_now, hostname=socket.gethostname())
-    watches = Watches(credentials, cache, queue, metrics, wake=news.set, on_gone=recorder.forget, scheduler_names=names)
+    watches = Watches(
+        credentials,
+        cache,
+        queue,
+        metrics,
+        wake=news.set,
+        on_gone=recorder.forget,
+        scheduler_names=names,
+        make_reflector=make_reflector,
+    )
 
     extenders = make_clients(configuration.extenders, admit)
     cycle = SchedulingCycle(cache.nodes, nominator, frameworks.values(), observe=metrics.extension_point)
@@ -109,6 +133,7 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
             node_exists=cache.has_node,
             confirmed_node=cache.confirmed_node,
             on_ambiguous=metrics.bind_ambiguous,
+            clock=clock,
         ),
         recorder=recorder,
         observer=metrics,
@@ -116,6 +141,7 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
         victim_gone=watches.assigned.ended,
         announces=configuration.feature_gates.enabled("NominatedNodeNameForExpectation"),
         news=news,
+        clock=clock,
     )
 
     intake_list = IntakeList(client, names, pending)
@@ -136,6 +162,7 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
         watches=watches.states,
     )
     metrics.registry.register(StateCollector(state))
+    debugger = CacheDebugger(credentials, cache, queue, names, on_compared=metrics.cache_compared)
     health = HealthChecks()
     watches.add_readiness(health)
     health.add_readiness("kopf", operator.problem)
@@ -151,7 +178,11 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
         leadership=leadership,
         clients=(client, events_client, *extenders),
         health=health,
-        server=HttpServer(metrics.registry, health),
+        server=HttpServer(
+            metrics.registry,
+            health,
+            routes=debug_routes(debugger.compare) if configuration.enable_profiling else (),
+        ),
     )
 
 
@@ -174,6 +205,7 @@ def _leadership(
 
 
 def _measured_client(
+    make_client: Callable[..., ApiClient],
     credentials: Credentials,
     connection: ClientConnection,
     observer: SchedulerObserver,
@@ -188,7 +220,7 @@ def _measured_client(
     def on_throttle(method: str, seconds: float) -> None:
         observer.throttled(method, host, seconds)
 
-    return ApiClient(
+    return make_client(
         credentials,
         qps=connection.qps,
         burst=connection.burst,

@@ -54,6 +54,7 @@ class Watch:
         field_selector: str = "",
         keep_undecodable: bool = True,
         timing: Timing | None = None,
+        make_reflector: Callable[..., Reflector[Any]] = Reflector,
     ) -> None:
         self.resource = resource
         self.name = name or resource.plural
@@ -61,7 +62,7 @@ class Watch:
         self._optional = optional
         self._observer = observer
         self._handler = handler
-        self.reflector: Reflector[Any] = Reflector(
+        self.reflector: Reflector[Any] = make_reflector(
             credentials,
             resource.path,
             resource.type,
@@ -135,9 +136,11 @@ class Watches:
         on_gone: Callable[[str], None],
         scheduler_names: Collection[str] = (),
         timing: Timing | None = None,
+        make_reflector: Callable[..., Reflector[Any]] = Reflector,
     ) -> None:
         def watch(resource: Resource, handler: Handler[Any], **options: Any) -> Watch:  # noqa: ANN401  as Watch takes them
-            return Watch(credentials, resource, handler, observer, timing=timing, **options)
+            options |= {"timing": timing, "make_reflector": make_reflector}
+            return Watch(credentials, resource, handler, observer, **options)
 
         self.assigned = AssignedPodEvents(cache, queue, wake, observer, on_gone=on_gone)
         nodes = NodeEvents(cache, queue, wake, observer)

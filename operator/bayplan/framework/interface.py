@@ -281,8 +281,8 @@ class PostFilterResult:
 
     `nominated_node_name` is None when an earlier nomination stays as it is, and "" when it is to be cleared.
     `candidates` are the nodes that were compared, in the order they were found. With `evicts` the victims end through
-    the Eviction API, which heeds disruption budgets. `retry_after` seconds the answer may
-    be another although nothing happened.
+    the Eviction API, which heeds disruption budgets. After `retry_after` seconds the answer may be another although
+    nothing happened. The framework adds the names of the plugins that were run, `post_filtered`.
     """
 
     status: Status
@@ -291,3 +291,4 @@ class PostFilterResult:
     candidates: tuple[Candidate, ...] = ()
     evicts: bool = False
     retry_after: float | None = None
+    post_filtered: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """One profile's plugins, in the order and with the weights its configuration gives them."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -151,10 +151,12 @@ class Framework:
         reasons: list[str] = []
         retries: list[float] = []
         nominated_node_name: str | None = None
+        post_filtered: list[str] = []
         for plugin in self.post_filters:
+            post_filtered.append(plugin.name)
             result = plugin.post_filter(state, pod, nodes, rejections)
             if result.status.code is Code.SUCCESS:
-                return result
+                return replace(result, post_filtered=tuple(post_filtered))
             if result.retry_after is not None:
                 retries.append(result.retry_after)
             code = result.status.code
@@ -166,7 +168,10 @@ class Framework:
             if result.nominated_node_name is not None:
                 nominated_node_name = result.nominated_node_name
         status = Status(Code.UNSCHEDULABLE, tuple(reasons))
-        return PostFilterResult(status, nominated_node_name, retry_after=min(retries, default=None))
+        retry_after = min(retries, default=None)
+        return PostFilterResult(
+            status, nominated_node_name, retry_after=retry_after, post_filtered=tuple(post_filtered)
+        )
 
     def run_reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """SUCCESS once every Reserve plugin took what the pod needs, else the first failure with its plugin's name.

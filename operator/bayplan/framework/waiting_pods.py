@@ -39,6 +39,10 @@ class WaitingPod:
         """Reject the pod, for the reason `message`; False if its wait is over already."""
         return self._end(Status(Code.UNSCHEDULABLE, (message,), plugin))
 
+    def give_up(self) -> None:
+        """End the wait without a word; nothing said from now on counts."""
+        self._ended = None
+
     def _end(self, status: Status) -> bool:
         ended, self._ended = self._ended, None
         if ended is None:
@@ -78,4 +82,8 @@ class WaitingPods:
 
     def remove(self, uid: str) -> bool:
         """Let go of the pod without an end of its wait; False if it does not wait."""
-        return self._pods.pop(uid, None) is not None
+        waiting = self._pods.pop(uid, None)
+        if waiting is None:
+            return False
+        waiting.give_up()
+        return True

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bayplan.api.objects import Node
+from bayplan.api.objects import Container, EphemeralContainer, Node
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
@@ -22,13 +22,15 @@ from bayplan.framework.traits import Reads, Traits
 
 _RESTART_ALL = "RestartAllContainersOnContainerExits"
 _USER_NAMESPACES = "UserNamespacesHostNetworkSupport"
+_BIND_MOUNT_OPTIONS = "VolumeBindMountOptions"
 
 
 class NodeDeclaredFeatures:
     """Rejects nodes that do not declare, in `status.declaredFeatures`, what the pod's spec needs.
 
-    Upstream: plugins/nodedeclaredfeatures, with the features of component-helpers/nodedeclaredfeatures in 1.36 that
-    matter for scheduling: restarting all containers, and user namespaces with the host's network.
+    Upstream: plugins/nodedeclaredfeatures, with the features of component-helpers/nodedeclaredfeatures in 1.37 that
+    matter for scheduling: restarting all containers, user namespaces with the host's network, and options of bind
+    mounts.
     """
 
     name: ClassVar[str] = "NodeDeclaredFeatures"
@@ -69,11 +71,16 @@ def _needed(pod: PodInfo) -> frozenset[str]:
     needed = set()
     if spec.host_network and spec.host_users is False:
         needed.add(_USER_NAMESPACES)
-    for container in (*spec.containers, *(spec.init_containers or ())):
-        if any(rule.action == "RestartAllContainers" for rule in container.restart_policy_rules or ()):
-            needed.add(_RESTART_ALL)
-            break
+    containers = (*spec.containers, *(spec.init_containers or ()))
+    if any(rule.action == "RestartAllContainers" for each in containers for rule in each.restart_policy_rules or ()):
+        needed.add(_RESTART_ALL)
+    if any(map(_has_bind_mount_options, (*containers, *(spec.ephemeral_containers or ())))):
+        needed.add(_BIND_MOUNT_OPTIONS)
     return frozenset(needed)
+
+
+def _has_bind_mount_options(container: Container | EphemeralContainer) -> bool:
+    return any(mount.bind_mount_options for mount in container.volume_mounts or ())
 
 
 def _declares_other_features(pod: PodInfo, old: object, new: object) -> QueueingHint:

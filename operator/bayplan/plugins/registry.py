@@ -10,12 +10,10 @@ from bayplan.cache.listers import Listers
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.config.connections import Extender
-from bayplan.config.errors import ConfigurationError, FieldError
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
 from bayplan.config.plugin_args import default_args
 from bayplan.config.plugin_sets import expand_profiles, leave_to_extenders
 from bayplan.config.types import (
-    DEFAULT_STORAGE_SHAPE,
     BalanceMeasure,
     NodeResourcesBalancedAllocationArgs,
     PluginEntry,
@@ -84,9 +82,6 @@ def _balanced_allocation(args: NodeResourcesBalancedAllocationArgs) -> Plugin:
 
 def _volume_binding(args: VolumeBindingArgs, handle: Handle) -> VolumeBinding:
     scores = handle.gates.enabled("StorageCapacityScoring")
-    if not scores and args.shape != DEFAULT_STORAGE_SHAPE:
-        detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
-        raise ConfigurationError([FieldError("VolumeBindingArgs.shape", detail)])
     return VolumeBinding(args, handle.nodes, handle.index, handle.listers, scores=scores)
 
 

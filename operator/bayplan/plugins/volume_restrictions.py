@@ -67,14 +67,13 @@ class VolumeRestrictions:
         return PreFilterResult(SUCCESS)
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
-        conflicts = self._in_use.conflicts(disk_uses([pod.pod]), nodes, rows)
-        if self.name not in state:
-            # Only where a profile disables the PreFilter: disks are looked at before.
-            return np.where(conflicts, np.int8(Code.UNSCHEDULABLE), np.int8(Code.ERROR))
         # Not taken from PreFilter: a dry run of preemption removes pods, and nominated pods are added.
-        if any(self._in_use.is_named_in(nodes, rows, key) for key in state[self.name]):
+        if any(self._in_use.is_named_in(nodes, rows, key) for key in state.get(self.name, ())):
             return np.full(len(rows), Code.UNSCHEDULABLE, dtype=np.int8)
-        return conflicts * np.int8(Code.UNSCHEDULABLE)
+        conflicts = self._in_use.conflicts(disk_uses([pod.pod]), nodes, rows)
+        # A profile that disables the PreFilter gets the error where no disk keeps the pod away, as upstream.
+        elsewhere = Code.SUCCESS if self.name in state else Code.ERROR
+        return np.where(conflicts, np.int8(Code.UNSCHEDULABLE), np.int8(elsewhere))
 
     def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
         conflicts = self._in_use.conflicts(disk_uses([pod.pod]), nodes, rows)

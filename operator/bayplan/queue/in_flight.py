@@ -3,11 +3,20 @@
 from collections import OrderedDict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
+from typing import Final
 
+from bayplan.cache.encoded import encoded_size
 from bayplan.cache.pod_info import PodInfo
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.queue.queueing_hints import ObservedEvent
+
+KEPT_EVENT_BYTES: Final = 64 * 2**20
+"""What the events kept take at most: of ordinary pods and nodes some ten thousand."""
+_EVENT_BYTES: Final = 500
+_BYTES_PER_ENCODED_BYTE: Final = 10
+"""What an object takes in memory for a byte of it as encoded; pods and nodes take 5 to 8."""
+_NEVER: Final = -1
 
 
 @dataclass(slots=True)
@@ -26,61 +35,101 @@ class InFlightPod:
 
 
 class InFlightPods:
-    """Keeps each event exactly as long as a pod that was in flight when it came is still in flight.
+    """Keeps each event exactly as long as a pod whose attempt was under way when it came is still tried.
 
-    So the record stays as short as the slowest cycle allows, provided every popped pod is handed back or done.
+    So the record stays as short as the slowest attempt allows, provided every popped pod is handed back, bound or done,
+    and it takes no more than about `keep_bytes`. Of a pod that is being bound only its own changes are kept.
     """
 
-    __slots__ = ("_dropped", "_events", "_pods")
+    __slots__ = ("_being_bound", "_bytes", "_dropped", "_events", "_keep_bytes", "_pods")
 
-    def __init__(self) -> None:
+    def __init__(self, keep_bytes: int = KEPT_EVENT_BYTES) -> None:
         # In order of popping, so the first pod is the one that needs the oldest event.
         self._pods: OrderedDict[str, InFlightPod] = OrderedDict()
-        self._events: deque[ObservedEvent] = deque()
+        self._being_bound: dict[str, InFlightPod] = {}
+        self._events: deque[tuple[int, ObservedEvent]] = deque()
         self._dropped = 0
+        self._bytes = 0
+        self._keep_bytes = keep_bytes
 
     def __len__(self) -> int:
-        return len(self._pods)
+        return len(self._pods) + len(self._being_bound)
 
     def __iter__(self) -> Iterator[InFlightPod]:
-        return iter(self._pods.values())
+        return chain(self._pods.values(), self._being_bound.values())
 
     def get(self, uid: str) -> InFlightPod | None:
         """Return the pod of this uid, if it is in flight."""
-        return self._pods.get(uid)
+        return self._pods.get(uid) or self._being_bound.get(uid)
 
     def start(self, queued: QueuedPodInfo) -> None:
         """Count the pod as in flight; from now on it misses nothing."""
-        assert queued.uid not in self._pods, f"pod {queued.pod_info.key} is in flight already"
+        assert self.get(queued.uid) is None, f"pod {queued.pod_info.key} is in flight already"
         self._pods[queued.uid] = InFlightPod(queued, self._dropped + len(self._events))
 
+    def begin_bind(self, uid: str) -> None:
+        """Keep no events for the pod any more, whose bind can fail with an error but is rejected by no plugin."""
+        pod = self._pods.pop(uid, None)
+        if pod is not None:
+            pod.since = _NEVER
+            self._being_bound[uid] = pod
+            self._drop_unneeded()
+
     def record(self, observed: ObservedEvent) -> None:
-        """Keep the event for the pods in flight, unless no plugin registered for it."""
-        if self._pods and observed.hint_map:
-            self._events.append(observed)
+        """Keep the event for the pods that are being tried, unless no plugin registered for it."""
+        if not self._pods or not observed.hint_map:
+            return
+        if observed.only_uid is not None and observed.only_uid not in self._pods:
+            return
+        size = _EVENT_BYTES + _size(observed.old) + _size(observed.new)
+        self._events.append((size, observed))
+        self._bytes += size
+        while self._bytes > self._keep_bytes:
+            self._drop_first()
+
+    def knows_what_was_missed(self, pod: InFlightPod) -> bool:
+        """Return whether all events are still there that came since the pod's pop; if not, any may have helped it."""
+        return pod.since >= self._dropped
 
     def missed(self, pod: InFlightPod) -> Iterator[ObservedEvent]:
-        """Give the events since the pod's pop that concern it, oldest first."""
-        for observed in islice(self._events, pod.since - self._dropped, None):
+        """Give the events since the pod's pop that concern it, the newest first."""
+        number = self._dropped + len(self._events) - pod.since
+        for _, observed in islice(reversed(self._events), number):
             if observed.concerns(pod.queued.pod_info):
                 yield observed
 
     def done(self, uid: str) -> None:
         """Forget the pod, and the events that only it still needed."""
-        if self._pods.pop(uid, None) is None:
-            return
+        if self._being_bound.pop(uid, None) is None and self._pods.pop(uid, None) is not None:
+            self._drop_unneeded()
+
+    def _drop_unneeded(self) -> None:
         if not self._pods:
             self._dropped += len(self._events)
             self._events.clear()
+            self._bytes = 0
             return
         needed = next(iter(self._pods.values())).since
         while self._dropped < needed:
-            self._events.popleft()
-            self._dropped += 1
+            self._drop_first()
+
+    def _drop_first(self) -> None:
+        size, _ = self._events.popleft()
+        self._bytes -= size
+        self._dropped += 1
 
     def validate(self) -> None:
-        """Assert that no event is kept that no pod in flight needs, and none is gone that one needs."""
+        """Assert that no event is kept that no pod needs, that none is gone for nothing, and that sizes add up."""
         since = [pod.since for pod in self._pods.values()]
         assert since == sorted(since), "pods in flight out of order"
-        assert not since or since[0] == self._dropped, "the first pod in flight and the first event do not meet"
+        assert not since or since[0] <= self._dropped, "events are kept that no pod missed"
         assert since or not self._events, "events kept for nobody"
+        assert self._bytes == sum(size for size, _ in self._events) <= self._keep_bytes, "sizes do not add up"
+        assert not self._pods.keys() & self._being_bound.keys(), "a pod is tried while it is bound"
+
+
+def _size(changed: object | None) -> int:
+    """About how many bytes an object takes that an event is about."""
+    if changed is None:
+        return 0
+    return _BYTES_PER_ENCODED_BYTE * encoded_size(changed.pod if isinstance(changed, PodInfo) else changed)

@@ -170,7 +170,7 @@ def pod_changes(old: PodInfo, new: PodInfo, resource: EventResource) -> list[Clu
     actions = []
     if (before.metadata.labels or {}) != (after.metadata.labels or {}):
         actions.append(ActionType.UPDATE_POD_LABEL)
-    if _is_scaled_down(old, new):
+    if is_scaled_down(old, new):
         actions.append(ActionType.UPDATE_POD_SCALE_DOWN)
     if before.spec.scheduling_gates and not after.spec.scheduling_gates:
         actions.append(ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
@@ -180,11 +180,16 @@ def pod_changes(old: PodInfo, new: PodInfo, resource: EventResource) -> list[Clu
     return [kinds[action] for action in actions or (ActionType.UPDATE,)]
 
 
-def _is_scaled_down(old: PodInfo, new: PodInfo) -> bool:
-    """Return whether the pod takes less of some resource than before; also when its quantities cannot be read."""
+def is_scaled_down(old: PodInfo, new: PodInfo) -> bool:
+    """Return whether the pod takes less of some resource than before; also when its quantities cannot be read.
+
+    What the kubelet reports of an in-place resize counts, as it does on the pod's node (upstream: framework/events.go
+    extractPodScaleDown).
+    """
     try:
-        before, after = old.placed.amounts, new.placed.amounts
+        before, after = old.placed, new.placed
     except ValueError:
         # The next cycle reads the pod again and reports the field.
         return True
-    return any(amount > after.get(name, 0) for name, amount in before.items())
+    # Pods that ask for the same mostly share one answer.
+    return before is not after and any(amount > after.amounts.get(name, 0) for name, amount in before.amounts.items())

@@ -8,12 +8,12 @@ from itertools import count
 from bayplan.api.meta_objects import is_later_version
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import (
-    ASSIGNED_POD_DELETE,
     UNSCHEDULED_POD_ADD,
     ClusterEvent,
     EventResource,
 )
-from bayplan.queue.in_flight import InFlightPod, InFlightPods
+from bayplan.queue.in_flight import KEPT_EVENT_BYTES, InFlightPod, InFlightPods
+from bayplan.queue.kept_room import KeptRoom
 from bayplan.queue.keyed_heap import SortKey
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queue_profile import QueueProfile
@@ -43,9 +43,9 @@ class SchedulingQueue:
     lost on the pod in that cycle, and a pod leaves only by `done` or `delete`. Pods are known by uid. Not thread-safe;
     no method waits. `clock` gives seconds and must never go back.
 
-    After `pop`, the caller hands the pod back with `add_unschedulable` or calls `done`: while it does neither, events
-    are kept for the pod. A pod is best kept in flight until it is bound, because after `done` the queue no longer
-    receives its deletion.
+    After `pop`, the caller hands the pod back with `add_unschedulable`, or calls `begin_bind` and in the end `done`:
+    while it does none of it, events are kept for the pod, up to `kept_event_bytes` for all. A pod is best kept in
+    flight until it is bound, because after `done` the queue no longer receives its deletion.
     """
 
     clock: Callable[[], float]
@@ -53,6 +53,7 @@ class SchedulingQueue:
     initial_backoff_seconds: int = 1
     max_backoff_seconds: int = 10
     max_in_unschedulable_seconds: float = 300.0
+    kept_event_bytes: int = KEPT_EVENT_BYTES
     sort_key: Callable[[PodInfo, float], SortKey] = priority_sort
     observer: QueueObserver | None = None
     nominator: Nominator = field(default_factory=Nominator)
@@ -67,7 +68,8 @@ class SchedulingQueue:
             sort_key=self.sort_key,
             observer=self.observer,
         )
-        self._in_flight = InFlightPods()
+        self._in_flight = InFlightPods(self.kept_event_bytes)
+        self._kept_room = KeptRoom(self.nominator, self._hint_maps, self._move)
 
     # Pod objects come and go.
 
@@ -97,7 +99,7 @@ class SchedulingQueue:
             self.add(new)
         elif not _same_version(queued.pod_info, new):
             before, queued.pod_info = queued.pod_info, new
-            self._follow_nomination(before, new)
+            self._kept_room.follow(before, new)
             if queued.sub_queue in (SubQueue.GATED, SubQueue.UNSCHEDULABLE):
                 self._wake_updated(queued, before)
             else:
@@ -112,7 +114,7 @@ class SchedulingQueue:
             return
         in_flight.latest = new
         # The attempt decides on the nomination; its outcome meets the newest object when the pod is handed back.
-        self.nominator.refresh(new)
+        self._kept_room.refresh(new)
         for event in pod_changes(old, new, EventResource.TARGET_POD):
             self._in_flight.record(ObservedEvent(event, old, new, self._hint_maps[event], only_uid=new.uid))
 
@@ -141,7 +143,7 @@ class SchedulingQueue:
         in_flight = self._in_flight.get(uid)
         if in_flight is not None:
             in_flight.deleted = True
-        self._end_nomination(uid)
+        self._kept_room.end(uid)
 
     # Attempts.
 
@@ -157,10 +159,17 @@ class SchedulingQueue:
             self._in_flight.start(queued)
         return queued
 
+    def begin_bind(self, uid: str) -> None:
+        """Keep no events for the pod any more: no plugin rejects it from here on, only an error brings it back.
+
+        Upstream calls Done here (schedule_one.go bindingCycle), and asks its informer for the rest.
+        """
+        self._in_flight.begin_bind(uid)
+
     def done(self, uid: str) -> None:
         """End the tracking of a popped pod that does not come back, and its nomination."""
         self._in_flight.done(uid)
-        self._end_nomination(uid)
+        self._kept_room.end(uid)
 
     def add_unschedulable(
         self,
@@ -173,11 +182,11 @@ class SchedulingQueue:
     ) -> None:
         """Take a popped pod back after a failed attempt (upstream: AddUnschedulablePodIfNotPresent).
 
-        With rejectors the pod waits for an event they registered for, unless one came during the attempt. After an
-        error, or when nothing rejected it (no nodes), it is tried again once its back-off is over. At `retry_at` it is
-        tried again without an event. A pod deleted meanwhile, or queued again already, is dropped. With
-        `ends_nomination` no room is kept for it any more; otherwise it has the nomination that its newest status names,
-        unless that was withdrawn.
+        With rejectors the pod waits for an event they registered for, unless one came during the attempt, or one may
+        have that was too much to keep. After an error, or when nothing rejected it (no nodes), it is tried again once
+        its back-off is over. At `retry_at` it is tried again without an event. A pod deleted meanwhile, or queued again
+        already, is dropped. With `ends_nomination` no room is kept for it any more; otherwise it has the nomination
+        that its newest status names, unless that was withdrawn.
         """
         uid, sub_queues = queued.uid, self._sub_queues
         if ends_nomination:
@@ -207,7 +216,7 @@ class SchedulingQueue:
         )
         sub_queues.set_rejectors(queued, rejectors)
         waits = False
-        if in_flight is not None and rejectors:
+        if in_flight is not None and rejectors and self._in_flight.knows_what_was_missed(in_flight):
             waits = not is_in_flight_pod_worth_requeuing(queued, self._in_flight.missed(in_flight))
         self._in_flight.done(uid)
         if waits:
@@ -219,10 +228,7 @@ class SchedulingQueue:
 
     def nominate(self, pod: PodInfo, node: str) -> None:
         """Keep room on `node` for the pod, in place of any earlier nomination, whose room others may now use."""
-        before = self.nominator.nominated_node(pod.uid)
-        self.nominator.add(pod, node)
-        if before not in (None, node):
-            self._room_left(pod, except_uid=pod.uid)
+        self._kept_room.keep(pod, node)
 
     def withdraw(self, uid: str, *, wake: bool = False) -> None:
         """Keep no room for the pod any more; others of its priority or lower may use it.
@@ -232,36 +238,16 @@ class SchedulingQueue:
         """
         if queued := self.get(uid):
             queued.withdrawn_in = self.newest(uid)
-        self._end_nomination(uid, wake=wake)
+        self._kept_room.end(uid, wake=wake)
 
     def _renew_nomination(self, queued: QueuedPodInfo) -> None:
         node = queued.pod_info.pod.status.nominated_node_name
         if node and queued.withdrawn_in is not queued.pod_info and self.nominator.nominated_node(queued.uid) is None:
             self.nominator.add(queued.pod_info, node)
 
-    def _end_nomination(self, uid: str, *, wake: bool = False) -> None:
-        pod = self.nominator.get(uid)
-        if pod is not None:
-            self.nominator.delete(uid)
-            self._room_left(pod, except_uid=None if wake else uid)
-
     def placed(self, uid: str, node: str) -> None:
         """End the nomination of a pod that takes `node`; if it was nominated elsewhere, that room is free again."""
-        if self.nominator.nominated_node(uid) == node:
-            self.nominator.delete(uid)
-        else:
-            self._end_nomination(uid)
-
-    def _follow_nomination(self, old: PodInfo, new: PodInfo) -> None:
-        before = self.nominator.nominated_node(new.uid)
-        self.nominator.update(old, new)
-        if before is not None and self.nominator.nominated_node(new.uid) != before:
-            self._room_left(new, except_uid=None)
-
-    def _room_left(self, pod: PodInfo, *, except_uid: str | None) -> None:
-        # To pods of its priority or lower a nominated pod is as if it were on the node (upstream: eventhandlers.go).
-        event, hint_map = ASSIGNED_POD_DELETE, self._hint_maps[ASSIGNED_POD_DELETE]
-        self._move(ObservedEvent(event, pod, None, hint_map, max_priority=pod.priority, except_uid=except_uid))
+        self._kept_room.take(uid, node)
 
     # What moves waiting pods.
 

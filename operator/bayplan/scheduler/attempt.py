@@ -188,11 +188,7 @@ class AttemptRunner:
 
     def _no_fit(self, attempt: Attempt, fit_error: FitError) -> Nominated | Failed:
         """Keep room for the pod where its victims leave some; otherwise it waits for an event, or for time to pass."""
-        if (
-            self.observer is not None
-            and fit_error.diagnosis.node_count
-            and any(plugin.name == "DefaultPreemption" for plugin in attempt.framework.post_filters)
-        ):
+        if self.observer is not None and "DefaultPreemption" in fit_error.post_filtered:
             self.observer.preemption_attempt()
         node_name = fit_error.nominated_node_name
         if node_name:

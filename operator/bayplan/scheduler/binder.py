@@ -56,7 +56,7 @@ class Binder:
     a UID once. Before a bind is given up, the last post without an answer is too old to take effect: an API server ends
     a request after `request_timeout`, its --request-timeout, which is a minute unless set otherwise. `confirmed_node`
     gives the node a watch has shown the pod of a UID on, None before. `timeout` is how long an answer is waited for.
-    Both are in seconds. `sleep` is how the time between doubtful answers passes.
+    Both are in seconds. `sleep` is how the time between doubtful answers passes, and `clock` what tells it.
     """
 
     client: ApiClient
@@ -66,6 +66,7 @@ class Binder:
     timeout: float = 10.0
     request_timeout: float = 60.0
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    clock: Callable[[], float] = monotonic
 
     async def bind(self, binding: Binding) -> BindResult:
         """Bind, and return what became of the pod.
@@ -97,7 +98,7 @@ class Binder:
             outcome = await self._post(binding, first=post == 0)
             if isinstance(outcome, BindResult):
                 return outcome
-            doubts.append((monotonic(), outcome))
+            doubts.append((self.clock(), outcome))
             problem = outcome.problem
             self.on_ambiguous()
             logger.warning("bind in doubt pod=%s/%s problem=%r", binding.namespace, binding.name, problem)
@@ -109,7 +110,7 @@ class Binder:
     async def _outlast(self, binding: Binding, until: float) -> BindResult:
         """Read the pod until it is clear what became of it, and no earlier than `until` that nothing did."""
         result, pause = BindResult.REFUSED, _FIRST_PAUSE_SECONDS
-        while result is BindResult.REFUSED and (left := until - monotonic()) > 0:
+        while result is BindResult.REFUSED and (left := until - self.clock()) > 0:
             result = await self._settle(binding, min(pause, left))
             pause = min(pause * 2, _MAX_PAUSE_SECONDS)
         return result

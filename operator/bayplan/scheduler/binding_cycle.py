@@ -57,7 +57,7 @@ class BindingCycle:
     _pre_binding: set[asyncio.Task[None]] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
-        self._permits = PermitWaits(self._permit_ended)
+        self._permits = PermitWaits(self._permit_ended, self.observer.permit_waited, self.clock)
 
     def start(self, reserved: Reserved) -> None:
         """Have the pod wait for Permit plugins if it must, and then the bind performed with the steps before it."""
@@ -69,6 +69,7 @@ class BindingCycle:
 
     def _begin(self, reserved: Reserved) -> None:
         """Have the steps before the bind performed, if there are any, and then the bind by the dispatcher."""
+        self.queue.begin_bind(reserved.queued.uid)
         if not reserved.steps:
             self._submit(reserved)
             return
@@ -98,7 +99,7 @@ class BindingCycle:
         return True
 
     def pod_gone(self, uid: str) -> None:
-        """End the wait of a pod that was deleted for Permit plugins (upstream: handleAssumedPodDeletion)."""
+        """End a pod's wait for Permit plugins as its deletion has begun (upstream: handleAssumedPodDeletion)."""
         reserved = self._waiting.get(uid)
         waiting = None if reserved is None else reserved.framework.waiting_pods.get(uid)
         if waiting is not None:
@@ -115,13 +116,13 @@ class BindingCycle:
             self.wake()
 
     def _submit(self, reserved: Reserved) -> None:
-        self.dispatcher.submit(lambda: self._bind(reserved))
+        self.dispatcher.submit(reserved.pod.uid, lambda: self._bind(reserved))
 
     async def _pre_bind(self, reserved: Reserved) -> None:
         uid = reserved.queued.uid
 
         def is_wanted() -> bool:
-            return self._waiting.get(uid) is reserved and self.queue.get(uid) is not None
+            return self._waiting.get(uid) is reserved and self._is_alive(uid)
 
         try:
             await self._announce(reserved)
@@ -147,6 +148,10 @@ class BindingCycle:
         if not await self.failures.conditions.expected_on(pod, node_name):
             logger.info("the node a pod will be bound to was not written pod=%r node=%r", pod.key, node_name)
 
+    def _is_alive(self, uid: str) -> bool:
+        newest = self.queue.newest(uid)
+        return newest is not None and newest.pod.metadata.deletion_timestamp is None
+
     def _take(self, reserved: Reserved) -> bool:
         """End the wait for a bind; False if it was rejected meanwhile, and the pod perhaps reserved anew since."""
         if self._waiting.get(reserved.pod.uid) is not reserved:
@@ -159,9 +164,8 @@ class BindingCycle:
             return
         pod = reserved.pod
         try:
-            # Deleted while the bind waited for its turn: nothing is left to post.
-            gone = self.queue.get(pod.uid) is None
-            result = BindResult.GONE if gone else await self._run_bind(reserved)
+            # Its deletion may have begun while the bind waited for its turn: the API server would refuse it.
+            result = await self._run_bind(reserved) if self._is_alive(pod.uid) else BindResult.GONE
         except Exception as error:
             if not isinstance(error, BindError):
                 logger.exception("bind failed unexpectedly pod=%r", pod.key)

@@ -60,7 +60,8 @@ class FitError:
 
     `nominated_node_name` is "" when an earlier nomination is to be cleared, None when it stays. `candidates` are the
     nodes preemption compared; with `evicts` the victims end through the Eviction API. After `retry_after` seconds
-    preemption may find another answer although nothing happened.
+    preemption may find another answer although nothing happened. `post_filtered` names the PostFilter plugins that
+    were run.
     """
 
     diagnosis: Diagnosis
@@ -70,6 +71,7 @@ class FitError:
     candidates: tuple[Candidate, ...] = ()
     evicts: bool = False
     retry_after: float | None = None
+    post_filtered: tuple[str, ...] = ()
 
     @property
     def message(self) -> str:
@@ -268,6 +270,7 @@ class SchedulingCycle:
             result.candidates,
             evicts=result.evicts,
             retry_after=result.retry_after,
+            post_filtered=result.post_filtered,
         )
 
     def _evaluation(self, pod: PodInfo, framework: Framework) -> Evaluation:

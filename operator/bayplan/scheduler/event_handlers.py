@@ -15,7 +15,7 @@ from bayplan.cache.listers import Lister, key_of
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework import cluster_event as events
 from bayplan.framework.cluster_event import ActionType, ClusterEvent, EventResource, cluster_event
-from bayplan.queue.queueing_hints import pod_changes
+from bayplan.queue.queueing_hints import is_scaled_down, pod_changes
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.observer import SchedulerObserver
 
@@ -120,12 +120,15 @@ class AssignedPodEvents:
         if is_finished(pod):
             self._gone(info)
             return
-        assumed = self.cache.is_assumed(info.uid)
+        assumed = self.cache.pod(info.uid) if self.cache.is_assumed(info.uid) else None
         if self._set(info):
             # Bound by somebody else while it waited here: it is nobody's to schedule any more.
-            if not assumed:
+            if assumed is None:
                 self.queue.delete(info.uid)
             self.queue.move_all(events.ASSIGNED_POD_ADD, None, info)
+            # It may have been scaled down while it was bound, which no watch tells of by itself.
+            if assumed is not None and is_scaled_down(assumed, info):
+                self.queue.move_all(events.ASSIGNED_POD_SCALE_DOWN, assumed, info)
             self.wake()
 
     def on_update(self, old: Pod, new: Pod) -> None:

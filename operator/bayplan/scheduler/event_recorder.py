@@ -1,12 +1,14 @@
 """Kubernetes Events in events.k8s.io/v1, with kube-scheduler's texts and its aggregation into series."""
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from bayplan.api.kinds import path_segment
 from bayplan.cache.pod_info import PodInfo
@@ -17,40 +19,57 @@ logger = logging.getLogger(__name__)
 _What = tuple[Literal["Normal", "Warning"], str, str]
 """An event's type, reason and action."""
 
+Emit = Callable[[str, ApiCall, ApiCall | None], None]
+"""`(uid, call, if_missing)`: makes a call about the pod, and the other one where the first finds no Event."""
+
 _MAX_NOTE_BYTES = 1024
 _CUT = " ..."
 _MAX_NAME = 253
-_SERIES_IDLE = timedelta(minutes=6)
-_SERIES_REFRESH = timedelta(minutes=30)
-_SWEEP_EVERY = timedelta(seconds=30)
+_SERIES_IDLE_SECONDS = 360.0
+_SERIES_REFRESH_SECONDS = 1800.0
+_SWEEP_SECONDS = 30.0
 
 
 @dataclass(slots=True)
 class _Series:
+    """An Event that may be repeated; times are in seconds of the recorder's clock."""
+
+    version: str
     path: str
-    about: str
+    create: ApiCall
     count: int
     written: int
-    last_seen: datetime
-    last_written: datetime
+    last_observed: datetime
+    last_seen: float
+    last_written: float
 
 
 class EventRecorder:
     """Turns what happened to a pod into API calls, so that a repeated event becomes one object that counts.
 
-    As kube-scheduler (upstream: client-go tools/events): the note is not part of what makes two events the same; the
-    first is created, the second starts a series, later ones are counted in memory and written when the series has
-    been refreshed for half an hour or has been idle for six minutes. `emit` takes the calls; `sweep` may be called
-    at any time and does something twice a minute.
+    As kube-scheduler (upstream: client-go tools/events): what makes two events the same is their type, reason and
+    action and the pod in its version, but not the note. The first is created, the second starts a series, later ones
+    are counted in memory and written when the series has gone on for half an hour or has been idle for six minutes. An
+    Event that is not there any more is created with its series so far. `emit` takes the calls; `sweep` may be called
+    at any time and does something twice a minute. `now` is the time that is written, `clock` the one that passes, in
+    seconds.
     """
 
-    def __init__(self, *, emit: Callable[[ApiCall], None], now: Callable[[], datetime], hostname: str) -> None:
+    def __init__(
+        self,
+        *,
+        emit: Emit,
+        now: Callable[[], datetime],
+        hostname: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._emit = emit
         self._now = now
+        self._clock = clock
         self._hostname = hostname
         self._series: dict[str, _Series] = {}
-        """What failed pods are told, by the UID of the pod."""
-        self._swept = now()
+        """What failed pods are told in their newest version, by the UID of the pod."""
+        self._swept = clock()
 
     def scheduled(self, pod: PodInfo, node_name: str) -> None:
         """Record that the pod was bound; a pod is bound once, so this is never a series."""
@@ -59,19 +78,20 @@ class EventRecorder:
 
     def failed_scheduling(self, pod: PodInfo, message: str) -> None:
         """Record why the pod is still pending."""
-        now = self._now()
+        now, seconds = self._now(), self._clock()
+        version = pod.pod.metadata.resource_version
         series = self._series.get(pod.uid)
-        if series is not None and now - series.last_seen < _SERIES_IDLE:
+        if series is not None and series.version == version and seconds - series.last_seen < _SERIES_IDLE_SECONDS:
             series.count += 1
-            series.last_seen = now
+            series.last_observed, series.last_seen = now, seconds
             if series.written == 1:
-                self._write(series, now)
+                self._write(pod.uid, series)
             return
-        if series is not None:
-            self._finish(series)
-        path = self._create(pod, ("Warning", "FailedScheduling", "Scheduling"), message, now)
-        if path is not None:
-            self._series[pod.uid] = _Series(path, pod.key, count=1, written=1, last_seen=now, last_written=now)
+        self.forget(pod.uid)
+        created = self._create(pod, ("Warning", "FailedScheduling", "Scheduling"), message, now)
+        if created is not None:
+            path, call = created
+            self._series[pod.uid] = _Series(version, path, call, 1, 1, now, seconds, seconds)
 
     def preempted(self, victim: PodInfo, preemptor: PodInfo, node_name: str, *, in_memory: bool = False) -> None:
         """Record on a victim the pod it makes room for, by UID: its owner may not see the other's name.
@@ -87,23 +107,25 @@ class EventRecorder:
     def forget(self, uid: str) -> None:
         """Drop the series of a pod that is gone, bound or idle, writing a count not written yet."""
         series = self._series.pop(uid, None)
-        if series is not None:
-            self._finish(series)
+        if series is not None and series.count > series.written:
+            self._write(uid, series)
 
     def sweep(self) -> None:
         """Write series that are due and forget those that went idle."""
-        now = self._now()
-        if now - self._swept < _SWEEP_EVERY:
+        seconds = self._clock()
+        if seconds - self._swept < _SWEEP_SECONDS:
             return
-        self._swept = now
+        self._swept = seconds
         for uid, series in list(self._series.items()):
-            if now - series.last_seen >= _SERIES_IDLE:
+            if seconds - series.last_seen >= _SERIES_IDLE_SECONDS:
                 self.forget(uid)
-            elif series.count > 1 and now - series.last_written >= _SERIES_REFRESH:
-                self._write(series, now)
+            elif series.count > 1 and seconds - series.last_written >= _SERIES_REFRESH_SECONDS:
+                self._write(uid, series)
 
-    def _create(self, pod: PodInfo, what: _What, note: str, now: datetime, *, scheduler: str = "") -> str | None:
-        """Emit the event's creation and return its path; None, and logged, for names that no request can carry.
+    def _create(
+        self, pod: PodInfo, what: _What, note: str, now: datetime, *, scheduler: str = ""
+    ) -> tuple[str, ApiCall] | None:
+        """Emit the event's creation; return its path and the call, or None, and log, for names no request can carry.
 
         `scheduler` is the profile that reports, if it is not the pod's own.
         """
@@ -133,17 +155,23 @@ class EventRecorder:
         except ValueError as error:
             logger.warning("event cannot be written pod=%r error=%s", pod.key, error)
             return None
-        self._emit(ApiCall("POST", collection, content, JSON, pod.key))
-        return path
+        call = ApiCall("POST", collection, content, JSON, pod.key)
+        self._emit(pod.uid, call, None)
+        return path, call
 
-    def _finish(self, series: _Series) -> None:
-        if series.count > series.written:
-            self._write(series, series.last_seen)
+    def _write(self, uid: str, series: _Series) -> None:
+        content = {"count": series.count, "lastObservedTime": rfc3339_micro(series.last_observed)}
+        series.written, series.last_written = series.count, self._clock()
+        patch = ApiCall(
+            "PATCH", series.path, msgspec.json.encode({"series": content}), MERGE_PATCH, series.create.about
+        )
+        self._emit(uid, patch, _with_series(series.create, content))
 
-    def _write(self, series: _Series, now: datetime) -> None:
-        body = {"series": {"count": series.count, "lastObservedTime": rfc3339_micro(series.last_seen)}}
-        series.written, series.last_written = series.count, now
-        self._emit(ApiCall("PATCH", series.path, msgspec.json.encode(body), MERGE_PATCH, series.about))
+
+def _with_series(create: ApiCall, series: dict[str, Any]) -> ApiCall:
+    """The creation of an event that was repeated since."""
+    body = msgspec.json.decode(create.body or b"{}")
+    return replace(create, body=msgspec.json.encode({**body, "series": series}))
 
 
 def cut_note(note: str) -> str:

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from bayplan.cache.pod_info import PodInfo
@@ -25,8 +26,12 @@ logger = logging.getLogger(__name__)
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 
-Patch = Callable[[str, ApiCall, Callable[[bool], None]], None]
-"""`(uid, call, ended)`: sends a pod's patch and calls `ended` with whether it was done."""
+
+class Patch(Protocol):
+    """Sends a pod's patch, an `urgent` one before all others, and calls `ended` with whether it was done."""
+
+    def __call__(self, uid: str, call: ApiCall, ended: Callable[[bool], None], *, urgent: bool = False) -> None:
+        """Send the patch `call` of the pod `uid`."""
 
 
 @dataclass(eq=False)
@@ -47,9 +52,12 @@ class PodConditions:
         self._write(pod, (reason, message), nomination, lambda done: None)
 
     async def nominated(self, pod: PodInfo, reason: str, message: str, node_name: str) -> bool:
-        """Write the nomination and the condition in one request; whether the API server took it."""
+        """Write the nomination and the condition in one request; whether the API server took it.
+
+        Victims end only then, so it goes before all that may wait.
+        """
         ended, end = _awaited()
-        self._write(pod, (reason, message), node_name, end)
+        self._write(pod, (reason, message), node_name, end, urgent=True)
         return await ended
 
     async def expected_on(self, pod: PodInfo, node_name: str) -> bool:
@@ -66,7 +74,13 @@ class PodConditions:
             logger.warning("nomination cannot be taken back pod=%r error=%s", pod.key, error)
 
     def _write(
-        self, pod: PodInfo, condition: WrittenCondition, nomination: str | None, ended: Callable[[bool], None]
+        self,
+        pod: PodInfo,
+        condition: WrittenCondition,
+        nomination: str | None,
+        ended: Callable[[bool], None],
+        *,
+        urgent: bool = False,
     ) -> None:
         reason, message = condition[0], condition_message(condition[1])
         try:
@@ -87,7 +101,7 @@ class PodConditions:
                 del self._written[pod]
             ended(done)
 
-        self.patch(pod.uid, call, end)
+        self.patch(pod.uid, call, end, urgent=urgent)
 
 
 def _awaited() -> tuple[asyncio.Future[bool], Callable[[bool], None]]:

@@ -34,6 +34,9 @@ class SchedulerObserver(Protocol):
     def extension_point(self, point: str, status: str, profile: str, seconds: float) -> None:
         """All plugins of one extension point ran; `status` is the framework's status code (Success, ...)."""
 
+    def permit_waited(self, result: str, seconds: float) -> None:
+        """A pod waited for Permit plugins: `Success`, `Unschedulable` (rejected) or `Error` (its room was taken)."""
+
     def incoming(self, queue: str, event: str) -> None:
         """A pod entered a queue (active, backoff, unschedulable); `event` is the cluster event's label."""
 

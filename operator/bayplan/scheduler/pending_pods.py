@@ -31,7 +31,7 @@ class PendingPodEvents:
     Several sources tell of the same pod, one later than the other: an earlier version never replaces a later one, and a
     version that is held already is dropped before it is read. What was deleted, bound or ended enters the queue again
     only in a later version, whichever source is late. A pod that cannot be read is reported by name, once a version,
-    and left out.
+    and left out. `on_gone` receives the UID of a pod that is pending no more, and of one whose deletion begins.
     """
 
     cache: Cache
@@ -79,7 +79,10 @@ class PendingPodEvents:
         except ValueError as error:
             self._leave_out(info.uid, pod.metadata.resource_version, info.key, error)
             return
+        begins_to_end = pod.metadata.deletion_timestamp is not None and self._is_alive(info.uid)
         self.queue.update(info)
+        if begins_to_end:
+            self.on_gone(info.uid)
         self.wake()
 
     def written(self, body: bytes) -> None:
@@ -105,6 +108,10 @@ class PendingPodEvents:
     def accounts_for(self, uid: str, version: str) -> bool:
         """Whether the pod waits, is being scheduled, has a node, or is not to be queued in this version."""
         return self.queue.get(uid) is not None or not self._is_news(uid, version)
+
+    def _is_alive(self, uid: str) -> bool:
+        held = self.queue.newest(uid)
+        return held is not None and held.pod.metadata.deletion_timestamp is None
 
     def _is_news(self, uid: str, version: str) -> bool:
         """Whether the queue has something to learn from this version of the pod."""

@@ -89,7 +89,7 @@ class Scheduler:
         self.news.set()
 
     def pod_gone(self, uid: str) -> None:
-        """Have a pod that was deleted wait for nothing any more."""
+        """Have a pod whose deletion has begun wait for nothing any more."""
         self._binding.pod_gone(uid)
 
     async def run(self) -> None:

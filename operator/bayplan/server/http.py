@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from http import HTTPStatus
 
@@ -39,10 +39,17 @@ class HttpServer:
     """Serves `/metrics`, `/livez`, `/readyz`, `/healthz`; the run command starts it first and stops it last.
 
     It answers on the scheduler's own event loop, so a stalled loop fails its liveness probe in any case.
-    Nothing served names a pod, a namespace or a user's text. Every refusal is a plain 4xx without details.
+    Nothing served names a pod, a namespace or a user's text, but for `routes` that guard themselves (server/debug.py).
+    Every refusal is a plain 4xx without details.
     """
 
-    def __init__(self, registry: CollectorRegistry, health: HealthChecks, ticker: LoopTicker | None = None) -> None:
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        health: HealthChecks,
+        ticker: LoopTicker | None = None,
+        routes: Iterable[web.RouteDef] = (),
+    ) -> None:
         self._registry = registry
         self._health = health
         self._ticker = ticker or LoopTicker()
@@ -51,6 +58,7 @@ class HttpServer:
         app.router.add_get("/metrics", self._metrics)
         app.router.add_get("/{endpoint:healthz|livez|readyz}", self._report)
         app.router.add_get("/{endpoint:healthz|livez|readyz}/{check}", self._single)
+        app.router.add_routes(routes)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=DRAIN_SECONDS)
         self._listener: asyncio.Server | None = None
         self._ticking: asyncio.Task[None] | None = None

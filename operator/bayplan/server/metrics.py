@@ -1,6 +1,6 @@
 """kube-scheduler's metrics with its names, labels, buckets (pkg/scheduler/metrics), and bayplan's own."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
@@ -108,6 +108,12 @@ class SchedulerMetrics:
             ("plugin", "profile"),
             gauge=True,
         )
+        self._permit_seconds = self._histogram(
+            "scheduler_permit_wait_duration_seconds",
+            "Duration of waiting on permit.",
+            ATTEMPT_BUCKETS,
+            ("result",),
+        )
 
     def _add_queue(self) -> None:
         self._incoming = self._tally(
@@ -146,6 +152,15 @@ class SchedulerMetrics:
             ("kind",),
         )
         self._ambiguous = self._tally("bayplan_bind_ambiguous_total", "Number of bindings whose answer was lost.")
+        self._comparisons = self._tally(
+            "bayplan_cache_comparisons_total", "Number of times the cache was compared with the API server's content."
+        )
+        self._differences = self._tally(
+            "bayplan_cache_differences",
+            "Number of objects of which the cache and the API server said different things when last compared.",
+            ("kind",),
+            gauge=True,
+        )
 
     def attempt(self, profile: str, result: AttemptResult, seconds: float) -> None:
         """See `SchedulerObserver.attempt`."""
@@ -165,6 +180,10 @@ class SchedulerMetrics:
     def extension_point(self, point: str, status: str, profile: str, seconds: float) -> None:
         """See `SchedulerObserver.extension_point`."""
         self._point_seconds.observe((point, status, profile), seconds)
+
+    def permit_waited(self, result: str, seconds: float) -> None:
+        """See `SchedulerObserver.permit_waited`."""
+        self._permit_seconds.observe((result,), seconds)
 
     def incoming(self, queue: str, event: str) -> None:
         """See `SchedulerObserver.incoming`."""
@@ -206,3 +225,10 @@ class SchedulerMetrics:
     def undecodable(self, kind: str) -> None:
         """See `SchedulerObserver.undecodable`."""
         self._undecodable.values[(kind,)] += 1
+
+    def cache_compared(self, differences: Mapping[str, int]) -> None:
+        """Take the outcome of a comparison of the cache with the API server's content: differences by kind."""
+        self._comparisons.values[()] += 1
+        for kind in self._differences.values:
+            self._differences.values[kind] = 0
+        self._differences.values.update({(kind,): count for kind, count in differences.items()})

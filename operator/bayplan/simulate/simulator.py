@@ -132,7 +132,7 @@ class Simulator:
             clock=lambda: self._now,
         )
         self._budget_lister = self.cache.listers.of(PodDisruptionBudget)
-        self._budgets = Budgets(self._budget_lister)
+        self._budgets = Budgets(self._budget_lister, as_evicted=True)
         self._evicted: set[str] = set()
         self._given = _Given()
         self._pending: list[PodInfo] = []

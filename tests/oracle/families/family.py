@@ -34,15 +34,13 @@ from tests.oracle.switched_off import SWITCHED_OFF, configuration_without
 class Family:
     """How scenes are made, `cases` of them unless told otherwise, under each configuration in turn.
 
-    With `priorities` every third case has pods that may preempt others. With `afresh` each case has a kube-scheduler
-    of its own, as its search for nodes must start at the first. Only what is `simulated` can be told in a file that
-    `bayplan simulate` reads.
+    With `afresh` each case has a kube-scheduler of its own, as its search for nodes must start at the first. Only what
+    is `simulated` can be told in a file that `bayplan simulate` reads.
     """
 
     generate: Callable[[Dice], Scene]
     cases: int
     configurations: tuple[str, ...]
-    priorities: bool = True
     afresh: bool = False
     simulated: bool = True
 
@@ -93,14 +91,15 @@ FAMILIES: dict[str, Family] = {
         ("default", "pod-weights", "spread-list", "hard-weight-most", "no-pod-rules", "most-allocated"),
     ),
 }
+"""Those about the rules of pods; in every third case some of these may preempt others."""
 
 _CANDIDATES = ("all-nodes", "few-nodes", "all-nodes", "defaults", "all-nodes", "a-third")
 
 PREEMPTION_FAMILIES: dict[str, Family] = {
-    "preemption": Family(preemption.generate, 200, _CANDIDATES, priorities=False, simulated=False),
-    "preemption-storage": Family(preemption.generate_storage, 46, _CANDIDATES, priorities=False, simulated=False),
-    "nominated": Family(preemption.generate_nominated, 60, _CANDIDATES, priorities=False, simulated=False),
-    "not-started": Family(preemption.generate_not_started, 40, ("default",), priorities=False, simulated=False),
+    "preemption": Family(preemption.generate, 200, _CANDIDATES, simulated=False),
+    "preemption-storage": Family(preemption.generate_storage, 46, _CANDIDATES, simulated=False),
+    "nominated": Family(preemption.generate_nominated, 60, _CANDIDATES, simulated=False),
+    "not-started": Family(preemption.generate_not_started, 40, ("default",), simulated=False),
 }
 """Those whose subject is preemption."""
 
@@ -109,33 +108,26 @@ FURTHER_FAMILIES: dict[str, Family] = {
         sampling.generate,
         32,
         ("percentage", "percentage-of-profiles", "percentage-adaptive", "percentage-of-one-profile"),
-        priorities=False,
         afresh=True,
     ),
-    "first-fit": Family(
-        sampling.generate_few, 30, ("no-scores", "no-scores-but-filters"), priorities=False, afresh=True
-    ),
-    "repeats": Family(
-        repeats.generate, 40, ("spread-list-empty", "own-plugins", "no-pod-rules"), priorities=False, simulated=False
-    ),
+    "first-fit": Family(sampling.generate_few, 30, ("no-scores", "no-scores-but-filters"), afresh=True),
+    "repeats": Family(repeats.generate, 40, ("spread-list-empty", "own-plugins", "no-pod-rules"), simulated=False),
     **{
         configuration_without(point): Family(
             partial(extension_points.generate, point),
             extension_points.cases(point),
             (configuration_without(point),),
-            priorities=False,
             simulated=point != "postFilter",
         )
         for point in SWITCHED_OFF
     },
-    "image-updates": Family(updates.generate_images, 40, ("default", "weights"), priorities=False, simulated=False),
-    "resizes": Family(updates.generate_resizes, 40, ("default", "most-allocated"), priorities=False, simulated=False),
-    "extenders": Family(extended.generate, 56, tuple(extenders.CONFIGURATIONS), priorities=False, simulated=False),
+    "image-updates": Family(updates.generate_images, 40, ("default", "weights"), simulated=False),
+    "resizes": Family(updates.generate_resizes, 40, ("default", "most-allocated"), simulated=False),
+    "extenders": Family(extended.generate, 56, tuple(extenders.CONFIGURATIONS), simulated=False),
     "nominations": Family(
         nominations.generate,
         40,
         ("two-profiles", "default-and-other", "no-post-filter"),
-        priorities=False,
         simulated=False,
     ),
 }
@@ -150,13 +142,13 @@ def scene_of(family: str, seed: int, index: int) -> tuple[str, Scene]:
     configuration = made.configurations[index % len(made.configurations)]
     dice = Dice(family, seed, index)
     scene = made.generate(dice)
-    if made.priorities and dice.maybe(1 / 3):
+    if family in FAMILIES and dice.maybe(1 / 3):
         prioritise(dice, scene)
     scene.objects = [*parts.namespaces(), *scene.objects]
     names = {each["schedulerName"] for each in CONFIGURATIONS[configuration]["profiles"]}
     for place, each in enumerate(scene.incoming):
         spec = each["spec"]
-        if configuration == "two-profiles" and made.priorities and place % 2 == 0:
+        if configuration == "two-profiles" and family in FAMILIES and place % 2 == 0:
             spec["schedulerName"] = OTHER_SCHEDULER
         if spec["schedulerName"] not in names:
             spec["schedulerName"] = SCHEDULER

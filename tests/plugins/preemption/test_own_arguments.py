@@ -45,6 +45,14 @@ def test_strict_budgets_are_never_violated(tmp_path):
     assert not World(*objects).schedule(high()).evicts
 
 
+@pytest.mark.parametrize("labels", [{"app": "a"}, None], ids=["labels", "no labels"])
+def test_a_strict_budget_with_an_empty_selector_covers_every_pod_as_for_the_eviction_api(tmp_path, labels):
+    objects = [make_node("n1", cpu="4"), low("a", labels=labels), make_budget()]
+    assert World(*objects).schedule(high()).candidates[0].pdb_violations == 0, "it covers none for kube-scheduler"
+    strict = World(*objects, configuration=preempting_with(tmp_path, pdbPolicy="Strict"))
+    assert "without violating a PodDisruptionBudget" in strict.post_filter_message(high())
+
+
 def test_strict_budgets_count_the_pods_that_are_evicted_and_no_others(tmp_path):
     objects = [
         make_node("n1", cpu="4"),

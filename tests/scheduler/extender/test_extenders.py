@@ -274,7 +274,7 @@ async def test_a_client_certificate_is_shown(tmp_path, stack):
 def test_a_tls_configuration_that_cannot_work_is_an_error_at_the_start(tls, told):
     with pytest.raises(CredentialsError, match=told) as caught:
         ExtenderClient(replace(NAMES, url_prefix="https://x", tls_config=tls))
-    assert str(caught.value).startswith("extender https://x: tlsConfig: ")
+    assert str(caught.value).startswith("extender https://x: tlsConfig")
 
 
 BINDS = Extender(bind_verb="bind")

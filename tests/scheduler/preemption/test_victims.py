@@ -9,6 +9,7 @@ from tests.scheduler.preemption.scene import preempt
 from bayplan.api.errors import AmbiguousError
 from bayplan.api.objects import PodCondition
 from bayplan.queue.queued_pod import SubQueue
+from bayplan.scheduler.api_calls import JSON, ApiCall
 
 SAID = {
     "type": "DisruptionTarget",
@@ -85,6 +86,29 @@ async def test_other_pods_bind_while_victims_are_being_ended(scene):
     scene.pod("other", priority=0)
     await scene.attempt()
     assert scene.binder.bindings == [("other", "n3")]
+
+
+async def test_victims_end_although_no_event_is_ever_answered(scene):
+    scene.api.close("EVENT", "")
+    for number in range(50):
+        path = "/apis/events.k8s.io/v1/namespaces/default/events"
+        scene.dispatcher.send(f"u{number}", ApiCall("POST", path, b"{}", JSON, "an event"))
+    await scene.work()
+    await preempt(scene)
+    assert scene.api.deleted() == ["low-n1"]
+    assert "EVENT" not in {kind for kind, _ in scene.api.order()}
+
+
+async def test_victims_end_although_no_condition_of_another_pod_is_ever_answered(scene):
+    others = [f"other{number}" for number in range(50)]
+    scene.api.close("PATCH", *others)
+    for name in others:
+        scene.pod(name, cpu="64")
+        scene.step()
+    await scene.work()
+    await preempt(scene)
+    assert scene.api.deleted() == ["low-n1"]
+    assert scene.api.order()[0] == ("PATCH", "p")
 
 
 async def test_victims_that_end_already_are_not_ended_again(scene):

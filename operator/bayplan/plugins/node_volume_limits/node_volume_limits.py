@@ -198,8 +198,9 @@ class AttachableVolumes:
                 raise MissingClaimError(f"looking up PVC {key}: {claim_not_found(reference.name)}")
             if reference.ephemeral and (problem := ownership_problem(pod, claim)):
                 raise VolumeError(problem)
-            if (volume := self.of_claim(claim)) is not None:
-                found[volume] = found.get(volume, True) and self._is_migrated(claim)
+            volume, is_migrated = self._resolved(claim)
+            if volume is not None:
+                found[volume] = found.get(volume, True) and is_migrated
         for inline in pod.pod.spec.volumes or ():
             translation = translate_inline_volume(inline)
             if translation is not None:
@@ -211,31 +212,26 @@ class AttachableVolumes:
 
     def of_claim(self, claim: PersistentVolumeClaim) -> CSIVolume | None:
         """Return the volume a claim has or will have; None if no driver counts it."""
+        return self._resolved(claim)[0]
+
+    def _resolved(self, claim: PersistentVolumeClaim) -> tuple[CSIVolume | None, bool]:
+        """Return that volume, and whether a driver counts it only because it succeeded an in-tree plugin."""
         name = claim.spec.volume_name
         volume = self._volumes.get(name) if name else None
         if volume is None:
-            counted = self._of_class(claim)
+            counted, is_migrated = self._of_class(claim)
         elif volume.spec.csi is not None:
-            counted = CSIVolume(volume.spec.csi.driver, volume.spec.csi.volume_handle)
+            counted, is_migrated = CSIVolume(volume.spec.csi.driver, volume.spec.csi.volume_handle), False
         else:
             translation = translate_volume(volume)
-            counted = None if translation is None else translation.csi
-        return counted if counted is not None and counted.driver and counted.handle else None
+            counted, is_migrated = None if translation is None else translation.csi, True
+        return (counted if counted is not None and counted.driver and counted.handle else None), is_migrated
 
-    def _is_migrated(self, claim: PersistentVolumeClaim) -> bool:
-        """Tell whether a driver counts the claim's volume only because it succeeded an in-tree plugin."""
-        name = claim.spec.volume_name
-        volume = self._volumes.get(name) if name else None
-        if volume is not None:
-            return volume.spec.csi is None
-        storage_class = self._classes.get(claim_class(claim))
-        return storage_class is not None and driver_of(storage_class.provisioner) != storage_class.provisioner
-
-    def _of_class(self, claim: PersistentVolumeClaim) -> CSIVolume | None:
+    def _of_class(self, claim: PersistentVolumeClaim) -> tuple[CSIVolume | None, bool]:
         storage_class = self._classes.get(claim_class(claim))
         if storage_class is None:
-            return None
+            return None, False
         driver = driver_of(storage_class.provisioner)
         # No driver gives a handle with blanks, so this equals no real one.
         handle = f"to be made for {claim.metadata.namespace}/{claim.metadata.name}"
-        return CSIVolume(driver, handle) if driver else None
+        return (CSIVolume(driver, handle) if driver else None), driver != storage_class.provisioner

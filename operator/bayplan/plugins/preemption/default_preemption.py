@@ -48,7 +48,7 @@ class DefaultPreemption:
         self._clock = clock
         self._strict = args.pdb_policy is PDBPolicy.STRICT
         rule = VictimRule(args.minimum_runtime_seconds, clock)
-        self._dry_run = DryRun(nodes, Budgets(budgets), rule, strict=self._strict)
+        self._dry_run = DryRun(nodes, Budgets(budgets, as_evicted=self._strict), rule, strict=self._strict)
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Let every pod in: one that preempts is no pod of the queue until its victims have been told to end.

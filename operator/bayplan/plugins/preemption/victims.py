@@ -111,11 +111,16 @@ class LowerPriorityPods(UsageView):
 class Budgets:
     """The disruption budgets of a lister; selectors are compiled once, and matches kept until a budget changes.
 
-    Upstream: framework/preemption/util.go FilterVictimsWithPDBViolation, which looks at budgets in any order.
+    To kube-scheduler's preemption an empty selector covers no pod, and no selector covers a pod without labels. With
+    `as_evicted` it is as for the Eviction API: an empty selector covers all pods of its namespace.
+
+    Upstream: framework/preemption/util.go FilterVictimsWithPDBViolation, which looks at budgets in any order, and
+    registry/core/pod/storage/eviction.go getPodDisruptionBudgets.
     """
 
-    def __init__(self, lister: Lister[PodDisruptionBudget]) -> None:
+    def __init__(self, lister: Lister[PodDisruptionBudget], *, as_evicted: bool = False) -> None:
         self._lister = lister
+        self._as_evicted = as_evicted
         self._version = -1
         self._by_namespace: dict[str, list[tuple[PodDisruptionBudget, LabelMatcher]]] = {}
         self._matches: WeakKeyDictionary[PodInfo, tuple[PodDisruptionBudget, ...]] = WeakKeyDictionary()
@@ -156,9 +161,10 @@ class Budgets:
         matches = self._matches.get(pod)
         if matches is None:
             labels = pod.pod.metadata.labels
+            is_covered = bool(labels) or self._as_evicted
             matches = tuple(
                 budget
-                for budget, matcher in (self._by_namespace.get(pod.namespace, ()) if labels else ())
+                for budget, matcher in (self._by_namespace.get(pod.namespace, ()) if is_covered else ())
                 if matcher.matches(labels) and pod.name not in (budget.status.disrupted_pods or ())
             )
             self._matches[pod] = matches
@@ -172,6 +178,5 @@ class Budgets:
         self._by_namespace = {}
         for budget in self._lister.objects.values():
             matcher = compile_label_selector(budget.spec.selector)
-            # To preemption a selector that is empty, missing or invalid matches nothing.
-            if not (matcher.is_everything or matcher.is_nothing):
+            if not matcher.is_nothing and (self._as_evicted or not matcher.is_everything):
                 self._by_namespace.setdefault(budget.metadata.namespace, []).append((budget, matcher))

@@ -1,9 +1,7 @@
 """Calls one extender over HTTP."""
 
 import ssl
-import tempfile
 from collections.abc import Callable, Collection, Sequence
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -12,7 +10,9 @@ import msgspec
 from bayplan.api.errors import CredentialsError
 from bayplan.api.objects import Node
 from bayplan.cache.pod_info import PodInfo
-from bayplan.config.connections import Extender, ExtenderTLSConfig
+from bayplan.config.connections import Extender
+from bayplan.config.errors import ConfigurationError
+from bayplan.config.extender_tls import tls_context
 from bayplan.framework.candidate import Candidate
 from bayplan.framework.interface import Binding
 from bayplan.scheduler.extender.wire import (
@@ -120,32 +120,11 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
 
 
 def _ssl_context(extender: Extender) -> ssl.SSLContext:
-    tls = extender.tls_config or ExtenderTLSConfig()
     try:
-        ca = tls.ca_data or (Path(tls.ca_file).read_bytes() if tls.ca_file else b"")
-        certificate = tls.cert_data or (Path(tls.cert_file).read_bytes() if tls.cert_file else b"")
-        key = tls.key_data or (Path(tls.key_file).read_bytes() if tls.key_file else b"")
-        _require_sense(tls, ca, certificate, key)
-        context = ssl.create_default_context(cadata=ca.decode() if ca else None)
-        # kube-scheduler does not check certificates when enableHTTPS is set and no CA is given.
-        if tls.insecure or (extender.enable_https and not ca):
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        if certificate:
-            with tempfile.NamedTemporaryFile(suffix=".pem") as file:
-                file.write(certificate + b"\n" + key)
-                file.flush()
-                context.load_cert_chain(file.name)
-    except (OSError, ValueError, CredentialsError) as error:
-        raise CredentialsError(f"extender {extender.url_prefix}: tlsConfig: {error}") from error
-    return context
-
-
-def _require_sense(tls: ExtenderTLSConfig, ca: bytes, certificate: bytes, key: bytes) -> None:
-    if ca and tls.insecure:
-        raise CredentialsError("specifying a root certificates file with the insecure flag is not allowed")
-    if bool(certificate) != bool(key):
-        raise CredentialsError("certificate and key: one is given without the other")
+        return tls_context(extender)
+    except ConfigurationError as error:
+        problems = "; ".join(map(str, error.errors))
+        raise CredentialsError(f"extender {extender.url_prefix}: {problems}") from error
 
 
 def make_clients(

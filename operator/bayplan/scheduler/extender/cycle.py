@@ -198,7 +198,7 @@ def _valid(
 def _without(outcome: FitError, reason: str) -> FitError:
     """The pod does not preempt; an earlier nomination stays."""
     diagnosis = replace(outcome.diagnosis, post_filter_message=f"preemption: {reason}")
-    return FitError(diagnosis, trace=outcome.trace)
+    return FitError(diagnosis, trace=outcome.trace, post_filtered=outcome.post_filtered)
 
 
 def pod_from_api(client: ApiClient) -> PodSource:

@@ -1,0 +1,131 @@
+"""Compares the cache with the API server's content when asked to (upstream: backend/cache/debugger/debugger.go)."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from bayplan.api.credentials import Credentials
+from bayplan.api.errors import CredentialsError
+from bayplan.api.kinds import Resource, resource_of
+from bayplan.api.objects import Node, Pod
+from bayplan.api.reflector import in_slices
+from bayplan.api.watch_event import UNREADABLE, outline_of
+from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource
+from bayplan.cache.cache import Cache
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.scheduler.debugger.comparer import Comparison, Difference, Dump, ListError, compare, lasting
+from bayplan.scheduler.debugger.dump import ListedDump, dump_held
+
+logger = logging.getLogger(__name__)
+
+_NODES = Resource(Node, "", "nodes")
+_PODS = Resource(Pod, "", "pods", namespaced=True)
+_PAGE_SIZE = "500"
+_NOT_FOUND = 404
+_TIMEOUT_SECONDS = 60.0
+
+
+@dataclass(eq=False)
+class CacheDebugger:
+    """Compares cache, queue and listers with lists of everything they are made of.
+
+    It costs nothing until `compare` is called. Then everything is listed page by page and compared; where something
+    differs, that is done again after `pause_seconds`, longer than a watch takes, and only what still differs counts. A
+    second caller gets the answer of the comparison under way. `profiles` are the names of our schedulers,
+    `on_compared` receives the counts by kind. The scheduling loop gets its turn every ten milliseconds meanwhile.
+    """
+
+    credentials: Credentials
+    cache: Cache
+    queue: SchedulingQueue
+    profiles: Collection[str]
+    on_compared: Callable[[Mapping[str, int]], None]
+    pause_seconds: float = 5.0
+    open_source: Callable[..., WatchSource] = WatchSource
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    clock: Callable[[], float] = time.monotonic
+    _running: asyncio.Task[Comparison] | None = field(default=None, init=False)
+
+    async def compare(self) -> Comparison:
+        """List everything, twice if need be, and return what differs from it.
+
+        Raises:
+            ListError: a kind could not be listed.
+        """
+        if self._running is None or self._running.done():
+            self._running = asyncio.create_task(self._compare(), name="cache comparison")
+        return await asyncio.shield(self._running)
+
+    async def _compare(self) -> Comparison:
+        listed, differences = await self._look()
+        if differences:
+            await self.sleep(self.pause_seconds)
+            listed, again = await self._look()
+            differences = lasting(differences, again)
+        found = Comparison(differences, listed.sizes())
+        self.on_compared(found.counts)
+        if differences:
+            logger.warning("cache differs from the API server's content differences=%s", found.counts)
+        return found
+
+    async def _look(self) -> tuple[ListedDump, list[Difference]]:
+        listed, held = ListedDump(self.profiles), Dump()
+        await self._list(_PODS, listed, listed.add_pod)
+        await self._list(_NODES, listed, listed.add_node)
+        for kind in self.cache.listers.wanted():
+            await self._list_looked_up(resource_of(kind), listed)
+        await self._in_slices(dump_held(held, self.cache, self.queue))
+        return listed, compare(held, listed)
+
+    async def _list_looked_up(self, resource: Resource, listed: ListedDump) -> None:
+        listed.of(resource.plural)
+        try:
+            await self._list(resource, listed, lambda obj: listed.add(resource.plural, obj))
+        except _NotServedError:
+            # What is known of a kind that is served no more stays, as with the watch.
+            del listed.facts[resource.plural]
+            kept = self.cache.listers.of(resource.type).objects
+            listed.uncertain.update((resource.plural, key) for key in kept)
+
+    async def _list(self, resource: Resource, listed: ListedDump, add: Callable[[Any], None]) -> None:
+        decoder = msgspec.json.Decoder(resource.type)
+
+        def take(raw: msgspec.Raw) -> None:
+            try:
+                add(decoder.decode(raw))
+            except UNREADABLE:
+                identity = outline_of(raw).metadata
+                listed.unreadable(resource.plural, identity.key, identity.uid)
+
+        source = self.open_source(
+            self.credentials, resource.path, list_timeout=_TIMEOUT_SECONDS, inactivity=_TIMEOUT_SECONDS
+        )
+        query = {"limit": _PAGE_SIZE}
+        try:
+            while query.get("continue") != "":
+                page = await source.page(query)
+                await in_slices(page.items or (), take, clock=self.clock)
+                if page.metadata.continue_ and page.metadata.continue_ == query.get("continue"):
+                    raise ListError(f"{resource.plural}: the list repeats its continue token")
+                query["continue"] = page.metadata.continue_
+        except AnswerError as error:
+            if error.status == _NOT_FOUND:
+                raise _NotServedError(f"{resource.plural}: {error}") from error
+            raise ListError(f"{resource.plural}: {error}") from error
+        except (BrokenStreamError, CredentialsError, aiohttp.ClientError, OSError) as error:
+            raise ListError(f"{resource.plural}: {error}") from error
+        finally:
+            await source.close()
+
+    async def _in_slices(self, steps: Iterator[None]) -> None:
+        await in_slices(steps, lambda _: None, clock=self.clock)
+
+
+class _NotServedError(ListError):
+    """The API server knows no such kind."""

@@ -1,0 +1,144 @@
+"""Dumps what the scheduler holds, and what lists from the API server say it should (upstream: debugger/dumper.go)."""
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from bayplan.api.kinds import resource_of
+from bayplan.api.objects import Node, Pod
+from bayplan.api.quantity import TOO_MUCH
+from bayplan.cache.cache import Cache, is_finished
+from bayplan.cache.listers import Lister, NamedObject, key_of
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.resources import node_allocatable
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.scheduler.debugger.comparer import NODES, NOMINATIONS, PENDING, PODS, REQUESTED, Dump, Fact
+
+
+def dump_held(dump: Dump, cache: Cache, queue: SchedulingQueue) -> Iterator[None]:
+    """Add all that cache, queue and listers hold to `dump`, one object at a time, so that a caller can give way."""
+    for kind in cache.listers.wanted():
+        facts = dump.of(resource_of(kind).plural)
+        lister: Lister[Any] = cache.listers.of(kind)
+        for key, obj in list(lister.objects.items()):
+            facts[key] = _version(obj)
+            yield
+    table = cache.nodes
+    for row, name in enumerate(list(table.names)):
+        if name:
+            _dump_row(dump, cache, row)
+            yield
+    waiting = dump.of(PENDING)
+    nominated = dump.of(NOMINATIONS)
+    uids = queue.uids()
+    for uid in uids:
+        _dump_waiting(dump, queue, uid, waiting)
+        yield
+    nominator = queue.nominator
+    for name in nominator.nodes():
+        nominated.update((pod.uid, (name,)) for pod in nominator.nominated_pods_for_node(name) if pod.uid not in uids)
+
+
+def held(cache: Cache, queue: SchedulingQueue) -> Dump:
+    """All that is held, at this very moment."""
+    dump = Dump()
+    for _ in dump_held(dump, cache, queue):
+        pass
+    return dump
+
+
+class ListedDump(Dump):
+    """Collects what lists from the API server say the scheduler should hold.
+
+    `add_pod` takes pods of all phases and schedulers; `profiles` are the names of ours.
+    """
+
+    def __init__(self, profiles: Collection[str]) -> None:
+        super().__init__()
+        self._profiles = profiles
+        for kind in (NODES, PODS, PENDING, NOMINATIONS):
+            self.of(kind)
+
+    def add_node(self, node: Node) -> None:
+        """A node; one whose amounts cannot be read is not to be held."""
+        with suppress(ValueError):
+            self.of(NODES)[node.metadata.name] = (*_version(node), _amounts(node_allocatable(node)))
+
+    def add_pod(self, pod: Pod) -> None:
+        """A pod; what is finished, or waits for another scheduler without a nomination, is not to be held."""
+        info = PodInfo(pod)
+        if is_finished(pod):
+            return
+        if pod.spec.node_name:
+            try:
+                self.of(PODS)[info.uid] = _placed(info, pod.spec.node_name)
+            except ValueError:
+                self.uncertain.add((PODS, info.uid))
+        elif pod.spec.scheduler_name in self._profiles:
+            self.of(PENDING)[info.uid] = (info.key, pod.metadata.resource_version)
+            if pod.metadata.deletion_timestamp is not None or not _is_readable(info):
+                self.uncertain.add((PENDING, info.uid))
+        elif pod.status.nominated_node_name and _is_readable(info):
+            self.of(NOMINATIONS)[info.uid] = (pod.status.nominated_node_name,)
+
+    def add(self, plural: str, obj: NamedObject) -> None:
+        """An object of a kind that plugins look up."""
+        self.of(plural)[key_of(obj.metadata)] = _version(obj)
+
+    def unreadable(self, plural: str, key: str, uid: str) -> None:
+        """An object that cannot be read: the last readable version may be held, or none."""
+        kinds = (PODS, PENDING, NOMINATIONS) if plural == PODS else (plural,)
+        self.uncertain.update((kind, uid if plural == PODS else key) for kind in kinds)
+
+
+def _dump_row(dump: Dump, cache: Cache, row: int) -> None:
+    table = cache.nodes
+    name, node, pods = table.names[row], table.nodes[row], table.pods[row]
+    if node is not None:
+        offered = {resource: int(column[row]) for resource, column in table.allocatable.items()}
+        dump.of(NODES)[name] = (*_version(node), _amounts(offered))
+    for uid, pod in pods.items():
+        if cache.is_assumed(uid):
+            dump.assumed[uid] = (pod.key, name)
+        else:
+            dump.of(PODS)[uid] = _placed(pod, name)
+    requested = {resource: int(column[row]) for resource, column in table.requested.items()}
+    non_zero = (int(table.non_zero_cpu[row]), int(table.non_zero_memory[row]))
+    dump.of(REQUESTED)[name] = (int(table.pod_count[row]), *non_zero, _amounts(requested))
+    dump.sums[name] = _sums(list(pods.values()), table.requested)
+
+
+def _sums(pods: Collection[PodInfo], resources: Collection[str]) -> Fact:
+    """What the columns of a row should say, summed from its pods."""
+    placed = [pod.placed for pod in pods]
+    amounts = {name: sum(each.amounts.get(name, 0) for each in placed) for name in resources}
+    cpu, memory = sum(each.non_zero_cpu for each in placed), sum(each.non_zero_memory for each in placed)
+    return (len(pods), min(cpu, TOO_MUCH), min(memory, TOO_MUCH), _amounts(amounts))
+
+
+def _dump_waiting(dump: Dump, queue: SchedulingQueue, uid: str, waiting: dict[str, Fact]) -> None:
+    newest, queued = queue.newest(uid), queue.get(uid)
+    if newest is not None and queued is not None:
+        waiting[uid] = (newest.key, newest.pod.metadata.resource_version)
+        if queued.sub_queue is None:
+            dump.in_flight.add(uid)
+
+
+def _version(obj: NamedObject) -> Fact:
+    return (obj.metadata.uid, obj.metadata.resource_version)
+
+
+def _placed(pod: PodInfo, node_name: str) -> Fact:
+    placed = pod.placed
+    return (pod.key, node_name, placed.non_zero_cpu, placed.non_zero_memory, _amounts(placed.amounts))
+
+
+def _amounts(amounts: Mapping[str, int]) -> Fact:
+    return tuple(sorted((name, min(amount, TOO_MUCH)) for name, amount in amounts.items() if amount))
+
+
+def _is_readable(pod: PodInfo) -> bool:
+    try:
+        return bool(pod.uid) and pod.requests is not None
+    except ValueError:
+        return False

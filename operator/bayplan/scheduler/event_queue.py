@@ -1,0 +1,95 @@
+"""Events that wait to be written: those of one pod one after the other, and no more of them than fit a bound."""
+
+from collections import deque
+
+import msgspec
+
+from bayplan.scheduler.api_calls import ApiCall
+
+_MAX_BYTES = 32 * 2**20
+"""Some 25,000 Events: what a burst leaves while the API server takes none."""
+
+_OVERHEAD_BYTES = 1_200
+"""What a waiting Event takes besides its bodies: two calls with their paths, and its place in the queue."""
+
+
+class EventWrite(msgspec.Struct, frozen=True, gc=False):
+    """A write of an Event about one pod; `if_missing` creates it where `call` finds none to change."""
+
+    uid: str
+    call: ApiCall
+    if_missing: ApiCall | None = None
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes while it waits."""
+        size = _OVERHEAD_BYTES + len(self.call.body or b"")
+        return size if self.if_missing is None else size + len(self.if_missing.body or b"")
+
+
+class EventQueue:
+    """Gives Events in the order of their coming, and none of a pod before the one before it is `done`.
+
+    The dispatcher relies on it: a pod is never said to fail after it was said to be bound, and no series is counted
+    before its Event is created. Once `max_bytes` wait, the oldest are dropped and counted.
+    """
+
+    __slots__ = ("_behind", "_bytes", "_first", "_length", "_max_bytes", "dropped")
+
+    def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._length = 0
+        self._first: deque[EventWrite] = deque()
+        # What waits for an earlier write of the same pod; a pod without such has None, so that most cost no deque.
+        self._behind: dict[str, deque[EventWrite] | None] = {}
+        self.dropped = 0
+
+    def __len__(self) -> int:
+        """Return how many Events wait."""
+        return self._length
+
+    @property
+    def ready(self) -> int:
+        """How many Events could be written now."""
+        return len(self._first)
+
+    def put(self, write: EventWrite) -> None:
+        """Have an Event wait, in place of the oldest ones where there is no room."""
+        self._bytes += write.size
+        self._length += 1
+        if write.uid not in self._behind:
+            self._behind[write.uid] = None
+            self._first.append(write)
+        else:
+            behind = self._behind[write.uid]
+            if behind is None:
+                behind = self._behind[write.uid] = deque()
+            behind.append(write)
+        while self._bytes > self._max_bytes:
+            self.dropped += 1
+            if self._first:
+                self.done(self._take().uid)
+            elif behind := self._behind[write.uid]:
+                # Nothing waits but for writes under way, of which there are few.
+                self._left(behind.pop())
+
+    def take(self) -> EventWrite | None:
+        """Give the oldest Event that can be written, whose pod has no other until it is `done`; None without one."""
+        return self._take() if self._first else None
+
+    def done(self, uid: str) -> None:
+        """Let the next Event of the pod be written, if one waits."""
+        behind = self._behind[uid]
+        if behind:
+            self._first.append(behind.popleft())
+        else:
+            del self._behind[uid]
+
+    def _take(self) -> EventWrite:
+        return self._left(self._first.popleft())
+
+    def _left(self, write: EventWrite) -> EventWrite:
+        self._bytes -= write.size
+        self._length -= 1
+        return write

@@ -1,0 +1,94 @@
+"""Status patches that wait and those under way: one at a time for each pod, and none after its bind began."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from bayplan.scheduler.api_calls import ApiCall, merged_patch
+
+Ended = Callable[[bool], None]
+"""Called once at the end of a patch: True if it was done, False if it was given up or is obsolete."""
+
+
+class PodPatch(msgspec.Struct, eq=False):
+    """What is to be patched on one pod in one request, and whom to tell of its end.
+
+    An `urgent` one goes before all that are not. One that is `obsolete` is not tried again. While it is `pausing`
+    between two tries, nothing of it is on its way.
+    """
+
+    uid: str
+    call: ApiCall
+    ended: list[Ended]
+    urgent: bool = False
+    obsolete: bool = False
+    pausing: bool = False
+
+    def end(self, *, done: bool) -> None:
+        """Tell everybody who asked for it how it ended."""
+        for ended in self.ended:
+            ended(done)
+
+
+class PodPatches:
+    """Keeps the order of the status patches of each pod, and of its bind after them; the dispatcher relies on it.
+
+    Patches of a pod that wait are one request, with the newer values. What waits when the pod is about to be bound
+    says why it could not be: that is obsolete, and never sent.
+    """
+
+    __slots__ = ("_after", "_under_way", "_waiting")
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, PodPatch] = {}
+        self._under_way: dict[str, PodPatch] = {}
+        self._after: dict[str, list[Callable[[], None]]] = {}
+
+    def __len__(self) -> int:
+        """Return how many requests wait."""
+        return len(self._waiting)
+
+    def add(self, uid: str, call: ApiCall, ended: Ended, *, urgent: bool = False) -> bool:
+        """Have a patch wait, in one request with one of the same pod that waits; whether the pod can be taken now."""
+        waiting = self._waiting.get(uid)
+        if waiting is None:
+            self._waiting[uid] = PodPatch(uid, call, [ended], urgent)
+        else:
+            waiting.call = merged_patch(waiting.call, call)
+            waiting.ended.append(ended)
+            waiting.urgent = waiting.urgent or urgent
+        return uid not in self._under_way
+
+    def take(self, uid: str | None = None) -> PodPatch | None:
+        """Give the pod's patch, or the one that waits longest, which is then under way; None if none can be."""
+        if uid is None:
+            uid = next((each for each in self._waiting if each not in self._under_way), None)
+        if uid is None or uid in self._under_way or uid not in self._waiting:
+            return None
+        patch = self._under_way[uid] = self._waiting.pop(uid)
+        return patch
+
+    def finish(self, patch: PodPatch, *, done: bool) -> bool:
+        """End a patch that was under way, and begin what waited for that; whether an urgent one of the pod waits."""
+        del self._under_way[patch.uid]
+        try:
+            patch.end(done=done)
+        finally:
+            for then in self._after.pop(patch.uid, ()):
+                then()
+        waiting = self._waiting.get(patch.uid)
+        return waiting is not None and waiting.urgent
+
+    def make_way(self, uid: str, then: Callable[[], None]) -> bool:
+        """Drop the pod's patches that wait; True if nothing is on its way, or else `then` is called once that is so."""
+        waiting = self._waiting.pop(uid, None)
+        if waiting is not None:
+            waiting.end(done=False)
+        under_way = self._under_way.get(uid)
+        if under_way is None:
+            return True
+        under_way.obsolete = True
+        if under_way.pausing:
+            return True
+        self._after.setdefault(uid, []).append(then)
+        return False

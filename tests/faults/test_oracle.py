@@ -1,0 +1,52 @@
+"""The checks after a sequence find what they are for: each bug planted here breaks its promise within some seeds."""
+
+import pytest
+from tests.faults.final_state import p19_quiet
+from tests.faults.sequences import failure
+from tests.faults.steps import Step, World, draw
+from tests.faults.virtual_time import run
+
+from bayplan.cache.cache import Cache
+from bayplan.cache.node_table import NodeTable
+from bayplan.framework.effects import Effect
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.scheduler.binder import Binder, BindError
+
+SEEDS = range(1, 40)
+
+
+def found(promise):
+    """Whether some seed breaks the promise."""
+    return any(each.startswith(f"{promise} ") for seed in SEEDS for each in failure(seed, draw(seed)))
+
+
+def test_a_cache_that_does_not_forget_a_node_is_found(monkeypatch):
+    monkeypatch.setattr(Cache, "remove_node", lambda self, name: None)
+    assert found("P22")
+
+
+def test_a_cache_that_counts_a_pod_twice_is_found(monkeypatch):
+    add = NodeTable.add_pod
+
+    def add_twice(self, pod, node_name):
+        row = add(self, pod, node_name)
+        self.non_zero_cpu[row] += 1
+        return row
+
+    monkeypatch.setattr(NodeTable, "add_pod", add_twice)
+    assert found("P22")
+
+
+def test_a_cache_that_forgets_what_is_assumed_is_found(monkeypatch):
+    monkeypatch.setattr(NodeTable, "_count", lambda self, pod, row, sign: None)
+    assert found("P3")
+
+
+def test_a_binder_that_does_not_look_whether_the_node_is_there_is_found(monkeypatch):
+    monkeypatch.setattr(Cache, "has_node", lambda self, name: True)
+    assert found("P6")
+
+
+def test_a_queue_that_hears_of_nothing_is_found(monkeypatch):
+    monkeypatch.setattr(SchedulingQueue, "move_all", lambda self, *_, **__: None)
+    assert found("P7")

@@ -1,0 +1,210 @@
+"""The order of what is written about one pod: patches, its bind, its Events."""
+
+import asyncio
+
+import pytest
+from tests.scheduler.dispatcher_scene import Scene, settle, warnings
+from tests.waiting import until
+
+from bayplan.api.errors import AmbiguousError
+
+
+def binding(scene, uid="u"):
+    """Submit the bind of a pod; the list is filled when it begins."""
+    begun = []
+
+    async def job():
+        begun.append([path for path, _ in scene.client.on_its_way])
+
+    scene.submit(job, uid=uid)
+    return begun
+
+
+async def test_patches_that_wait_are_dropped_when_their_pod_is_to_be_bound():
+    scene = Scene(patch_workers=1)
+    scene.patch("u", b"1")
+    scene.patch("u", b"2")
+    scene.patch("v", b"1")
+    begun = binding(scene)
+    assert scene.lost == [("u", b"1"), ("u", b"2")]
+    scene.dispatcher.start()
+    await scene.drain()
+    assert (begun, scene.client.done) == ([[]], [("v", b"1")])
+
+
+async def test_a_bind_waits_for_the_patch_of_its_pod_that_is_on_its_way():
+    scene = Scene.started()
+    scene.close()
+    scene.patch("u", b"1")
+    await settle()
+    scene.patch("u", b"2")
+    begun, other = binding(scene), binding(scene, "v")
+    await settle()
+    assert (begun, other, scene.lost) == ([], [["u"]], [("u", b"2")])
+    scene.open()
+    await settle()
+    assert (begun, scene.client.done) == ([[]], [("u", b"1")])
+    await scene.drain()
+
+
+@pytest.mark.parametrize("urgent", [False, True])
+async def test_a_bind_waits_for_no_second_try_of_a_patch(urgent):
+    scene = Scene.started()
+    scene.client.answers["u"] = [503, 503]
+    asleep, awake = asyncio.Event(), asyncio.Event()
+
+    async def sleep(seconds):
+        asleep.set()
+        await awake.wait()
+
+    scene.sleeps.instead = sleep
+    scene.patch("u", b"1", urgent=urgent)
+    await asleep.wait()
+    begun = binding(scene)
+    await settle()
+    assert begun == [[]]
+    awake.set()
+    await scene.drain()
+    assert (scene.client.started, scene.lost) == (["u"], [("u", b"1")])
+
+
+async def test_a_patch_that_fails_while_a_bind_waits_for_it_is_not_tried_again(caplog):
+    scene = Scene.started()
+    scene.client.answers["u"] = [AmbiguousError("lost")]
+    scene.client.closed = {"u"}
+    scene.patch("u", b"1")
+    await settle()
+    begun = binding(scene)
+    scene.open()
+    await scene.drain()
+    assert (begun, scene.client.started, scene.sleeps.delays) == ([[]], ["u"], [])
+    assert scene.lost == [("u", b"1")]
+    assert warnings(caplog) == [], "nobody misses it"
+
+
+async def test_a_drain_waits_for_a_bind_that_waits_for_a_patch():
+    scene = Scene.started()
+    scene.close()
+    scene.patch("u")
+    await settle()
+    begun = binding(scene)
+    asyncio.get_running_loop().call_later(0.01, scene.open)
+    await scene.drain()
+    assert begun == [[]]
+
+
+async def test_a_patch_after_a_failed_bind_is_sent():
+    scene = Scene.started()
+    scene.patch("u", b"1")
+    await settle()
+
+    async def fail():
+        scene.patch("u", b"failed")
+
+    scene.submit(fail, uid="u")
+    await scene.drain()
+    assert scene.client.done == [("u", b"1"), ("u", b"failed")]
+
+
+async def test_events_of_one_pod_follow_each_other_and_those_of_others_do_not_wait():
+    scene = Scene.started()
+    scene.events.answers["failed"] = [503, 503]
+    scene.send("failed", "series", "scheduled", uid="u")
+    scene.send("other", uid="v")
+    await scene.drain()
+    assert [path for path in scene.events.started if path != "other"] == [*["failed"] * 3, "series", "scheduled"]
+    assert scene.events.started.index("other") < scene.events.started.index("series")
+
+
+async def test_an_event_given_up_lets_the_next_of_its_pod_go():
+    scene = Scene.started(event_workers=1)
+    scene.events.answers["a"] = [RuntimeError("broken")]
+    scene.events.answers["b"] = [403]
+    scene.send(*"abc", uid="u")
+    await scene.drain()
+    assert scene.events.started == [*"abc"]
+
+
+async def test_a_series_whose_event_is_not_there_is_created():
+    scene = Scene.started()
+    scene.events.answers["series"] = [404]
+    scene.send("series", uid="u", method="PATCH", if_missing="create")
+    await scene.drain()
+    assert scene.events.started == ["series", "create"]
+
+
+async def test_an_event_that_came_late_after_all_is_patched_then(caplog):
+    scene = Scene.started()
+    scene.events.answers["series"] = [404]
+    scene.events.answers["create"] = [409]
+    scene.send("series", uid="u", method="PATCH", if_missing="create")
+    await scene.drain()
+    assert scene.events.started == ["series", "create", "series"]
+    assert warnings(caplog) == []
+
+
+@pytest.mark.parametrize("status", [403, 422, 500])
+async def test_a_series_is_created_only_where_its_event_is_missing(status):
+    scene = Scene.started()
+    scene.events.answers["series"] = [status] * 9
+    scene.send("series", uid="u", method="PATCH", if_missing="create")
+    await scene.drain()
+    assert "create" not in scene.events.started
+
+
+async def test_slow_binds_hold_no_worker():
+    scene = Scene.started(bind_workers=2, slow_bind_seconds=0.0)
+    release, bound = asyncio.Event(), []
+
+    async def job():
+        bound.append(1)
+
+    scene.submit(release.wait, times=6)
+    scene.submit(job, times=3)
+    for _ in range(20):
+        await asyncio.sleep(0.001)
+    assert bound == [1, 1, 1]
+    assert scene.dispatcher.jobs_in_flight == 0, "the loop need not wait for them"
+    assert scene.woken > 0, "and is told"
+    release.set()
+    await scene.drain()
+    scene.submit(release.wait)
+    assert scene.dispatcher.jobs_in_flight == 1
+
+
+async def test_slow_binds_are_limited_and_then_hold_workers_as_others_do():
+    scene = Scene.started(bind_workers=1, slow_bind_seconds=0.0)
+    release, running = asyncio.Event(), []
+
+    async def job():
+        running.append(1)
+        await release.wait()
+
+    scene.submit(job, times=600)
+    await until(lambda: len(running) == 513)
+    await asyncio.sleep(0.01)
+    assert (len(running), scene.dispatcher.jobs_in_flight) == (513, 600 - 512)
+    release.set()
+    await scene.drain()
+    assert len(running) == 600
+
+
+async def test_a_worker_that_is_ended_from_outside_is_reported():
+    scene = Scene.started(patch_workers=1)
+    watching = asyncio.create_task(scene.dispatcher.run())
+    await settle()
+    (worker,) = (task for task in asyncio.all_tasks() if task.get_name().startswith("patch-"))
+    worker.cancel()
+    with pytest.raises(RuntimeError, match="a worker of the dispatcher ended kind=patch"):
+        await watching
+    await scene.drain()
+
+
+async def test_a_drain_is_no_such_end():
+    scene = Scene.started(slow_bind_seconds=0.0)
+    watching = asyncio.create_task(scene.dispatcher.run())
+    scene.submit(settle, times=40)
+    await scene.drain()
+    await settle()
+    assert not watching.done()
+    watching.cancel()

@@ -1,0 +1,89 @@
+import tracemalloc
+from collections import defaultdict
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.scheduler.api_calls import JSON, ApiCall
+from bayplan.scheduler.event_queue import EventQueue, EventWrite
+
+
+def write(uid, number, size=100, *, series=False):
+    call = ApiCall("POST", f"/apis/events/{uid}", b"x" * size, JSON, f"{number}")
+    return EventWrite(uid, call, ApiCall("POST", "/apis/events", b"y" * size, JSON, uid) if series else None)
+
+
+def taken(queue):
+    """Everything that is left, in order."""
+    left = []
+    while (each := queue.take()) is not None:
+        left.append(each.call.about)
+        queue.done(each.uid)
+    return left
+
+
+STEPS = st.lists(
+    st.one_of(st.tuples(st.just("put"), st.sampled_from("uvw")), st.tuples(st.just("done"), st.integers(0, 3)))
+)
+
+
+@given(STEPS)
+def test_one_event_of_a_pod_at_a_time_in_the_order_of_their_coming(steps):
+    queue, put, got, under_way = EventQueue(), defaultdict(list), defaultdict(list), []
+    for number, (kind, value) in enumerate(steps):
+        if kind == "put":
+            put[value].append(f"{number}")
+            queue.put(write(value, number))
+        elif under_way and value < 2:
+            queue.done(under_way.pop(0))
+        elif (each := queue.take()) is not None:
+            assert each.uid not in under_way
+            under_way.append(each.uid)
+            got[each.uid].append(each.call.about)
+    for uid in under_way:
+        queue.done(uid)
+    while (each := queue.take()) is not None:
+        got[each.uid].append(each.call.about)
+        queue.done(each.uid)
+    assert got == {uid: numbers for uid, numbers in put.items() if numbers}
+    assert (len(queue), queue.ready, queue.dropped) == (0, 0, 0)
+
+
+def test_the_oldest_are_dropped_where_there_is_no_room():
+    queue = EventQueue(max_bytes=10 * write("u", 0).size)
+    for number in range(25):
+        queue.put(write(f"u{number}", number))
+    assert queue.dropped == 15
+    assert taken(queue) == [f"{number}" for number in range(15, 25)]
+
+
+def test_a_pod_whose_event_was_dropped_keeps_its_later_ones():
+    queue = EventQueue(max_bytes=2 * write("u", 0).size)
+    for number in range(3):
+        queue.put(write("u", number))
+    assert taken(queue) == ["1", "2"]
+
+
+def test_what_waits_for_an_event_that_is_never_answered_is_bounded_too():
+    queue = EventQueue(max_bytes=5 * write("u", 0).size)
+    queue.put(write("u", 0))
+    assert queue.take().uid == "u"
+    for number in range(1, 100):
+        queue.put(write("u", number))
+    assert (len(queue), queue.dropped) == (5, 94)
+    queue.done("u")
+    assert taken(queue) == [*"12345"]
+
+
+def test_it_takes_no_more_bytes_than_its_bound():
+    bound = 2 * 2**20
+    tracemalloc.start()
+    try:
+        queue = EventQueue(max_bytes=bound)
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(20_000):
+            queue.put(write(f"uid-{number % 5_000}", number, size=number % 2_000, series=bool(number % 2)))
+        assert queue.dropped > 10_000
+        assert tracemalloc.get_traced_memory()[0] - before < bound
+    finally:
+        tracemalloc.stop()
