@@ -137,7 +137,7 @@ class Leadership:
         self._leading.set()
 
     def _tell_leader(self, holder: str) -> None:
-        if holder != self._elector.identity:
+        if holder not in {"", self._elector.identity}:
             logger.info("the lease is held by another lease=%s holder=%r", self.lock, holder)
 
     def _problem(self) -> str | None:

@@ -59,12 +59,12 @@ class ElectionThread:
             self.on_end(end)
 
     async def _elect(self) -> None:
-        with self._state:
-            self._loop = asyncio.get_running_loop()
-            if self._is_stopping:
-                return
         client = self.connect()
         try:
+            with self._state:
+                if self._is_stopping:
+                    return
+                self._loop = asyncio.get_running_loop()
             # Held here, since what it knows of the Lease has to outlive the task that performs its steps.
             steps = self.elector.contend()
             contending = asyncio.create_task(self._drive(client, steps))
