@@ -15,6 +15,7 @@ from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.assumed_pods import AssumedPods
 from bayplan.controller.intake_list import IntakeList
 from bayplan.controller.operator_thread import KopfSessions, OperatorThread
+from bayplan.controller.recovery import Recovery
 from bayplan.controller.watches import Watches
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
@@ -80,14 +81,15 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
         recorder.forget(uid)
         scheduler.pod_gone(uid)
 
+    def recovered() -> None:
+        recovery.recovered()
+
+    def went_back() -> None:
+        recovery.went_back()
+
     pending = PendingPodEvents(cache, queue, news.set, metrics, names, pod_gone)
     dispatcher = Dispatcher(client, events_client, on_patched=pending.written)
     recorder = EventRecorder(emit=dispatcher.send, now=utc_now, hostname=socket.gethostname())
-
-    def recovered() -> None:
-        intake_list.ask_for_comparison()
-        operator.end_pause()
-
     watches = Watches(
         credentials,
         cache,
@@ -96,6 +98,7 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
         wake=news.set,
         on_gone=recorder.forget,
         on_recovered=recovered,
+        on_went_back=went_back,
         scheduler_names=names,
     )
 
@@ -123,10 +126,11 @@ def build(configuration: SchedulerConfiguration, credentials: Credentials) -> Pa
         news=news,
     )
 
-    intake_list = IntakeList(client, names, pending)
+    intake_list = IntakeList(client, names, pending, on_went_back=went_back)
     operator = OperatorThread(
         names, KopfSessions(credentials), take=pending.watched, on_restart=intake_list.ask_for_fill
     )
+    recovery = Recovery(watches, intake_list, operator, pending)
     assumed_pods = AssumedPods(
         client,
         # A pod in flight is its bind's to look after.
