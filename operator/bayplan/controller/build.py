@@ -22,6 +22,7 @@ from bayplan.controller.cache_debugger import CacheDebugger
 from bayplan.controller.intake_list import IntakeList
 from bayplan.controller.leadership import Leadership
 from bayplan.controller.operator_thread import KopfSessions, OperatorThread
+from bayplan.controller.recovery import Recovery
 from bayplan.controller.watches import Watches
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
@@ -106,14 +107,15 @@ def build(
         recorder.forget(uid)
         scheduler.pod_gone(uid)
 
+    def recovered() -> None:
+        recovery.recovered()
+
+    def went_back() -> None:
+        recovery.went_back()
+
     pending = PendingPodEvents(cache, queue, news.set, metrics, names, pod_gone)
     dispatcher = Dispatcher(client, events_client, on_patched=pending.written, wake=news.set)
     recorder = EventRecorder(emit=dispatcher.send, now=utc_now, hostname=socket.gethostname())
-
-    def recovered() -> None:
-        intake_list.ask_for_comparison()
-        operator.end_pause()
-
     watches = Watches(
         credentials,
         cache,
@@ -122,6 +124,7 @@ def build(
         wake=news.set,
         on_gone=recorder.forget,
         on_recovered=recovered,
+        on_went_back=went_back,
         scheduler_names=names,
         make_reflector=make_reflector,
     )
@@ -152,10 +155,11 @@ def build(
         clock=clock,
     )
 
-    intake_list = IntakeList(client, names, pending)
+    intake_list = IntakeList(client, names, pending, on_went_back=went_back)
     operator = OperatorThread(
         names, KopfSessions(credentials), take=pending.watched, on_restart=intake_list.ask_for_fill
     )
+    recovery = Recovery(watches, intake_list, operator, pending)
 
     def never_bound(pod: Pod) -> None:
         scheduler.never_bound(PodInfo(pod))
