@@ -175,8 +175,7 @@ class FakeApiServer:
 
     def restore(self, version: int) -> None:
         """Go back to an empty store at an earlier version, as if etcd were restored from a backup of then."""
-        self.version = version
-        self.compacted = 0
+        self.version, self.compacted = version, 0
         self.objects.clear()
         self._history.clear()
         self.expire_continue_tokens()
