@@ -75,6 +75,10 @@ class BenchCluster:
         events = self._client.list("events", namespace)
         return len({event["regarding"]["uid"] for event in events if event["reason"] == "Scheduled"})
 
+    def unbound(self, namespace: str) -> int:
+        """Returns how many pods of a namespace are on no node yet."""
+        return len(self._client.list("pods", namespace, fieldSelector="spec.nodeName="))
+
     def nodes_used(self, namespace: str) -> int:
         """Returns how many nodes the namespace's pods are on.
 
