@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+_DECISION = "authorization.k8s.io/decision"
 _CREDENTIAL = "authentication.kubernetes.io/credential-id"
 POLICY_FILE = Path(__file__).with_name("audit-policy.yaml")
 
@@ -15,6 +16,7 @@ POLICY_FILE = Path(__file__).with_name("audit-policy.yaml")
 class AuditEvent:
     """One answered request; `document` is the request's body where the policy keeps bodies, else empty.
 
+    `forbidden` means that no role allows it: a 403 may also come from admission, as in a namespace that ends.
     `credential` tells two processes of one user apart that have tokens of their own. `received` and `answered` are
     seconds since the epoch, by the API server's clock.
     """
@@ -26,6 +28,7 @@ class AuditEvent:
     name: str
     code: int
     uri: str
+    forbidden: bool = False
     document: dict[str, Any] = field(default_factory=dict)
     credential: str = ""
     received: float = 0.0
@@ -80,6 +83,7 @@ def _read(content: bytes) -> Iterator[AuditEvent]:
             name=target.get("name", ""),
             code=entry.get("responseStatus", {}).get("code", 0),
             uri=entry["requestURI"],
+            forbidden=entry.get("annotations", {}).get(_DECISION) == "forbid",
             document=entry.get("requestObject") or {},
             credential=(entry["user"].get("extra", {}).get(_CREDENTIAL) or [""])[0],
             received=_seconds(entry["requestReceivedTimestamp"]),

@@ -1,8 +1,11 @@
 import logging
+import socket
 
 import pytest
+from tests.api.credential_scene import kubeconfig
 
 from bayplan.cli import main
+from bayplan.cli.run import default_bind_address
 
 
 @pytest.fixture(autouse=True)
@@ -57,3 +60,25 @@ def test_an_extenders_certificates_are_refused_as_by_config_check(tmp_path, caps
     assert ended.value.code == 2
     told = "extenders[0].tlsConfig.caFile: cannot be read: No such file or directory"
     assert capsys.readouterr().err == f"{config}: {told}\n"
+
+
+@pytest.mark.parametrize(
+    ("environment", "address"),
+    [
+        ({}, "127.0.0.1"),
+        ({"KUBERNETES_SERVICE_HOST": ""}, "127.0.0.1"),
+        ({"KUBERNETES_SERVICE_HOST": "::1"}, "0.0.0.0"),
+    ],
+)
+def test_only_in_a_pod_it_listens_to_the_network_by_default(environment, address):
+    assert default_bind_address(environment) == address
+
+
+def test_a_port_in_use_is_told_with_the_address_it_was_to_listen_at(tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(SystemExit) as ended:
+            main(["run", "--kubeconfig", str(kubeconfig(tmp_path)), "--http-port", str(port)])
+    assert ended.value.code == 1
+    assert f"bayplan: 127.0.0.1:{port}: " in capsys.readouterr().err

@@ -69,6 +69,16 @@ async def test_it_exits_1_when_a_part_that_must_not_end_does(cluster, monkeypatc
     assert (repr(error) if isinstance(error, Exception) else "scheduler ended") in caplog.text
 
 
+@pytest.mark.parametrize("part", ["scheduler", "assumed", "intake list", "kopf", "nodes", "bind-1", "event-1"])
+async def test_it_exits_1_when_a_part_is_cancelled_by_whomever(cluster, caplog, part):
+    cluster.start("n1")
+    await cluster.until_ready()
+    (task,) = (each for each in asyncio.all_tasks() if each.get_name() == part)
+    task.cancel()
+    assert await cluster.exit_code() == 1
+    assert "ending because a part failed" in caplog.text
+
+
 async def test_each_watch_is_logged_by_its_name(cluster, caplog):
     caplog.set_level(logging.INFO)
     cluster.server.inject(StreamError(500), method="WATCH", path=PODS, times=6)

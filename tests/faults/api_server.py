@@ -173,6 +173,14 @@ class FakeApiServer:
         self.compacted = self.version
         self.expire_continue_tokens()
 
+    def restore(self, version: int) -> None:
+        """Go back to an empty store at an earlier version, as if etcd were restored from a backup of then."""
+        self.version = version
+        self.compacted = 0
+        self.objects.clear()
+        self._history.clear()
+        self.expire_continue_tokens()
+
     def expire_continue_tokens(self) -> None:
         """Forget every list that is under way: its next page is answered with 410."""
         self._pages.clear()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 from tests.faults.api_server import Object
 from tests.faults.history import FINISHED, is_overfull, node_of, priority_of, takes_room_on
-from tests.faults.memory_api import NODES, PODS, MemoryApi
+from tests.faults.memory_api import EVENTS, NODES, PODS, MemoryApi
 from tests.faults.scheduler_life import SchedulerLife
 
 from bayplan.api.kinds import RESOURCES
@@ -20,7 +20,6 @@ def broken(api: MemoryApi, life: SchedulerLife) -> Iterator[str]:
     """Every promise that is broken, in words."""
     yield from p7_nothing_lost(api)
     yield from p17_nominations(api)
-    yield from p21_honest_status(api)
     yield from p22_cache_is_truth(api, life)
     if life.failed is not None:
         yield f"P25 a part ended: {life.failed!r}"
@@ -54,8 +53,10 @@ def p19_quiet(api: MemoryApi, before: int) -> Iterator[str]:
     """Nothing is written where nothing changes, but for what a pod is told that is looked at after five minutes."""
     told: Counter[tuple[str, str]] = Counter()
     for write in api.writes[before:]:
-        told[(write.method, write.target.key)] += 1
-        if write.method != "PATCH" or told[(write.method, write.target.key)] > 1:
+        about = (write.method, write.body.get("regarding", {}).get("uid") or write.target.key)
+        told[about] += 1
+        looked_at = write.method == "PATCH" or write.target.collection == EVENTS
+        if not looked_at or told[about] > 1:
             yield f"P19 {write.method} {write.target.collection} {write.target.key} {json.dumps(write.body)[:200]}"
 
 

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tests.faults.api_server import Object
+from tests.faults.cluster_objects import node_object, pod_object
 from tests.faults.memory_api import NODES, PODS, Injected, MemoryApi
 from tests.faults.scheduler_life import SchedulerLife
 
@@ -17,7 +18,6 @@ NODE_NAMES = tuple(f"n{number}" for number in range(5))
 POD_NAMES = tuple(f"p{number}" for number in range(16))
 WAITS = (0.0, 0.0, 0.001, 0.005, 0.02, 0.1, 0.4, 1.0, 1.0, 3.0, 12.0, 70.0)
 STATUSES = ("429", "500", "502", "503", "504")
-WRITES = ("BIND", "PATCH", "DELETE", "EVENT")
 WATCHED = (NODES, PODS, PDBS)
 
 
@@ -103,7 +103,8 @@ def _fault(rng: random.Random) -> tuple[str, dict[str, Any]]:
         faults = ["refused", "lost-request", "lost-answer", "lost-answer", "slow", "hangs", *STATUSES]
         if verb in {"BIND", "PATCH"}:
             faults.append("409")
-        if verb in WRITES:
+        if verb in {"BIND", "DELETE", "EVENT"}:
+            # A patch of the status that is carried out after its answer was given up can come after the bind.
             faults.append("late")
         fault = rng.choice(faults)
         return "fault", {"fault": fault, "verb": verb, "times": times, "seconds": rng.choice([0.5, 3.0, 12.0, 40.0])}
@@ -307,45 +308,3 @@ class World:
         self.api.sends_bookmarks = True
         self.api.on_write = lambda: None
         self._dies.clear()
-
-
-def pod_object(
-    name: str,
-    *,
-    cpu: int,
-    priority: int = 0,
-    scheduler: str = "bayplan",
-    zone: str = "",
-    tolerates: bool = False,
-    gated: bool = False,
-    never: bool = False,
-    grace: int = 2,
-    node: str = "",
-    nominated: str = "",
-) -> Object:
-    """A pod that asks for `cpu` milli-CPU."""
-    spec: Object = {
-        "schedulerName": scheduler,
-        "containers": [{"name": "c", "resources": {"requests": {"cpu": f"{cpu}m"}}}],
-        "priority": priority,
-        "preemptionPolicy": "Never" if never else "PreemptLowerPriority",
-        "terminationGracePeriodSeconds": grace,
-    }
-    spec |= {"nodeSelector": {"zone": zone}} if zone else {}
-    spec |= {"tolerations": [{"operator": "Exists"}]} if tolerates else {}
-    spec |= {"schedulingGates": [{"name": "gate"}]} if gated else {}
-    spec |= {"nodeName": node} if node else {}
-    status: Object = {"phase": "Pending"} | ({"nominatedNodeName": nominated} if nominated else {})
-    metadata = {"name": name, "namespace": "default", "labels": {"app": "a"}}
-    return {"metadata": metadata, "spec": spec, "status": status}
-
-
-def node_object(
-    name: str, *, cpu: int, zone: str, pods: int = 110, tainted: bool = False, cordoned: bool = False
-) -> Object:
-    """A node of `cpu` cores."""
-    spec: Object = {"unschedulable": True} if cordoned else {}
-    if tainted:
-        spec["taints"] = [{"key": "t", "effect": "NoSchedule"}]
-    allocatable = {"cpu": str(cpu), "memory": "64Gi", "pods": str(pods)}
-    return {"metadata": {"name": name, "labels": {"zone": zone}}, "spec": spec, "status": {"allocatable": allocatable}}

@@ -5,6 +5,7 @@ import logging
 import socket
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from datetime import timedelta
 from urllib.parse import urlsplit
 
@@ -16,6 +17,7 @@ from pyreqwest.proxy import ProxyBuilder
 from bayplan import __version__
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import AmbiguousError, CredentialsError, UnreachableError
+from bayplan.api.trust import without_system_roots
 
 logger = logging.getLogger(__name__)
 
@@ -286,8 +288,11 @@ class ApiClient:
             builder = builder.proxy(ProxyBuilder.all(credentials.proxy))
         if credentials.tls_server_name:
             builder = await self._with_server_name(builder, credentials.tls_server_name)
+        # Without an authority of its own, the cluster's certificate is one that the system trusts.
+        roots = nullcontext() if credentials.ca_pem is None else without_system_roots()
         try:
-            return builder.build()
+            with roots:
+                return builder.build()
         except (PyreqwestError, ValueError) as error:
             raise CredentialsError(f"{credentials.server}: the TLS settings are not usable") from error
 

@@ -3,6 +3,7 @@
 import logging
 import logging.config
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -52,8 +53,12 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
     ] = None,
     feature_gates: FeatureGatesOption = None,
     bind_address: Annotated[
-        str, typer.Option("--bind-address", help="Address that serves /metrics, /livez and /readyz.")
-    ] = "0.0.0.0",  # noqa: S104  probes and scrapes come from outside the pod
+        str | None,
+        typer.Option(
+            "--bind-address",
+            help="Address that serves /metrics, /livez and /readyz; by default 0.0.0.0 in a pod, 127.0.0.1 elsewhere.",
+        ),
+    ] = None,
     http_port: Annotated[
         int, typer.Option("--http-port", min=0, max=65535, help="Its port; 0 picks a free one.")
     ] = 10259,
@@ -67,6 +72,7 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
     verbosity: Annotated[int, typer.Option("--verbosity", "-v", min=0, max=2, help="0 warnings, 1 info, 2 debug.")] = 1,
 ) -> None:
     """Schedule the pods that name one of our profiles, until SIGTERM."""
+    address = bind_address or default_bind_address(os.environ)
     logging.config.dictConfig(_logging(_LEVELS[verbosity]))
     # Imported here so that the other commands do not pay for kopf and the API client.
     with nothing_collected():
@@ -103,7 +109,7 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
             Path(configuration.client_connection.kubeconfig) if configuration.client_connection.kubeconfig else None
         )
         credentials = load_credentials(file, context)
-        return await App(configuration, credentials, bind_address, http_port).run()
+        return await App(configuration, credentials, address, http_port).run()
 
     try:
         raise typer.Exit(uvloop.run(serve()))
@@ -111,8 +117,16 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
         typer.echo(f"bayplan: {error}", err=True)
         raise typer.Exit(BAD_INPUT) from None
     except OSError as error:
-        typer.echo(f"bayplan: {bind_address}:{http_port}: {error.strerror or error}", err=True)
+        typer.echo(f"bayplan: {address}:{http_port}: {error.strerror or error}", err=True)
         raise typer.Exit(1) from None
+
+
+def default_bind_address(environment: Mapping[str, str]) -> str:
+    """Return the address to listen at when none is given.
+
+    In a pod, probes and scrapes come from outside it. Elsewhere nobody asked for a port that the network can reach.
+    """
+    return "0.0.0.0" if environment.get("KUBERNETES_SERVICE_HOST") else "127.0.0.1"  # noqa: S104
 
 
 def _logging(level: int) -> dict[str, Any]:

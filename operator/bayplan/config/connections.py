@@ -6,6 +6,7 @@ Their types, how they are read, and their rules (staging kube-scheduler/config/v
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from bayplan.api.server_url import without_userinfo
 from bayplan.config.errors import FieldError, child, invalid, item, required
 from bayplan.config.fields import Fields, Int64, format_duration, required_name
 from bayplan.config.labels import validate_extended_resource_name
@@ -74,6 +75,11 @@ class Extender:
     """It is called only for pods that name one of these; none means for all."""
     ignorable: bool = False
     """Whether pods are scheduled without it when it fails."""
+
+    @property
+    def shown_url(self) -> str:
+        """Its `url_prefix` as logs, messages and Events may show it: without user and password."""
+        return without_userinfo(self.url_prefix)
 
 
 @dataclass(frozen=True, slots=True)

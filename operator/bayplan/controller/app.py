@@ -4,8 +4,10 @@ import asyncio
 import gc
 import logging
 import signal
-from collections.abc import Awaitable
+from collections.abc import Coroutine
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from bayplan.api.credentials import Credentials
 from bayplan.config.types import SchedulerConfiguration
@@ -42,6 +44,7 @@ class App:
         self._stop = asyncio.Event()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._failed: BaseException | None = None
+        self._ending = False
 
     async def run(self) -> int:
         """Schedule until told to stop; 0 after a signal, 1 if a part that must not end did, or the lease is lost."""
@@ -52,6 +55,7 @@ class App:
         gc.set_threshold(_YOUNG_OBJECTS, 20, 50)
         self.port = await parts.server.start(*self._address)
         parts.scheduler.dispatcher.start()
+        self._spawn("dispatcher", parts.scheduler.dispatcher.run())
         for name, work in parts.watches.work().items():
             self._spawn(name, work)
         try:
@@ -101,7 +105,7 @@ class App:
 
     async def _shut_down(self) -> None:
         """Stop deciding, let binds under way finish, then end everything else."""
-        parts = self.parts
+        parts, self._ending = self.parts, True
         parts.health.begin_shutdown()
         parts.scheduler.stop()
         # kopf takes a moment to end: it does so while the binds drain.
@@ -124,21 +128,17 @@ class App:
             await client.close()
         await parts.server.stop()
 
-    def _spawn(self, name: str, work: Awaitable[None]) -> None:
+    def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         """Run a part that must not end; if it does, the process ends with it rather than go on half alive."""
+        task = self._tasks[name] = asyncio.create_task(work, name=name)
+        task.add_done_callback(partial(self._part_ended, name))
 
-        async def guarded() -> None:
-            try:
-                await work
-            except asyncio.CancelledError:
-                if self._tasks[name].cancelling():
-                    raise  # by us, while shutting down
-                self._failed = self._failed or RuntimeError(f"{name} ended, cancelled from within")
-            except Exception as error:  # noqa: BLE001  reported by run, which exits with it
-                self._failed = self._failed or error
-            else:
-                if not self._stop.is_set():
-                    self._failed = RuntimeError(f"{name} ended")
-            self._stop.set()
-
-        self._tasks[name] = asyncio.create_task(guarded(), name=name)
+    def _part_ended(self, name: str, task: asyncio.Task[None]) -> None:
+        error: BaseException | None
+        if task.cancelled():
+            # Whoever did it, and if it never ran: only the end of all parts is no failure.
+            error = None if self._ending else RuntimeError(f"{name} ended, cancelled")
+        else:
+            error = task.exception() or (None if self._stop.is_set() else RuntimeError(f"{name} ended"))
+        self._failed = self._failed or error
+        self._stop.set()

@@ -11,8 +11,10 @@ from urllib.parse import urlsplit
 
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
+from bayplan.api.objects import Pod
 from bayplan.api.reflector import Reflector
 from bayplan.cache.cache import Cache
+from bayplan.cache.pod_info import PodInfo
 from bayplan.config.connections import ClientConnection
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.assumed_pods import AssumedPods
@@ -20,6 +22,7 @@ from bayplan.controller.cache_debugger import CacheDebugger
 from bayplan.controller.intake_list import IntakeList
 from bayplan.controller.leadership import Leadership
 from bayplan.controller.operator_thread import KopfSessions, OperatorThread
+from bayplan.controller.recovery import Recovery
 from bayplan.controller.watches import Watches
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
@@ -104,6 +107,12 @@ def build(
         recorder.forget(uid)
         scheduler.pod_gone(uid)
 
+    def recovered() -> None:
+        recovery.recovered()
+
+    def went_back() -> None:
+        recovery.went_back()
+
     pending = PendingPodEvents(cache, queue, news.set, metrics, names, pod_gone)
     dispatcher = Dispatcher(client, events_client, on_patched=pending.written, wake=news.set)
     recorder = EventRecorder(emit=dispatcher.send, now=utc_now, hostname=socket.gethostname())
@@ -114,6 +123,8 @@ def build(
         metrics,
         wake=news.set,
         on_gone=recorder.forget,
+        on_recovered=recovered,
+        on_went_back=went_back,
         scheduler_names=names,
         make_reflector=make_reflector,
     )
@@ -144,15 +155,23 @@ def build(
         clock=clock,
     )
 
-    intake_list = IntakeList(client, names, pending)
+    intake_list = IntakeList(client, names, pending, on_went_back=went_back)
     operator = OperatorThread(
         names, KopfSessions(credentials), take=pending.watched, on_restart=intake_list.ask_for_fill
     )
+    recovery = Recovery(watches, intake_list, operator, pending)
+
+    def never_bound(pod: Pod) -> None:
+        scheduler.never_bound(PodInfo(pod))
+        pending.changed(pod)
+        news.set()
+
     assumed_pods = AssumedPods(
         client,
-        # A pod in flight is its bind's to look after.
-        assumed=lambda: [pod for pod in cache.assumed_pods() if queue.get(pod.uid) is None],
+        # Others are their bind's to look after.
+        assumed=lambda: [pod for pod in cache.assumed_pods() if not scheduler.is_binding(pod.uid)],
         ended=watches.assigned.on_delete,
+        unbound=never_bound,
     )
 
     state = StateSources(

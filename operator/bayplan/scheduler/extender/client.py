@@ -88,6 +88,7 @@ class ExtenderClient:
 
     async def _send(self, verb: str, body: bytes, seconds: float | None = None) -> bytes:
         url = f"{self.spec.url_prefix.rstrip('/')}/{verb}"
+        shown = f"{self.spec.shown_url.rstrip('/')}/{verb}"
         if self._session is None:
             self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=self._ssl))
         tls = self.spec.tls_config
@@ -101,13 +102,13 @@ class ExtenderClient:
                 server_hostname=tls.server_name or None if tls and urlsplit(url).scheme == "https" else None,
             ) as response:
                 if response.status != 200:
-                    raise ExtenderError(f"failed {verb} with extender at URL {url}, code {response.status}")
+                    raise ExtenderError(f"failed {verb} with extender at URL {shown}, code {response.status}")
                 return await _read(response)
         except TimeoutError as error:
             why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
-            raise ExtenderError(f'Post "{url}": {why}') from error
+            raise ExtenderError(f'Post "{shown}": {why}') from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise ExtenderError(f'Post "{url}": {error or type(error).__name__}') from error
+            raise ExtenderError(f'Post "{shown}": {error or type(error).__name__}') from error
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:
@@ -124,7 +125,7 @@ def _ssl_context(extender: Extender) -> ssl.SSLContext:
         return tls_context(extender)
     except ConfigurationError as error:
         problems = "; ".join(map(str, error.errors))
-        raise CredentialsError(f"extender {extender.url_prefix}: {problems}") from error
+        raise CredentialsError(f"extender {extender.shown_url}: {problems}") from error
 
 
 def make_clients(

@@ -1,0 +1,27 @@
+"""The configurations whose scheduler takes the suite's pods: those that name no scheduler."""
+
+from typing import Any
+
+DEFAULT, MOST_ALLOCATED = "default", "most-allocated"
+
+_RESOURCES = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
+_PLUGIN_CONFIG: dict[str, list[dict[str, Any]]] = {
+    DEFAULT: [],
+    MOST_ALLOCATED: [
+        {
+            "name": "NodeResourcesFit",
+            "args": {"scoringStrategy": {"type": "MostAllocated", "resources": _RESOURCES}},
+        }
+    ],
+}
+CONFIGURATIONS = tuple(_PLUGIN_CONFIG)
+"""kube-scheduler's default plugins as they are, and packing in the place of spreading by resources."""
+
+
+def scheduler_configuration(name: str) -> dict[str, Any]:
+    """Returns a KubeSchedulerConfiguration, of one of CONFIGURATIONS, that claims the pods of `default-scheduler`."""
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "default-scheduler", "pluginConfig": _PLUGIN_CONFIG[name]}],
+    }
