@@ -111,7 +111,12 @@ def take_over(cluster: BenchCluster, pair: Pair, number: int, signal: str, pods:
     exit_code = leader.process.wait(30.0)
     load.wait(60.0)
     # A bind that was under way when its sender was killed is not answered, and may have happened.
-    wait_until(lambda: not cluster.unbound(namespace), f"{pair.name}: all binds", timeout_seconds=_LIMIT_SECONDS)
+    wait_until(
+        lambda: not cluster.unbound(namespace),
+        f"{pair.name}: all binds",
+        timeout_seconds=_LIMIT_SECONDS,
+        detail=lambda: f"{cluster.unbound(namespace)[:3]}\n{standby.process.log_tail()}",
+    )
     time.sleep(1.0)
     events = tail.poll()
     took = min(event.received for event in standby.renewals(events))
