@@ -61,7 +61,7 @@ def p19_quiet(api: MemoryApi, before: int) -> Iterator[str]:
 
 
 def p17_p21_status(api: MemoryApi) -> Iterator[str]:
-    """What is written on pods is true once each that waits was tried again: a write that was given up is made up for."""
+    """What is written on pods is true once each that waits was tried again: what was given up is made up for."""
     yield from p17_nominations(api)
     yield from p21_honest_status(api)
 
