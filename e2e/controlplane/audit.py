@@ -1,11 +1,13 @@
 """Reads the API server's audit log: who wrote what, in the order it was answered."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 _DECISION = "authorization.k8s.io/decision"
+_CREDENTIAL = "authentication.kubernetes.io/credential-id"
 POLICY_FILE = Path(__file__).with_name("audit-policy.yaml")
 
 
@@ -14,6 +16,8 @@ class AuditEvent:
     """One answered request; `document` is the request's body where the policy keeps bodies, else empty.
 
     `forbidden` means that no role allows it: a 403 may also come from admission, as in a namespace that ends.
+    `credential` tells two processes of one user apart that have tokens of their own. `received` and `answered` are
+    seconds since the epoch, by the API server's clock.
     """
 
     user: str
@@ -23,20 +27,29 @@ class AuditEvent:
     name: str
     code: int
     uri: str
-    forbidden: bool
-    document: dict[str, Any]
+    forbidden: bool = False
+    document: dict[str, Any] = field(default_factory=dict)
+    credential: str = ""
+    received: float = 0.0
+    answered: float = 0.0
 
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
 
 
-def read_audit_log(path: Path) -> list[AuditEvent]:
-    """Returns all complete events; `resource` has the subresource after a slash (`pods/binding`)."""
+def read_audit_log(path: Path, *, start: int = 0) -> list[AuditEvent]:
+    """Returns all complete events from the byte `start` on.
+
+    `resource` has the subresource after a slash (`pods/binding`).
+    """
     if not path.exists():
         return []
     events: list[AuditEvent] = []
-    for line in path.read_bytes().splitlines(keepends=True):
+    with path.open("rb") as file:
+        file.seek(start)
+        content = file.read()
+    for line in content.splitlines(keepends=True):
         if not line.endswith(b"\n"):
             break  # still being written
         entry = json.loads(line)
@@ -55,6 +68,13 @@ def read_audit_log(path: Path) -> list[AuditEvent]:
                 uri=entry["requestURI"],
                 forbidden=entry.get("annotations", {}).get(_DECISION) == "forbid",
                 document=entry.get("requestObject") or {},
+                credential=(entry["user"].get("extra", {}).get(_CREDENTIAL) or [""])[0],
+                received=_seconds(entry["requestReceivedTimestamp"]),
+                answered=_seconds(entry["stageTimestamp"]),
             )
         )
     return events
+
+
+def _seconds(moment: str) -> float:
+    return datetime.fromisoformat(moment).timestamp()

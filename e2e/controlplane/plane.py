@@ -227,11 +227,15 @@ class ControlPlane:
             raise RuntimeError(f"kubectl {shown} exited with {done.returncode}:\n{done.stdout}{done.stderr}")
         return done.stdout
 
-    def audit_events(self) -> list[AuditEvent]:
-        """Returns what the audit log holds so far; needs the option `audit`."""
+    def audit_events(self, *, start: int = 0) -> list[AuditEvent]:
+        """Returns what the audit log holds so far, from the byte `start` on; needs the option `audit`."""
         if not self.options.audit:
             raise ValueError("this control plane was started without audit=True")
-        return read_audit_log(self._audit_log)
+        return read_audit_log(self._audit_log, start=start)
+
+    def audit_size(self) -> int:
+        """Returns the bytes that the audit log has by now."""
+        return self._audit_log.stat().st_size if self._audit_log.exists() else 0
 
     @property
     def _audit_log(self) -> Path:

@@ -4,6 +4,7 @@ import logging
 import logging.config
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,11 +12,24 @@ import typer
 
 from bayplan.cli import BAD_INPUT, nothing_collected
 from bayplan.cli.feature_gates import FeatureGatesOption, without_effect
+from bayplan.cli.leader_election import (
+    LeaderElectionFlags,
+    LeaderElectOption,
+    LeaseDurationOption,
+    RenewDeadlineOption,
+    ResourceLockOption,
+    ResourceNameOption,
+    ResourceNamespaceOption,
+    RetryPeriodOption,
+    with_flags,
+)
 from bayplan.config.errors import ConfigurationError, FieldNote, note_lines
 from bayplan.config.types import SchedulerConfiguration
 
 logger = logging.getLogger(__name__)
 
+KUBE_SCHEDULERS_LEASE = "kube-scheduler"
+"""What a file from `kube-scheduler --write-config-to` names."""
 _LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
 
 
@@ -48,6 +62,13 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
     http_port: Annotated[
         int, typer.Option("--http-port", min=0, max=65535, help="Its port; 0 picks a free one.")
     ] = 10259,
+    leader_elect: LeaderElectOption = None,
+    leader_elect_lease_duration: LeaseDurationOption = None,
+    leader_elect_renew_deadline: RenewDeadlineOption = None,
+    leader_elect_retry_period: RetryPeriodOption = None,
+    leader_elect_resource_lock: ResourceLockOption = None,
+    leader_elect_resource_name: ResourceNameOption = None,
+    leader_elect_resource_namespace: ResourceNamespaceOption = None,
     verbosity: Annotated[int, typer.Option("--verbosity", "-v", min=0, max=2, help="0 warnings, 1 info, 2 debug.")] = 1,
 ) -> None:
     """Schedule the pods that name one of our profiles, until SIGTERM."""
@@ -65,6 +86,17 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
     notes: list[FieldNote] = []
     try:
         configuration = load_checked(config, scheduler_name, feature_gates, notes)
+        flags = LeaderElectionFlags(
+            leader_elect=leader_elect,
+            lease_duration=leader_elect_lease_duration,
+            renew_deadline=leader_elect_renew_deadline,
+            retry_period=leader_elect_retry_period,
+            resource_lock=leader_elect_resource_lock,
+            resource_name=leader_elect_resource_name,
+            resource_namespace=leader_elect_resource_namespace,
+        )
+        election = with_flags(configuration.leader_election, flags, os.environ)
+        configuration = replace(configuration, leader_election=election)
     except ConfigurationError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(BAD_INPUT) from None
@@ -111,7 +143,8 @@ def _logging(level: int) -> dict[str, Any]:
 
 def _warn(configuration: SchedulerConfiguration) -> None:
     """Say what the configuration asks for that this version does not do."""
-    if configuration.leader_election.leader_elect:
-        logger.warning("leaderElection.leaderElect is not implemented yet: run one replica only")
+    election = configuration.leader_election
+    if election.leader_elect and election.resource_name == KUBE_SCHEDULERS_LEASE:
+        logger.warning("leaderElection.resourceName is kube-scheduler's lease: one of the two schedules at a time")
     for line in without_effect(configuration):
         logger.warning("%s", line)

@@ -9,9 +9,10 @@ from contextlib import suppress
 from bayplan.api.client import ApiClient, ApiResponse
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.scheduler.api_calls import ApiCall
+from bayplan.scheduler.cancellation import is_being_cancelled
 from bayplan.scheduler.event_queue import EventQueue, EventWrite
 from bayplan.scheduler.pod_patches import Ended, PodPatch, PodPatches
-from bayplan.scheduler.worker_pool import Job, WorkerPool, is_being_cancelled
+from bayplan.scheduler.worker_pool import Job, WorkerPool
 
 logger = logging.getLogger(__name__)
 
@@ -272,6 +273,10 @@ class Dispatcher:
                 answer = await client.request(call.method, call.path, body=call.body, content_type=call.content_type)
             except (AmbiguousError, UnreachableError) as error:
                 answer, problem = None, str(error)
+            except asyncio.CancelledError:
+                if is_being_cancelled():
+                    raise
+                answer, problem = None, "cancelled"
             else:
                 if answer.status < 400:
                     break
