@@ -19,9 +19,13 @@ CONFIGURATIONS = tuple(_PLUGIN_CONFIG)
 
 
 def scheduler_configuration(name: str) -> dict[str, Any]:
-    """Returns a KubeSchedulerConfiguration, of one of CONFIGURATIONS, that claims the pods of `default-scheduler`."""
+    """Returns a KubeSchedulerConfiguration, of one of CONFIGURATIONS, that claims the pods of `default-scheduler`.
+
+    As in a cluster, the scheduler holds a lease while it is at work.
+    """
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
+        "leaderElection": {"leaderElect": True},
         "profiles": [{"schedulerName": "default-scheduler", "pluginConfig": _PLUGIN_CONFIG[name]}],
     }

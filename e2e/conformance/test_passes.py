@@ -147,9 +147,11 @@ def test_what_runs_on_every_node_is_placed_by_the_scheduler_under_test() -> None
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_every_configuration_claims_the_pods_that_name_no_scheduler(name: str) -> None:
-    (profile,) = scheduler_configuration(name)["profiles"]
+def test_every_configuration_claims_the_pods_that_name_no_scheduler_and_a_lease(name: str) -> None:
+    document = scheduler_configuration(name)
+    (profile,) = document["profiles"]
     assert profile["schedulerName"] == "default-scheduler"
+    assert document["leaderElection"]["leaderElect"]
 
 
 def test_a_changed_source_makes_another_build_of_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
