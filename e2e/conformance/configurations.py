@@ -5,16 +5,12 @@ from typing import Any
 DEFAULT, MOST_ALLOCATED = "default", "most-allocated"
 
 _RESOURCES = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
-_PLUGIN_CONFIG: dict[str, list[dict[str, Any]]] = {
-    DEFAULT: [],
-    MOST_ALLOCATED: [
-        {
-            "name": "NodeResourcesFit",
-            "args": {"scoringStrategy": {"type": "MostAllocated", "resources": _RESOURCES}},
-        }
-    ],
+_PACKING = {"scoringStrategy": {"type": "MostAllocated", "resources": _RESOURCES}}
+_PROFILES: dict[str, dict[str, Any]] = {
+    DEFAULT: {},
+    MOST_ALLOCATED: {"pluginConfig": [{"name": "NodeResourcesFit", "args": _PACKING}]},
 }
-CONFIGURATIONS = tuple(_PLUGIN_CONFIG)
+CONFIGURATIONS = tuple(_PROFILES)
 """kube-scheduler's default plugins as they are, and packing in the place of spreading by resources."""
 
 
@@ -27,5 +23,5 @@ def scheduler_configuration(name: str) -> dict[str, Any]:
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "leaderElection": {"leaderElect": True},
-        "profiles": [{"schedulerName": "default-scheduler", "pluginConfig": _PLUGIN_CONFIG[name]}],
+        "profiles": [{"schedulerName": "default-scheduler", **_PROFILES[name]}],
     }
