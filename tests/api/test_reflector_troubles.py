@@ -8,8 +8,8 @@ from tests.faults import faults
 from tests.faults.api_server import FakeApiServer
 from tests.waiting import Sleeps, until
 
+from bayplan.api.backoff import Timing
 from bayplan.api.credentials import Credentials
-from bayplan.api.reflector import Timing
 from bayplan.api.token_source import TokenFile
 
 

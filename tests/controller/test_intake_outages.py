@@ -39,3 +39,26 @@ async def test_it_is_compared_as_soon_as_that_is_asked_for(scene):
     scene.list.ask_for_comparison()
     await until(lambda: scene.queued() == set())
     running.cancel()
+
+
+async def test_a_list_that_is_older_than_the_one_before_is_told_and_taken_for_the_truth(scene):
+    scene.put("a", queued=True)
+    scene.put("left", queued=True)
+    scene.server.version = 100
+    scene.put("changed", queued=True)
+    await scene.filled()
+    scene.pending.gone("uid-left", "101")
+    assert scene.queued() == {"a", "changed"}
+    scene.list.on_went_back = scene.pending.forget_versions
+    scene.server.objects[PODS] = {}
+    scene.server.version = 20
+    for name in ("a", "left"):
+        scene.put(name)
+    scene.put("changed", priority=7)
+    await scene.filled()
+    assert scene.queued() == {"a", "left", "changed"}
+    assert scene.queue.pop().pod_info.name == "changed"
+    scene.server.version = 50
+    scene.put("a", priority=9)
+    await scene.filled()
+    assert scene.queue.pop().pod_info.name == "a"

@@ -8,10 +8,10 @@ from tests.faults.faults import BlackHole, Refuse
 from tests.scheduler.scene import Observer
 from tests.waiting import until
 
+from bayplan.api.backoff import Timing
 from bayplan.api.credentials import Credentials
 from bayplan.api.kinds import resource_of
 from bayplan.api.objects import Pod
-from bayplan.api.reflector import Timing
 from bayplan.api.storage_objects import PersistentVolumeClaim, StorageClass
 from bayplan.api.workload_objects import ReplicaSet
 from bayplan.cache.cache import Cache

@@ -1,7 +1,23 @@
-"""How long to wait before the API server is asked again."""
+"""How patient a list or a watch is, and how long it waits before the API server is asked again."""
 
 import random
 from dataclasses import dataclass, field
+
+from bayplan.api.slices import SLICE_SECONDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """The reflector's patience, in seconds; the defaults are client-go's (tools/cache/reflector.go), but in outages."""
+
+    first_delay: float = 0.8
+    longest_delay: float = 30.0
+    longest_outage_delay: float = 4.0
+    watch_lifetime: tuple[int, int] = (300, 600)
+    # Bookmarks come about every 60 s, so a silence of 75 s is a dead connection.
+    inactivity: float = 75.0
+    list_timeout: float = 60.0
+    slice: float = SLICE_SECONDS
 
 
 @dataclass(slots=True)

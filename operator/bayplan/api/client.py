@@ -119,7 +119,8 @@ class ApiClient:
     Relied on by the dispatcher and the elector. HTTP/2 over verified TLS, one pool, no redirects. The network
     part runs outside the interpreter's lock. Callbacks: `on_request(method, code, seconds)` for each try,
     code "<error>" when there was no answer; `on_throttle(method, seconds)` when the rate limit made a request
-    wait.
+    wait. `admit` is asked at the moment before each try of a write is sent: it gives the seconds in which that
+    try has to be over, or raises UnreachableError, and nothing is sent.
     """
 
     def __init__(
@@ -130,10 +131,12 @@ class ApiClient:
         burst: int,
         on_request: Callable[[str, str, float], None] | None = None,
         on_throttle: Callable[[str, float], None] | None = None,
+        admit: Callable[[], float] | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._credentials = credentials
+        self._admit = admit
         self._bucket = TokenBucket(qps=qps, burst=burst, clock=clock, sleep=sleep)
         self._on_request = on_request
         self._on_throttle = on_throttle
@@ -202,7 +205,10 @@ class ApiClient:
 
     async def _send(self, client: Client, token: str | None, wanted: _Request) -> ApiResponse:
         method, path = wanted.method, wanted.path
-        request = client.request(method, self._origin + path).timeout(timedelta(seconds=wanted.timeout_seconds))
+        seconds = wanted.timeout_seconds
+        if self._admit is not None and method != "GET":
+            seconds = min(seconds, self._admit())
+        request = client.request(method, self._origin + path).timeout(timedelta(seconds=seconds))
         if token is not None:
             if token is not self._token:
                 self._token, self._authorization = token, f"Bearer {token}"

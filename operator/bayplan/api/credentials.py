@@ -81,6 +81,21 @@ class Credentials:
         """The client certificate and its key in one PEM, or None."""
         return self._issued_identity or self._file_identity
 
+    def twin(self) -> "Credentials":
+        """Return credentials of the same identity, with a token of their own, for use on another event loop."""
+        ca, certificate, key = self._files
+        return Credentials(
+            server=self.server,
+            source=self._source,
+            ca=ca,
+            certificate=certificate,
+            key=key,
+            tls_server_name=self.tls_server_name,
+            insecure=self.insecure,
+            proxy=self.proxy,
+            clock=self._clock,
+        )
+
     def ssl_context(self) -> ssl.SSLContext:
         """Return the TLS context of this generation, checked for changed files first; for aiohttp.
 

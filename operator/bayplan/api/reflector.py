@@ -5,26 +5,23 @@ import logging
 import math
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import aiohttp
 import msgspec
 
-from bayplan.api.backoff import Backoff, is_away
+from bayplan.api.backoff import Backoff, Timing, is_away
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import CredentialsError
 from bayplan.api.object_store import Handler, ObjectStore, T
+from bayplan.api.slices import in_slices
+from bayplan.api.version_history import VersionHistory
 from bayplan.api.watch_event import UNREADABLE, outline_of, raw_event_decoder
 from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource
 
-Item = TypeVar("Item")
-
 logger = logging.getLogger(__name__)
-
-SLICE_SECONDS = 0.010
 
 GONE = 410
 # After so many answered refusals in a row the resource version itself is suspect: list again.
@@ -34,33 +31,21 @@ STEADY_SECONDS = 5.0
 MAX_RETRY_AFTER_SECONDS = 120.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """The reflector's patience, in seconds; the defaults are client-go's (tools/cache/reflector.go), but in outages."""
-
-    first_delay: float = 0.8
-    longest_delay: float = 30.0
-    longest_outage_delay: float = 4.0
-    watch_lifetime: tuple[int, int] = (300, 600)
-    # Bookmarks come about every 60 s, so a silence of 75 s is a dead connection.
-    inactivity: float = 75.0
-    list_timeout: float = 60.0
-    slice: float = SLICE_SECONDS
-
-
 class Reflector(Generic[T]):
     """Keeps a handler's view of one resource equal to the server's, for ever.
 
     Relied on by the cluster cache and the queue. Every list replaces what was known: what vanished in a gap is
     deleted. The first list and those after a gap are consistent reads. Whatever fails is tried again with back-off;
-    only cancellation ends `run`. An object that cannot be decoded is reported once per version and skipped, the
-    others go on; its last readable version stays (`keep_undecodable`, for pods: what they use stays used) or is
-    deleted (for nodes: nothing is placed on outdated facts).
+    only cancellation ends `run`. An object that cannot be decoded is reported once per version and skipped; its last
+    readable version stays (`keep_undecodable`, for pods: what they use stays used) or is deleted (for nodes: nothing is
+    placed on outdated facts).
 
     `objects` is the store itself, by "namespace/name" or name: read it, do not change it. `refused_with` is the HTTP
     status of the server's last refusal, 0 once it answered again. `on_refused` receives the status and the reason of a
     refusal that differs from the one before; where it returns True it reported it, and repeats are not logged here.
     `on_recovered` is called when the server watches again after it was away, and after each list but the first.
+    `on_went_back` is called before that if the list is older than what was known: etcd was restored. Such a list is the
+    truth, whatever versions its objects have.
     `name` tells it from others in the log, by default `path`.
     """
 
@@ -78,6 +63,7 @@ class Reflector(Generic[T]):
         on_undecodable: Callable[[str, str], None] | None = None,
         on_refused: Callable[[int, str], bool] | None = None,
         on_recovered: Callable[[], None] | None = None,
+        on_went_back: Callable[[], None] | None = None,
         timing: Timing | None = None,
         open_source: Callable[..., WatchSource] = WatchSource,
         clock: Callable[[], float] = time.monotonic,
@@ -91,6 +77,9 @@ class Reflector(Generic[T]):
         self.refused_with = 0
         self._on_refused = on_refused
         self._on_recovered = on_recovered
+        self._on_went_back = on_went_back
+        self._history = VersionHistory()
+        self._anew = self._went_back = False
         self._reported = False
         self._timing = timing or Timing()
         self._handler = handler
@@ -127,6 +116,12 @@ class Reflector(Generic[T]):
         """Return the seconds to `now` since the server last listed, opened the watch or sent anything on it."""
         return now - self._last_contact
 
+    def relist(self) -> None:
+        """Have everything listed anew as soon as that can be, and none of it taken for known."""
+        self._anew = True
+        self._history.forget()
+        self._source.interrupt()
+
     async def run(self) -> None:
         """List and watch until cancelled."""
         try:
@@ -141,7 +136,7 @@ class Reflector(Generic[T]):
         """List if need be and watch until something ends it; return the seconds to wait before the next round."""
         self._watch_opened, self._received = None, False
         try:
-            if not self._resource_version:
+            if self._anew or not self._resource_version:
                 await self._list()
             await self._watch()
         except AnswerError as error:
@@ -183,6 +178,8 @@ class Reflector(Generic[T]):
     def _after_failure(self, reason: str, *, relist: bool, away: bool = False, level: int = logging.WARNING) -> float:
         if self._was_steady():
             self._worked()
+        if not self._anew:
+            self._history.seen(self._resource_version)
         if relist:
             self._resource_version = ""
         delay = self._backoff.failed(away=away)
@@ -224,6 +221,10 @@ class Reflector(Generic[T]):
                 present.clear()
                 query = {**self._selector} | ({"limit": str(self._page_size)} if restarts < 2 else {})
                 continue
+            if "continue" not in query:
+                self._went_back |= self._history.went_back(page.metadata.resource_version)
+                anew = self._anew or self._went_back
+                self._store.trusts_versions = not anew
             await self._in_slices(page.items or [], lambda raw: present.add(self._put_raw(raw)))
             if not page.metadata.continue_:
                 break
@@ -231,6 +232,8 @@ class Reflector(Generic[T]):
                 raise BrokenStreamError("the list repeats its continue token")
             query["continue"] = page.metadata.continue_
         await self._in_slices(self._store.keys_outside(present), self._store.remove)
+        self._store.trusts_versions = True
+        self._anew = self._anew and not anew
         self._resource_version = page.metadata.resource_version
         self._last_event = self._last_contact = self._clock()
         self.refused_with = 0
@@ -241,8 +244,11 @@ class Reflector(Generic[T]):
         if not self.synced:
             self.synced = True
             self._handler.on_synced()
-        else:
-            self._recovered()
+            return
+        if self._went_back and self._on_went_back is not None:
+            self._on_went_back()
+        self._went_back = False
+        self._recovered()
 
     def _recovered(self) -> None:
         if self._on_recovered is not None:
@@ -262,6 +268,8 @@ class Reflector(Generic[T]):
         async with aclosing(self._source.watch(query)) as batches:
             async for lines in batches:
                 self._last_contact = self._clock()
+                if self._anew:
+                    return
                 if self._watch_opened is None:
                     self._watch_opened = self._clock()
                     self.refused_with = 0
@@ -328,19 +336,3 @@ class Reflector(Generic[T]):
 
     def _log_undecodable(self, key: str, error: str) -> None:
         logger.warning("object skipped, it cannot be decoded watch=%s object=%r reason=%r", self._name, key, error)
-
-
-async def in_slices(
-    items: Iterable[Item],
-    act: Callable[[Item], None],
-    *,
-    seconds: float = SLICE_SECONDS,
-    clock: Callable[[], float] = time.monotonic,
-) -> None:
-    """Act on each item in order, giving way to the rest of the program every `seconds`."""
-    until = clock() + seconds
-    for item in items:
-        act(item)
-        if clock() >= until:
-            await asyncio.sleep(0)
-            until = clock() + seconds

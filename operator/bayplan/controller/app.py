@@ -12,6 +12,7 @@ from typing import Any
 from bayplan.api.credentials import Credentials
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.build import build
+from bayplan.leaderelection.elector import LeaseLostError
 
 logger = logging.getLogger(__name__)
 
@@ -21,9 +22,10 @@ _ASSUMED_CHECK_SECONDS = 15.0
 _YOUNG_OBJECTS = 20_000
 _FIRST_LIST_SECONDS = 10.0
 # Together under ten seconds, API server or not: a Deployment's grace period is thirty.
-_DRAIN_BINDS_SECONDS = 7.0
+_DRAIN_BINDS_SECONDS = 6.0
 _DRAIN_CALLS_SECONDS = 2.0
 _KOPF = "kopf"
+_ELECTION = "leader election"
 
 
 class App:
@@ -45,7 +47,7 @@ class App:
         self._ending = False
 
     async def run(self) -> int:
-        """Schedule until told to stop; 0 after a signal, 1 if a part that must not end did."""
+        """Schedule until told to stop; 0 after a signal, 1 if a part that must not end did, or the lease is lost."""
         parts = self.parts
         for signum in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(signum, self._stop.set)
@@ -69,6 +71,9 @@ class App:
                 await self._stop.wait()
         finally:
             await self._shut_down()
+        if isinstance(self._failed, LeaseLostError):
+            logger.critical("leader election lost, ending so that another replica takes over reason=%s", self._failed)
+            return 1
         if self._failed is not None:
             logger.critical("ending because a part failed error=%r", self._failed)
             return 1
@@ -92,6 +97,10 @@ class App:
         if not self._stop.is_set():
             # Not before, or kopf's start would hold up the first decision.
             self._spawn(_KOPF, self.parts.operator.run())
+            if (leadership := self.parts.leadership) is not None:
+                # Watches, kopf and queue keep a standby warm: it decides at once when it is its turn.
+                self._spawn(_ELECTION, leadership.contend())
+                await leadership.won()
             await self.parts.scheduler.run()
 
     async def _shut_down(self) -> None:
@@ -104,7 +113,14 @@ class App:
         others = [task for name, task in self._tasks.items() if name != _KOPF]
         for task in ending:
             task.cancel()
-        await parts.scheduler.dispatcher.drain(binds_seconds=_DRAIN_BINDS_SECONDS, calls_seconds=_DRAIN_CALLS_SECONDS)
+        leadership = parts.leadership
+        # Who lost the lease may write nothing more: there is nothing to wait for.
+        patience = 0.0 if leadership is not None and leadership.has_lost else 1.0
+        await parts.scheduler.dispatcher.drain(
+            binds_seconds=patience * _DRAIN_BINDS_SECONDS, calls_seconds=patience * _DRAIN_CALLS_SECONDS
+        )
+        if leadership is not None:
+            await leadership.give_up()
         for task in others:
             task.cancel()
         await asyncio.gather(*ending, *others, return_exceptions=True)

@@ -14,7 +14,8 @@ from bayplan.api.client import ApiClient, decode_status
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.objects import Pod
-from bayplan.api.reflector import in_slices
+from bayplan.api.slices import in_slices
+from bayplan.api.version_history import VersionHistory
 from bayplan.api.watch_event import UNREADABLE, outline_of, read_pod
 from bayplan.api.watch_source import ListMeta
 from bayplan.controller.operator_thread import field_selector
@@ -68,9 +69,12 @@ class IntakeList:
     pending: PendingPodEvents
     page_size: int = 500
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    on_went_back: Callable[[], None] = lambda: None
+    """Called when a list is older than the one before: etcd was restored from a backup."""
     backoff: Backoff = field(default_factory=lambda: Backoff(first=_FIRST_PAUSE_SECONDS, longest=_MAX_PAUSE_SECONDS))
     complete: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     """Set once the queue was filled from a whole list."""
+    _history: VersionHistory = field(default_factory=VersionHistory, init=False)
     _asked: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _fill_asked: bool = field(default=False, init=False)
     _away: bool = field(default=False, init=False)
@@ -168,6 +172,9 @@ class IntakeList:
                 query = {"fieldSelector": field_selector({name}), "limit": str(self.page_size)}
                 while query.get("continue") != "":
                     page = await self._page(query, accept)
+                    # All pages have the version of the first.
+                    if "continue" not in query and self._history.went_back(page.metadata.resource_version):
+                        self.on_went_back()
                     await in_slices(page.items or (), take)
                     query["continue"] = page.metadata.continue_
         except (AmbiguousError, UnreachableError, _NoListError, *UNREADABLE) as error:

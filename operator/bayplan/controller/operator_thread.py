@@ -118,6 +118,7 @@ class OperatorThread:
     restarts: int = field(default=0, init=False)
     _pausing: asyncio.Task[None] | None = field(default=None, init=False)
     _is_up: bool = field(default=False, init=False)
+    _stop: threading.Event | None = field(default=None, init=False)
 
     def problem(self) -> str | None:
         """Why pods are not heard of, in constant words; None while an operator is up."""
@@ -140,6 +141,11 @@ class OperatorThread:
         if self._pausing is not None:
             self._pausing.cancel()
 
+    def restart(self) -> None:
+        """End the operator, if one runs, so that the next one lists all pods anew."""
+        if self._stop is not None:
+            self._stop.set()
+
     async def _pause(self, seconds: float) -> bool:
         """Wait; return whether that was cut short."""
         self._pausing = asyncio.ensure_future(self.sleep(seconds))
@@ -154,6 +160,7 @@ class OperatorThread:
         """Run one operator until it ends; return why it did."""
         loop = asyncio.get_running_loop()
         handover = Handover(loop, self.take, self._started)
+        self._stop = handover.stop
         registry = build_registry(self.scheduler_names, self.sessions, handover)
         ended: asyncio.Future[str] = loop.create_future()
 
@@ -176,6 +183,7 @@ class OperatorThread:
             raise
         finally:
             self._is_up = False
+            self._stop = None
 
     def _started(self) -> None:
         self._is_up = True

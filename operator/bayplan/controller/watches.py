@@ -6,11 +6,12 @@ from collections.abc import Callable, Collection, Coroutine
 from functools import partial
 from typing import Any
 
+from bayplan.api.backoff import Timing
 from bayplan.api.credentials import Credentials
 from bayplan.api.kinds import Resource, resource_of
 from bayplan.api.object_store import Handler
 from bayplan.api.objects import Node, Pod
-from bayplan.api.reflector import Reflector, Timing
+from bayplan.api.reflector import Reflector
 from bayplan.cache.cache import Cache
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.event_handlers import (
@@ -57,6 +58,7 @@ class Watch:
         field_selector: str = "",
         keep_undecodable: bool = True,
         on_recovered: Callable[[], None] | None = None,
+        on_went_back: Callable[[], None] | None = None,
         timing: Timing | None = None,
         make_reflector: Callable[..., Reflector[Any]] = Reflector,
     ) -> None:
@@ -77,6 +79,7 @@ class Watch:
             on_undecodable=self._undecodable,
             on_refused=self._refused,
             on_recovered=on_recovered,
+            on_went_back=on_went_back,
             timing=timing,
         )
 
@@ -136,6 +139,7 @@ class Watches:
     With `scheduler_names` nominations of pods that other schedulers place are watched as well. Build the frameworks
     first: what their plugins asked for is watched from the start, and nothing else ever. `on_recovered` is called when
     the API server was away and is back, and when the watch of pods had a gap: others may have missed something.
+    `on_went_back` is called when a list is older than what was known before.
     """
 
     def __init__(
@@ -148,6 +152,7 @@ class Watches:
         wake: Callable[[], None],
         on_gone: Callable[[str], None],
         on_recovered: Callable[[], None] | None = None,
+        on_went_back: Callable[[], None] | None = None,
         scheduler_names: Collection[str] = (),
         timing: Timing | None = None,
         make_reflector: Callable[..., Reflector[Any]] = Reflector,
@@ -156,7 +161,7 @@ class Watches:
         self._clock = clock
 
         def watch(resource: Resource, handler: Handler[Any], **options: Any) -> Watch:  # noqa: ANN401  as Watch takes them
-            options |= {"timing": timing, "make_reflector": make_reflector}
+            options |= {"on_went_back": on_went_back, "timing": timing, "make_reflector": make_reflector}
             return Watch(credentials, resource, handler, observer, **options)
 
         self.assigned = AssignedPodEvents(cache, queue, wake, observer, on_gone=on_gone)
@@ -178,6 +183,11 @@ class Watches:
     def synced(self) -> bool:
         """Whether the first list of every kind is in: nothing may be decided before."""
         return all(watch.synced for watch in self._watches)
+
+    def relist(self) -> None:
+        """Have every kind listed anew: its history is another one."""
+        for watch in self._watches:
+            watch.reflector.relist()
 
     def add_readiness(self, health: HealthChecks) -> None:
         """Have each kind's state told by `/readyz`: whether it was listed, and whether its watch is alive."""

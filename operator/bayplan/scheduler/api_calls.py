@@ -70,13 +70,17 @@ def pod_scheduled_call(
     """
     message = condition_message(message)
     old = _condition(pod, "PodScheduled")
-    if written is None and old is not None and old.status == "False":
-        written = (old.reason, old.message)
-    if nomination is None and written == (reason, message):
+    if nomination is None and (written or shown_condition(pod)) == (reason, message):
         return None
     condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
     nominated = {} if nomination is None else {"nominatedNodeName": nomination or None}
     return _condition_call(pod, old, condition, now, nominated)
+
+
+def shown_condition(pod: PodInfo) -> WrittenCondition | None:
+    """The pod's PodScheduled=False condition in this version of it; None if it has none."""
+    shown = _condition(pod, "PodScheduled")
+    return None if shown is None or shown.status != "False" else (shown.reason, shown.message)
 
 
 def nomination_call(pod: PodInfo, node_name: str) -> ApiCall:

@@ -9,15 +9,18 @@ from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from bayplan.cache.pod_info import PodInfo
+from bayplan.queue.queued_pod import release_time
 from bayplan.scheduler.api_calls import (
     ApiCall,
     WrittenCondition,
     condition_message,
     nomination_call,
     pod_scheduled_call,
+    shown_condition,
     utc_now,
 )
 from bayplan.scheduler.attempt import Failed, Nominated
+from bayplan.scheduler.condition_texts import ConditionTexts
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.observer import SchedulerObserver
 
@@ -52,6 +55,10 @@ class PodConditions:
     def pending(self, pod: PodInfo, reason: str, message: str, *, nomination: str | None = None) -> None:
         """Write why the pod is pending, unless that is written already; `nomination` as in `pod_scheduled_call`."""
         self._write(pod, (reason, message), nomination, lambda done: None)
+
+    def told(self, pod: PodInfo) -> WrittenCondition | None:
+        """Return what was written on this version of the pod, or the condition that it shows; None if there is none."""
+        return self._written.get(pod) or shown_condition(pod)
 
     async def nominated(self, pod: PodInfo, reason: str, message: str, node_name: str) -> bool:
         """Write the nomination and the condition in one request; whether the API server took it.
@@ -128,6 +135,10 @@ class FailureReporter:
     conditions: PodConditions
     observer: SchedulerObserver
     clock: Callable[[], float]
+    texts: ConditionTexts = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.texts = ConditionTexts(self.conditions.told, self._write, self.clock)
 
     def report(self, failed: Failed) -> None:
         """Report an attempt whose pod is back in the queue; nothing is written on a pod that was deleted."""
@@ -137,14 +148,18 @@ class FailureReporter:
             return
         self._record(failed.pod, failed.message)
         reason = SCHEDULER_ERROR if failed.error else UNSCHEDULABLE
-        try:
-            self.conditions.pending(failed.pod, reason, failed.message, nomination=failed.nomination)
-        except Exception:
-            logger.exception("condition cannot be written pod=%r", failed.pod.key)
+        backs_off_until = failed.queued.backoff_expiration
+        self.texts.failed(
+            failed.pod,
+            (reason, failed.message),
+            failed.nomination,
+            None if backs_off_until is None else release_time(backs_off_until),
+        )
 
     async def nominated(self, nominated: Nominated) -> bool:
         """Report why the pod waits and on which node; returns whether the API server took the nomination."""
         pod, message = nominated.pod, nominated.fit_error.message
+        self.texts.forget(pod.uid)
         self.observer.attempt(nominated.queued.profile, "unschedulable", self.clock() - nominated.started)
         self._record(pod, message)
         return await self.conditions.nominated(pod, UNSCHEDULABLE, message, nominated.node_name)
@@ -154,3 +169,9 @@ class FailureReporter:
             self.recorder.failed_scheduling(pod, message)
         except Exception:
             logger.exception("event of a failed attempt failed pod=%r", pod.key)
+
+    def _write(self, pod: PodInfo, condition: WrittenCondition, nomination: str | None) -> None:
+        try:
+            self.conditions.pending(pod, *condition, nomination=nomination)
+        except Exception:
+            logger.exception("condition cannot be written pod=%r", pod.key)

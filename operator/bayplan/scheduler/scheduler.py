@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
@@ -104,6 +105,7 @@ class Scheduler:
     def pod_gone(self, uid: str) -> None:
         """Have a pod whose deletion has begun wait for nothing any more."""
         self._binding.pod_gone(uid)
+        self._failures.texts.forget(uid)
 
     async def run(self) -> None:
         """Schedule until `stop` is called."""
@@ -112,6 +114,7 @@ class Scheduler:
             self.news.clear()
             self.queue.flush(self._clock())
             _attend_to(self._recorder.sweep)
+            _attend_to(partial(self._failures.texts.flush, self._clock()))
             if self.dispatcher.jobs_in_flight < _MAX_BINDS_IN_FLIGHT and (
                 self._schedule_slice() if self._extended is None else await self._schedule_extended(self._extended)
             ):
@@ -191,6 +194,7 @@ class Scheduler:
     def _perform(self, attempt: Result) -> None:
         """Perform the effects of an attempt: the bind, the end of victims, or the report of a failure."""
         if isinstance(attempt, Reserved):
+            self._failures.texts.forget(attempt.queued.uid)
             self._binding.start(attempt)
         elif isinstance(attempt, Nominated):
             self.preemption.start(attempt)
@@ -209,8 +213,9 @@ class Scheduler:
     async def _sleep(self) -> None:
         _attend_to(self.preemption.sweep)
         longest, self._resting = _REST_SECONDS if self._resting else _MAX_SLEEP_SECONDS, False
-        deadline = self.queue.next_deadline()
-        seconds = longest if deadline is None else min(deadline - self._clock(), longest)
+        deadlines = (self.queue.next_deadline(), self._failures.texts.next_deadline())
+        wanted = [deadline - self._clock() for deadline in deadlines if deadline is not None]
+        seconds = min([*wanted, longest])
         alarm = asyncio.get_running_loop().call_later(max(seconds, 0.0), self.news.set)
         try:
             await self.news.wait()

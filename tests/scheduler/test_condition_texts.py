@@ -1,0 +1,209 @@
+"""How often the condition of a pod that waits is written when only its text changes."""
+
+import asyncio
+
+import pytest
+from tests.builders import make_node, make_pod_info
+from tests.waiting import until
+
+from bayplan.queue.queued_pod import SubQueue
+from bayplan.scheduler.condition_texts import KEPT_BYTES, ConditionTexts
+
+POD = make_pod_info("p", uid="p")
+
+
+class Scene:
+    """Texts on a clock that tests move by hand, and what was written; all that is written is at once known."""
+
+    def __init__(self):
+        self.now = 100.0
+        self.known = {}
+        self.writes = []
+        self.texts = ConditionTexts(lambda pod: self.known.get(pod.uid), self._write, lambda: self.now)
+
+    def _write(self, pod, condition, nomination):
+        self.known[pod.uid] = condition
+        self.writes.append((condition[1], nomination) if nomination is not None else condition[1])
+
+    def fail(self, message, *, reason="Unschedulable", pod=POD, nomination=None, backs_off=1.0):
+        until = None if backs_off is None else self.now + backs_off
+        self.texts.failed(pod, (reason, message), nomination, until)
+
+    def wait(self, seconds):
+        self.now += seconds
+        self.texts.flush(self.now)
+
+    def new_writes(self):
+        writes, self.writes = self.writes, []
+        return writes
+
+
+@pytest.fixture
+def told():
+    """A pod of which it was written that nodes are full."""
+    made = Scene()
+    made.fail("full")
+    assert made.new_writes() == ["full"]
+    return made
+
+
+def test_a_new_text_is_written_once_the_back_off_of_its_attempt_is_over(told):
+    told.fail("tainted", backs_off=2.0)
+    told.wait(1.9)
+    assert told.new_writes() == []
+    assert told.texts.next_deadline() == 102.0
+    told.wait(0.1)
+    assert told.new_writes() == ["tainted"]
+    assert told.texts.next_deadline() is None
+
+
+def test_of_many_texts_the_newest_is_written_and_later_ones_put_nothing_off(told):
+    for number in range(16):
+        told.fail(f"{number} tainted", backs_off=2.0)
+        told.wait(0.125)
+    assert told.new_writes() == ["15 tainted"]
+
+
+def test_a_text_that_became_what_it_was_is_not_written(told):
+    told.fail("tainted")
+    told.fail("full")
+    assert told.texts.next_deadline() is None
+    told.wait(10.0)
+    assert told.new_writes() == []
+
+
+def test_texts_wait_no_longer_than_ten_seconds_however_long_pods_back_off(told):
+    told.fail("tainted", backs_off=300.0)
+    told.wait(10.0)
+    assert told.new_writes() == ["tainted"]
+
+
+def test_a_pod_that_does_not_back_off_is_written_on_at_once(told):
+    told.fail("tainted", backs_off=None)
+    assert told.new_writes() == ["tainted"]
+
+
+def test_another_reason_is_written_at_once_and_takes_the_place_of_a_text_that_waits(told):
+    told.fail("tainted")
+    told.fail("no answer", reason="SchedulerError")
+    assert told.new_writes() == ["no answer"]
+    told.wait(10.0)
+    assert told.new_writes() == []
+
+
+def test_the_end_of_a_nomination_is_written_at_once_with_the_newest_text(told):
+    told.fail("tainted")
+    told.fail("full again", nomination="")
+    told.wait(10.0)
+    assert told.new_writes() == [("full again", "")]
+
+
+def test_nothing_that_waits_is_written_on_a_pod_that_is_forgotten(told):
+    told.fail("tainted")
+    told.texts.forget("p")
+    told.texts.forget("unknown")
+    told.wait(10.0)
+    assert told.new_writes() == []
+
+
+def test_texts_are_compared_as_they_are_cut(told):
+    for _ in range(3):
+        told.fail("x" * 100_000, backs_off=None)
+    assert [len(message) for message in told.new_writes()] == [32 * 1024]
+
+
+def test_the_texts_that_wait_have_a_bound_in_bytes_and_more_are_written_at_once(allocated):
+    told = Scene()
+    before = allocated()
+    for number in range(2000):
+        pod = make_pod_info(uid=f"{number}")
+        told.known[pod.uid] = ("Unschedulable", "full")
+        told.fail(f"{number}" + "x" * 20_000, pod=pod)
+        written = len(told.writes)
+        told.writes[-1:] = ["written"] * min(1, written)
+        told.known.clear()
+    assert allocated() - before < KEPT_BYTES + 6 * 2**20
+    assert 0 < len(told.writes) < 2000
+    told.wait(10.0)
+    assert len(told.writes) == 2000
+    assert told.texts.next_deadline() is None
+
+
+def refused_for_another_reason(scene):
+    """A pod was refused by a small node and then, in other words, by two; the second text waits."""
+    scene.node("small", cpu="1")
+    scene.pod(cpu="2")
+    scene.step()
+    scene.node("closed", cpu="2", taints=["a:NoSchedule"])
+    scene.now += 0.25
+    assert scene.step() is not None
+    assert scene.sub_queue_of() is SubQueue.UNSCHEDULABLE
+    assert len(scene.dispatcher.patches) == 1
+
+
+async def loop(scene, seconds):
+    """The loop runs at this moment until it sleeps again."""
+    scene.now += seconds
+    task = asyncio.create_task(scene.scheduler.run())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    scene.scheduler.stop()
+    await task
+
+
+async def test_the_loop_writes_a_text_whose_time_has_come(scene):
+    refused_for_another_reason(scene)
+    await loop(scene, 15.0)
+    assert [text.count("untolerated taint") for _, _, text in scene.dispatcher.patches] == [0, 1]
+
+
+async def test_the_loop_wakes_by_itself_when_a_text_is_due(scene):
+    refused_for_another_reason(scene)
+    task = asyncio.create_task(scene.scheduler.run())
+    await asyncio.sleep(0)
+    scene.now = 2.999
+    scene.news.set()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert len(scene.dispatcher.patches) == 1
+    scene.now = 3.0
+    await until(lambda: len(scene.dispatcher.patches) == 2)
+    scene.scheduler.stop()
+    await task
+
+
+async def test_no_text_is_written_on_a_pod_that_got_a_node(scene):
+    refused_for_another_reason(scene)
+    scene.node("large")
+    assert scene.step() is not None
+    await scene.dispatcher.run()
+    await loop(scene, 15.0)
+    assert len(scene.dispatcher.patches) == 1
+
+
+async def test_no_text_is_written_on_a_pod_that_is_gone(scene):
+    refused_for_another_reason(scene)
+    scene.pending.gone("p")
+    await loop(scene, 15.0)
+    assert len(scene.dispatcher.patches) == 1
+
+
+async def test_while_taints_flap_a_pod_is_written_on_as_often_as_it_would_back_off(scene):
+    """It is tried each time: an idle scheduler does not make it back off."""
+    names = [f"n{number}" for number in range(50)]
+    for name in names:
+        scene.node(name, cpu="1", taints=["a:NoSchedule"])
+    scene.pod(cpu="2")
+    task = asyncio.create_task(scene.scheduler.run())
+    for name in names:
+        await asyncio.sleep(0)
+        # One more node is tolerable now, and too small.
+        scene.nodes.on_update(make_node(name, cpu="1", taints=["a:NoSchedule"]), make_node(name, cpu="1"))
+        scene.now += 0.5
+        scene.news.set()
+    await asyncio.sleep(0)
+    scene.scheduler.stop()
+    await task
+    assert len(scene.observer.attempts) == 51
+    # At once, and then after 1, 2, 4, 8 and 10 seconds, of the 25 that went by.
+    assert len(scene.dispatcher.patches) <= 6
