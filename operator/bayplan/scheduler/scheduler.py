@@ -67,7 +67,7 @@ class Scheduler:
             cache, queue, cycle, frameworks, clock, observer, decides_by_kind=extended is None
         )
         conditions = PodConditions(dispatcher.patch)
-        self._failures = FailureReporter(recorder, conditions, observer, clock)
+        self._failures = FailureReporter(recorder, conditions, observer, clock, queue.newest)
         self._binding = BindingCycle(
             cache, queue, binder, recorder, self._failures, observer, dispatcher, news.set, clock, announces
         )
