@@ -8,13 +8,15 @@ PIP_VERSION := 26.3
 SOURCES := operator tests e2e
 PYTEST := $(BIN)/python -m pytest
 PYTEST_ARGS ?=
+CONFORMANCE_ARGS ?=
 SEED ?= 2
+COUNT ?= 1000
 
 # Entry points and modules come from the virtual environment, never from the folder make runs in.
 unexport PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test unit coverage e2e oracle controlplane kubernetes check format demo bench clean
+.PHONY: help venv test unit coverage e2e oracle faults conformance controlplane kubernetes check format demo bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +48,12 @@ e2e: controlplane ## Run the scenarios on a real control plane
 oracle: controlplane ## Record kube-scheduler's decisions on new random clusters (SEED=2) and replay them in bayplan
 	$(BIN)/python -m tests.oracle.record --seed $(SEED) --out build/oracle-$(SEED)
 	BAYPLAN_ORACLE_DATA=build/oracle-$(SEED) $(PYTEST) tests/oracle/test_replay.py tests/oracle/test_simulate_command.py $(PYTEST_ARGS)
+
+faults: $(INSTALLED) ## Run random sequences of faults in virtual time (COUNT=1000), and print what breaks a promise
+	$(BIN)/python -m tests.faults.sequences --count $(COUNT)
+
+conformance: controlplane ## Run Kubernetes' own scheduling specs with bayplan as the only scheduler (CONFORMANCE_ARGS='--repeat 3')
+	$(BIN)/python -m e2e.conformance $(CONFORMANCE_ARGS)
 
 controlplane: $(INSTALLED) ## Build the control plane for tests, unless it is cached
 	$(BIN)/python -m e2e.controlplane.build

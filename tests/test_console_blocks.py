@@ -29,6 +29,7 @@ NOT_RUN = {
     "kubectl ": "needs a cluster",
     "make ": "runs the checks and tests themselves; that the target exists is checked below",
     "pre-commit ": "is installed by who wants it, and changes the checkout's hooks",
+    "python -m e2e.conformance": "runs for minutes on a control plane",
     "python -m e2e.bench": "measures for minutes on a control plane",
     ". .venv/bin/activate": "sets the shell's path, which these tests set themselves",
 }

@@ -1,4 +1,4 @@
-"""Builds the control plane's binaries from go.mod and keeps them in a cache outside the checkout.
+"""Builds the control plane's binaries, and what else go.mod pins, and keeps them in a cache outside the checkout.
 
 Run as `python -m e2e.controlplane.build` from the root of the repository.
 """
@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from e2e.controlplane.kubernetes_version import kubernetes_version
@@ -24,6 +25,25 @@ from e2e.controlplane.toolchain import Say, ToolchainError, find_go
 MODULE = Path(__file__).resolve().parent
 BINARIES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok")
 PROGRESS_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """What one `go build` in this module makes, and the folder of the cache it is kept in.
+
+    `package` is what Go is asked to build. `renamed` has Go's name of a program and the one it gets here. `sources` are
+    the files of this module that the programs are made of, besides go.mod and go.sum.
+    """
+
+    folder: str
+    package: str
+    names: tuple[str, ...]
+    duration: str
+    renamed: tuple[tuple[str, str], ...] = ()
+    sources: tuple[str, ...] = ()
+
+
+CONTROL_PLANE = Programs("controlplane", "tool", BINARIES, "4 to 12 minutes", renamed=(("server", "etcd"),))
 
 _STAMPED = "k8s.io/component-base/version"
 # No cgo: a machine without a C compiler builds the same binaries.
@@ -59,18 +79,18 @@ def build_flags() -> tuple[str, ...]:
     return ("-trimpath", "-buildvcs=false", "-ldflags", " ".join(linked))
 
 
-def cache_key() -> str:
-    """Returns 16 hex digits that change with go.mod, go.sum, the build flags and the kind of machine."""
+def cache_key(programs: Programs = CONTROL_PLANE) -> str:
+    """Returns 16 hex digits that change with go.mod, go.sum, the sources, the build flags and the kind of machine."""
     digest = hashlib.sha256()
-    for name in ("go.mod", "go.sum"):
+    for name in ("go.mod", "go.sum", *programs.sources):
         digest.update((MODULE / name).read_bytes())
     digest.update(repr((build_flags(), sorted(_BUILD_ENVIRONMENT.items()), platform.machine())).encode())
     return digest.hexdigest()[:16]
 
 
-def build_directory() -> Path:
+def build_directory(programs: Programs = CONTROL_PLANE) -> Path:
     """Returns where the binaries of this go.mod are, built or not."""
-    return cache_root() / "controlplane" / cache_key()
+    return cache_root() / programs.folder / cache_key(programs)
 
 
 def binary(name: str, *, say: Say | None = None) -> Path:
@@ -92,19 +112,23 @@ def binary(name: str, *, say: Say | None = None) -> Path:
     return build(say or say_on_stderr) / name
 
 
-def build(say: Say) -> Path:
+def build(say: Say, programs: Programs = CONTROL_PLANE) -> Path:
     """Builds the binaries unless they are cached, and returns their folder.
 
     Two processes that want the same build never both do it: the second waits for the first.
+
+    Raises:
+        BuildError: the build failed.
+        ToolchainError: there is no Go and none can be installed.
     """
-    target = build_directory()
-    if _is_complete(target):
+    target = build_directory(programs)
+    if not _missing(target, programs):
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     with _locked(target.with_suffix(".lock"), say):
-        if not _is_complete(target):
+        if _missing(target, programs):
             shutil.rmtree(target, ignore_errors=True)
-            _build_into(target, say)
+            _build_into(target, programs, say)
     return target
 
 
@@ -116,8 +140,8 @@ def go_environment(go: Path) -> dict[str, str]:
     return environment
 
 
-def _is_complete(folder: Path) -> bool:
-    return all((folder / name).is_file() for name in BINARIES)
+def _missing(folder: Path, programs: Programs) -> list[str]:
+    return [name for name in programs.names if not (folder / name).is_file()]
 
 
 def say_on_stderr(message: str) -> None:
@@ -141,16 +165,16 @@ def _locked(path: Path, say: Say) -> Iterator[None]:
         yield
 
 
-def _build_into(target: Path, say: Say) -> None:
+def _build_into(target: Path, programs: Programs, say: Say) -> None:
     go = find_go(MODULE / "go.mod", cache_root() / "go", say)
     scratch = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=target.parent))
     try:
-        say(f"building {', '.join(BINARIES)} with {go} (4 to 12 minutes the first time)")
+        say(f"building {', '.join(programs.names)} with {go} ({programs.duration} the first time)")
         started = time.monotonic()
-        _go_build(go, scratch, say)
-        (scratch / "server").rename(scratch / "etcd")
-        missing = [name for name in BINARIES if not (scratch / name).is_file()]
-        if missing:
+        _go_build(go, programs.package, scratch, say)
+        for built, name in programs.renamed:
+            (scratch / built).rename(scratch / name)
+        if missing := _missing(scratch, programs):
             raise BuildError(f"the build made no {', '.join(missing)}")
         scratch.chmod(0o755)
         scratch.rename(target)
@@ -159,8 +183,8 @@ def _build_into(target: Path, say: Say) -> None:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _go_build(go: Path, scratch: Path, say: Say) -> None:
-    command = [str(go), "build", "-v", *build_flags(), "-o", f"{scratch}/", "tool"]
+def _go_build(go: Path, package: str, scratch: Path, say: Say) -> None:
+    command = [str(go), "build", "-v", *build_flags(), "-o", f"{scratch}/", package]
     with subprocess.Popen(
         command,
         cwd=MODULE,

@@ -51,6 +51,10 @@ def change(version: str, folder: Path = GO_MOD.parent) -> None:
         scratch = Path(name)
         for each in _FILES:
             shutil.copy(folder / each, scratch)
+        for source in folder.rglob("*.go"):  # what they import is asked for as well
+            copy = scratch / source.relative_to(folder)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, copy)
         found = json.loads(_go(go, scratch, "mod", "download", "-json", f"k8s.io/kubernetes@v{version}"))
         staging = staging_modules(Path(found["GoMod"]).read_text())
         text = (scratch / "go.mod").read_text()

@@ -116,12 +116,12 @@ def kube_controller_manager(
     ]
 
 
-def kwok(binary: Path, kubeconfig: Path, ports: Ports) -> list[str | Path]:
+def kwok(binary: Path, kubeconfig: Path, ports: Ports, *, stages: Path = KWOK_STAGES) -> list[str | Path]:
     """Returns kwok's command: it is the kubelet of every node and renews their leases."""
     return [
         binary,
         f"--kubeconfig={kubeconfig}",
-        f"--config={KWOK_STAGES}",
+        f"--config={stages}",
         "--manage-all-nodes",
         "--node-ip=127.0.0.1",
         "--cidr=10.244.0.0/16",

@@ -1,5 +1,6 @@
 """Starts and stops one control plane on free loopback ports."""
 
+import json
 import os
 import shutil
 import ssl
@@ -8,13 +9,13 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from http.client import HTTPException
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from e2e.controlplane import commands, kube_scheduler_process
-from e2e.controlplane.audit import POLICY_FILE, AuditEvent, read_audit_log
+from e2e.controlplane.audit import POLICY_FILE, AuditEvent, AuditTail, read_audit_log
 from e2e.controlplane.build import binary
 from e2e.controlplane.client import ApiClient
 from e2e.controlplane.credentials import CertificateAuthority, write_kubeconfig, write_signing_key
@@ -33,7 +34,7 @@ class ControlPlaneOptions:
     """What runs besides etcd and kube-apiserver, and how.
 
     bench: no limits on requests in flight. audit: a log of what schedulers write, see `audit_events`.
-    unserved: versions of API groups that are off, such as storage.k8s.io/v1.
+    unserved: versions of API groups that are off, such as storage.k8s.io/v1. kwok_stages: what kwok plays.
     Without kube-controller-manager nobody makes default service accounts or takes the not-ready taint off
     new nodes, so the two admission plugins that count on it are off as well.
     """
@@ -44,6 +45,7 @@ class ControlPlaneOptions:
     audit: bool = False
     disable_admission: tuple[str, ...] = ()
     unserved: tuple[str, ...] = ()
+    kwok_stages: Path = commands.KWOK_STAGES
 
     def disabled_admission(self) -> tuple[str, ...]:
         """Returns all admission plugins that are off."""
@@ -134,6 +136,27 @@ class ControlPlane:
         )
         self._launch("kube-apiserver", command, self._apiserver_is_ready)
 
+    def restart_etcd(self) -> None:
+        """Kills etcd and starts it again on its data; kube-apiserver connects anew."""
+        process = self._processes.pop("etcd")
+        process.kill()
+        process.wait()
+        self._start_etcd()
+
+    def compact_etcd(self) -> None:
+        """Has etcd forget every version but the present one of each object, as it does every five minutes."""
+        present = self._etcd("/v3/maintenance/status", {})["header"]["revision"]
+        self._etcd("/v3/kv/compaction", {"revision": present, "physical": True})
+
+    def _etcd(self, path: str, body: dict[str, object]) -> dict[str, Any]:
+        connection = HTTPConnection("127.0.0.1", self.ports.etcd_client, timeout=30)
+        try:
+            connection.request("POST", path, json.dumps(body))
+            answer: dict[str, Any] = json.loads(connection.getresponse().read())
+            return answer
+        finally:
+            connection.close()
+
     def restart_apiserver(self) -> None:
         """Kills kube-apiserver and starts it again; watches break, objects stay."""
         self.stop_apiserver()
@@ -206,9 +229,16 @@ class ControlPlane:
 
     def audit_events(self) -> list[AuditEvent]:
         """Returns what the audit log holds so far; needs the option `audit`."""
+        return read_audit_log(self._checked_audit_log())
+
+    def audit_tail(self) -> AuditTail:
+        """Returns what follows the audit log from now on; needs the option `audit`."""
+        return AuditTail(self._checked_audit_log())
+
+    def _checked_audit_log(self) -> Path:
         if not self.options.audit:
             raise ValueError("this control plane was started without audit=True")
-        return read_audit_log(self._audit_log)
+        return self._audit_log
 
     @property
     def _audit_log(self) -> Path:
@@ -216,18 +246,23 @@ class ControlPlane:
 
     def _start(self) -> None:
         started = time.monotonic()
+        self._start_etcd()
+        self.start_apiserver()
+        if self.options.kube_controller_manager:
+            self._start_kube_controller_manager()
+        if self.options.kwok:
+            command = commands.kwok(
+                binary("kwok"), self._admin_named("kwok"), self.ports, stages=self.options.kwok_stages
+            )
+            self._launch("kwok", command, lambda: is_healthy(self.ports.kwok, tls=False))
+        self.start_seconds = time.monotonic() - started
+
+    def _start_etcd(self) -> None:
         self._launch(
             "etcd",
             commands.etcd(binary("etcd"), self.directory / "etcd", self.ports),
             lambda: is_healthy(self.ports.etcd_client, tls=False, path="/health"),
         )
-        self.start_apiserver()
-        if self.options.kube_controller_manager:
-            self._start_kube_controller_manager()
-        if self.options.kwok:
-            command = commands.kwok(binary("kwok"), self._admin_named("kwok"), self.ports)
-            self._launch("kwok", command, lambda: is_healthy(self.ports.kwok, tls=False))
-        self.start_seconds = time.monotonic() - started
 
     def _start_kube_controller_manager(self) -> None:
         command = commands.kube_controller_manager(

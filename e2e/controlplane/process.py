@@ -3,6 +3,7 @@
 import contextlib
 import os
 import secrets
+import signal
 import socket
 import subprocess
 import sys
@@ -128,6 +129,14 @@ class Process:
     def kill(self) -> None:
         """Sends SIGKILL."""
         self._child.kill()
+
+    def suspend(self) -> None:
+        """Sends SIGSTOP."""
+        self._child.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Sends SIGCONT."""
+        self._child.send_signal(signal.SIGCONT)
 
     def wait(self, timeout_seconds: float = 30.0) -> int:
         """Waits for the end and returns the exit code.

@@ -1,5 +1,6 @@
 """The control plane the other scenarios stand on does what they take for granted."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -10,11 +11,12 @@ import pytest
 from e2e.conftest import StartControlPlane
 from e2e.controlplane.bayplan_process import REPOSITORY
 from e2e.controlplane.build import BINARIES, binary, build_directory
-from e2e.controlplane.client import ApiClient, ApiError
+from e2e.controlplane.client import ApiClient, ApiError, Object
 from e2e.controlplane.kubernetes_version import kubernetes_version
 from e2e.controlplane.objects import node, pod
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
 from e2e.controlplane.recorder import PodRecorder
+from e2e.controlplane.service_account import request_token
 from e2e.controlplane.toolchain import required_version
 from e2e.controlplane.waiting import wait_until
 
@@ -161,6 +163,33 @@ def test_the_audit_log_tells_who_bound_a_pod_and_with_what_body(full_plane: Cont
     mine = [event for event in bindings if event.key == "default/audited"]
     assert [(event.user, event.verb, event.code) for event in mine] == [("test-admin", "create", 201)]
     assert mine[0].document["target"]["name"] == "audited"
+
+
+def test_the_audit_log_tells_a_missing_right_from_a_refusal_of_admission(full_plane: ControlPlane) -> None:
+    stranger = ApiClient(
+        full_plane.url, full_plane.tls(None), token=request_token(full_plane.client, "default", "default")
+    )
+    with contextlib.closing(stranger), pytest.raises(ApiError, match="403"):
+        stranger.list("nodes")
+    with pytest.raises(ApiError, match="403"):  # admission knows no such class
+        full_plane.client.create("pods", pod("odd", "default", priorityClassName="unknown"))
+    refused = {
+        (event.verb, event.resource): event.forbidden for event in full_plane.audit_events() if event.code == 403
+    }
+    assert refused == {("list", "nodes"): True, ("create", "pods"): False}
+
+
+def test_a_node_keeps_the_addresses_it_came_with(full_plane: ControlPlane) -> None:
+    addressed = node("addressed")
+    addressed["status"] |= {"addresses": [{"type": "InternalIP", "address": "192.0.2.7"}], "conditions": []}
+    full_plane.client.create_all("nodes", [addressed])
+
+    def status() -> Object:
+        found: Object = full_plane.client.get("nodes", "addressed")["status"]
+        return found
+
+    wait_until(lambda: status().get("phase") == "Running", "kwok playing the node")
+    assert status()["addresses"] == addressed["status"]["addresses"]
 
 
 def test_the_audit_log_is_refused_where_none_is_written(control_plane: ControlPlane) -> None:

@@ -50,7 +50,7 @@ class Run:
     process: BayplanProcess
     kubeconfig: Path
     asked: list[AuditEvent]
-    asked_when_quiet: int
+    asked_when_quiet: list[AuditEvent]
 
     def writes(self) -> list[AuditEvent]:
         return [event for event in self.asked if event.verb not in {"get", "list", "watch"}]
@@ -74,12 +74,13 @@ def run(start_control_plane: StartControlPlane, tmp_path_factory: pytest.TempPat
     plane = start_control_plane(ControlPlaneOptions(audit=True))
     kubeconfig = install_bayplan(plane)
     directory = tmp_path_factory.mktemp("least")
-    with BayplanProcess(directory, kubeconfig=kubeconfig, arguments=["--verbosity", "2"]) as process:
+    arguments = ["--verbosity", "2", "--leader-elect"]
+    with BayplanProcess(directory, kubeconfig=kubeconfig, arguments=arguments) as process:
         schedule_everything(plane.client)
         time.sleep(1)
         before = len(requests_of(plane))
         time.sleep(QUIET_SECONDS)
-        quiet = len(requests_of(plane)) - before
+        quiet = requests_of(plane)[before:]
         assert_alive_without_a_traceback(process)
         process.terminate()
         assert process.wait(10) == 0
@@ -91,8 +92,9 @@ def requests_of(plane: ControlPlane) -> list[AuditEvent]:
 
 
 def rights(plane: ControlPlane) -> set[tuple[str, str]]:
-    """Verbs and resources of the shipped role; of the groups it names, no two have a resource of the same name."""
-    rules = json.loads(plane.kubectl("get", "clusterrole", "bayplan", "-o", "json"))["rules"]
+    """Verbs and resources of the shipped roles; of the groups they name, no two have a resource of the same name."""
+    roles = (["clusterrole", "bayplan"], ["role", "bayplan", "-n", NAMESPACE])
+    rules = [rule for role in roles for rule in json.loads(plane.kubectl("get", *role, "-o", "json"))["rules"]]
     return {(verb, resource) for rule in rules for verb in rule["verbs"] for resource in rule["resources"]}
 
 
@@ -124,6 +126,8 @@ def test_pods_are_written_by_bindings_and_status_patches_alone(run: Run) -> None
         ("patch", "pods/status"),
         ("create", "events"),
         ("patch", "events"),
+        ("create", "leases"),
+        ("update", "leases"),
     }
     assert written["create", "pods/binding"] == BOUND
     assert {event.name for event in run.writes() if event.resource == "pods/status"} == {"big"}
@@ -144,8 +148,20 @@ def test_a_status_patch_names_the_pods_uid_and_changes_one_condition(run: Run) -
             assert [one["type"] for one in event.document["status"]["conditions"]] == ["PodScheduled"]
 
 
-def test_nothing_is_asked_while_nothing_happens(run: Run) -> None:
-    assert run.asked_when_quiet == 0
+def test_nothing_is_asked_while_nothing_happens_but_the_lease_is_renewed(run: Run) -> None:
+    assert {(event.verb, event.resource, event.name) for event in run.asked_when_quiet} == {
+        ("update", "leases", "bayplan")
+    }
+    assert len(run.asked_when_quiet) <= QUIET_SECONDS / 2 + 1
+
+
+def test_the_lease_is_made_renewed_and_given_up_and_no_other_is_touched(run: Run) -> None:
+    about_leases = [event for event in run.asked if event.resource == "leases"]
+    assert [event.verb for event in about_leases[:2]] == ["get", "create"]
+    assert {event.verb for event in about_leases[2:]} == {"update"}
+    assert {event.name for event in about_leases} == {"bayplan"}
+    lease = run.plane.client.get("leases", "bayplan", NAMESPACE)
+    assert lease["spec"]["holderIdentity"] == ""
 
 
 def test_neither_the_token_nor_a_part_of_it_is_in_the_log(run: Run) -> None:

@@ -48,18 +48,24 @@ def _acting_as(control_plane: ControlPlane, namespace: str, service_account: str
     client.close()
 
 
-def _rights(client: ApiClient) -> set[Rule]:
-    """What the client's user may do with objects of any name in the namespace `default`."""
+def _rules(client: ApiClient, namespace: str) -> list[dict[str, Any]]:
+    """What the client's user may do in a namespace."""
     review = client.request(
         "POST",
         "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
         {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectRulesReview",
-            "spec": {"namespace": "default"},
+            "spec": {"namespace": namespace},
         },
     )
-    rules = review["status"]["resourceRules"]
+    rules: list[dict[str, Any]] = review["status"]["resourceRules"]
+    return rules
+
+
+def _rights(client: ApiClient) -> set[Rule]:
+    """What the client's user may do with objects of any name in the namespace `default`."""
+    rules = _rules(client, "default")
     assert not any("resourceNames" in rule for rule in rules)
     return {
         (group, resource, verb)
@@ -81,7 +87,7 @@ def _kustomize(control_plane: ControlPlane, folder: Path) -> dict[str, dict[str,
 
 def test_applying_the_manifests_twice_changes_nothing(control_plane: ControlPlane, bayplan_identity: Path) -> None:
     lines = control_plane.kubectl("apply", "-k", MANIFESTS).splitlines()
-    assert len(lines) == 6
+    assert len(lines) == 8
     assert all(line.endswith(" unchanged") for line in lines)
 
 
@@ -93,6 +99,16 @@ def test_the_service_account_has_the_shipped_rights_besides_those_every_service_
         common = _rights(anybody)
     assert not common & SHIPPED_RIGHTS
     assert _rights(scheduler_client) == SHIPPED_RIGHTS | common
+
+
+def test_of_leases_the_service_account_may_use_its_own_only(
+    control_plane: ControlPlane, scheduler_client: ApiClient
+) -> None:
+    about_leases = [rule for rule in _rules(scheduler_client, NAMESPACE) if "leases" in rule["resources"]]
+    assert sorted((rule["verbs"], rule.get("resourceNames", [])) for rule in about_leases) == [
+        (["create"], []),
+        (["get", "update"], ["bayplan"]),
+    ]
 
 
 def test_the_service_account_does_a_schedulers_work(
@@ -144,6 +160,9 @@ def test_the_service_account_does_a_schedulers_work(
         ("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", None),
         ("PATCH", "/api/v1/nodes/n1", {"spec": {"unschedulable": True}}),
         ("POST", "/api/v1/namespaces/{namespace}/serviceaccounts/default/token", {"spec": {}}),
+        ("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler", None),
+        ("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", None),
+        ("POST", "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases", {"metadata": {"name": "a"}}),
         ("GET", "/metrics", None),
     ],
 )
@@ -194,7 +213,24 @@ def test_the_probes_the_service_and_the_configuration_meet_in_the_pod(
     assert config_map["data"]["config.yaml"] == (MANIFESTS / "config.yaml").read_text()
     (mount,) = [mount for mount in container["volumeMounts"] if mount["name"] == "config"]
     assert f"--config={mount['mountPath']}/config.yaml" in container["args"]
-    assert deployment["spec"]["strategy"] == {"type": "Recreate"}
+
+
+def test_two_replicas_are_replaced_one_after_the_other_and_share_a_lease_in_their_namespace(
+    control_plane: ControlPlane, bayplan_identity: Path
+) -> None:
+    spec = _installed(control_plane, "deployments")["spec"]
+    assert spec["replicas"] == 2
+    assert spec["strategy"] == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    (container,) = spec["template"]["spec"]["containers"]
+    assert "--leader-elect-resource-namespace=$(POD_NAMESPACE)" in container["args"]
+    own_namespace = {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
+    assert {"name": "POD_NAMESPACE", "valueFrom": own_namespace} in container["env"]
+    election = load_configuration(MANIFESTS / "config.yaml").leader_election
+    assert (election.leader_elect, election.resource_name) == (True, "bayplan")
+    labels = spec["template"]["metadata"]["labels"].items()
+    (spread,) = spec["template"]["spec"]["topologySpreadConstraints"]
+    assert spread["whenUnsatisfiable"] == "ScheduleAnyway"
+    assert spread["labelSelector"]["matchLabels"].items() <= labels
 
 
 def test_an_overlay_moves_the_namespace_and_the_image(control_plane: ControlPlane, tmp_path: Path) -> None:
@@ -209,6 +245,8 @@ def test_an_overlay_moves_the_namespace_and_the_image(control_plane: ControlPlan
     built = _kustomize(control_plane, tmp_path)
     (subject,) = built["ClusterRoleBinding"]["subjects"]
     assert subject["namespace"] == built["ServiceAccount"]["metadata"]["namespace"] == "batch"
+    (subject,) = built["RoleBinding"]["subjects"]
+    assert subject["namespace"] == built["Role"]["metadata"]["namespace"] == "batch"
     (container,) = built["Deployment"]["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "registry.example/bayplan:9.9.9"
 

@@ -32,15 +32,6 @@ async def test_a_server_certificate_of_the_authority_is_accepted_and_others_are_
         assert await status(Credentials(server=server.url, insecure=True)) == 404
 
 
-async def test_the_tls_server_name_is_what_the_certificate_must_be_for(tmp_path, authority):
-    async with FakeApiServer(tls=authority.server_context(tmp_path, ["api.test"])) as server:
-        with pytest.raises(UnreachableError, match="certificate"):
-            await status(trusting(server, authority))
-        assert await status(trusting(server, authority, tls_server_name="api.test")) == 404
-        with pytest.raises(UnreachableError, match="certificate"):
-            await status(trusting(server, authority, tls_server_name="other.test"))
-
-
 async def test_a_client_certificate_is_presented(tmp_path, authority):
     certificate, key = authority.issue("bayplan", [])
     context = authority.server_context(tmp_path, ["127.0.0.1"], ask_client=True)

@@ -171,6 +171,15 @@ async def test_the_repr_shows_no_secret(tmp_path, authority):
     assert "topsecret" not in repr(credentials) + repr(StaticToken("topsecret")) + repr(Issued("topsecret"))
 
 
+async def test_user_and_password_in_the_servers_url_are_neither_used_nor_shown(tmp_path, caplog):
+    credentials = load_credentials(
+        kubeconfig(tmp_path, cluster={"server": "https://me:topsecret@127.0.0.1:6443/k8s/"}), environment={}
+    )
+    assert credentials.server == "https://127.0.0.1:6443/k8s"
+    assert "topsecret" not in repr(credentials) + caplog.text
+    assert "the user and password in its URL are not used" in caplog.text
+
+
 ANYTHING = st.recursive(
     st.none() | st.integers() | st.text(max_size=5),
     lambda inner: (

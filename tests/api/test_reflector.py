@@ -8,9 +8,10 @@ from tests.api.reflecting import PODS, View, pod, reflecting, truth
 from tests.faults import faults
 from tests.waiting import Sleeps, until
 
+from bayplan.api.backoff import Timing
 from bayplan.api.credentials import Credentials
 from bayplan.api.objects import Node, Pod
-from bayplan.api.reflector import Reflector, Timing
+from bayplan.api.reflector import Reflector
 
 NODES = "/api/v1/nodes"
 

@@ -48,6 +48,37 @@ def test_a_confirmation_leaves_the_numbers_and_their_readers_alone():
     assert_adds_up(cache)
 
 
+@pytest.mark.parametrize("cpu", ["1", "2"], ids=["the same", "more"])
+def test_a_version_that_no_watch_has_shown_counts_and_leaves_the_assumption_one(cpu):
+    cache = cache_with("a")
+    cache.assume_pod(make_pod_info(uid="p", cpu="1"), "a")
+    cache.set_pod(make_pod_info(uid="p", cpu=cpu, node="a"), shown=False)
+    assert (cpu_on(cache, "a"), cache.is_assumed("p"), cache.sizes().assumed_pods) == (int(cpu) * 1000, True, 1)
+    cache.set_pod(make_pod_info(uid="p", cpu=cpu, node="a"))
+    assert (cpu_on(cache, "a"), cache.is_assumed("p"), cache.sizes().assumed_pods) == (int(cpu) * 1000, False, 0)
+    cache.set_pod(make_pod_info(uid="p", cpu="1", node="a"), shown=False)
+    assert (cpu_on(cache, "a"), cache.is_assumed("p"), cache.sizes().assumed_pods) == (1000, False, 0)
+    assert_adds_up(cache)
+
+
+def test_a_pod_that_the_watch_shows_on_another_node_is_counted_there_and_nowhere_else():
+    """kube-scheduler ends itself here, as its cache is corrupted (upstream: cache.go UpdatePod)."""
+    cache = cache_with("a", "b", pods=[make_pod_info(uid="p", cpu="1", node="a")])
+    cache.set_pod(make_pod_info(uid="p", cpu="1", node="b"))
+    assert (cpu_on(cache, "a"), cpu_on(cache, "b"), cache.confirmed_node("p")) == (0, 1000, "b")
+    cache.remove_pod("p")
+    assert (cpu_on(cache, "b"), cache.sizes().pods) == (0, 0)
+    assert_adds_up(cache)
+
+
+def test_a_pod_of_a_node_that_nobody_has_told_of_yet_is_counted_once_the_node_comes():
+    cache = cache_with(pods=[make_pod_info(uid="p", cpu="1", node="late")])
+    assert not cache.has_node("late")
+    cache.set_node(make_node("late"))
+    assert cpu_on(cache, "late") == 1000
+    assert_adds_up(cache)
+
+
 def test_new_labels_of_a_placed_pod_are_told_to_readers():
     cache = cache_with("a", pods=[make_pod_info(uid="p", node="a")])
     before = cache.nodes.usage_changed.position

@@ -11,3 +11,10 @@ def test_what_is_derived_is_derived_once():
     assert pod.requests is pod.requests
     assert pod.placed is pod.placed
     assert pod.host_ports is pod.host_ports
+
+
+def test_what_follows_from_the_spec_is_taken_over_from_another_pod_of_it():
+    model, pod = make_pod_info("a", cpu="1"), make_pod_info("b", cpu="1")
+    asked = model.requests
+    pod.take_over(model)
+    assert pod.requests is asked

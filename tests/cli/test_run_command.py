@@ -1,8 +1,16 @@
 import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+from tests.api.credential_scene import kubeconfig
 
 from bayplan.cli import main
+from bayplan.cli.run import default_bind_address
 
 
 @pytest.fixture(autouse=True)
@@ -57,3 +65,56 @@ def test_an_extenders_certificates_are_refused_as_by_config_check(tmp_path, caps
     assert ended.value.code == 2
     told = "extenders[0].tlsConfig.caFile: cannot be read: No such file or directory"
     assert capsys.readouterr().err == f"{config}: {told}\n"
+
+
+@pytest.mark.parametrize(
+    ("environment", "address"),
+    [
+        ({}, "127.0.0.1"),
+        ({"KUBERNETES_SERVICE_HOST": ""}, "127.0.0.1"),
+        ({"KUBERNETES_SERVICE_HOST": "::1"}, "0.0.0.0"),
+    ],
+)
+def test_only_in_a_pod_it_listens_to_the_network_by_default(environment, address):
+    assert default_bind_address(environment) == address
+
+
+def test_a_port_in_use_is_told_with_the_address_it_was_to_listen_at(tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(SystemExit) as ended:
+            main(["run", "--kubeconfig", str(kubeconfig(tmp_path)), "--http-port", str(port)])
+    assert ended.value.code == 1
+    assert f"bayplan: 127.0.0.1:{port}: " in capsys.readouterr().err
+
+
+def start(tmp_path, server_url):
+    """`bayplan run` as a process of its own, once it has said its first word."""
+    file = kubeconfig(tmp_path, cluster={"server": server_url})
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bayplan", "run", "--kubeconfig", file, "--http-port", "0"],
+        env={**os.environ, "PYTHONPATH": "operator"},
+        cwd=Path(__file__).resolve().parents[2],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert "bayplan starts" in process.stderr.readline()
+    return process
+
+
+def test_sigterm_ends_it_with_0_even_before_it_serves(tmp_path):
+    process = start(tmp_path, "https://127.0.0.1:1")
+    process.send_signal(signal.SIGTERM)
+    _, log = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "Traceback" not in log
+
+
+def test_threads_of_libraries_have_no_say_in_how_it_ends(tmp_path):
+    process = start(tmp_path, "https://127.0.0.1:1")
+    while "serving metrics" not in (line := process.stderr.readline()):
+        assert line, "it ended"
+    process.send_signal(signal.SIGTERM)
+    _, log = process.communicate(timeout=60)
+    assert (process.returncode, "Traceback" in log) == (0, False)

@@ -16,6 +16,8 @@ from tests.config.configurations import (
     strategy,
 )
 
+# ruff: noqa: E501 - error texts stand whole, so that they can be searched for
+
 # Where in a plugin's arguments a value stands, the value, and how the error goes on after that path.
 _BY_PATH = {
     "NodeResourcesFit": [
@@ -158,16 +160,28 @@ _EXPRESSIONS = [
         [],
         '.operator: Unsupported value: "Is": supported values: "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"',
     ),
-    ("In", [], ".values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty"),
-    ("Exists", ["b"], ".values: Invalid value: list: values set must be empty for exists and does not exist"),
-    ("Gt", ["1", "2"], ".values: Invalid value: list: for 'Gt', 'Lt' operators, exactly one value is required"),
+    ("In", None, ".values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty"),
+    ("In", [], ".values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty"),
+    ("Exists", ["b"], '.values: Invalid value: ["b"]: values set must be empty for exists and does not exist'),
+    (
+        "Gt",
+        ["1", "2"],
+        ".values: Invalid value: [\"1\",\"2\"]: for 'Gt', 'Lt' operators, exactly one value is required",
+    ),
     ("Lt", ["1.5"], ".values[0]: Invalid value: \"1.5\": for 'Gt', 'Lt' operators, the value must be an integer"),
     ("In", ["x" * 64], f'.values[0][a]: Invalid value: "{"x" * 64}": must be no more than 63 bytes'),
 ]
 _FIELDS = [
-    ("Gt", '.operator: Unsupported value: "Gt": supported values: "In", "NotIn"'),
-    ("In", ".values: Invalid value: null: must have one element"),
+    ("Gt", None, '.operator: Unsupported value: "Gt": supported values: "In", "NotIn"'),
+    ("In", None, ".values: Invalid value: null: must have one element"),
+    ("NotIn", ["a", "b"], '.values: Invalid value: ["a","b"]: must have one element'),
 ]
+
+
+def preferred(kind, expression):
+    return affinity(preferred=[nested(f"preference.{kind}[0]", expression)])
+
+
 AFFINITY = [
     *(
         (affinity([{"key": "a", "operator": operator, "values": values}]), f"{REQUIRED}.matchExpressions[0]{error}")
@@ -179,9 +193,18 @@ AFFINITY = [
     ),
     *(
         (
-            affinity(preferred=[nested("preference.matchFields[0]", {"key": "metadata.name", "operator": operator})]),
-            f"{PREFERRED}.preference.matchFields[0]{error}",
+            preferred("matchFields", {"key": "metadata.name", "operator": operator, "values": values}),
+            # As in kube-scheduler, without `preference`.
+            f"{PREFERRED}.matchFields[0]{error}",
         )
-        for operator, error in _FIELDS
+        for operator, values, error in _FIELDS
+    ),
+    (
+        preferred("matchExpressions", {"key": "a", "operator": "In"}),
+        f"{PREFERRED}.matchExpressions[0].values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty",
+    ),
+    (
+        preferred("matchExpressions", {"key": "a", "operator": "Exists", "value": "b"}),
+        f'{PREFERRED}.preference.matchExpressions[0].value: unknown field, did you mean "values"?',
     ),
 ]

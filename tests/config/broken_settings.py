@@ -20,14 +20,20 @@ _BY_PATH = [
     # Profiles.
     ("profiles[0].schedulerName", "", ": Required value"),
     ("profiles", [{"schedulerName": "a"}, {}], "[1].schedulerName: Required value"),
-    ("profiles", [{"schedulerName": "a"}, {"schedulerName": "a"}], '[1].schedulerName: Duplicate value: "a"'),
+    ("profiles", [{"schedulerName": "a"}, {"schedulerName": "a"}], "[1].schedulerName: Duplicate value: {}"),
     ("profiles[0].percentageOfNodesToScore", 101, ": Invalid value: 101: not in valid range [0-100]"),
     ("profiles[0].pluginConfig", [{"name": "NodeAffinity"}] * 2, '[1]: Duplicate value: "NodeAffinity"'),
     ("profiles[0].plugins.score.enabled[0]", {"name": "Foo"}, ': Invalid value: "Foo": does not exist'),
     ("profiles[0].plugins.score.disabled[0]", {"name": "Foo"}, ': Invalid value: "Foo": does not exist'),
     ("profiles[0].pluginConfig[0]", {"name": "Foo", "args": {"x": 1}}, ': Invalid value: "Foo": does not exist'),
     ("profiles[0].plugins.multiPoint.enabled", [{"name": "NodeName"}] * 2, '[1]: Duplicate value: "NodeName"'),
-    ("profiles[0].plugins.score.enabled[0]", {"weight": 1}, ".name: Required value"),
+    ("profiles[0].plugins.score.enabled[0]", {"weight": 1}, ': Invalid value: "": does not exist'),
+    ("profiles[0].plugins.score.disabled[0]", {"name": ""}, ': Invalid value: "": does not exist'),
+    (
+        "profiles[0].plugins.score.enabled[0]",
+        {"name": 5},
+        ".name: Invalid value: 5: must be a string; put it in quotes",
+    ),
     ("profiles[0].pluginConfig[0]", {}, ".name: Required value"),
     # Extenders.
     ("extenders[0]", {"prioritizeVerb": "p"}, ".weight: Invalid value: 0: must have a positive weight applied to it"),
@@ -74,7 +80,7 @@ SETTINGS = [
                 {"schedulerName": "b", "plugins": {"queueSort": {"enabled": [{"name": "PrioritySort"}]}}},
             ]
         },
-        'profiles[1].plugins.queueSort: Invalid value: "PrioritySort": must be the same for all profiles',
+        'profiles[1].plugins.queueSort: Invalid value: {"Enabled":[{"Name":"PrioritySort","Weight":0}],"Disabled":null}: must be the same for all profiles',
     ),
     (
         profile_with_args("EBSLimits", None),

@@ -1,6 +1,11 @@
-"""A fake API server that kopf can start on, and a client of it."""
+"""A fake API server that kopf can start on, a client of it, and a scheduler that runs against it."""
+
+import asyncio
+import gc
+import signal
 
 import pytest
+from tests.controller.app_scene import Cluster
 from tests.controller.kubernetes_api import KubernetesApi
 
 from bayplan.api.client import ApiClient
@@ -18,3 +23,21 @@ async def client(server):
     made = ApiClient(Credentials(server=server.url), qps=0, burst=1)
     yield made
     await made.close()
+
+
+@pytest.fixture
+def process_as_it_was():
+    """What a process does once is undone: frozen objects, signal handlers."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    gc.unfreeze()
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+async def cluster(server, process_as_it_was):
+    made = Cluster(server)
+    yield made
+    made.running.cancel()
+    await asyncio.gather(made.running, return_exceptions=True)

@@ -1,93 +1,13 @@
 import asyncio
-import gc
-import json
 import logging
 import os
 import signal
 
-import aiohttp
 import kopf
 import pytest
 from tests.cache_checks import assert_adds_up
 from tests.controller.kubernetes_api import CLAIMS, NODES, PODS, claim, node, pod
 from tests.faults.faults import Delay, StreamBytes, StreamError
-
-from bayplan.api.credentials import Credentials
-from bayplan.config.load import default_configuration
-from bayplan.controller.app import App
-
-EVENTS = "/apis/events.k8s.io/v1/events"
-
-
-@pytest.fixture(autouse=True)
-def _as_it_was():
-    """What a process does once is undone: frozen objects, signal handlers."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    yield
-    gc.unfreeze()
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
-
-
-class Cluster:
-    """A fake API server, and an App that runs against it."""
-
-    def __init__(self, server):
-        self.server = server
-
-    def start(self, *nodes, pods=()):
-        for name in nodes:
-            self.server.put(NODES, node(name))
-        for name in pods:
-            self.server.put(PODS, pod(name))
-        self.app = App(default_configuration(), Credentials(server=self.server.url), "127.0.0.1", 0)
-        self.running = asyncio.create_task(self.app.run())
-
-    def node_of(self, name):
-        return self.server.objects[PODS][f"default/{name}"]["spec"].get("nodeName")
-
-    def condition_of(self, name):
-        for found in self.server.objects[PODS][f"default/{name}"]["status"].get("conditions", ()):
-            return found["reason"]
-        return None
-
-    def bindings(self):
-        return [seen for seen in self.server.requests if seen.path.endswith("/binding")]
-
-    def notes(self):
-        posted = [seen for seen in self.server.requests if seen.method == "POST" and seen.path.endswith("/events")]
-        return [json.loads(seen.body)["note"] for seen in posted]
-
-    async def ready(self):
-        """Whether readyz says so; False while nothing is served."""
-        if not self.app.port:
-            return False
-        url = f"http://127.0.0.1:{self.app.port}/readyz"
-        async with aiohttp.ClientSession() as session, session.get(url) as answer:
-            return answer.status == 200
-
-    async def until(self, condition):
-        async with asyncio.timeout(30):
-            while not condition():
-                assert not self.running.done(), "it ended by itself"
-                await asyncio.sleep(0.005)
-
-    async def until_ready(self):
-        async with asyncio.timeout(30):
-            while not await self.ready():  # noqa: ASYNC110  asked over HTTP
-                await asyncio.sleep(0.01)
-
-    async def exit_code(self):
-        async with asyncio.timeout(60):
-            return await self.running
-
-
-@pytest.fixture
-async def cluster(server):
-    made = Cluster(server)
-    yield made
-    made.running.cancel()
-    await asyncio.gather(made.running, return_exceptions=True)
 
 
 async def test_it_starts_becomes_ready_binds_and_exits_0_when_told(cluster):
@@ -147,6 +67,16 @@ async def test_it_exits_1_when_a_part_that_must_not_end_does(cluster, monkeypatc
     assert await cluster.exit_code() == 1
     assert "ending because a part failed" in caplog.text
     assert (repr(error) if isinstance(error, Exception) else "scheduler ended") in caplog.text
+
+
+@pytest.mark.parametrize("part", ["scheduler", "assumed", "intake list", "kopf", "nodes", "bind-1", "event-1"])
+async def test_it_exits_1_when_a_part_is_cancelled_by_whomever(cluster, caplog, part):
+    cluster.start("n1")
+    await cluster.until_ready()
+    (task,) = (each for each in asyncio.all_tasks() if each.get_name() == part)
+    task.cancel()
+    assert await cluster.exit_code() == 1
+    assert "ending because a part failed" in caplog.text
 
 
 async def test_each_watch_is_logged_by_its_name(cluster, caplog):

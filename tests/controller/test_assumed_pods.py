@@ -3,12 +3,13 @@ import asyncio
 import msgspec
 import pytest
 from tests.controller.kubernetes_api import PODS, Meanwhile, pod
-from tests.faults.faults import Garbage, Refuse, Reset
+from tests.faults.faults import BlackHole, Garbage, Refuse, Reset
+from tests.scheduler.writes.running import running
 from tests.waiting import until
 
 from bayplan.api.objects import Pod
 from bayplan.cache.pod_info import PodInfo
-from bayplan.controller.assumed_pods import AssumedPods
+from bayplan.controller.assumed_pods import LONGEST_BIND_SECONDS, AssumedPods
 
 
 class Scene:
@@ -17,8 +18,14 @@ class Scene:
     def __init__(self, server, client):
         self.server = server
         self.assumed = {}
-        self.ended = []
-        self.check = AssumedPods(client, assumed=lambda: list(self.assumed.values()), ended=self._ended)
+        self.ended, self.unbound, self.now = [], [], 0.0
+        self.check = AssumedPods(
+            client,
+            assumed=lambda: list(self.assumed.values()),
+            ended=self._ended,
+            unbound=lambda pod: self.unbound.append(pod.metadata.name),
+            clock=lambda: self.now,
+        )
 
     def _ended(self, gone):
         self.ended.append(gone.metadata.name)
@@ -29,12 +36,18 @@ class Scene:
         info = PodInfo(msgspec.convert(stored, Pod))
         self.assumed[info.uid] = info
 
+    def bind(self, name, node):
+        stored = self.server.objects[PODS][f"default/{name}"]
+        self.server.put(PODS, {**stored, "spec": {**stored["spec"], "nodeName": node}})
+
     def finish(self, name, phase="Succeeded"):
         stored = self.server.objects[PODS][f"default/{name}"]
         self.server.put(PODS, {**stored, "status": {"phase": phase}})
 
-    async def rounds(self, count):
+    async def rounds(self, count, seconds=0.0):
+        """So many checks, `seconds` after each other."""
         for _ in range(count):
+            self.now += seconds
             await self.check.once()
 
 
@@ -101,3 +114,66 @@ async def test_it_goes_on_for_ever(scene):
     running = asyncio.create_task(scene.check.run(0.001))
     await until(lambda: scene.ended)
     running.cancel()
+
+
+async def test_a_pod_shown_without_a_node_for_longer_than_a_bind_can_take_is_given_back(scene):
+    scene.bound("a")
+    scene.bind("a", "")
+    await scene.rounds(10, 20.0)
+    assert scene.unbound == [], "a bind may still land"
+    await scene.rounds(1, 20.0)
+    assert (scene.unbound, scene.ended) == (["a"], [])
+
+
+async def test_a_bind_that_lands_late_keeps_its_room(scene):
+    scene.bound("a")
+    scene.bind("a", "")
+    await scene.rounds(9, 20.0)
+    scene.bind("a", "n1")
+    await scene.rounds(1, 20.0)
+    scene.bind("a", "")
+    await scene.rounds(9, 20.0)
+    assert scene.unbound == []
+
+
+@pytest.mark.parametrize("fault", [Refuse(500), Garbage(b"{}")], ids=repr)
+async def test_no_answer_is_none_that_shows_the_pod_without_a_node(scene, fault):
+    scene.bound("a")
+    scene.server.inject(fault, path="/pods/a", times=100)
+    await scene.rounds(30, 20.0)
+    assert scene.unbound == []
+
+
+@pytest.mark.parametrize("in_flight", [False, True], ids=["known to nobody", "in flight"])
+async def test_a_pod_that_nobody_binds_is_scheduled_again(in_flight):
+    async with running(nodes=[("n1", "1")]) as scene:
+        check = scene.parts.assumed_pods
+        # As if its bind had been lost: it is counted on the node, and nobody sees it through.
+        lost = PodInfo(msgspec.convert(scene.pod("lost"), Pod))
+        if in_flight:
+            scene.queue.add(lost)
+            scene.queue.pop()
+        scene.cache.assume_pod(lost, "n1")
+        await scene.pods("waits")
+        now = 0.0
+        check.clock = lambda: now
+        for _ in range(3):
+            await check.once()
+        assert (scene.node_of("lost"), scene.node_of("waits")) == (None, None)
+        now += LONGEST_BIND_SECONDS
+        await check.once()
+        await until(lambda: len(scene.bound()) == 1)
+        # The node has room for one of them; the other waits.
+        await until(lambda: len(scene.queue.uids()) == 1)
+
+
+async def test_a_pod_whose_bind_is_under_way_is_left_to_it():
+    async with running((BlackHole(), {"path": "/binding"}), nodes=[("n1", "1")]) as scene:
+        await scene.pods("slow")
+        await until(scene.cache.assumed_pods)
+        check, now = scene.parts.assumed_pods, 0.0
+        check.clock = lambda: now
+        for _ in range(3):
+            await check.once()
+            now += LONGEST_BIND_SECONDS
+        assert [pod.name for pod in scene.cache.assumed_pods()] == ["slow"]

@@ -2,71 +2,26 @@ import asyncio
 import logging
 import time
 
-import msgspec
 import pytest
-from tests.controller.kubernetes_api import PODS, Meanwhile, pod
+from tests.controller.intake_scene import IntakeScene
+from tests.controller.kubernetes_api import PODS, Meanwhile
 from tests.faults.faults import Garbage, Refuse, Reset
-from tests.scheduler.handler_scene import HandlerScene
-from tests.waiting import Sleeps, until
+from tests.waiting import until
 
-from bayplan.api.objects import Pod
-from bayplan.api.reflector import SLICE_SECONDS
-from bayplan.controller.intake_list import IntakeList
+from bayplan.api.slices import SLICE_SECONDS
 from bayplan.controller.operator_thread import field_selector
-
-
-class Scene:
-    """The intake's list between a server and the real handlers of pending pods."""
-
-    def __init__(self, server, client, *names, page_size=500):
-        names = names or ("bayplan",)
-        self.server = server
-        self.handlers = HandlerScene(profiles=names)
-        self.pending, self.queue, self.gone = self.handlers.pending, self.handlers.queue, self.handlers.gone
-        self.sleep = Sleeps()
-        self.list = IntakeList(client, names, self.pending, page_size=page_size, sleep=self.sleep)
-
-    def put(self, name, *, queued=False, **fields):
-        metadata = fields.pop("metadata", {})
-        obj = pod(name, **{"scheduler": "bayplan", **fields})
-        obj["metadata"] |= {"uid": f"uid-{name}", **metadata}
-        stored = self.server.put(PODS, obj)
-        if queued:
-            self.ghost(name, stored["metadata"], **fields)
-
-    def ghost(self, name, metadata=None, **fields):
-        """A pod that is queued, whatever the server has."""
-        told = pod(name, **fields)
-        told["metadata"] |= metadata or {"uid": f"uid-{name}"}
-        self.pending.changed(msgspec.convert(told, Pod))
-
-    def queued(self):
-        return {uid.removeprefix("uid-") for uid in self.queue.uids()}
-
-    async def filled(self):
-        assert await self.list.fill()
-
-    async def compared(self, times=1):
-        for _ in range(times):
-            await self.list.compare()
-
-    def lists(self):
-        return [seen for seen in self.server.requests if seen.path == PODS]
-
-    def fetched(self):
-        return [seen.path.rpartition("/")[2] for seen in self.server.requests if seen.path != PODS]
 
 
 @pytest.fixture
 def scene(server, client):
-    return Scene(server, client)
+    return IntakeScene(server, client)
 
 
 # Filling the queue.
 
 
 async def test_all_pending_pods_of_our_profiles_are_queued_and_no_others(server, client):
-    scene = Scene(server, client, "a", "b")
+    scene = IntakeScene(server, client, "a", "b")
     for name, scheduler in (("one", "a"), ("two", "b"), ("theirs", "other")):
         scene.put(name, scheduler=scheduler)
     scene.put("bound", scheduler="a", nodeName="n1")
@@ -78,7 +33,7 @@ async def test_all_pending_pods_of_our_profiles_are_queued_and_no_others(server,
 
 
 async def test_pods_listed_over_several_pages_are_tried_in_order_of_priority(server, client):
-    scene = Scene(server, client, page_size=2)
+    scene = IntakeScene(server, client, page_size=2)
     for number in range(5):
         scene.put(f"p{number}", priority=number)
     await scene.filled()
@@ -87,7 +42,7 @@ async def test_pods_listed_over_several_pages_are_tried_in_order_of_priority(ser
 
 
 async def test_pods_of_equal_priority_are_tried_in_order_of_creation_whatever_their_profiles(server, client):
-    scene = Scene(server, client, "a", "b", page_size=1)
+    scene = IntakeScene(server, client, "a", "b", page_size=1)
     pods = [("young", "a", 3), ("m", "b", 2), ("n", "a", 2), ("l", "b", 2), ("old", "b", 1)]
     for name, scheduler, day in pods:
         scene.put(name, scheduler=scheduler, metadata={"creationTimestamp": f"2026-01-0{day}T00:00:00Z"})
@@ -125,7 +80,7 @@ async def test_a_pod_that_breaks_its_taker_keeps_no_other_out(scene, monkeypatch
     "fault", [Refuse(403), Refuse(500), Reset(), Garbage(), Garbage(b'{"metadata":{},"items":[{}]}')], ids=repr
 )
 async def test_the_queue_is_filled_as_soon_as_the_api_server_answers_however_often_it_did_not(server, client, fault):
-    scene = Scene(server, client, "bayplan", "other", page_size=1)
+    scene = IntakeScene(server, client, "bayplan", "other", page_size=1)
     scene.put("a")
     scene.put("b")
     scene.ghost("ghost")
@@ -133,12 +88,12 @@ async def test_the_queue_is_filled_as_soon_as_the_api_server_answers_however_oft
     running = asyncio.create_task(scene.list.run(3600))
     await until(scene.list.complete.is_set)
     assert scene.queued() == {"a", "b"}
-    assert scene.sleep.delays == [0.5, 1.0, 2.0]
+    assert [0.5 * 2**number <= delay <= 2**number for number, delay in enumerate(scene.sleep.delays)] == [True] * 3
     running.cancel()
 
 
 async def test_while_a_long_list_is_taken_others_get_their_turn(server, client, monkeypatch):
-    scene = Scene(server, client, page_size=100)
+    scene = IntakeScene(server, client, page_size=100)
     changed = scene.pending.changed
 
     def take(pod):
@@ -249,7 +204,7 @@ async def test_a_pod_that_is_queued_or_not_to_be_is_never_fetched(scene, pod):
     ids=repr,
 )
 async def test_an_api_server_that_does_not_answer_leaves_all_as_it_is(server, client, fault):
-    scene = Scene(server, client, "bayplan", "other")
+    scene = IntakeScene(server, client, "bayplan", "other")
     scene.put("a", queued=True)
     scene.put("lost")
     await scene.compared()
@@ -264,7 +219,7 @@ async def test_an_api_server_that_does_not_answer_leaves_all_as_it_is(server, cl
 
 
 async def test_a_list_that_breaks_off_between_pages_leaves_all_as_it_is(server, client):
-    scene = Scene(server, client, page_size=3)
+    scene = IntakeScene(server, client, page_size=3)
     for i in range(10):
         scene.put(f"p{i}", queued=True)
     scene.server.inject(Meanwhile(scene.server.compact), path=PODS)

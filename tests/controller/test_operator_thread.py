@@ -1,4 +1,5 @@
 import asyncio
+import itertools
 import threading
 import time
 from collections import Counter
@@ -10,7 +11,7 @@ from tests.faults.faults import StreamBytes
 from tests.waiting import Sleeps, until
 
 from bayplan.api.credentials import Credentials
-from bayplan.controller.operator_thread import KopfSessions, OperatorThread, field_selector
+from bayplan.controller.operator_thread import KopfSessions, OperatorThread, configure, field_selector
 
 
 class FakeOperator:
@@ -109,6 +110,32 @@ async def test_a_stop_during_the_pause_is_heeded_at_once(monkeypatch):
     await until(lambda: scene.thread.restarts)
     await scene.stop()
     assert len(fake.starts) == 1
+
+
+async def test_a_pause_ends_when_the_api_server_is_back_and_the_next_one_is_short(monkeypatch):
+    fake = FakeOperator(monkeypatch, *[RuntimeError("boom")] * 4)
+    pauses = []
+
+    async def sleep(seconds):
+        pauses.append(seconds)
+        await asyncio.sleep(3600 if len(pauses) == 3 else 0)
+
+    scene = Scene(sleep=sleep)
+    await until(lambda: len(pauses) == 3)
+    scene.thread.end_pause()
+    await until(lambda: fake.running)
+    assert pauses == [1.0, 2.0, 4.0, 1.0]
+    scene.thread.end_pause()
+    await scene.stop()
+
+
+def test_kopf_asks_for_ever_and_never_waits_long():
+    settings = kopf.OperatorSettings()
+    configure(settings, {"bayplan"})
+    for _ in range(2):
+        waits = list(itertools.islice(settings.networking.error_backoffs, 1000))
+        assert (waits[:4], max(waits)) == ([0.5, 1.0, 2.0, 3.0], 3.0)
+    assert settings.networking.connect_timeout == 10.0
 
 
 async def test_a_kopf_that_does_not_end_holds_nobody_up(monkeypatch):

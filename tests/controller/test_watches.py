@@ -1,5 +1,6 @@
 import asyncio
 import logging
+import time
 
 import pytest
 from tests.controller.kubernetes_api import CLAIMS, NODES, PODS, claim
@@ -7,14 +8,14 @@ from tests.faults.faults import BlackHole, Refuse
 from tests.scheduler.scene import Observer
 from tests.waiting import until
 
+from bayplan.api.backoff import Timing
 from bayplan.api.credentials import Credentials
 from bayplan.api.kinds import resource_of
 from bayplan.api.objects import Pod
-from bayplan.api.reflector import Timing
 from bayplan.api.storage_objects import PersistentVolumeClaim, StorageClass
 from bayplan.api.workload_objects import ReplicaSet
 from bayplan.cache.cache import Cache
-from bayplan.controller.watches import Watches
+from bayplan.controller.watches import STALE_SECONDS, Watches
 from bayplan.framework.status import SUCCESS
 from bayplan.queue.queue_profile import QueueProfile
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -32,7 +33,14 @@ class Scene:
         self.claims, self.classes, self.sets = (self.cache.listers.of(kind) for kind in ASKED)
         self.wakes = []
         self.observer = Observer()
-        self.watches = watches(server.url, self.cache, self.observer, wake=lambda: self.wakes.append(1))
+        self.later = 0.0
+        self.watches = watches(
+            server.url,
+            self.cache,
+            self.observer,
+            wake=lambda: self.wakes.append(1),
+            clock=lambda: time.monotonic() + self.later,
+        )
         self.health = HealthChecks()
         self.watches.add_readiness(self.health)
         self.tasks = []
@@ -51,7 +59,7 @@ class Scene:
         return [line.removeprefix("[-]") for line in lines if line.startswith("[-]")]
 
 
-def watches(url, cache, observer=None, wake=lambda: None):
+def watches(url, cache, observer=None, wake=lambda: None, **options):
     queue = SchedulingQueue(clock=lambda: 0.0, profiles={"bayplan": QueueProfile(lambda _: SUCCESS, {})})
     return Watches(
         Credentials(server=url),
@@ -61,6 +69,7 @@ def watches(url, cache, observer=None, wake=lambda: None):
         wake=wake,
         on_gone=lambda uid: None,
         timing=Timing(first_delay=0.05),
+        **options,
     )
 
 
@@ -109,6 +118,33 @@ async def test_a_list_that_is_late_holds_the_start_and_readiness(scene, server):
     await until(lambda: scene.classes.synced and len(scene.failing()) == 1)
     assert scene.failing() == ["persistentvolumeclaims-synced failed: persistentvolumeclaims are not listed yet"]
     assert (scene.watches.synced, scene.claims.synced) == (False, False)
+
+
+async def test_a_watch_that_is_silent_for_too_long_is_stale_until_the_server_answers_again(scene, server):
+    scene.start()
+    await until(lambda: server.watches(CLASSES) and server.watches(NODES))
+    assert "[+]nodes-watched ok" in scene.health.report("readyz").text
+    scene.later = STALE_SECONDS + 1
+    assert "nodes-watched failed: the watch of nodes is stale" in scene.failing()
+    assert "storageclasses-watched failed: the watch of storageclasses is stale" in scene.failing()
+    assert scene.health.report("livez").healthy
+    scene.later = 0.0
+    asked = server.watches(NODES)
+    server.end_watches()
+    await until(lambda: server.watches(NODES) > asked)
+    await until(lambda: scene.failing() == [])
+
+
+async def test_a_kind_that_is_served_no_longer_is_not_stale(scene, server):
+    scene.start()
+    await until(lambda: server.watches(CLASSES))
+    server.inject(Refuse(404, "NotFound"), path=CLASSES, times=1000)
+    server.end_watches()
+    await until(lambda: "storageclasses" not in " ".join(scene.failing()))
+    refused = len(server.requests)
+    await until(lambda: len(server.requests) > refused + 8)
+    scene.later = STALE_SECONDS + 60
+    assert not [line for line in scene.failing() if line.startswith("storageclasses")]
 
 
 async def test_a_kind_the_api_server_does_not_serve_counts_as_empty_until_it_is_served(scene, server, caplog):

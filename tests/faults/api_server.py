@@ -173,6 +173,13 @@ class FakeApiServer:
         self.compacted = self.version
         self.expire_continue_tokens()
 
+    def restore(self, version: int) -> None:
+        """Go back to an empty store at an earlier version, as if etcd were restored from a backup of then."""
+        self.version, self.compacted = version, 0
+        self.objects.clear()
+        self._history.clear()
+        self.expire_continue_tokens()
+
     def expire_continue_tokens(self) -> None:
         """Forget every list that is under way: its next page is answered with 410."""
         self._pages.clear()
@@ -297,6 +304,8 @@ class FakeApiServer:
         stored = self.objects.get(target.collection, {})
         if method == "POST" and not target.name:
             body.setdefault("metadata", {}).setdefault("namespace", target.namespace)
+            if _key(body) in stored:
+                return status_response(409, "AlreadyExists", f'"{body["metadata"]["name"]}" already exists')
             return web.json_response(self.put(target.collection, body), status=201)
         obj = stored.get(target.key)
         if obj is None:
@@ -304,11 +313,18 @@ class FakeApiServer:
         uid = (body.get("preconditions") or body.get("metadata") or {}).get("uid")
         if uid and uid != obj["metadata"]["uid"]:
             return status_response(409, "Conflict", "the UID in the precondition does not match")
-        act = {"GET": self._get, "DELETE": self._remove, "POST": self._bind, "PATCH": self._patch}.get(method)
+        acts = {"GET": self._get, "DELETE": self._remove, "POST": self._bind, "PATCH": self._patch, "PUT": self._update}
+        act = acts.get(method)
         return act(target, obj, body) if act else status_response(405, "MethodNotAllowed", method)
 
     def _get(self, _: Target, obj: Object, __: Object) -> web.Response:
         return web.json_response(obj)
+
+    def _update(self, target: Target, obj: Object, body: Object) -> web.Response:
+        """Replace the object if it is the version that the body was made from."""
+        if body["metadata"].get("resourceVersion") != obj["metadata"]["resourceVersion"]:
+            return status_response(409, "Conflict", "the object has been modified")
+        return web.json_response(self.put(target.collection, body))
 
     def _remove(self, target: Target, _: Object, __: Object) -> web.Response:
         self.delete(target.collection, target.key)

@@ -97,7 +97,8 @@ class History:
             if victim["metadata"]["uid"] != write.uid or victim["metadata"].get("deletionTimestamp"):
                 continue
             name = victim["metadata"]["name"]
-            if self._highest_claim(node_of(victim), write.version) <= priority_of(victim):
+            node = node_of(victim) or self._being_bound_to(write)
+            if self._highest_claim(node, write.version) <= priority_of(victim):
                 yield f"P13 {name} was ended for no pod of higher priority that was nominated to its node"
             if not any(each["type"] == "DisruptionTarget" for each in victim["status"].get("conditions", ())):
                 yield f"P16 {name} was ended without a DisruptionTarget condition"
@@ -131,6 +132,10 @@ class History:
             and change.obj["spec"].get("preemptionPolicy") != "Never"
         ]
         return max(claims, default=-(2**31))
+
+    def _being_bound_to(self, end: Write) -> str:
+        """The node that a pod was sent to when it was ended, although the API server does not know of it yet."""
+        return next((post.node for post in reversed(self._api.posts) if post.uid == end.uid and post.at <= end.at), "")
 
     def _sent(self, write: Write, *, first: bool) -> float:
         """When the binding was sent for the first time, and so was decided, or for the last."""

@@ -4,7 +4,9 @@ import asyncio
 import functools
 import json
 import random
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from itertools import chain, repeat
 
 import aiohttp
 from tests.faults.memory_api import PODS, MemoryApi
@@ -21,6 +23,7 @@ from bayplan.controller.operator_thread import field_selector
 CREDENTIALS = Credentials(server="http://memory")
 """Nobody looks at them; one for all lives, as making a TLS context takes long."""
 _PROFILES = {"bayplan"}
+_PATIENCE = (0.5, 1.0, 2.0, 3.0)
 _FIRST_LIST_SECONDS = 10.0
 _COMPARE_SECONDS = 60.0
 _ASSUMED_CHECK_SECONDS = 15.0
@@ -29,24 +32,29 @@ _ASSUMED_CHECK_SECONDS = 15.0
 class KopfModel:
     """What reaches us of kopf: events of a list and of a watch, nothing of what vanished between the two, and its ends.
 
-    kopf lists again on 410 by itself. On any other broken watch or refused list it ends, and `OperatorThread` starts it
-    again after a pause.
+    kopf lists again on 410 by itself, and asks again where it gets no answer. On any other refusal or broken watch it
+    ends, and `OperatorThread` starts it again after a pause, or as soon as the API server is known to be back.
     """
 
     def __init__(self, api: MemoryApi, parts: Parts) -> None:
         self._source = MemorySource(api, PODS, inactivity=70.0)
         self._operator = parts.operator
         self._query = {"fieldSelector": field_selector(_PROFILES)}
+        self._back = asyncio.Event()
+        self._operator.end_pause = self._back.set  # where the operator would wait
+        self._operator.restart = self._back.set
 
     async def run(self) -> None:
         pause, first = 1.0, True
         while True:
-            try:
+            with suppress(AnswerError, BrokenStreamError):
                 await self._operate(first=first)
-            except (AnswerError, BrokenStreamError, aiohttp.ClientError, OSError):
-                first = False
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, 30.0)
+            first = False
+            self._back.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._back.wait()
+            pause = 1.0 if self._back.is_set() else min(pause * 2, 30.0)
 
     async def _operate(self, *, first: bool) -> None:
         if not first:
@@ -54,25 +62,44 @@ class KopfModel:
         version = ""
         while True:
             if not version:
-                page = await self._source.page(self._query)
-                for item in page.items or ():
-                    self._operator.take({"type": None, "object": json.loads(bytes(item))})
-                version = page.metadata.resource_version
-            version = await self._watch(version)
+                version = await self._patiently(self._list)
+            version = await self._patiently(functools.partial(self._watch, version))
+
+    async def _patiently(self, ask: Callable[[], Awaitable[str]]) -> str:
+        for pause in chain(_PATIENCE, repeat(_PATIENCE[-1])):
+            try:
+                return await ask()
+            except AnswerError as error:
+                if error.status < 500 and error.status != 429:
+                    raise
+            except (aiohttp.ClientError, OSError):
+                pass
+            await asyncio.sleep(pause)
+        raise AssertionError("unreachable")
+
+    async def _list(self) -> str:
+        page = await self._source.page(self._query)
+        for item in page.items or ():
+            self._operator.take({"type": None, "object": json.loads(bytes(item))})
+        return page.metadata.resource_version
 
     async def _watch(self, version: str) -> str:
+        """Watch until the stream ends; the version to go on from, "" where that is gone."""
         query = {**self._query, "watch": "true", "resourceVersion": version, "timeoutSeconds": "300"}
-        with suppress(TimeoutError):
+        try:
             async for lines in self._source.watch(query):
                 for line in lines:
                     event = json.loads(line)
+                    if event["type"] == "ERROR" and event["object"]["code"] == 410:
+                        return ""
                     if event["type"] == "ERROR":
-                        if event["object"]["code"] == 410:
-                            return ""
-                        raise AnswerError(event["object"]["code"], "in the stream")
+                        raise BrokenStreamError(f"{event['object']['code']} in the stream")
                     version = event["object"]["metadata"]["resourceVersion"]
                     if event["type"] != "BOOKMARK":
                         self._operator.take(event)
+        except (TimeoutError, aiohttp.ClientPayloadError):
+            # What was read is known.
+            await asyncio.sleep(_PATIENCE[0])
         return version
 
 

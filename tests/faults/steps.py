@@ -6,8 +6,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tests.faults.api_server import Object
+from tests.faults.cluster_objects import node_object, pod_object
 from tests.faults.memory_api import NODES, PODS, Injected, MemoryApi
 from tests.faults.scheduler_life import SchedulerLife
+from tests.faults.volume_controller import CLAIMS, VOLUMES, VolumeController, claim_object, volume_object
 
 from bayplan.config.load import default_configuration
 
@@ -15,10 +17,10 @@ PDBS = "/apis/policy/v1/poddisruptionbudgets"
 FIRST_NODES = 3
 NODE_NAMES = tuple(f"n{number}" for number in range(5))
 POD_NAMES = tuple(f"p{number}" for number in range(16))
+CLAIM_NAMES = tuple(f"c{number}" for number in range(3))
 WAITS = (0.0, 0.0, 0.001, 0.005, 0.02, 0.1, 0.4, 1.0, 1.0, 3.0, 12.0, 70.0)
 STATUSES = ("429", "500", "502", "503", "504")
-WRITES = ("BIND", "PATCH", "DELETE", "EVENT")
-WATCHED = (NODES, PODS, PDBS)
+WATCHED = (NODES, PODS, PDBS, CLAIMS, VOLUMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ def draw(seed: int) -> list[Step]:
 
 
 def _draw_step(rng: random.Random) -> Step:
-    draws = [(_pod, 10), (_world, 7), (_fault, 6), (_stream, 2), (_life, 1)]
+    draws = [(_pod, 10), (_world, 7), (_storage, 2), (_fault, 6), (_stream, 2), (_life, 1)]
     (kind,) = rng.choices([each for each, _ in draws], [weight for _, weight in draws])
     what, given = kind(rng)
     return Step(what, given, rng.choice(WAITS[:-1]) if rng.random() < 0.98 else WAITS[-1])
@@ -60,6 +62,8 @@ def _pod(rng: random.Random) -> tuple[str, dict[str, Any]]:
         given["never"] = True
     if rng.random() < 0.3:
         given["grace"] = rng.choice([0, 1, 20])
+    if rng.random() < 0.15:
+        given["claim"] = rng.choice(CLAIM_NAMES)
     return "pod", given
 
 
@@ -96,6 +100,18 @@ def _world(rng: random.Random) -> tuple[str, dict[str, Any]]:
     )
 
 
+def _storage(rng: random.Random) -> tuple[str, dict[str, Any]]:
+    claim = rng.choice(CLAIM_NAMES)
+    return rng.choice(
+        [
+            ("claim", {"name": claim, "class_name": rng.choice(["local", "made", "made"])}),
+            ("claim", {"name": claim, "class_name": rng.choice(["local", "made", "made"])}),
+            ("volume", {"name": f"v{rng.randrange(3)}", "zone": rng.choice("ab")}),
+            ("drop_claim", {"name": claim}),
+        ]
+    )
+
+
 def _fault(rng: random.Random) -> tuple[str, dict[str, Any]]:
     times = rng.choice([1, 1, 2, 5])
     if rng.random() < 0.65:
@@ -103,7 +119,8 @@ def _fault(rng: random.Random) -> tuple[str, dict[str, Any]]:
         faults = ["refused", "lost-request", "lost-answer", "lost-answer", "slow", "hangs", *STATUSES]
         if verb in {"BIND", "PATCH"}:
             faults.append("409")
-        if verb in WRITES:
+        if verb in {"BIND", "DELETE", "EVENT"}:
+            # A patch of the status that is carried out after its answer was given up can come after the bind.
             faults.append("late")
         fault = rng.choice(faults)
         return "fault", {"fault": fault, "verb": verb, "times": times, "seconds": rng.choice([0.5, 3.0, 12.0, 40.0])}
@@ -145,6 +162,7 @@ class World:
     def __init__(self, seed: int) -> None:
         self.api = MemoryApi()
         self.api.rng = self.rng = random.Random(seed)
+        VolumeController(self.api)
         self.lives: list[SchedulerLife] = []
         self._dies = asyncio.Event()
         self._created = 0
@@ -258,6 +276,19 @@ class World:
         metadata = {"name": name, "namespace": "default"}
         self.api.put(PDBS, {"metadata": metadata, "spec": spec, "status": {"disruptionsAllowed": allowed}})
 
+    def claim(self, name: str, class_name: str) -> None:
+        if f"default/{name}" not in self.api.objects.get(CLAIMS, {}):
+            self.api.put(CLAIMS, claim_object(name, class_name))
+
+    def drop_claim(self, name: str) -> None:
+        """Delete a claim, whoever uses it; its volume stays, and is nobody's."""
+        if f"default/{name}" in self.api.objects.get(CLAIMS, {}):
+            self.api.delete(CLAIMS, f"default/{name}")
+
+    def volume(self, name: str, zone: str) -> None:
+        if name not in self.api.objects.get(VOLUMES, {}):
+            self.api.put(VOLUMES, volume_object(name, zone))
+
     # Faults.
 
     def fault(self, fault: str, verb: str, times: int, part: str = "", seconds: float = 0.0) -> None:
@@ -307,45 +338,3 @@ class World:
         self.api.sends_bookmarks = True
         self.api.on_write = lambda: None
         self._dies.clear()
-
-
-def pod_object(
-    name: str,
-    *,
-    cpu: int,
-    priority: int = 0,
-    scheduler: str = "bayplan",
-    zone: str = "",
-    tolerates: bool = False,
-    gated: bool = False,
-    never: bool = False,
-    grace: int = 2,
-    node: str = "",
-    nominated: str = "",
-) -> Object:
-    """A pod that asks for `cpu` milli-CPU."""
-    spec: Object = {
-        "schedulerName": scheduler,
-        "containers": [{"name": "c", "resources": {"requests": {"cpu": f"{cpu}m"}}}],
-        "priority": priority,
-        "preemptionPolicy": "Never" if never else "PreemptLowerPriority",
-        "terminationGracePeriodSeconds": grace,
-    }
-    spec |= {"nodeSelector": {"zone": zone}} if zone else {}
-    spec |= {"tolerations": [{"operator": "Exists"}]} if tolerates else {}
-    spec |= {"schedulingGates": [{"name": "gate"}]} if gated else {}
-    spec |= {"nodeName": node} if node else {}
-    status: Object = {"phase": "Pending"} | ({"nominatedNodeName": nominated} if nominated else {})
-    metadata = {"name": name, "namespace": "default", "labels": {"app": "a"}}
-    return {"metadata": metadata, "spec": spec, "status": status}
-
-
-def node_object(
-    name: str, *, cpu: int, zone: str, pods: int = 110, tainted: bool = False, cordoned: bool = False
-) -> Object:
-    """A node of `cpu` cores."""
-    spec: Object = {"unschedulable": True} if cordoned else {}
-    if tainted:
-        spec["taints"] = [{"key": "t", "effect": "NoSchedule"}]
-    allocatable = {"cpu": str(cpu), "memory": "64Gi", "pods": str(pods)}
-    return {"metadata": {"name": name, "labels": {"zone": zone}}, "spec": spec, "status": {"allocatable": allocatable}}

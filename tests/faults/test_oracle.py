@@ -1,18 +1,16 @@
 """The checks after a sequence find what they are for: each bug planted here breaks its promise within some seeds."""
 
-import pytest
-from tests.faults.final_state import p19_quiet
 from tests.faults.sequences import failure
-from tests.faults.steps import Step, World, draw
-from tests.faults.virtual_time import run
+from tests.faults.steps import draw
 
+from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.cache.cache import Cache
 from bayplan.cache.node_table import NodeTable
-from bayplan.framework.effects import Effect
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.binder import Binder, BindError
+from bayplan.scheduler.api_calls import binding_call
+from bayplan.scheduler.binder import Binder, BindError, BindResult
 
-SEEDS = range(1, 40)
+SEEDS = range(1, 60)
 
 
 def found(promise):
@@ -45,6 +43,26 @@ def test_a_cache_that_forgets_what_is_assumed_is_found(monkeypatch):
 def test_a_binder_that_does_not_look_whether_the_node_is_there_is_found(monkeypatch):
     monkeypatch.setattr(Cache, "has_node", lambda self, name: True)
     assert found("P6")
+
+
+def test_a_binder_that_takes_a_lost_answer_for_a_refusal_is_found(monkeypatch):
+    async def bind(self, binding):
+        call = binding_call(binding)
+        try:
+            answer = await self.client.request("POST", call.path, body=call.body)
+        except (AmbiguousError, UnreachableError) as error:
+            raise BindError(str(error)) from error
+        if answer.status != 201:
+            raise BindError(f"status {answer.status}")
+        return BindResult.BOUND
+
+    monkeypatch.setattr(Binder, "bind", bind)
+    assert found("P3")
+
+
+def test_victims_that_are_not_told_why_are_found(monkeypatch):
+    monkeypatch.setattr("bayplan.scheduler.preemption.disruption_target_call", lambda *_: None)
+    assert found("P16")
 
 
 def test_a_queue_that_hears_of_nothing_is_found(monkeypatch):

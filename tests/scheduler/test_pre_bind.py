@@ -11,7 +11,8 @@ from bayplan.config.feature_gates import parse_feature_gates
 from bayplan.config.load import default_configuration
 from bayplan.framework.effects import WaitFor, Write
 from bayplan.framework.status import SUCCESS, Code, Status
-from bayplan.scheduler.binding_cycle import PreBindError, perform_effects
+from bayplan.queue.queued_pod import SubQueue
+from bayplan.scheduler.pre_bind import PreBindError, perform_effects
 
 WRITE = Write("/path", {"metadata": {"uid": "u"}}, "persistentvolume v")
 
@@ -204,3 +205,23 @@ async def test_stopping_ends_the_waits_without_a_word(scene):
     await settle(scene)
     assert (scene.binder.bindings, scene.said()) == ([], [])
     assert scene.cache.node_of("p") == "n1"
+
+
+@pytest.mark.parametrize("begun", [True, False])
+async def test_a_step_that_somebody_cancels_gives_the_room_and_the_pod_back(scene, caplog, begun):
+    scene.step()
+    if begun:
+        await settle(scene)
+    (task,) = (each for each in asyncio.all_tasks() if each.get_name() == "pre-bind")
+    task.cancel()
+    await settle(scene)
+    assert (scene.binder.bindings, scene.cache.node_of("p")) == ([], None)
+    assert scene.sub_queue_of() is SubQueue.ERROR_BACKOFF
+    assert "pod='default/p'" in caplog.text
+
+
+async def test_a_stop_leaves_the_pod_to_whoever_schedules_next(scene):
+    await attempt(scene)
+    scene.scheduler.stop()
+    await settle(scene)
+    assert (scene.binder.bindings, scene.said()) == ([], [])

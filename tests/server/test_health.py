@@ -53,6 +53,15 @@ def test_an_excluded_check_does_not_count(health):
     assert "[+]caches excluded: ok" in report.text
 
 
+def test_a_check_that_cannot_be_excluded_is_told(health):
+    report = health.report("readyz", exclude=["nodes", "caches", "ping"])
+    assert report.healthy
+    assert report.text == (
+        "[+]ping excluded: ok\n[+]shutdown ok\n"
+        'warn: some health checks cannot be excluded: no matches for "caches","nodes"\nreadyz check passed\n'
+    )
+
+
 def test_a_name_is_given_once(health):
     with pytest.raises(ValueError, match="'ping' exists already"):
         health.add_liveness("ping", lambda: None)

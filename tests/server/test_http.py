@@ -1,12 +1,14 @@
 import asyncio
 import contextlib
 import logging
+import time
 
 import pytest
 from aiohttp import ClientSession
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as plain_text
 from tests.server.samples import metrics, observed
+from tests.waiting import until
 
 import bayplan.server.http as http_module
 from bayplan.server.health import HealthChecks, LoopTicker
@@ -203,17 +205,117 @@ async def test_a_request_that_never_ends_is_cut_off(monkeypatch):
             await writer.wait_closed()
 
 
-async def test_connections_beyond_the_limit_are_closed_and_the_place_comes_back(monkeypatch):
-    monkeypatch.setattr(http_module, "MAX_CONNECTIONS", 2)
-    async with running() as port:
-        held = [await asyncio.open_connection("127.0.0.1", port.port) for _ in range(2)]
-        await asyncio.sleep(0.05)
-        assert await port.raw(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n") == b""
-        for _, writer in held:
+SLOW = b"GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow: a"
+
+
+@contextlib.asynccontextmanager
+async def held(port, count, request=b""):
+    """Connections that stay open and never finish a request."""
+    pairs = []
+    for _ in range(count):
+        pairs.append(await asyncio.open_connection("127.0.0.1", port.port))
+        pairs[-1][1].write(request)
+    try:
+        yield pairs
+    finally:
+        for _, writer in pairs:
             writer.close()
-            await writer.wait_closed()
-        await asyncio.sleep(0.05)
-        assert (await port.get("/livez"))[0].status == 200
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+
+@contextlib.asynccontextmanager
+async def asking(port, count, path):
+    """Clients that each ask again as soon as they were answered; yields the list that grows with each answer."""
+    answers = []
+
+    async def ask():
+        while True:
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port.port)
+                try:
+                    while True:
+                        writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+                        head = await reader.readuntil(b"\r\n\r\n")
+                        length = int(head.lower().partition(b"content-length: ")[2].split()[0])
+                        await reader.readexactly(length)
+                        answers.append(head)
+                finally:
+                    writer.close()
+
+    tasks = [asyncio.create_task(ask()) for _ in range(count)]
+    try:
+        yield answers
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def all_answered(port, probes=20):
+    """Whether every one of some probes, each on a connection of its own, gets its answer."""
+    request = b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    answers = [await port.raw(request) for _ in range(probes)]
+    return [answer[-2:] for answer in answers] == [b"ok"] * probes
+
+
+@pytest.mark.parametrize("count", [128, 160])
+@pytest.mark.parametrize("request_", [b"", SLOW], ids=["idle", "slow"])
+async def test_probes_are_answered_however_many_connections_stand_open(port, count, request_):
+    async with held(port, count, request_):
+        assert await all_answered(port)
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/livez", "/nothing"])
+async def test_probes_are_answered_while_many_ask_in_a_loop(port, path):
+    async with asking(port, 100, path) as answers:
+        await until(lambda: answers)
+        assert await all_answered(port, probes=5)
+
+
+@pytest.mark.parametrize(
+    ("path", "per_second"),
+    [
+        ("/metrics", http_module.OTHERS_PER_SECOND),
+        ("/nothing", http_module.OTHERS_PER_SECOND),
+        ("/livez", http_module.PROBES_PER_SECOND),
+    ],
+)
+async def test_who_asks_in_a_loop_gets_no_more_answers_than_the_scheduler_can_spare(port, path, per_second):
+    started = time.monotonic()
+    async with asking(port, 100, path) as answers:
+        await until(lambda: time.monotonic() - started > 1.5)
+        assert len(answers) <= (time.monotonic() - started + 0.25) * per_second + 1
+
+
+async def test_a_scrape_does_not_wait_for_the_probes_of_others(port):
+    async with asking(port, 20, "/livez") as answers:
+        await until(lambda: len(answers) > 50)
+        assert (await port.get("/metrics"))[0].status == 200
+
+
+async def test_the_oldest_connection_of_the_peer_makes_room_and_the_others_stay(monkeypatch):
+    monkeypatch.setattr(http_module, "MAX_CONNECTIONS_PER_PEER", 3)
+    async with running() as port, held(port, 0) as pairs:
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port.port)
+            pairs.append((reader, writer))
+            writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert (await reader.readuntil(b"\r\n\r\nok")).startswith(b"HTTP/1.1 200 ")
+        assert await all_answered(port, probes=1)
+        with contextlib.suppress(ConnectionError):
+            assert await pairs[0][0].read() == b""
+        for reader, writer in pairs[1:]:
+            writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert (await reader.readuntil(b"\r\n\r\nok")).startswith(b"HTTP/1.1 200 ")
+
+
+async def test_clients_that_hang_up_while_they_wait_leave_no_log_noise(port, caplog):
+    caplog.set_level(logging.INFO)
+    async with asking(port, 40, "/metrics") as answers:
+        await until(lambda: len(answers) > 5)
+    assert await all_answered(port, probes=1)
+    assert caplog.records == []
 
 
 async def test_a_defect_behind_metrics_is_logged_and_not_shown(caplog):
@@ -227,7 +329,7 @@ async def test_a_defect_behind_metrics_is_logged_and_not_shown(caplog):
 
 async def test_a_port_in_use_is_an_error_and_leaves_nothing_behind(port):
     second = HttpServer(metrics().registry, HealthChecks())
-    with pytest.raises(OSError, match="address already in use"):
+    with pytest.raises(OSError, match="ddress already in use"):
         await second.start("127.0.0.1", port.port)
     await second.stop()
 

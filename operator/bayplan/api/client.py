@@ -5,6 +5,7 @@ import logging
 import socket
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from datetime import timedelta
 from urllib.parse import urlsplit
 
@@ -16,6 +17,7 @@ from pyreqwest.proxy import ProxyBuilder
 from bayplan import __version__
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import AmbiguousError, CredentialsError, UnreachableError
+from bayplan.api.trust import without_system_roots
 
 logger = logging.getLogger(__name__)
 
@@ -117,7 +119,8 @@ class ApiClient:
     Relied on by the dispatcher and the elector. HTTP/2 over verified TLS, one pool, no redirects. The network
     part runs outside the interpreter's lock. Callbacks: `on_request(method, code, seconds)` for each try,
     code "<error>" when there was no answer; `on_throttle(method, seconds)` when the rate limit made a request
-    wait.
+    wait. `admit` is asked at the moment before each try of a write is sent: it gives the seconds in which that
+    try has to be over, or raises UnreachableError, and nothing is sent.
     """
 
     def __init__(
@@ -128,10 +131,12 @@ class ApiClient:
         burst: int,
         on_request: Callable[[str, str, float], None] | None = None,
         on_throttle: Callable[[str, float], None] | None = None,
+        admit: Callable[[], float] | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._credentials = credentials
+        self._admit = admit
         self._bucket = TokenBucket(qps=qps, burst=burst, clock=clock, sleep=sleep)
         self._on_request = on_request
         self._on_throttle = on_throttle
@@ -200,7 +205,10 @@ class ApiClient:
 
     async def _send(self, client: Client, token: str | None, wanted: _Request) -> ApiResponse:
         method, path = wanted.method, wanted.path
-        request = client.request(method, self._origin + path).timeout(timedelta(seconds=wanted.timeout_seconds))
+        seconds = wanted.timeout_seconds
+        if self._admit is not None and method != "GET":
+            seconds = min(seconds, self._admit())
+        request = client.request(method, self._origin + path).timeout(timedelta(seconds=seconds))
         if token is not None:
             if token is not self._token:
                 self._token, self._authorization = token, f"Bearer {token}"
@@ -280,8 +288,11 @@ class ApiClient:
             builder = builder.proxy(ProxyBuilder.all(credentials.proxy))
         if credentials.tls_server_name:
             builder = await self._with_server_name(builder, credentials.tls_server_name)
+        # Without an authority of its own, the cluster's certificate is one that the system trusts.
+        roots = nullcontext() if credentials.ca_pem is None else without_system_roots()
         try:
-            return builder.build()
+            with roots:
+                return builder.build()
         except (PyreqwestError, ValueError) as error:
             raise CredentialsError(f"{credentials.server}: the TLS settings are not usable") from error
 

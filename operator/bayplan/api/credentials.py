@@ -9,11 +9,12 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from bayplan.api.errors import CredentialsError
-from bayplan.api.kubeconfig import PemSource, proxy_from_environment, read_context
-from bayplan.api.token_source import StaticToken, TokenFile, TokenSource, token_source, verifying_context
+from bayplan.api.kubeconfig import PemSource, is_address, proxy_from_environment, read_context
+from bayplan.api.server_url import checked_url, without_userinfo
+from bayplan.api.token_source import StaticToken, TokenFile, TokenSource, token_source
+from bayplan.api.trust import verifying_context
 
 logger = logging.getLogger(__name__)
 
@@ -44,13 +45,17 @@ class Credentials:
         proxy: str | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.server = _checked_url(server, "server").rstrip("/")
-        self.proxy = _checked_url(proxy, "proxy") if proxy else None
+        self.server = without_userinfo(checked_url(server, "server")).rstrip("/")
+        if self.server != server.rstrip("/"):
+            logger.warning("server: the user and password in its URL are not used; API servers dropped them")
+        self.proxy = checked_url(proxy, "proxy") if proxy else None
         self.tls_server_name = tls_server_name
         self.insecure = insecure
         self.generation = 0
         if (certificate is None) != (key is None):
             raise CredentialsError("client-certificate and client-key: one is given without the other")
+        if is_address(tls_server_name):
+            raise CredentialsError("tls-server-name: expected a host name, not an address")
         if self.proxy and tls_server_name:
             raise CredentialsError("proxy-url and tls-server-name: not supported together")
         self._source: TokenSource = source or StaticToken(None)
@@ -76,8 +81,26 @@ class Credentials:
         """The client certificate and its key in one PEM, or None."""
         return self._issued_identity or self._file_identity
 
+    def twin(self) -> "Credentials":
+        """Return credentials of the same identity, with a token of their own, for use on another event loop."""
+        ca, certificate, key = self._files
+        return Credentials(
+            server=self.server,
+            source=self._source,
+            ca=ca,
+            certificate=certificate,
+            key=key,
+            tls_server_name=self.tls_server_name,
+            insecure=self.insecure,
+            proxy=self.proxy,
+            clock=self._clock,
+        )
+
     def ssl_context(self) -> ssl.SSLContext:
-        """Return the TLS context of this generation, checked for changed files first; for aiohttp."""
+        """Return the TLS context of this generation, checked for changed files first; for aiohttp.
+
+        It asks for the tls-server-name by itself, if there is one.
+        """
         self._reload_files()
         return self._context
 
@@ -155,7 +178,8 @@ class Credentials:
         return changed
 
     def _build_context(self, ca: bytes | None, identity: bytes | None) -> ssl.SSLContext:
-        context = verifying_context(ca, self._files[0].label if self._files[0] else "certificate-authority")
+        label = self._files[0].label if self._files[0] else "certificate-authority"
+        context = verifying_context(ca, label, server_name=self.tls_server_name)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         if self.insecure:
             context.check_hostname = False
@@ -213,7 +237,7 @@ def _from_kubeconfig(paths: list[Path], context: str | None, environment: Mappin
     if isinstance(source, TokenFile):
         source.read()
     return Credentials(
-        server=_checked_url(server, f"{cluster.where}.server"),
+        server=checked_url(server, f"{cluster.where}.server"),
         source=source,
         ca=None if insecure else cluster.pem("certificate-authority"),
         certificate=user.pem("client-certificate"),
@@ -222,18 +246,6 @@ def _from_kubeconfig(paths: list[Path], context: str | None, environment: Mappin
         insecure=insecure,
         proxy=cluster.text("proxy-url") or proxy_from_environment(server, environment),
     )
-
-
-def _checked_url(url: str, label: str) -> str:
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 0) >= 0
-    except ValueError:
-        usable = False
-    if not usable or any(character <= " " for character in url):
-        # The URL itself may hold a password, so it is not quoted.
-        raise CredentialsError(f"{label}: expected a URL with http or https")
-    return url
 
 
 def _load_identity(context: ssl.SSLContext, identity: bytes) -> None:

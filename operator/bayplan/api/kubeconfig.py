@@ -167,11 +167,17 @@ def proxy_from_environment(server: str, environment: Mapping[str, str]) -> str |
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
-def _is_loopback(host: str) -> bool:
+def is_address(host: str) -> bool:
+    """Whether `host` is an IP address, and no name."""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        ipaddress.ip_address(host)
     except ValueError:
         return False
+    return True
+
+
+def _is_loopback(host: str) -> bool:
+    return is_address(host) and ipaddress.ip_address(host).is_loopback
 
 
 def _excludes(rule: str, host: str, port: int | None) -> bool:

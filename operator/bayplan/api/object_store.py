@@ -45,13 +45,15 @@ class ObjectStore(Generic[T]):
     """The last known version of each object by key, passing each change to the handler exactly once.
 
     Relied on by `Reflector`. Keys are "namespace/name", or the name alone for cluster-scoped objects. Versions seen
-    before (same UID and resource version) are dropped. Another UID under a known name is a deletion and an addition.
+    before (same UID and resource version) are dropped, as long as it `trusts_versions`. Another UID under a known name
+    is a deletion and an addition.
     """
 
     def __init__(
         self, handler: Handler[T], *, on_undecodable: Callable[[str, str], None], keep_undecodable: bool
     ) -> None:
         self.objects: dict[str, T] = {}
+        self.trusts_versions = True
         self._handler = handler
         self._on_undecodable = on_undecodable
         self._keep_undecodable = keep_undecodable
@@ -69,7 +71,7 @@ class ObjectStore(Generic[T]):
             self.remove(key)
             self.objects[key] = obj
             self._call(self._handler.on_add, key, obj)
-        elif old.metadata.resource_version != obj.metadata.resource_version:
+        elif old.metadata.resource_version != obj.metadata.resource_version or not self.trusts_versions:
             self.objects[key] = obj
             self._call(self._handler.on_update, key, old, obj)
 

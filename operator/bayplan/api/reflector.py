@@ -5,25 +5,23 @@ import logging
 import math
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import aiohttp
 import msgspec
 
+from bayplan.api.backoff import Backoff, Timing, is_away
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import CredentialsError
 from bayplan.api.object_store import Handler, ObjectStore, T
+from bayplan.api.slices import in_slices
+from bayplan.api.version_history import VersionHistory
 from bayplan.api.watch_event import UNREADABLE, outline_of, raw_event_decoder
 from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource
 
-Item = TypeVar("Item")
-
 logger = logging.getLogger(__name__)
-
-SLICE_SECONDS = 0.010
 
 GONE = 410
 # After so many answered refusals in a row the resource version itself is suspect: list again.
@@ -33,31 +31,21 @@ STEADY_SECONDS = 5.0
 MAX_RETRY_AFTER_SECONDS = 120.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """The reflector's patience, in seconds; the defaults are client-go's (tools/cache/reflector.go)."""
-
-    first_delay: float = 0.8
-    longest_delay: float = 30.0
-    watch_lifetime: tuple[int, int] = (300, 600)
-    # Bookmarks come about every 60 s, so a silence of 75 s is a dead connection.
-    inactivity: float = 75.0
-    list_timeout: float = 60.0
-    slice: float = SLICE_SECONDS
-
-
 class Reflector(Generic[T]):
     """Keeps a handler's view of one resource equal to the server's, for ever.
 
     Relied on by the cluster cache and the queue. Every list replaces what was known: what vanished in a gap is
     deleted. The first list and those after a gap are consistent reads. Whatever fails is tried again with back-off;
-    only cancellation ends `run`. An object that cannot be decoded is reported once per version and skipped, the
-    others go on; its last readable version stays (`keep_undecodable`, for pods: what they use stays used) or is
-    deleted (for nodes: nothing is placed on outdated facts).
+    only cancellation ends `run`. An object that cannot be decoded is reported once per version and skipped; its last
+    readable version stays (`keep_undecodable`, for pods: what they use stays used) or is deleted (for nodes: nothing is
+    placed on outdated facts).
 
     `objects` is the store itself, by "namespace/name" or name: read it, do not change it. `refused_with` is the HTTP
     status of the server's last refusal, 0 once it answered again. `on_refused` receives the status and the reason of a
     refusal that differs from the one before; where it returns True it reported it, and repeats are not logged here.
+    `on_recovered` is called when the server watches again after it was away, and after each list but the first.
+    `on_went_back` is called before that if the list is older than what was known: etcd was restored. Such a list is the
+    truth, whatever versions its objects have.
     `name` tells it from others in the log, by default `path`.
     """
 
@@ -74,6 +62,8 @@ class Reflector(Generic[T]):
         keep_undecodable: bool = True,
         on_undecodable: Callable[[str, str], None] | None = None,
         on_refused: Callable[[int, str], bool] | None = None,
+        on_recovered: Callable[[], None] | None = None,
+        on_went_back: Callable[[], None] | None = None,
         timing: Timing | None = None,
         open_source: Callable[..., WatchSource] = WatchSource,
         clock: Callable[[], float] = time.monotonic,
@@ -86,6 +76,10 @@ class Reflector(Generic[T]):
         self.relists_total = 0
         self.refused_with = 0
         self._on_refused = on_refused
+        self._on_recovered = on_recovered
+        self._on_went_back = on_went_back
+        self._history = VersionHistory()
+        self._anew = self._went_back = False
         self._reported = False
         self._timing = timing or Timing()
         self._handler = handler
@@ -104,15 +98,29 @@ class Reflector(Generic[T]):
         self._clock = clock
         self._sleep = sleep
         self._rng = rng or random.Random()  # noqa: S311 - jitter, no secret
+        self._backoff = Backoff(
+            self._timing.first_delay, self._timing.longest_delay, self._timing.longest_outage_delay, self._rng
+        )
         self._resource_version = ""
-        self._failures = 0
-        self._last_event = -math.inf
+        self._refusals = 0
+        self._expired_at_once = False
+        self._last_event = self._last_contact = -math.inf
         self._watch_opened: float | None = None
         self._received = False
 
     def last_event_age(self, now: float) -> float:
         """Return the seconds from the last list, event or bookmark to `now` (monotonic); infinite before any."""
         return now - self._last_event
+
+    def silence(self, now: float) -> float:
+        """Return the seconds to `now` since the server last listed, opened the watch or sent anything on it."""
+        return now - self._last_contact
+
+    def relist(self) -> None:
+        """Have everything listed anew as soon as that can be, and none of it taken for known."""
+        self._anew = True
+        self._history.forget()
+        self._source.interrupt()
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -128,61 +136,74 @@ class Reflector(Generic[T]):
         """List if need be and watch until something ends it; return the seconds to wait before the next round."""
         self._watch_opened, self._received = None, False
         try:
-            if not self._resource_version:
+            if self._anew or not self._resource_version:
                 await self._list()
             await self._watch()
         except AnswerError as error:
             return self._after_refusal(error)
-        except (BrokenStreamError, CredentialsError, aiohttp.ClientError, OSError) as error:
+        except BrokenStreamError as error:
+            self._refusals += 1
+            return self._after_failure(f"{type(error).__name__}: {error}", relist=self._is_stuck())
+        except (CredentialsError, aiohttp.ClientError, OSError) as error:
             # TimeoutError, too, is an OSError: silence beyond the limit.
-            refused = isinstance(error, BrokenStreamError)
-            return self._after_failure(f"{type(error).__name__}: {error}", relist=refused and self._is_stuck())
+            return self._after_failure(f"{type(error).__name__}: {error}", relist=False, away=True)
         except Exception:
             logger.exception("reflector failed, listing again watch=%s", self._name)
             return self._after_failure("unexpected error", relist=True)
         if self._was_steady():
-            self._failures = 0
+            self._worked()
             return 0.0
+        self._refusals += 1
         return self._after_failure("the server ended the watch at once", relist=self._is_stuck())
 
     def _after_refusal(self, error: AnswerError) -> float:
         if error.status != self.refused_with:
             self.refused_with = error.status
             self._reported = self._on_refused is not None and self._on_refused(error.status, str(error))
+        self._refusals += 1
         gone = error.status == GONE
-        # An expired version is the normal end of a long gap: the first list after it need not wait.
-        at_once = gone and (self._failures == 0 or self._was_steady())
+        # An expired version is the normal end of a long gap: the list after it need not wait, whatever failed before.
+        # A version that has just been listed is another matter.
+        at_once = gone and (self._was_steady() or not self._expired_at_once)
         level = logging.DEBUG if self._reported else logging.WARNING
-        delay = self._after_failure(f"answer {error}", relist=gone or self._is_stuck(), level=level)
+        delay = self._after_failure(
+            f"answer {error}", relist=gone or self._is_stuck(), away=is_away(error.status), level=level
+        )
+        if gone:
+            self._expired_at_once = True
         if at_once:
             return 0.0
         return max(delay, min(error.retry_after or 0.0, MAX_RETRY_AFTER_SECONDS))
 
-    def _after_failure(self, reason: str, *, relist: bool, level: int = logging.WARNING) -> float:
+    def _after_failure(self, reason: str, *, relist: bool, away: bool = False, level: int = logging.WARNING) -> float:
         if self._was_steady():
-            self._failures = 0
+            self._worked()
+        if not self._anew:
+            self._history.seen(self._resource_version)
         if relist:
             self._resource_version = ""
-        # 2**16 is far past the longest delay and keeps the power small.
-        doubled = self._timing.first_delay * 2.0 ** min(self._failures, 16)
-        self._failures += 1
-        delay = min(doubled * self._rng.uniform(1.0, 2.0), self._timing.longest_delay)
+        delay = self._backoff.failed(away=away)
         logger.log(
             level,
             "watch interrupted watch=%s relist=%s failures=%d reason=%r",
             self._name,
             relist,
-            self._failures,
+            self._backoff.failures,
             reason,
         )
         return delay
+
+    def _worked(self) -> None:
+        self._backoff.worked()
+        self._refusals = 0
+        self._expired_at_once = False
 
     def _was_steady(self) -> bool:
         opened = self._watch_opened
         return opened is not None and (self._received or self._clock() - opened >= STEADY_SECONDS)
 
     def _is_stuck(self) -> bool:
-        return self._failures >= RELIST_AFTER_REFUSALS and not self._was_steady()
+        return self._refusals > RELIST_AFTER_REFUSALS and not self._was_steady()
 
     async def _list(self) -> None:
         started = self._clock()
@@ -200,6 +221,10 @@ class Reflector(Generic[T]):
                 present.clear()
                 query = {**self._selector} | ({"limit": str(self._page_size)} if restarts < 2 else {})
                 continue
+            if "continue" not in query:
+                self._went_back |= self._history.went_back(page.metadata.resource_version)
+                anew = self._anew or self._went_back
+                self._store.trusts_versions = not anew
             await self._in_slices(page.items or [], lambda raw: present.add(self._put_raw(raw)))
             if not page.metadata.continue_:
                 break
@@ -207,8 +232,10 @@ class Reflector(Generic[T]):
                 raise BrokenStreamError("the list repeats its continue token")
             query["continue"] = page.metadata.continue_
         await self._in_slices(self._store.keys_outside(present), self._store.remove)
+        self._store.trusts_versions = True
+        self._anew = self._anew and not anew
         self._resource_version = page.metadata.resource_version
-        self._last_event = self._clock()
+        self._last_event = self._last_contact = self._clock()
         self.refused_with = 0
         self.relists_total += self.synced
         logger.info(
@@ -217,6 +244,15 @@ class Reflector(Generic[T]):
         if not self.synced:
             self.synced = True
             self._handler.on_synced()
+            return
+        if self._went_back and self._on_went_back is not None:
+            self._on_went_back()
+        self._went_back = False
+        self._recovered()
+
+    def _recovered(self) -> None:
+        if self._on_recovered is not None:
+            self._on_recovered()
 
     async def _in_slices(self, items: list[Any], act: Callable[[Any], None]) -> None:
         await in_slices(items, act, seconds=self._timing.slice, clock=self._clock)
@@ -231,9 +267,15 @@ class Reflector(Generic[T]):
         }
         async with aclosing(self._source.watch(query)) as batches:
             async for lines in batches:
+                self._last_contact = self._clock()
+                if self._anew:
+                    return
                 if self._watch_opened is None:
                     self._watch_opened = self._clock()
                     self.refused_with = 0
+                    if self._backoff.away:
+                        self._backoff.worked()
+                        self._recovered()
                 await self._in_slices(lines, self._apply)
 
     def _apply(self, line: bytes) -> None:
@@ -294,19 +336,3 @@ class Reflector(Generic[T]):
 
     def _log_undecodable(self, key: str, error: str) -> None:
         logger.warning("object skipped, it cannot be decoded watch=%s object=%r reason=%r", self._name, key, error)
-
-
-async def in_slices(
-    items: Iterable[Item],
-    act: Callable[[Item], None],
-    *,
-    seconds: float = SLICE_SECONDS,
-    clock: Callable[[], float] = time.monotonic,
-) -> None:
-    """Act on each item in order, giving way to the rest of the program every `seconds`."""
-    until = clock() + seconds
-    for item in items:
-        act(item)
-        if clock() >= until:
-            await asyncio.sleep(0)
-            until = clock() + seconds

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import shutil
-import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,7 +18,9 @@ import aiohttp
 
 from bayplan.api.errors import CredentialsError
 from bayplan.api.kubeconfig import Entry
+from bayplan.api.server_url import without_userinfo
 from bayplan.api.timestamps import parse_time
+from bayplan.api.trust import verifying_context
 
 EXEC_API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 FILE_LIFETIME_SECONDS = 60.0
@@ -198,7 +199,8 @@ class OidcToken:
                     answer = await response.json(content_type=None)
             token = str(answer["id_token"])
         except (aiohttp.ClientError, TimeoutError, OSError, KeyError, TypeError, ValueError) as error:
-            raise CredentialsError(f"{self._where}: refresh at {issuer} failed: {type(error).__name__}") from None
+            shown = without_userinfo(issuer)
+            raise CredentialsError(f"{self._where}: refresh at {shown} failed: {type(error).__name__}") from None
         self._config["id-token"] = token
         self._config["refresh-token"] = str(answer.get("refresh_token") or self._config["refresh-token"])
         return token
@@ -229,24 +231,6 @@ def checked_token(token: str, label: str) -> str:
     if not all("!" <= character <= "~" for character in token):
         raise CredentialsError(f"{label}: holds characters that no bearer token has")
     return token
-
-
-def verifying_context(authority: bytes | None, label: str) -> ssl.SSLContext:
-    """Return a TLS client context that trusts `authority` alone (PEM), or the system's roots when None.
-
-    Raises:
-        CredentialsError: `authority` holds no certificate.
-    """
-    if authority is None:
-        return ssl.create_default_context()
-    try:
-        context = ssl.create_default_context(cadata=authority.decode("ascii", errors="ignore") or "empty")
-    except (ssl.SSLError, ValueError) as error:
-        raise CredentialsError(f"{label}: not a PEM certificate") from error
-    # From Python 3.13 on the default refuses CAs without a key identifier, as many clusters have; client-go
-    # takes them.
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    return context
 
 
 def _with_margin(remaining: float) -> float:

@@ -82,6 +82,7 @@ class WatchSource:
         self._watch_timeout = aiohttp.ClientTimeout(connect=CONNECT_TIMEOUT_SECONDS, sock_read=inactivity)
         self._session: aiohttp.ClientSession | None = None
         self._generation = -1
+        self._watched: aiohttp.ClientResponse | None = None
 
     async def page(self, query: Mapping[str, str]) -> ListPage:
         """Return one page of the list."""
@@ -98,7 +99,7 @@ class WatchSource:
 
     async def watch(self, query: Mapping[str, str]) -> AsyncGenerator[list[bytes], None]:
         """Yield the complete lines of a watch as they come; first an empty batch once the stream is open."""
-        response = await self._get(query, self._watch_timeout)
+        response = self._watched = await self._get(query, self._watch_timeout)
         try:
             yield []
             splitter = LineSplitter([])
@@ -106,7 +107,13 @@ class WatchSource:
                 if lines := splitter.feed(chunk):
                     yield lines
         finally:
+            self._watched = None
             response.close()
+
+    def interrupt(self) -> None:
+        """Break the watch that is open, if there is one, as if the network had."""
+        if self._watched is not None:
+            self._watched.close()
 
     async def close(self) -> None:
         """Close the connections."""
@@ -123,7 +130,6 @@ class WatchSource:
                 params=query,
                 headers={"Authorization": f"Bearer {token}"} if token is not None else None,
                 proxy=self._credentials.proxy,
-                server_hostname=self._credentials.tls_server_name or None,
                 timeout=limits,
                 allow_redirects=False,
             )

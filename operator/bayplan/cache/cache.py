@@ -85,8 +85,11 @@ class Cache:
         if placement is not None and placement.assumed:
             self._drop(uid, placement)
 
-    def set_pod(self, pod: PodInfo) -> None:
+    def set_pod(self, pod: PodInfo, *, shown: bool = True) -> None:
         """Take in a pod that has a node: confirm an assumption, add or update it; the watch is right where they differ.
+
+        `shown` is False for a version that came otherwise, as the answer to a write: an assumption stays one, because
+        only a watch that has shown a pod tells of its end.
 
         Raises:
             QuantityError: its requests cannot be read; an earlier version of it stays counted.
@@ -100,16 +103,19 @@ class Cache:
         if held is not None:
             if self.nodes.names[held.row] == pod.pod.spec.node_name and held.pod.placed == placed:
                 # What the node gives up is the same: swap the object, leave the columns and their readers alone.
-                self._confirm(held)
+                if shown:
+                    self._confirm(held)
                 if _looks_different(held.pod.pod, pod.pod):
                     self.nodes.usage_changed.append(held.row)
                 alike = _are_counted_alike(held.pod.pod, pod.pod)
                 self.nodes.replace_pod(held.pod, pod, held.row, counted_alike=alike)
                 held.pod = pod
                 return
+            shown = shown or not held.assumed
             self._drop(pod.uid, held)
         row = self.nodes.add_pod(pod, pod.pod.spec.node_name)
-        self._placements[pod.uid] = _Placement(pod, row, assumed=False)
+        self._placements[pod.uid] = _Placement(pod, row, assumed=not shown)
+        self._assumed += not shown
 
     def remove_pod(self, uid: str) -> None:
         """Forget a pod that is gone, assumed or not."""

@@ -86,15 +86,15 @@ def reported_requests(
         asked = None if container.resources is None else container.resources.requests
         given = None if report.resources is None else report.resources.requests
         # A kubelet mostly repeats the spec, so that little is read twice.
-        allocated = (
-            of_spec
-            if report.allocated_resources == asked
-            else nanos(report.allocated_resources, f"{path}.allocatedResources")
-        )
-        actuated = of_spec if given == asked else nanos(given, f"{path}.resources.requests")
         if not report.allocated_resources:
             allocated = unreported
-        return actuated if given else allocated, allocated
+        elif report.allocated_resources == asked:
+            allocated = of_spec
+        else:
+            allocated = nanos(report.allocated_resources, f"{path}.allocatedResources")
+        if not given:
+            return allocated, allocated
+        return of_spec if given == asked else nanos(given, f"{path}.resources.requests"), allocated
 
     spec = pod.spec
     mains = [read(*each) for each in zip(spec.containers, wanted.containers, strict=True)]

@@ -61,9 +61,13 @@ class PodInfo:
         """What the pod takes on its node: as `requests`, and the status of an in-place resize."""
         if self._placed is None:
             status = self.pod.status
-            told = status.container_statuses or status.init_container_statuses or status.resources is not None
-            told = told or is_resize_infeasible(self.pod)
-            self._placed = placed_requests(self.pod) if told else self.requests
+            is_told = (
+                status.container_statuses
+                or status.init_container_statuses
+                or status.resources is not None
+                or is_resize_infeasible(self.pod)
+            )
+            self._placed = placed_requests(self.pod) if is_told else self.requests
         return self._placed
 
     @property
@@ -91,6 +95,7 @@ class PodInfo:
         """Share what `model`, a pod of the same namespace and spec, has derived from these already."""
         # Private names of another of the same kind.
         self._size = self._size or model._size  # noqa: SLF001 - as above
+        self._requests = self._requests or model._requests  # noqa: SLF001 - as above
         self._host_ports = self._host_ports or model._host_ports  # noqa: SLF001 - as above
         self._affinity_terms = self._affinity_terms or model._affinity_terms  # noqa: SLF001 - as above
 

@@ -222,9 +222,9 @@ def _pod_requests(
     )
 
 
-def _amounts(nanos: Nanos) -> dict[str, int]:
+def _amounts(exact: Nanos) -> dict[str, int]:
     return {
         name: milli_of_nano(amount) if name == CPU else value_of_nano(amount)
-        for name, amount in nanos.items()
+        for name, amount in exact.items()
         if amount and _is_tracked(name)
     }

@@ -19,6 +19,9 @@ BAD_INPUT: Final = 2
 INTERRUPTED: Final = 130
 """Exit code after Ctrl-C, as shells have it."""
 
+_BARE_SWITCHES: Final = {"--leader-elect": "--leader-elect=true"}
+"""Flags of kube-scheduler that mean true without a value, and take one after `=` only."""
+
 _EPILOG: Final = """Examples:
 
   bayplan demo
@@ -55,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     exit code 1. Ctrl-C and a reader that goes away end the command without a word.
     """
     _open_closed_streams()
-    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    arguments = [_BARE_SWITCHES.get(each, each) for each in (sys.argv[1:] if arguments is None else arguments)]
     # Integer columns need no BLAS; its idle threads would still spin and take memory.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if isinstance(sys.stdout, io.TextIOWrapper):

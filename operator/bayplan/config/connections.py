@@ -6,9 +6,13 @@ Their types, how they are read, and their rules (staging kube-scheduler/config/v
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from bayplan.config.errors import FieldError, child, invalid, item
+from bayplan.api.server_url import without_userinfo
+from bayplan.config.errors import FieldError, child, invalid, item, required
 from bayplan.config.fields import Fields, Int64, format_duration, required_name
 from bayplan.config.labels import validate_extended_resource_name
+
+_JITTER_FACTOR = 1.2
+"""Up to which pauses between two tries may be longer than the retry period."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +76,24 @@ class Extender:
     ignorable: bool = False
     """Whether pods are scheduled without it when it fails."""
 
+    @property
+    def shown_url(self) -> str:
+        """Its `url_prefix` as logs, messages and Events may show it: without user and password."""
+        return without_userinfo(self.url_prefix)
+
 
 @dataclass(frozen=True, slots=True)
 class LeaderElection:
     """Which replica is at work."""
 
     leader_elect: bool | None = None
-    """What the file says; None when it says nothing, so that an explicit `true` can be told from the default `true`."""
+    """Whether it contends for the lease; None, when nothing is said, means in a pod only."""
     lease_duration: timedelta = timedelta(seconds=15)
     """How long others wait after the last renewal before they take over."""
     renew_deadline: timedelta = timedelta(seconds=10)
-    """How long the leader tries to renew before it stops."""
+    """How long after its last renewal the leader writes, and tries to renew, before it ends."""
     retry_period: timedelta = timedelta(seconds=2)
-    """Time between tries."""
+    """Time between renewals, and between the leader's tries; others look five times as often."""
     resource_lock: str = "leases"
     """Always `leases`."""
     resource_name: str = "bayplan"
@@ -156,24 +165,52 @@ def decode_leader_election(fields: Fields, **given: object) -> LeaderElection:
     Attributes that are `given` were read before.
     """
     election = fields.build(LeaderElection, zero_counts=False, **given)
-    # Left out means true: only an explicit false switches the checks off.
-    if election.leader_elect is not False:
-        _validate_leader_election(fields, election)
+    fields.errors += validate_leader_election(election, fields.path)
     return election
 
 
-def _validate_leader_election(fields: Fields, election: LeaderElection) -> None:
+def validate_leader_election(election: LeaderElection, path: str = "leaderElection") -> list[FieldError]:
+    """What is wrong with an election, unless it is switched off: only an explicit `false` does that."""
+    if election.leader_elect is False:
+        return []
+    errors = []
     for name, duration in (
         ("leaseDuration", election.lease_duration),
         ("renewDeadline", election.renew_deadline),
         ("retryPeriod", election.retry_period),
     ):
         if duration <= timedelta():
-            fields.invalid(name, format_duration(duration), "must be greater than zero")
+            errors.append(invalid(child(path, name), format_duration(duration), "must be greater than zero"))
     if election.lease_duration <= election.renew_deadline:
         # The value kube-scheduler shows here is the deadline's.
         shown = format_duration(election.renew_deadline)
-        fields.invalid("leaseDuration", shown, "must be greater than `RenewDeadline`")
+        errors.append(invalid(child(path, "leaseDuration"), shown, "must be greater than `RenewDeadline`"))
     if election.resource_lock != "leases":
         detail = 'resourceLock value must be "leases"'
-        fields.invalid("resourceLock", election.resource_lock, detail)
+        errors.append(invalid(child(path, "resourceLock"), election.resource_lock, detail))
+    for name, value in (
+        ("resourceName", election.resource_name),
+        ("resourceNamespace", election.resource_namespace),
+    ):
+        if not value:
+            errors.append(required(child(path, name)))
+    return errors
+
+
+def elector_errors(election: LeaderElection, path: str = "leaderElection") -> list[FieldError]:
+    """Why no elector can work with durations that are right by themselves; kube-scheduler finds out when it starts.
+
+    The first rule is client-go's (leaderelection.go NewLeaderElector). The second is ours: a Lease has whole seconds,
+    and the last one that is written must not end before its holder stops.
+    """
+    errors = validate_leader_election(election, path)
+    if errors or election.leader_elect is False:
+        return errors
+    deadline = format_duration(election.renew_deadline)
+    if election.renew_deadline <= election.retry_period * _JITTER_FACTOR:
+        detail = f"must be greater than retryPeriod * {_JITTER_FACTOR}"
+        return [invalid(child(path, "renewDeadline"), deadline, detail)]
+    if timedelta(seconds=election.lease_duration // timedelta(seconds=1)) <= election.renew_deadline:
+        detail = f"must be greater than renewDeadline ({deadline}) in whole seconds"
+        return [invalid(child(path, "leaseDuration"), format_duration(election.lease_duration), detail)]
+    return []

@@ -24,11 +24,11 @@ SWITCHED: Final = frozenset(
 
 _OF_A_STAGE: Final = {"AllAlpha": Stage.ALPHA, "AllBeta": Stage.BETA}
 _COMPONENT: Final = "kube"
-# What Go's strconv.ParseBool reads.
-_BOOLEANS: Final = {
+BOOLEANS: Final = {
     **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
     **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
 }
+"""What Go's strconv.ParseBool reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +79,11 @@ def parse_feature_gates(values: Sequence[str]) -> FeatureGates:
             problems.append(f"component not registered: {quote_unprintable(component.strip())}")
         elif not equals:
             problems.append(f"missing bool value for {quote_unprintable(name)}")
-        elif text not in _BOOLEANS:
+        elif text not in BOOLEANS:
             shown = quote_unprintable(f"{name}={text}")
             problems.append(f"invalid value of {shown}, err: strconv.ParseBool: parsing {quote(text)}: invalid syntax")
         else:
-            given[name] = _BOOLEANS[text]
+            given[name] = BOOLEANS[text]
     if prefixes >= {"", _COMPONENT}:
         problems.append("set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use")
     problems += [problem for name, value in given.items() if (problem := _why_not(name, value=value))]

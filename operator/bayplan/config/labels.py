@@ -15,7 +15,7 @@ from bayplan.api.objects import (
     PreferredSchedulingTerm,
 )
 from bayplan.api.selectors import is_label_key, is_label_value
-from bayplan.config.errors import FieldError, child, invalid, item, quote, unsupported
+from bayplan.config.errors import FieldError, child, invalid, invalid_whole, item, quote, unsupported
 from bayplan.config.fields import Fields
 
 _NAME: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
@@ -123,51 +123,65 @@ def decode_label_selector(fields: Fields) -> LabelSelector:
 
 def _preferred(fields: Fields) -> PreferredSchedulingTerm:
     with fields.nested("preference") as preference:
-        return fields.build(PreferredSchedulingTerm, preference=_term(preference))
+        # kube-scheduler leaves `preference` out where it says what is wrong with an expression.
+        return fields.build(PreferredSchedulingTerm, preference=_term(preference, fields.path))
 
 
-def _term(fields: Fields) -> NodeSelectorTerm:
-    labels = fields.objects("matchExpressions", _label_expression)
-    names = fields.objects("matchFields", _field_expression)
+def _term(fields: Fields, shown: str = "") -> NodeSelectorTerm:
+    """A term; `shown` is its path in errors about what expressions say, if it is another than its own."""
+
+    def path(each: Fields) -> str:
+        return (shown or fields.path) + each.path.removeprefix(fields.path)
+
+    labels = fields.objects("matchExpressions", lambda each: _label_expression(each, path(each)))
+    names = fields.objects("matchFields", lambda each: _field_expression(each, path(each)))
     return NodeSelectorTerm(list(labels) or None, list(names) or None)
 
 
-def _label_expression(fields: Fields) -> NodeSelectorRequirement:
+def _label_expression(fields: Fields, path: str) -> NodeSelectorRequirement:
     requirement = fields.build(NodeSelectorRequirement)
     if requirement.operator not in _LABEL_OPERATORS:
-        fields.errors.append(unsupported(fields.at("operator"), requirement.operator, _LABEL_OPERATORS))
+        fields.errors.append(unsupported(child(path, "operator"), requirement.operator, _LABEL_OPERATORS))
         return requirement
     if problems := label_key_problems(requirement.key):
-        fields.invalid("key", requirement.key, "; ".join(problems))
-    _check_values(fields, requirement)
+        fields.errors.append(invalid(child(path, "key"), requirement.key, "; ".join(problems)))
+    _check_values(fields, requirement, path)
     for index, value in enumerate(requirement.values or ()):
         if problems := label_value_problems(value):
-            path = f"{item(fields.at('values'), index)}[{quote(requirement.key)[1:-1]}]"
-            fields.errors.append(invalid(path, value, "; ".join(problems)))
+            where = f"{item(child(path, 'values'), index)}[{quote(requirement.key)[1:-1]}]"
+            fields.errors.append(invalid(where, value, "; ".join(problems)))
     return requirement
 
 
-def _check_values(fields: Fields, requirement: NodeSelectorRequirement) -> None:
-    path = fields.at("values")
+def _check_values(fields: Fields, requirement: NodeSelectorRequirement, path: str) -> None:
+    path = child(path, "values")
     values = requirement.values or []
-    shown = values or None
+    shown = values or _nothing_as_given(fields)
     if requirement.operator in {"In", "NotIn"} and not values:
-        fields.errors.append(invalid(path, shown, "for 'in', 'notin' operators, values set can't be empty"))
+        detail = "for 'in', 'notin' operators, values set can't be empty"
+        fields.errors.append(invalid_whole(path, shown, detail))
     elif requirement.operator in {"Exists", "DoesNotExist"} and values:
-        fields.errors.append(invalid(path, shown, "values set must be empty for exists and does not exist"))
+        fields.errors.append(invalid_whole(path, values, "values set must be empty for exists and does not exist"))
     elif requirement.operator in {"Gt", "Lt"}:
         if len(values) != 1:
-            fields.errors.append(invalid(path, shown, "for 'Gt', 'Lt' operators, exactly one value is required"))
+            detail = "for 'Gt', 'Lt' operators, exactly one value is required"
+            fields.errors.append(invalid_whole(path, shown, detail))
         for index, value in enumerate(values):
             if not _DECIMAL.fullmatch(value) or not -(2**63) <= int(value) < 2**63:
                 detail = "for 'Gt', 'Lt' operators, the value must be an integer"
                 fields.errors.append(invalid(item(path, index), value, detail))
 
 
-def _field_expression(fields: Fields) -> NodeSelectorRequirement:
+def _nothing_as_given(fields: Fields) -> list[str] | None:
+    """Values that are missing, or an empty list."""
+    return [] if fields.has("values") else None
+
+
+def _field_expression(fields: Fields, path: str) -> NodeSelectorRequirement:
     requirement = fields.build(NodeSelectorRequirement)
     if requirement.operator not in _FIELD_OPERATORS:
-        fields.errors.append(unsupported(fields.at("operator"), requirement.operator, _FIELD_OPERATORS))
+        fields.errors.append(unsupported(child(path, "operator"), requirement.operator, _FIELD_OPERATORS))
     elif len(requirement.values or ()) != 1:
-        fields.errors.append(invalid(child(fields.path, "values"), requirement.values, "must have one element"))
+        shown = requirement.values or _nothing_as_given(fields)
+        fields.errors.append(invalid_whole(child(path, "values"), shown, "must have one element"))
     return requirement

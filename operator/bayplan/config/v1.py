@@ -11,7 +11,7 @@ from bayplan.config.connections import (
     decode_leader_election,
     validate_extenders,
 )
-from bayplan.config.errors import FieldError, child, duplicate, forbidden, invalid, item, required
+from bayplan.config.errors import FieldError, child, duplicate, forbidden, invalid, invalid_whole, item, required
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
 from bayplan.config.fields import Fields, required_name
 from bayplan.config.plugin_args import decode_args, default_args
@@ -59,7 +59,9 @@ def _profiles(fields: Fields, known: frozenset[str], gates: FeatureGates) -> tup
     names: set[str] = set()
     for index, profile in enumerate(profiles):
         if profile.scheduler_name in names and profile.scheduler_name:
-            fields.errors.append(duplicate(child(item("profiles", index), "schedulerName"), profile.scheduler_name))
+            # The value kube-scheduler shows is the path of the first one, which it prints as an empty object.
+            path = child(item("profiles", index), "schedulerName")
+            fields.errors.append(FieldError(path, "Duplicate value: {}"))
         names.add(profile.scheduler_name)
     fields.errors += validate_common_queue_sort(profiles)
     return profiles
@@ -120,11 +122,18 @@ def validate_common_queue_sort(profiles: tuple[Profile, ...]) -> list[FieldError
     for index, profile in enumerate(profiles[1:], start=1):
         path = item("profiles", index)
         if profile.plugins.queue_sort != canon:
-            shown = ", ".join(entry.name for entry in profile.plugins.queue_sort.enabled)
-            errors.append(invalid(f"{path}.plugins.queueSort", shown, "must be the same for all profiles"))
+            shown = _as_kube_scheduler_shows(profile.plugins.queue_sort)
+            errors.append(invalid_whole(f"{path}.plugins.queueSort", shown, "must be the same for all profiles"))
         if name is not None and profile.plugin_config.get(name) != first.plugin_config.get(name):
             errors.append(invalid(f"{path}.pluginConfig.args", name, "queueSort must be the same for all profiles"))
     return errors
+
+
+def _as_kube_scheduler_shows(plugins: PluginSet) -> dict[str, object]:
+    return {
+        name: [{"Name": entry.name, "Weight": entry.weight} for entry in entries] or None
+        for name, entries in (("Enabled", plugins.enabled), ("Disabled", plugins.disabled))
+    }
 
 
 def _plugins(fields: Fields, known: frozenset[str]) -> Plugins:
@@ -145,7 +154,10 @@ def decode_plugin_set(fields: Fields, known: frozenset[str]) -> PluginSet:
     """What an extension point enables and disables; what it enables must be known."""
 
     def entry(each: Fields) -> PluginEntry:
-        return each.build(PluginEntry, name=required_name(each))
+        name = each.string("name")
+        if not name and (name is not None or not each.has("name")):
+            each.errors.append(invalid(each.path, "", "does not exist"))
+        return each.build(PluginEntry, name=name or "")
 
     enabled = fields.objects("enabled", entry)
     seen = set()

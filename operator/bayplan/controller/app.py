@@ -4,12 +4,15 @@ import asyncio
 import gc
 import logging
 import signal
-from collections.abc import Awaitable
+from collections.abc import Coroutine
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from bayplan.api.credentials import Credentials
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.build import build
+from bayplan.leaderelection.elector import LeaseLostError
 
 logger = logging.getLogger(__name__)
 
@@ -19,9 +22,10 @@ _ASSUMED_CHECK_SECONDS = 15.0
 _YOUNG_OBJECTS = 20_000
 _FIRST_LIST_SECONDS = 10.0
 # Together under ten seconds, API server or not: a Deployment's grace period is thirty.
-_DRAIN_BINDS_SECONDS = 7.0
+_DRAIN_BINDS_SECONDS = 6.0
 _DRAIN_CALLS_SECONDS = 2.0
 _KOPF = "kopf"
+_ELECTION = "leader election"
 
 
 class App:
@@ -40,9 +44,10 @@ class App:
         self._stop = asyncio.Event()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._failed: BaseException | None = None
+        self._ending = False
 
     async def run(self) -> int:
-        """Schedule until told to stop; 0 after a signal, 1 if a part that must not end did."""
+        """Schedule until told to stop; 0 after a signal, 1 if a part that must not end did, or the lease is lost."""
         parts = self.parts
         for signum in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(signum, self._stop.set)
@@ -50,6 +55,7 @@ class App:
         gc.set_threshold(_YOUNG_OBJECTS, 20, 50)
         self.port = await parts.server.start(*self._address)
         parts.scheduler.dispatcher.start()
+        self._spawn("dispatcher", parts.scheduler.dispatcher.run())
         for name, work in parts.watches.work().items():
             self._spawn(name, work)
         try:
@@ -65,6 +71,9 @@ class App:
                 await self._stop.wait()
         finally:
             await self._shut_down()
+        if isinstance(self._failed, LeaseLostError):
+            logger.critical("leader election lost, ending so that another replica takes over reason=%s", self._failed)
+            return 1
         if self._failed is not None:
             logger.critical("ending because a part failed error=%r", self._failed)
             return 1
@@ -88,11 +97,15 @@ class App:
         if not self._stop.is_set():
             # Not before, or kopf's start would hold up the first decision.
             self._spawn(_KOPF, self.parts.operator.run())
+            if (leadership := self.parts.leadership) is not None:
+                # Watches, kopf and queue keep a standby warm: it decides at once when it is its turn.
+                self._spawn(_ELECTION, leadership.contend())
+                await leadership.won()
             await self.parts.scheduler.run()
 
     async def _shut_down(self) -> None:
         """Stop deciding, let binds under way finish, then end everything else."""
-        parts = self.parts
+        parts, self._ending = self.parts, True
         parts.health.begin_shutdown()
         parts.scheduler.stop()
         # kopf takes a moment to end: it does so while the binds drain.
@@ -100,7 +113,14 @@ class App:
         others = [task for name, task in self._tasks.items() if name != _KOPF]
         for task in ending:
             task.cancel()
-        await parts.scheduler.dispatcher.drain(binds_seconds=_DRAIN_BINDS_SECONDS, calls_seconds=_DRAIN_CALLS_SECONDS)
+        leadership = parts.leadership
+        # Who lost the lease may write nothing more: there is nothing to wait for.
+        patience = 0.0 if leadership is not None and leadership.has_lost else 1.0
+        await parts.scheduler.dispatcher.drain(
+            binds_seconds=patience * _DRAIN_BINDS_SECONDS, calls_seconds=patience * _DRAIN_CALLS_SECONDS
+        )
+        if leadership is not None:
+            await leadership.give_up()
         for task in others:
             task.cancel()
         await asyncio.gather(*ending, *others, return_exceptions=True)
@@ -108,21 +128,17 @@ class App:
             await client.close()
         await parts.server.stop()
 
-    def _spawn(self, name: str, work: Awaitable[None]) -> None:
+    def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         """Run a part that must not end; if it does, the process ends with it rather than go on half alive."""
+        task = self._tasks[name] = asyncio.create_task(work, name=name)
+        task.add_done_callback(partial(self._part_ended, name))
 
-        async def guarded() -> None:
-            try:
-                await work
-            except asyncio.CancelledError:
-                if self._tasks[name].cancelling():
-                    raise  # by us, while shutting down
-                self._failed = self._failed or RuntimeError(f"{name} ended, cancelled from within")
-            except Exception as error:  # noqa: BLE001  reported by run, which exits with it
-                self._failed = self._failed or error
-            else:
-                if not self._stop.is_set():
-                    self._failed = RuntimeError(f"{name} ended")
-            self._stop.set()
-
-        self._tasks[name] = asyncio.create_task(guarded(), name=name)
+    def _part_ended(self, name: str, task: asyncio.Task[None]) -> None:
+        error: BaseException | None
+        if task.cancelled():
+            # Whoever did it, and if it never ran: only the end of all parts is no failure.
+            error = None if self._ending else RuntimeError(f"{name} ended, cancelled")
+        else:
+            error = task.exception() or (None if self._stop.is_set() else RuntimeError(f"{name} ended"))
+        self._failed = self._failed or error
+        self._stop.set()

@@ -1,7 +1,8 @@
-"""Finds pods that were bound and ended before any watch showed them on their node."""
+"""Looks up pods that stay assumed: those that ended before any watch showed them on their node, or were never bound."""
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
@@ -13,20 +14,29 @@ from bayplan.scheduler.binder import fetch_pod
 
 logger = logging.getLogger(__name__)
 
+LONGEST_BIND_SECONDS = 180.0
+"""Longer than any bind: five posts of ten seconds, their pauses, and the minute in which the last may take effect."""
+
 
 @dataclass(eq=False)
 class AssumedPods:
     """Asks about pods that stay assumed, so that none takes room for ever.
 
     A pod that was bound, ran and ended while the watch of pods on nodes had a gap is in no later list: nothing would
-    ever take it off its node. `assumed` gives the pods counted on the scheduler's word whose bind is over, `ended` is
-    told of those that are gone. Pods that still run are left alone: the watch will show them.
+    ever take it off its node. One that was never bound after all, by an error or because the API server's data went
+    back, would be nobody's. `assumed` gives the pods counted on the scheduler's word whose bind is over, `ended` is
+    told of those that are gone, and `unbound`, with what the API server shows, of those that it has shown without a
+    node for longer than a bind can take, so that none can land any more. Pods that still run are left alone: the watch
+    will show them. `clock` is in seconds and never goes back.
     """
 
     client: ApiClient
     assumed: Callable[[], Collection[PodInfo]]
     ended: Callable[[Pod], None]
+    unbound: Callable[[Pod], None]
+    clock: Callable[[], float] = time.monotonic
     _seen: set[str] = field(default_factory=set, init=False)
+    _unbound_since: dict[str, float] = field(default_factory=dict, init=False)
 
     async def run(self, period_seconds: float) -> None:
         """Check for ever, with a pause of `period_seconds` between."""
@@ -38,13 +48,26 @@ class AssumedPods:
         """Ask about each pod that was assumed the last time already; no answer leaves a pod as it is."""
         assumed = {pod.uid: pod for pod in self.assumed()}
         for uid in assumed.keys() & self._seen:
-            if await self._has_ended(assumed[uid]) and uid in {pod.uid for pod in self.assumed()}:
-                logger.info("pod ended before the watch showed it bound pod=%r", assumed[uid].key)
-                self.ended(assumed[uid].pod)
+            pod = assumed[uid]
+            status, found = await fetch_pod(self.client, pod.namespace, pod.name)
+            if uid in {each.uid for each in self.assumed()}:
+                self._compare(pod, status, found)
         self._seen = set(assumed)
+        self._unbound_since = {uid: at for uid, at in self._unbound_since.items() if uid in assumed}
 
-    async def _has_ended(self, pod: PodInfo) -> bool:
-        status, found = await fetch_pod(self.client, pod.namespace, pod.name)
-        if found is None:
-            return status == 404
-        return found.metadata.uid not in {"", pod.uid} or is_finished(found)
+    def _compare(self, pod: PodInfo, status: int, found: Pod | None) -> None:
+        """Act on what the API server shows of an assumed pod."""
+        if found is None or found.metadata.uid in {"", pod.uid}:
+            over = status == 404 or (found is not None and is_finished(found))
+        else:
+            over = True  # Another pod has its name.
+        if over:
+            logger.info("pod ended before the watch showed it bound pod=%r", pod.key)
+            self.ended(pod.pod)
+        elif found is not None and found.metadata.uid and not found.spec.node_name:
+            since = self._unbound_since.setdefault(pod.uid, self.clock())
+            if self.clock() - since >= LONGEST_BIND_SECONDS:
+                logger.warning("pod is not bound although it was assumed to be, and is tried again pod=%r", pod.key)
+                self.unbound(found)
+        elif found is not None:
+            self._unbound_since.pop(pod.uid, None)

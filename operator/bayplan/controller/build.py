@@ -11,14 +11,18 @@ from urllib.parse import urlsplit
 
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
+from bayplan.api.objects import Pod
 from bayplan.api.reflector import Reflector
 from bayplan.cache.cache import Cache
+from bayplan.cache.pod_info import PodInfo
 from bayplan.config.connections import ClientConnection
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.assumed_pods import AssumedPods
 from bayplan.controller.cache_debugger import CacheDebugger
 from bayplan.controller.intake_list import IntakeList
+from bayplan.controller.leadership import Leadership
 from bayplan.controller.operator_thread import KopfSessions, OperatorThread
+from bayplan.controller.recovery import Recovery
 from bayplan.controller.watches import Watches
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
@@ -39,19 +43,24 @@ from bayplan.scheduler.scheduler import Scheduler
 from bayplan.server.debug import debug_routes
 from bayplan.server.health import HealthChecks
 from bayplan.server.http import HttpServer
+from bayplan.server.leader_election import LeaderElectionCollector
 from bayplan.server.metrics import SchedulerMetrics
 from bayplan.server.state import StateCollector, StateSources
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the process starts and stops, and what it is looked at by."""
+    """What the process starts and stops, and what it is looked at by.
+
+    Without `leadership` there is no election, and it schedules as soon as it can.
+    """
 
     scheduler: Scheduler
     watches: Watches
     operator: OperatorThread
     intake_list: IntakeList
     assumed_pods: AssumedPods
+    leadership: Leadership | None
     clients: tuple[ApiClient | ExtenderClient, ...]
     health: HealthChecks
     server: HttpServer
@@ -87,14 +96,22 @@ def build(
         nominator=nominator,
     )
 
-    client = _measured_client(make_client, credentials, connection, metrics)
+    leadership = _leadership(configuration, credentials, metrics)
+    admit = leadership.admit if leadership is not None else None
+    client = _measured_client(make_client, credentials, connection, metrics, admit)
     # Events have a rate limit of their own, as in kube-scheduler, so that they never hold up a bind.
-    events_client = _measured_client(make_client, credentials, connection, metrics)
+    events_client = _measured_client(make_client, credentials, connection, metrics, admit)
 
     # These need one another: answers to the dispatcher's calls feed the queue, and the dispatcher sends the Events.
     def pod_gone(uid: str) -> None:
         recorder.forget(uid)
         scheduler.pod_gone(uid)
+
+    def recovered() -> None:
+        recovery.recovered()
+
+    def went_back() -> None:
+        recovery.went_back()
 
     pending = PendingPodEvents(cache, queue, news.set, metrics, names, pod_gone)
     dispatcher = Dispatcher(client, events_client, on_patched=pending.written, wake=news.set)
@@ -106,11 +123,13 @@ def build(
         metrics,
         wake=news.set,
         on_gone=recorder.forget,
+        on_recovered=recovered,
+        on_went_back=went_back,
         scheduler_names=names,
         make_reflector=make_reflector,
     )
 
-    extenders = make_clients(configuration.extenders)
+    extenders = make_clients(configuration.extenders, admit)
     cycle = SchedulingCycle(cache.nodes, nominator, frameworks.values(), observe=metrics.extension_point)
     binds = next((each for each in extenders if each.spec.bind_verb), None)
     make_binder = Binder if binds is None else partial(ExtenderBinder, extender=binds, assumed=cache.pod)
@@ -136,15 +155,23 @@ def build(
         clock=clock,
     )
 
-    intake_list = IntakeList(client, names, pending)
+    intake_list = IntakeList(client, names, pending, on_went_back=went_back)
     operator = OperatorThread(
         names, KopfSessions(credentials), take=pending.watched, on_restart=intake_list.ask_for_fill
     )
+    recovery = Recovery(watches, intake_list, operator, pending)
+
+    def never_bound(pod: Pod) -> None:
+        scheduler.never_bound(PodInfo(pod))
+        pending.changed(pod)
+        news.set()
+
     assumed_pods = AssumedPods(
         client,
-        # A pod in flight is its bind's to look after.
-        assumed=lambda: [pod for pod in cache.assumed_pods() if queue.get(pod.uid) is None],
+        # Others are their bind's to look after.
+        assumed=lambda: [pod for pod in cache.assumed_pods() if not scheduler.is_binding(pod.uid)],
         ended=watches.assigned.on_delete,
+        unbound=never_bound,
     )
 
     state = StateSources(
@@ -159,12 +186,15 @@ def build(
     watches.add_readiness(health)
     health.add_readiness("kopf", operator.problem)
     health.add_readiness("intake", intake_list.problem)
+    if leadership is not None:
+        leadership.add_checks(health)
     return Parts(
         scheduler=scheduler,
         watches=watches,
         operator=operator,
         intake_list=intake_list,
         assumed_pods=assumed_pods,
+        leadership=leadership,
         clients=(client, events_client, *extenders),
         health=health,
         server=HttpServer(
@@ -175,11 +205,30 @@ def build(
     )
 
 
+def _leadership(
+    configuration: SchedulerConfiguration, credentials: Credentials, metrics: SchedulerMetrics
+) -> Leadership | None:
+    """The part in the election that the configuration asks for, if it does."""
+    settings = configuration.leader_election
+    if not settings.leader_elect:
+        return None
+    leadership = Leadership(
+        settings, credentials, hostname=socket.gethostname(), host=urlsplit(credentials.server).netloc, observer=metrics
+    )
+    metrics.registry.register(
+        LeaderElectionCollector(
+            settings.resource_name, is_leading=leadership.is_leading, slow_paths=leadership.slow_paths
+        )
+    )
+    return leadership
+
+
 def _measured_client(
     make_client: Callable[..., ApiClient],
     credentials: Credentials,
     connection: ClientConnection,
     observer: SchedulerObserver,
+    admit: Callable[[], float] | None,
 ) -> ApiClient:
     """A client with a rate limit of its own that tells the observer of each request and each wait for the limit."""
     host = urlsplit(credentials.server).netloc
@@ -191,5 +240,10 @@ def _measured_client(
         observer.throttled(method, host, seconds)
 
     return make_client(
-        credentials, qps=connection.qps, burst=connection.burst, on_request=on_request, on_throttle=on_throttle
+        credentials,
+        qps=connection.qps,
+        burst=connection.burst,
+        on_request=on_request,
+        on_throttle=on_throttle,
+        admit=admit,
     )

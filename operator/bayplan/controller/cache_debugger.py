@@ -14,7 +14,7 @@ from bayplan.api.credentials import Credentials
 from bayplan.api.errors import CredentialsError
 from bayplan.api.kinds import Resource, resource_of
 from bayplan.api.objects import Node, Pod
-from bayplan.api.reflector import in_slices
+from bayplan.api.slices import in_slices
 from bayplan.api.watch_event import UNREADABLE, outline_of
 from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource
 from bayplan.cache.cache import Cache

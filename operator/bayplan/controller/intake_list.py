@@ -9,11 +9,13 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from bayplan.api.backoff import Backoff, is_away
 from bayplan.api.client import ApiClient, decode_status
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.objects import Pod
-from bayplan.api.reflector import in_slices
+from bayplan.api.slices import in_slices
+from bayplan.api.version_history import VersionHistory
 from bayplan.api.watch_event import UNREADABLE, outline_of, read_pod
 from bayplan.api.watch_source import ListMeta
 from bayplan.controller.operator_thread import field_selector
@@ -27,6 +29,8 @@ _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=
 _LIST_SECONDS = 30.0
 _FIRST_PAUSE_SECONDS = 0.5
 _MAX_PAUSE_SECONDS = 15.0
+# So many lists in a row without an answer take half a minute or more: who knows what waits by then?
+_STALE_AFTER_FAILURES = 8
 
 
 class _Item(msgspec.Struct, gc=False):
@@ -43,7 +47,11 @@ _item_decoder = msgspec.json.Decoder(_Item)
 
 
 class _NoListError(Exception):
-    """The API server did not answer with a list."""
+    """The API server did not answer with a list, but with `status`."""
+
+    def __init__(self, message: str, status: int = 200) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass(eq=False)
@@ -61,36 +69,43 @@ class IntakeList:
     pending: PendingPodEvents
     page_size: int = 500
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    on_went_back: Callable[[], None] = lambda: None
+    """Called when a list is older than the one before: etcd was restored from a backup."""
+    backoff: Backoff = field(default_factory=lambda: Backoff(first=_FIRST_PAUSE_SECONDS, longest=_MAX_PAUSE_SECONDS))
     complete: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     """Set once the queue was filled from a whole list."""
-    _fill_asked: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _history: VersionHistory = field(default_factory=VersionHistory, init=False)
+    _asked: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _fill_asked: bool = field(default=False, init=False)
+    _away: bool = field(default=False, init=False)
     _missing: set[str] = field(default_factory=set, init=False)
 
     def problem(self) -> str | None:
-        """Why scheduling has to wait for the first list, in constant words; None if it need not."""
-        return None if self.complete.is_set() else "pending pods are not listed yet"
+        """Why it is not known what waits, in constant words; None if it is."""
+        if not self.complete.is_set():
+            return "pending pods are not listed yet"
+        return "pending pods cannot be listed" if self.backoff.failures >= _STALE_AFTER_FAILURES else None
 
     def ask_for_fill(self) -> None:
         """Have the queue filled again: a watch began anew."""
-        self._fill_asked.set()
+        self._fill_asked = True
+        self._asked.set()
+
+    def ask_for_comparison(self) -> None:
+        """Have the queue compared now: the API server was away, or a watch had a gap."""
+        self._asked.set()
 
     async def run(self, period_seconds: float) -> None:
         """Fill the queue now and whenever that is asked for, and compare it every `period_seconds`; for ever."""
-        await self._fill_until_answered()
+        self._fill_asked = True
         while True:
+            self._asked.clear()
+            while not await (self.fill() if self._fill_asked else self.compare()):
+                await self.sleep(self.backoff.failed(away=self._away))
+            self.backoff.worked()
             with suppress(TimeoutError):
                 async with asyncio.timeout(period_seconds):
-                    await self._fill_asked.wait()
-            if self._fill_asked.is_set():
-                await self._fill_until_answered()
-            else:
-                await self.compare()
-
-    async def _fill_until_answered(self) -> None:
-        pause = _FIRST_PAUSE_SECONDS
-        while not await self.fill():
-            await self.sleep(pause)
-            pause = min(pause * 2, _MAX_PAUSE_SECONDS)
+                    await self._asked.wait()
 
     async def fill(self) -> bool:
         """Take every pending pod, and drop what is queued and no longer pending; False if there was no answer.
@@ -99,7 +114,7 @@ class IntakeList:
         to the API server, they keep the order in which it lists, by namespace and name, whatever their profiles.
         A pod that cannot be read is left to kopf's event of it, which reports it.
         """
-        self._fill_asked.clear()
+        self._fill_asked = False
         before = self.pending.uids()
         listed: set[str] = set()
         pods: list[Pod] = []
@@ -113,14 +128,15 @@ class IntakeList:
                 pods.append(pod)
 
         if not await self._each_item(_WHOLE, read):
+            self._fill_asked = True
             return False
         await in_slices(sorted(pods, key=_age), self._take)
         self._drop(before - listed)
         self.complete.set()
         return True
 
-    async def compare(self) -> None:
-        """Repair differences between queue and cluster; no answer leaves everything as it is."""
+    async def compare(self) -> bool:
+        """Repair differences between queue and cluster; False if there was no answer, which leaves all as it is."""
         before = self.pending.uids()
         listed: dict[str, ObjectMeta] = {}
 
@@ -129,7 +145,7 @@ class IntakeList:
             listed[metadata.uid] = metadata
 
         if not await self._each_item(_METADATA_ONLY, take):
-            return
+            return False
         self._drop(before - listed.keys())
         # A pod that is being deleted is skipped by the scheduler: nobody holds it, and nothing is amiss.
         unknown = {
@@ -141,6 +157,7 @@ class IntakeList:
         for uid in unknown & self._missing:
             await self._fetch(listed[uid])
         self._missing = unknown
+        return True
 
     def _drop(self, ghosts: Collection[str]) -> None:
         for uid in ghosts:
@@ -155,9 +172,13 @@ class IntakeList:
                 query = {"fieldSelector": field_selector({name}), "limit": str(self.page_size)}
                 while query.get("continue") != "":
                     page = await self._page(query, accept)
+                    # All pages have the version of the first.
+                    if "continue" not in query and self._history.went_back(page.metadata.resource_version):
+                        self.on_went_back()
                     await in_slices(page.items or (), take)
                     query["continue"] = page.metadata.continue_
         except (AmbiguousError, UnreachableError, _NoListError, *UNREADABLE) as error:
+            self._away = not isinstance(error, (_NoListError, *UNREADABLE)) or is_away(getattr(error, "status", 0))
             logger.warning("pending pods not listed, trying again later reason=%s", error)
             return False
         return True
@@ -167,7 +188,7 @@ class IntakeList:
         response = await self.client.request("GET", path, accept=accept, timeout_seconds=_LIST_SECONDS)
         if response.status != 200:
             reason, message = decode_status(response.body)
-            raise _NoListError(f"{response.status} {reason}: {message}")
+            raise _NoListError(f"{response.status} {reason}: {message}", response.status)
         page = _page_decoder.decode(response.body)
         if not page.metadata.resource_version:
             raise _NoListError("the list has no resourceVersion")

@@ -6,9 +6,10 @@ import ssl
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 
 import aiohttp
 import kopf
@@ -26,6 +27,7 @@ _FIRST_PAUSE_SECONDS = 1.0
 _MAX_PAUSE_SECONDS = 30.0
 _STEADY_SECONDS = 60.0
 _END_SECONDS = 1.0
+_CONNECT_SECONDS = 10.0
 
 
 @dataclass(eq=False)
@@ -114,7 +116,9 @@ class OperatorThread:
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     restarts: int = field(default=0, init=False)
+    _pausing: asyncio.Task[None] | None = field(default=None, init=False)
     _is_up: bool = field(default=False, init=False)
+    _stop: threading.Event | None = field(default=None, init=False)
 
     def problem(self) -> str | None:
         """Why pods are not heard of, in constant words; None while an operator is up."""
@@ -130,13 +134,33 @@ class OperatorThread:
             if self.clock() - started >= _STEADY_SECONDS:
                 pause = _FIRST_PAUSE_SECONDS
             logger.warning("kopf operator ended and is started again problem=%r pause=%.0fs", problem, pause)
-            await self.sleep(pause)
-            pause = min(pause * 2, _MAX_PAUSE_SECONDS)
+            pause = _FIRST_PAUSE_SECONDS if await self._pause(pause) else min(pause * 2, _MAX_PAUSE_SECONDS)
+
+    def end_pause(self) -> None:
+        """Start the next operator now, if one ended: the API server was away and is back."""
+        if self._pausing is not None:
+            self._pausing.cancel()
+
+    def restart(self) -> None:
+        """End the operator, if one runs, so that the next one lists all pods anew."""
+        if self._stop is not None:
+            self._stop.set()
+
+    async def _pause(self, seconds: float) -> bool:
+        """Wait; return whether that was cut short."""
+        self._pausing = asyncio.ensure_future(self.sleep(seconds))
+        try:
+            await asyncio.wait([self._pausing])
+            return self._pausing.cancelled()
+        finally:
+            self._pausing.cancel()
+            self._pausing = None
 
     async def _operate(self) -> str:
         """Run one operator until it ends; return why it did."""
         loop = asyncio.get_running_loop()
         handover = Handover(loop, self.take, self._started)
+        self._stop = handover.stop
         registry = build_registry(self.scheduler_names, self.sessions, handover)
         ended: asyncio.Future[str] = loop.create_future()
 
@@ -159,6 +183,7 @@ class OperatorThread:
             raise
         finally:
             self._is_up = False
+            self._stop = None
 
     def _started(self) -> None:
         self._is_up = True
@@ -240,9 +265,22 @@ def configure(settings: kopf.OperatorSettings, scheduler_names: Collection[str])
     settings.scanning.disabled = True
     # A pod mostly makes two events, a while apart; kopf would keep a worker with two tasks waiting five seconds.
     settings.queueing.idle_timeout = 0.5
-    settings.networking.error_backoffs = (0.5, 1, 2, 4, 8, 15)
+    settings.networking.error_backoffs = Patience()
+    settings.networking.connect_timeout = _CONNECT_SECONDS
     # kopf would SIGKILL the whole process; ending it is the run command's business.
     settings.process.ultimate_exiting_timeout = None
+
+
+class Patience(Iterable[float]):
+    """kopf's waits between tries, in seconds: without an end, and short ones.
+
+    kopf would give up and end its operator in an outage. One that goes on hears of the next pod within seconds of the
+    API server's return.
+    """
+
+    def __iter__(self) -> Iterator[float]:
+        """Begin anew."""
+        return chain((0.5, 1.0, 2.0), repeat(3.0))
 
 
 class NoEssence(kopf.MultiDiffBaseStorage):

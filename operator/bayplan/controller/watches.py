@@ -3,13 +3,15 @@
 import logging
 import time
 from collections.abc import Callable, Collection, Coroutine
+from functools import partial
 from typing import Any
 
+from bayplan.api.backoff import Timing
 from bayplan.api.credentials import Credentials
 from bayplan.api.kinds import Resource, resource_of
 from bayplan.api.object_store import Handler
 from bayplan.api.objects import Node, Pod
-from bayplan.api.reflector import Reflector, Timing
+from bayplan.api.reflector import Reflector
 from bayplan.cache.cache import Cache
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.event_handlers import (
@@ -28,6 +30,8 @@ logger = logging.getLogger(__name__)
 _NODES = Resource(Node, "", "nodes")
 _PODS = Resource(Pod, "", "pods", namespaced=True)
 _ASSIGNED = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+# A reflector gives up on a silent watch after 75 s: one that is older could not be opened again.
+STALE_SECONDS = 90.0
 _FORBIDDEN = 403
 _NOT_FOUND = 404
 
@@ -53,6 +57,8 @@ class Watch:
         optional: bool = False,
         field_selector: str = "",
         keep_undecodable: bool = True,
+        on_recovered: Callable[[], None] | None = None,
+        on_went_back: Callable[[], None] | None = None,
         timing: Timing | None = None,
         make_reflector: Callable[..., Reflector[Any]] = Reflector,
     ) -> None:
@@ -72,6 +78,8 @@ class Watch:
             keep_undecodable=keep_undecodable,
             on_undecodable=self._undecodable,
             on_refused=self._refused,
+            on_recovered=on_recovered,
+            on_went_back=on_went_back,
             timing=timing,
         )
 
@@ -85,6 +93,13 @@ class Watch:
         if self.reflector.refused_with == _FORBIDDEN:
             return f"the role does not allow to list and watch {self.resource.plural}"
         return None if self.synced else f"{self.name} are not listed yet"
+
+    def staleness(self, clock: Callable[[], float]) -> str | None:
+        """Why what is known may be outdated by now, in constant words; None if it is not."""
+        is_gone = self._optional and self.reflector.refused_with == _NOT_FOUND
+        if not self.reflector.synced or is_gone or self.reflector.silence(clock()) <= STALE_SECONDS:
+            return None
+        return f"the watch of {self.name} is stale"
 
     def _refused(self, status: int, reason: str) -> bool:
         if status == _FORBIDDEN:
@@ -122,7 +137,9 @@ class Watches:
     """Nodes, pods on nodes, and every kind that the cache's listers are wanted for.
 
     With `scheduler_names` nominations of pods that other schedulers place are watched as well. Build the frameworks
-    first: what their plugins asked for is watched from the start, and nothing else ever.
+    first: what their plugins asked for is watched from the start, and nothing else ever. `on_recovered` is called when
+    the API server was away and is back, and when the watch of pods had a gap: others may have missed something.
+    `on_went_back` is called when a list is older than what was known before.
     """
 
     def __init__(
@@ -134,12 +151,17 @@ class Watches:
         *,
         wake: Callable[[], None],
         on_gone: Callable[[str], None],
+        on_recovered: Callable[[], None] | None = None,
+        on_went_back: Callable[[], None] | None = None,
         scheduler_names: Collection[str] = (),
         timing: Timing | None = None,
         make_reflector: Callable[..., Reflector[Any]] = Reflector,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
+
         def watch(resource: Resource, handler: Handler[Any], **options: Any) -> Watch:  # noqa: ANN401  as Watch takes them
-            options |= {"timing": timing, "make_reflector": make_reflector}
+            options |= {"on_went_back": on_went_back, "timing": timing, "make_reflector": make_reflector}
             return Watch(credentials, resource, handler, observer, **options)
 
         self.assigned = AssignedPodEvents(cache, queue, wake, observer, on_gone=on_gone)
@@ -147,7 +169,7 @@ class Watches:
         looked_up = map(resource_of, cache.listers.wanted())
         self._watches = [
             watch(_NODES, nodes, keep_undecodable=False),
-            watch(_PODS, self.assigned, label="AssignedPod", field_selector=_ASSIGNED),
+            watch(_PODS, self.assigned, label="AssignedPod", field_selector=_ASSIGNED, on_recovered=on_recovered),
             *(watch(r, ListerEvents(cache.listers.of(r.type), r.kind, queue, wake), optional=True) for r in looked_up),
         ]
         if scheduler_names:
@@ -162,10 +184,16 @@ class Watches:
         """Whether the first list of every kind is in: nothing may be decided before."""
         return all(watch.synced for watch in self._watches)
 
+    def relist(self) -> None:
+        """Have every kind listed anew: its history is another one."""
+        for watch in self._watches:
+            watch.reflector.relist()
+
     def add_readiness(self, health: HealthChecks) -> None:
-        """Have each kind's state told by `/readyz`."""
+        """Have each kind's state told by `/readyz`: whether it was listed, and whether its watch is alive."""
         for watch in self._watches:
             health.add_readiness(f"{watch.name}-synced", watch.problem)
+            health.add_readiness(f"{watch.name}-watched", partial(watch.staleness, self._clock))
 
     def work(self) -> dict[str, Coroutine[Any, Any, None]]:
         """What has to run, for ever, by the name of the watch."""
@@ -173,7 +201,7 @@ class Watches:
 
     def states(self) -> dict[str, WatchState]:
         """How fresh each watch is, by its name; kinds that are not served have none."""
-        now = time.monotonic()
+        now = self._clock()
         return {
             watch.name: WatchState(watch.reflector.last_event_age(now), watch.reflector.relists_total)
             for watch in self._watches

@@ -13,9 +13,8 @@ class PreFilters:
     """Keeps the results of the PreFilter plugins, which both rounds of filters start from.
 
     `rejection` is set when they rejected the pod as a whole, and `ran` are the names of those asked until then.
-    `filters` are those that none of them switched off.
-    `narrowed_to` are the names of the nodes they narrowed the search to, or None, and `narrowed_by` the plugins that
-    did.
+    `filters` are those that none of them switched off. `narrowed_to` are the names of the nodes they narrowed the
+    search to, or None, and `narrowed_by` the plugins that did.
     """
 
     def __init__(self, framework: Framework, nodes: NodeTable, state: CycleState) -> None:

@@ -23,7 +23,19 @@ class ActionType(IntFlag):
     UPDATE_POD_TOLERATION = 512
     UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1024
     UPDATE_NODE_DECLARED_FEATURE = 4096
-    UPDATE = 2048 | 4 | 8 | 16 | 32 | 128 | 256 | 512 | 1024 | 4096
+    # The bit of its own stands for changes that no kind above names.
+    UPDATE = (
+        2048
+        | UPDATE_NODE_ALLOCATABLE
+        | UPDATE_NODE_LABEL
+        | UPDATE_NODE_TAINT
+        | UPDATE_NODE_CONDITION
+        | UPDATE_NODE_DECLARED_FEATURE
+        | UPDATE_POD_LABEL
+        | UPDATE_POD_SCALE_DOWN
+        | UPDATE_POD_TOLERATION
+        | UPDATE_POD_SCHEDULING_GATES_ELIMINATED
+    )
 
 
 class EventResource(StrEnum):

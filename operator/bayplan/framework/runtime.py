@@ -185,9 +185,18 @@ class Framework:
         return SUCCESS
 
     def run_unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Have every Reserve plugin give back what it took, in reverse order, also those that took nothing yet."""
+        """Have every Reserve plugin give back what it took, in reverse order, also those that took nothing yet.
+
+        Raises the first error of a plugin, once all have been asked.
+        """
+        failed: Exception | None = None
         for plugin in reversed(self.reserves):
-            plugin.unreserve(state, pod, node_name)
+            try:
+                plugin.unreserve(state, pod, node_name)
+            except Exception as error:  # noqa: BLE001  one that fails must not keep the others' volumes
+                failed = failed or error
+        if failed is not None:
+            raise failed
 
     def run_permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, Mapping[str, float]]:
         """SUCCESS if no Permit plugin rejects the pod, else the first rejection with its plugin's name.

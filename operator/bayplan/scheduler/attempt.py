@@ -81,7 +81,7 @@ class Failed(Attempt, eq=False):
     gone: bool
     nomination: str | None
     fit_error: FitError | None = None
-    exception: Exception | None = None
+    exception: BaseException | None = None
 
 
 Result = Skipped | Reserved | Nominated | Failed
@@ -108,7 +108,7 @@ class AttemptRunner:
     def run(self, *, explain: bool = False, with_scores: bool = False) -> Result | None:
         """Pop a pod and see its attempt through; None when no pod is ready. The options are `schedule`'s."""
         attempt = self.pop()
-        if attempt is None or isinstance(attempt, Skipped):
+        if attempt is None or isinstance(attempt, Skipped | Failed):
             return attempt
         try:
             outcome = self.cycle.schedule(
@@ -118,32 +118,37 @@ class AttemptRunner:
             return self.fail(attempt, error)
         return self.conclude(attempt, outcome)
 
-    def pop(self) -> Attempt | Skipped | None:
+    def pop(self) -> Attempt | Skipped | Failed | None:
         """Begin an attempt on the next pod; the caller decides and then calls `conclude` or `fail`."""
         queued = self.queue.pop()
         if queued is None:
             return None
-        pod = queued.pod_info
-        framework = self.frameworks[queued.profile]
+        attempt = Attempt(queued, self.frameworks[queued.profile], self.clock())
+        try:
+            return self._skipped(attempt) or attempt
+        except Exception as error:  # noqa: BLE001  as in `run`
+            return self.fail(attempt, error)
+
+    def _skipped(self, attempt: Attempt) -> Skipped | None:
+        """Let go of a pod that is not to be scheduled any more; None if the pod is."""
+        pod = attempt.pod
         terminating = pod.pod.metadata.deletion_timestamp is not None
         if terminating or self.cache.node_of(pod.uid) is not None:
             self.queue.done(pod.uid)
             message = f"skip schedule deleting pod: {pod.key}" if terminating else ""
-            return Skipped(queued, framework, self.clock(), message)
-        return Attempt(queued, framework, self.clock())
+            return Skipped(attempt.queued, attempt.framework, attempt.started, message)
+        return None
 
     def conclude(self, attempt: Attempt, outcome: Placement | FitError) -> Reserved | Nominated | Failed:
         """Reserve the node that was chosen, or nominate the pod, or return it to the queue."""
-        if self.observer is not None:
-            self.observer.algorithm(self.clock() - attempt.started)
-        if isinstance(outcome, FitError):
-            return self._no_fit(attempt, outcome)
         try:
-            return self._reserve(attempt, outcome)
+            if self.observer is not None:
+                self.observer.algorithm(self.clock() - attempt.started)
+            return self._no_fit(attempt, outcome) if isinstance(outcome, FitError) else self._reserve(attempt, outcome)
         except Exception as error:  # noqa: BLE001  as in `run`
             return self.fail(attempt, error)
 
-    def fail(self, attempt: Attempt, error: Exception) -> Failed:
+    def fail(self, attempt: Attempt, error: BaseException) -> Failed:
         """Return the pod to the queue, to back off after an error."""
         message = str(error) or type(error).__name__
         return return_to_queue(self.queue, attempt, message, error=True, exception=error)
@@ -244,7 +249,7 @@ def return_to_queue(
     retry_at: float | None = None,
     as_its_kind: bool = False,
     fit_error: FitError | None = None,
-    exception: Exception | None = None,
+    exception: BaseException | None = None,
 ) -> Failed:
     """Return a pod in flight to the queue: rejected pods wait for an event, errors back off.
 

@@ -15,6 +15,7 @@ from bayplan.api.watch_event import read_pod
 from bayplan.cache.cache import is_finished
 from bayplan.framework.interface import Binding
 from bayplan.scheduler.api_calls import binding_call, pod_path
+from bayplan.scheduler.cancellation import is_being_cancelled
 
 logger = logging.getLogger(__name__)
 
@@ -142,6 +143,12 @@ class Binder:
             return _Doubt(str(error), answered=True)
         except AmbiguousError as error:
             return _Doubt(str(error), answered=False)
+        except (Exception, asyncio.CancelledError) as error:
+            if is_being_cancelled():
+                raise
+            # Whatever went wrong in the client, the request may have left it.
+            logger.exception("bind failed unexpectedly pod=%s/%s", binding.namespace, binding.name)
+            return _Doubt(repr(error), answered=False)
         if response.status == 201:
             return BindResult.BOUND
         problem = f"status {response.status}: {': '.join(filter(None, decode_status(response.body)))}"
@@ -149,10 +156,19 @@ class Binder:
             # A server or proxy that answers 502 or 504 gave up waiting, and whoever it waited for may go on.
             return _Doubt(problem, answered=response.status not in {502, 504})
         # A 404 or 409 may mean the pod is gone, recreated, or bound already, even by an earlier post of ours.
-        result = await self._read(binding) if response.status in {404, 409} else BindResult.REFUSED
+        result = await self._explain(binding) if response.status in {404, 409} else BindResult.REFUSED
         if result is BindResult.REFUSED:
+            # As in kube-scheduler (util/utils.go BindPod) a conflict is not posted again: its cause is in the pod.
             raise BindError(problem)
-        return result or _Doubt(problem, answered=True)
+        return result
+
+    async def _explain(self, binding: Binding) -> BindResult:
+        """Why the API server did not act, as read from the pod however long that takes."""
+        result = await self._read(binding)
+        if result is not None:
+            return result
+        self.on_ambiguous()
+        return await self._settle(binding, _FIRST_PAUSE_SECONDS)
 
     async def _read(self, binding: Binding) -> BindResult | None:
         """What became of the binding as read from the pod; None if it could not be read."""
@@ -170,6 +186,11 @@ async def fetch_pod(
     try:
         response = await client.request("GET", pod_path(namespace, name), timeout_seconds=timeout_seconds)
     except (AmbiguousError, UnreachableError, ValueError):
+        return 0, None
+    except (Exception, asyncio.CancelledError):
+        if is_being_cancelled():
+            raise
+        logger.exception("reading a pod failed unexpectedly pod=%s/%s", namespace, name)
         return 0, None
     return response.status, read_pod(response.body) if response.status == 200 else None
 

@@ -1,45 +1,36 @@
-"""Performs the effects of PreBind plugins and binds while the loop goes on; gives room and pod back on failure."""
+"""Sees pods through their bind while the loop goes on; gives room and pod back on failure."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import msgspec
-
-from bayplan.api.client import decode_status
 from bayplan.cache.cache import Cache
+from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
-from bayplan.framework.effects import Effect, WaitFor, Write
 from bayplan.framework.status import Status
 from bayplan.queue.queued_pod import NO_PLUGINS
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.api_calls import MERGE_PATCH, ApiCall
 from bayplan.scheduler.attempt import Reserved, rejection_of_node, return_to_queue
 from bayplan.scheduler.binder import Binder, BindError, BindResult
+from bayplan.scheduler.cancellation import is_being_cancelled
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.failure_reporter import FailureReporter
 from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.permit_wait import PermitWaits
+from bayplan.scheduler.pre_bind import PreBindError, perform_effects
 
 logger = logging.getLogger(__name__)
-
-_FIRST_PAUSE_SECONDS = 0.05
-_MAX_PAUSE_SECONDS = 1.0
-"""kube-scheduler looks once a second; looking sooner at first costs little and binds fast volumes sooner."""
-
-
-class PreBindError(Exception):
-    """A step before a bind failed; the text is the user's."""
 
 
 @dataclass(eq=False)
 class BindingCycle:
     """Sees a reserved pod through PreBind, Bind and PostBind, or gives the room and the pod back.
 
-    The loop and preemption rely on it: every pod that it is given is either bound or back in the queue at the end.
-    If it `announces`, the node of a pod whose bind takes a while is written on the pod first.
+    The loop and preemption rely on it: every pod that it is given is either bound or back in the queue at the end,
+    whatever raises or is cancelled on the way. If it `announces`, the node of a pod whose bind takes a while is written
+    on the pod first.
     """
 
     cache: Cache
@@ -54,7 +45,9 @@ class BindingCycle:
     announces: bool = True
     _permits: PermitWaits = field(init=False)
     _waiting: dict[str, Reserved] = field(default_factory=dict, init=False)
+    _binding: set[str] = field(default_factory=set, init=False)
     _pre_binding: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+    _stopped: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self._permits = PermitWaits(self._permit_ended, self.observer.permit_waited, self.clock)
@@ -76,10 +69,19 @@ class BindingCycle:
         # It takes none of the dispatcher's workers: a claim may take minutes to be bound.
         task = asyncio.create_task(self._pre_bind(reserved), name="pre-bind")
         self._pre_binding.add(task)
-        task.add_done_callback(self._pre_binding.discard)
+        task.add_done_callback(lambda _: self._pre_bind_ended(task, reserved))
+
+    def abandon(self, reserved: Reserved, error: BaseException) -> None:
+        """Give a pod back that an unexpected error keeps from being bound, and its room; it backs off."""
+        logger.error("a pod was not bound because of an error pod=%r", reserved.pod.key, exc_info=error)
+        if self._take(reserved):
+            self._permits.forget(reserved)
+            self._bind_failed(reserved, str(error) or type(error).__name__)
+            self.wake()
 
     def stop(self) -> None:
         """End the waits before binds; the pods stay unbound, for whoever schedules next, and the writes done or not."""
+        self._stopped = True
         self._permits.stop()
         for task in self._pre_binding:
             task.cancel()
@@ -98,6 +100,17 @@ class BindingCycle:
         self.failures.report(return_to_queue(self.queue, reserved, message, error=True))
         return True
 
+    def holds(self, uid: str) -> bool:
+        """Return whether it sees the pod through, which then is not to be taken from it."""
+        return uid in self._waiting or uid in self._binding
+
+    def never_bound(self, pod: PodInfo) -> None:
+        """Give back the room of an assumed pod that it holds no more and that certainly has no node."""
+        self.queue.done(pod.uid)
+        if self.cache.is_assumed(pod.uid):
+            self.cache.forget_pod(pod.uid)
+            self.queue.move_all(ASSIGNED_POD_DELETE, pod, None)
+
     def pod_gone(self, uid: str) -> None:
         """End a pod's wait for Permit plugins as its deletion has begun (upstream: handleAssumedPodDeletion)."""
         reserved = self._waiting.get(uid)
@@ -107,6 +120,12 @@ class BindingCycle:
 
     def _permit_ended(self, reserved: Reserved, status: Status) -> None:
         """Bind a pod that its Permit plugins allow; one that they reject waits for an event that may help it."""
+        try:
+            self._follow_permit(reserved, status)
+        except Exception as error:  # noqa: BLE001  the event loop, which calls this, would only log it
+            self.abandon(reserved, error)
+
+    def _follow_permit(self, reserved: Reserved, status: Status) -> None:
         if status.ok and self._waiting.get(reserved.pod.uid) is reserved:
             self._begin(reserved)
         elif self._take(reserved):
@@ -127,14 +146,18 @@ class BindingCycle:
         try:
             await self._announce(reserved)
             await perform_effects(self.dispatcher, reserved.steps, is_wanted)
-        except Exception as error:
-            if not isinstance(error, PreBindError):
-                logger.exception("a step before a bind failed unexpectedly pod=%r", reserved.pod.key)
-            if self._take(reserved):
-                self._bind_failed(reserved, str(error) or type(error).__name__)
-                self.wake()
-        else:
             self._submit(reserved)
+        except PreBindError as error:
+            if self._take(reserved):
+                self._bind_failed(reserved, str(error))
+                self.wake()
+        except Exception as error:  # noqa: BLE001  a plugin's condition may raise anything
+            self.abandon(reserved, error)
+
+    def _pre_bind_ended(self, task: asyncio.Task[None], reserved: Reserved) -> None:
+        self._pre_binding.discard(task)
+        if task.cancelled() and not self._stopped:
+            self.abandon(reserved, asyncio.CancelledError("cancelled"))
 
     async def _announce(self, reserved: Reserved) -> None:
         """Tell autoscalers the node of a pod whose bind takes a while, and whoever schedules after a restart.
@@ -162,11 +185,20 @@ class BindingCycle:
     async def _bind(self, reserved: Reserved) -> None:
         if not self._take(reserved):
             return
+        self._binding.add(reserved.pod.uid)
+        try:
+            await self._bind_now(reserved)
+        finally:
+            self._binding.discard(reserved.pod.uid)
+
+    async def _bind_now(self, reserved: Reserved) -> None:
         pod = reserved.pod
         try:
             # Its deletion may have begun while the bind waited for its turn: the API server would refuse it.
             result = await self._run_bind(reserved) if self._is_alive(pod.uid) else BindResult.GONE
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            if is_being_cancelled():
+                raise
             if not isinstance(error, BindError):
                 logger.exception("bind failed unexpectedly pod=%r", pod.key)
             self._bind_failed(reserved, f'running Bind plugin "{reserved.framework.binds[0].name}": {error}')
@@ -196,10 +228,16 @@ class BindingCycle:
         queued, pod, node_name = reserved.queued, reserved.pod, reserved.binding.node_name
         now = self.clock()
         self.queue.done(pod.uid)
-        self.recorder.forget(pod.uid)
-        self.recorder.scheduled(pod, node_name)
+        try:
+            self.recorder.forget(pod.uid)
+            self.recorder.scheduled(pod, node_name)
+        except Exception:
+            logger.exception("event of a bound pod failed pod=%r", pod.key)
         for plugin in reserved.framework.post_binds:
-            plugin.post_bind(pod, node_name)
+            try:
+                plugin.post_bind(pod, node_name)
+            except Exception:
+                logger.exception("PostBind plugin failed plugin=%r pod=%r", plugin.name, pod.key)
         self.observer.attempt(queued.profile, "scheduled", now - reserved.started)
         if queued.flushed:
             self.observer.flushed()
@@ -223,57 +261,10 @@ class BindingCycle:
     def _give_back(self, reserved: Reserved, *, wakes_itself: bool = True) -> None:
         """Give back what the pod reserved and its room if it is still assumed, and wake pods that may use it."""
         pod = reserved.pod
-        reserved.unreserve()
+        try:
+            reserved.unreserve()
+        except Exception:
+            logger.exception("a Reserve plugin did not give back what it took pod=%r", pod.key)
         if self.cache.is_assumed(pod.uid):
             self.cache.forget_pod(pod.uid)
             self.queue.move_all(ASSIGNED_POD_DELETE, pod, None, except_uid=None if wakes_itself else pod.uid)
-
-
-async def perform_effects(
-    dispatcher: Dispatcher, steps: Sequence[tuple[str, Sequence[Effect]]], is_wanted: Callable[[], bool]
-) -> None:
-    """Perform each plugin's effects in order, until all are done, one fails, or the pod is no longer wanted.
-
-    Nothing is undone: what was written is found again by the pod's next attempt.
-
-    Raises:
-        PreBindError: an effect failed; no other follows.
-    """
-    for plugin, effects in steps:
-        for effect in effects:
-            if not is_wanted():
-                return
-            try:
-                if isinstance(effect, Write):
-                    await _write(dispatcher, effect)
-                else:
-                    await _wait(effect, is_wanted)
-            except PreBindError as error:
-                raise PreBindError(f'running PreBind plugin "{plugin}": {error}') from error
-
-
-async def _write(dispatcher: Dispatcher, write: Write) -> None:
-    call = ApiCall("PATCH", write.path, msgspec.json.encode(write.body), MERGE_PATCH, write.about)
-    response = await dispatcher.request(call)
-    if response is None:
-        raise PreBindError(f"writing {write.about}: no answer from the API server")
-    if response.status >= 300:
-        reason = ": ".join(filter(None, decode_status(response.body)))
-        raise PreBindError(f"writing {write.about}: status {response.status}: {reason}")
-
-
-async def _wait(wait: WaitFor, is_wanted: Callable[[], bool]) -> None:
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + wait.timeout_seconds
-    pause = _FIRST_PAUSE_SECONDS
-    while is_wanted():
-        status = wait.condition()
-        if status is not None and status.ok:
-            return
-        if status is not None:
-            raise PreBindError(f"{wait.about}: {status.message}")
-        left = deadline - loop.time()
-        if left <= 0:
-            raise PreBindError(f"{wait.about}: context deadline exceeded")
-        await asyncio.sleep(min(pause, left))
-        pause = min(pause * 2, _MAX_PAUSE_SECONDS)

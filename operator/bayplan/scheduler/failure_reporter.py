@@ -124,7 +124,10 @@ def _awaited() -> tuple[asyncio.Future[bool], Callable[[bool], None]]:
 
 @dataclass(eq=False)
 class FailureReporter:
-    """Writes why a pod is still pending; the loop, binding and preemption rely on it for every failed attempt."""
+    """Writes why a pod is still pending; the loop, binding and preemption rely on it for every failed attempt.
+
+    The pod is in the queue already: what cannot be written is logged, and the others go on.
+    """
 
     recorder: EventRecorder
     conditions: PodConditions
@@ -142,7 +145,7 @@ class FailureReporter:
         self.observer.attempt(failed.queued.profile, "error" if failed.error else "unschedulable", seconds)
         if failed.gone:
             return
-        self.recorder.failed_scheduling(failed.pod, failed.message)
+        self._record(failed.pod, failed.message)
         reason = SCHEDULER_ERROR if failed.error else UNSCHEDULABLE
         backs_off_until = failed.queued.backoff_expiration
         self.texts.failed(
@@ -157,8 +160,17 @@ class FailureReporter:
         pod, message = nominated.pod, nominated.fit_error.message
         self.texts.forget(pod.uid)
         self.observer.attempt(nominated.queued.profile, "unschedulable", self.clock() - nominated.started)
-        self.recorder.failed_scheduling(pod, message)
+        self._record(pod, message)
         return await self.conditions.nominated(pod, UNSCHEDULABLE, message, nominated.node_name)
 
+    def _record(self, pod: PodInfo, message: str) -> None:
+        try:
+            self.recorder.failed_scheduling(pod, message)
+        except Exception:
+            logger.exception("event of a failed attempt failed pod=%r", pod.key)
+
     def _write(self, pod: PodInfo, condition: WrittenCondition, nomination: str | None) -> None:
-        self.conditions.pending(pod, *condition, nomination=nomination)
+        try:
+            self.conditions.pending(pod, *condition, nomination=nomination)
+        except Exception:
+            logger.exception("condition cannot be written pod=%r", pod.key)

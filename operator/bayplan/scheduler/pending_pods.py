@@ -42,6 +42,8 @@ class PendingPodEvents:
     on_gone: Callable[[str], None]
     _ended: RecentlyUsed[str, str] = field(default_factory=lambda: RecentlyUsed(_KEPT_BYTES, _size), init=False)
     """The version by which a pod was no longer pending, or in which it was left out, by UID."""
+    _outdated: set[str] = field(default_factory=set, init=False)
+    """The pods held in a version of a history that did not happen; whatever is heard of one next is news."""
 
     def watched(self, event: Mapping[str, Any]) -> None:
         """Take an event of the watch, its object as JSON's own values; raises for nothing that JSON can hold.
@@ -80,6 +82,7 @@ class PendingPodEvents:
             self._leave_out(info.uid, pod.metadata.resource_version, info.key, error)
             return
         begins_to_end = pod.metadata.deletion_timestamp is not None and self._is_alive(info.uid)
+        self._outdated.discard(info.uid)
         self.queue.update(info)
         if begins_to_end:
             self.on_gone(info.uid)
@@ -98,8 +101,14 @@ class PendingPodEvents:
         """
         if uid and version and is_later_version(version, self._ended.get(uid) or ""):
             self._ended.put(uid, version)
+        self._outdated.discard(uid)
         self.queue.delete(uid)
         self.on_gone(uid)
+
+    def forget_versions(self) -> None:
+        """Let whatever is heard from now on be news, in any version: etcd was restored from a backup."""
+        self._ended.clear()
+        self._outdated = self.queue.uids()
 
     def uids(self) -> set[str]:
         """The pods that wait or are being scheduled."""
@@ -120,7 +129,7 @@ class PendingPodEvents:
             ended = self._ended.get(uid)
             # If the pod has a node, this is from before.
             return self.cache.node_of(uid) is None and (ended is None or is_later_version(version, ended))
-        return is_later_version(version, held.pod.metadata.resource_version)
+        return uid in self._outdated or is_later_version(version, held.pod.metadata.resource_version)
 
     def _leave_out(self, uid: str, version: str, key: str, error: Exception) -> None:
         logger.warning("pod left out pod=%r error=%s", key, error)

@@ -15,6 +15,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import ApiCall, delete_call, disruption_target_call, eviction_call, utc_now
 from bayplan.scheduler.attempt import Nominated, return_to_queue
+from bayplan.scheduler.cancellation import is_being_cancelled
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.failure_reporter import UNSCHEDULABLE, FailureReporter, PodConditions
@@ -105,24 +106,30 @@ class PreemptionExecutor:
                 problem = await self._end_all(pod, node_name, victims, evicts=fit_error.evicts)
             else:
                 problem = "the nomination was not written"
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            if is_being_cancelled():
+                raise
             logger.exception("preemption failed pod=%r", pod.key)
             problem = repr(error)
         if problem:
-            logger.warning("preemption given up pod=%r node=%r problem=%s", pod.key, node_name, problem)
-            self._give_up(nominated)
+            self.give_up(nominated, problem)
         else:
             rejectors = fit_error.diagnosis.rejector_plugins
             return_to_queue(self.queue, nominated, "", rejectors=rejectors, ends_nomination=False)
         self.wake()
 
-    def _give_up(self, nominated: Nominated) -> None:
+    def give_up(self, nominated: Nominated, problem: str) -> None:
         """Let the pod back off, and withdraw its nomination unless it is to another node by now."""
-        ours = self.queue.nominator.nominated_node(nominated.pod.uid) == nominated.node_name
+        pod, node_name = nominated.pod, nominated.node_name
+        logger.warning("preemption given up pod=%r node=%r problem=%s", pod.key, node_name, problem)
+        ours = self.queue.nominator.nominated_node(pod.uid) == node_name
         message = nominated.fit_error.message
         failed = return_to_queue(self.queue, nominated, message, error=True, ends_nomination=ours)
         if ours and not failed.gone:
-            self.conditions.pending(failed.pod, UNSCHEDULABLE, message, nomination="")
+            try:
+                self.conditions.pending(failed.pod, UNSCHEDULABLE, message, nomination="")
+            except Exception:
+                logger.exception("nomination cannot be taken back pod=%r", pod.key)
 
     async def _end_all(self, preemptor: PodInfo, node_name: str, victims: list[str], *, evicts: bool) -> str:
         """End the victims, several at once; the first problem, which spares those not begun, or "".
@@ -196,7 +203,7 @@ class PreemptionExecutor:
         if newest is None or not newest.spec.node_name:
             return
         try:
-            self.cache.set_pod(PodInfo(newest))
+            self.cache.set_pod(PodInfo(newest), shown=False)
         except QuantityError as error:
             logger.debug("answer about a victim cannot be read pod=%r error=%s", held.key, error)
 

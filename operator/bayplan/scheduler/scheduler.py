@@ -4,13 +4,16 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from bayplan.cache.cache import Cache
+from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.runtime import Framework
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import Attempt, AttemptRunner, Failed, Nominated, Reserved, Result, Skipped
 from bayplan.scheduler.binder import Binder
 from bayplan.scheduler.binding_cycle import BindingCycle
+from bayplan.scheduler.cancellation import is_being_cancelled
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
@@ -27,6 +30,8 @@ _SLICE_SECONDS = 0.01
 _MAX_BINDS_IN_FLIGHT = 256
 _MAX_SLEEP_SECONDS = 30.0
 _SWEEP_SECONDS = 1.0
+# How long the loop waits after an error that may come again at once.
+_REST_SECONDS = 1.0
 
 
 class Scheduler:
@@ -63,6 +68,7 @@ class Scheduler:
         self._extended = extended
         self._clock = clock
         self._stopping = False
+        self._resting = False
         self._attempts = AttemptRunner(
             cache, queue, cycle, frameworks, clock, observer, decides_by_kind=extended is None
         )
@@ -90,6 +96,14 @@ class Scheduler:
         self._binding.stop()
         self.news.set()
 
+    def is_binding(self, uid: str) -> bool:
+        """Return whether the pod waits for its bind, or is being bound."""
+        return self._binding.holds(uid)
+
+    def never_bound(self, pod: PodInfo) -> None:
+        """Give back the room of an assumed pod that nobody binds any more and that certainly has no node."""
+        self._binding.never_bound(pod)
+
     def pod_gone(self, uid: str) -> None:
         """Have a pod whose deletion has begun wait for nothing any more."""
         self._binding.pod_gone(uid)
@@ -101,15 +115,15 @@ class Scheduler:
         while not self._stopping:
             self.news.clear()
             self.queue.flush(self._clock())
-            self._recorder.sweep()
-            self.write_texts(self._clock())
+            _attend_to(self._recorder.sweep)
+            _attend_to(partial(self.write_texts, self._clock()))
             if self.dispatcher.jobs_in_flight < _MAX_BINDS_IN_FLIGHT and (
                 self._schedule_slice() if self._extended is None else await self._schedule_extended(self._extended)
             ):
                 # Enough for now, with more to do: everything else on the loop gets its turn.
                 if self._clock() - swept >= _SWEEP_SECONDS:
                     swept = self._clock()
-                    self.preemption.sweep()
+                    _attend_to(self.preemption.sweep)
                 await asyncio.sleep(0)
                 continue
             await self._sleep()
@@ -119,8 +133,15 @@ class Scheduler:
         self._failures.texts.flush(due)
 
     def schedule_one(self) -> Attempt | None:
-        """Run one attempt and start what follows from it; returns what happened, None when no pod is ready."""
-        attempt = self._attempts.run()
+        """Run one attempt and start what follows from it; returns what happened, None when no pod is ready.
+
+        What raises costs its pod this attempt and no other pod anything.
+        """
+        try:
+            attempt = self._attempts.run()
+        except Exception as error:  # noqa: BLE001  reported there
+            self._not_popped(error)
+            return None
         if attempt is not None:
             self._follow_up(attempt)
         return attempt
@@ -137,16 +158,22 @@ class Scheduler:
 
     async def _schedule_extended(self, extended: ExtendedCycle) -> bool:
         """Decide one pod with the extenders' help; True if pods are left that could be decided now."""
-        attempt = self._attempts.pop()
+        try:
+            attempt = self._attempts.pop()
+        except Exception as error:  # noqa: BLE001  reported there
+            self._not_popped(error)
+            return False
         if attempt is None:
             return False
-        if isinstance(attempt, Skipped):
+        if isinstance(attempt, Skipped | Failed):
             self._follow_up(attempt)
             return self.queue.has_ready()
         uid = attempt.queued.uid
         try:
             outcome = await extended.schedule(attempt.pod, attempt.framework)
-        except Exception as error:  # noqa: BLE001  reported by _follow_up
+        except (Exception, asyncio.CancelledError) as error:
+            if is_being_cancelled():
+                raise
             self._follow_up(self._attempts.fail(attempt, error))
         else:
             # While extenders were called all may have to end, or the pod may have been deleted, or bound by others.
@@ -159,6 +186,18 @@ class Scheduler:
         return self.queue.has_ready()
 
     def _follow_up(self, attempt: Result) -> None:
+        """Perform the effects of an attempt; whatever raises, the pod is given back if it was not yet."""
+        try:
+            self._perform(attempt)
+        except Exception as error:
+            if isinstance(attempt, Reserved):
+                self._binding.abandon(attempt, error)
+                return
+            logger.exception("what follows from an attempt failed pod=%r", attempt.pod.key)
+            if isinstance(attempt, Nominated):
+                self.preemption.give_up(attempt, repr(error))
+
+    def _perform(self, attempt: Result) -> None:
         """Perform the effects of an attempt: the bind, the end of victims, or the report of a failure."""
         if isinstance(attempt, Reserved):
             self._failures.texts.forget(attempt.queued.uid)
@@ -172,13 +211,27 @@ class Scheduler:
         elif attempt.message:
             self._recorder.failed_scheduling(attempt.pod, attempt.message)
 
+    def _not_popped(self, error: Exception) -> None:
+        """Report that the queue gave no pod, and have the loop wait rather than ask it over and over."""
+        logger.error("no pod could be taken from the queue", exc_info=error)
+        self._resting = True
+
     async def _sleep(self) -> None:
-        self.preemption.sweep()
+        _attend_to(self.preemption.sweep)
+        longest, self._resting = _REST_SECONDS if self._resting else _MAX_SLEEP_SECONDS, False
         deadlines = (self.queue.next_deadline(), self._failures.texts.next_deadline())
         wanted = [deadline - self._clock() for deadline in deadlines if deadline is not None]
-        seconds = min(*wanted, _MAX_SLEEP_SECONDS) if wanted else _MAX_SLEEP_SECONDS
+        seconds = min([*wanted, longest])
         alarm = asyncio.get_running_loop().call_later(max(seconds, 0.0), self.news.set)
         try:
             await self.news.wait()
         finally:
             alarm.cancel()
+
+
+def _attend_to(sweep: Callable[[], None]) -> None:
+    """Have a part look after what is due; one that fails is logged, and everything else goes on."""
+    try:
+        sweep()
+    except Exception:
+        logger.exception("what was due was not done")

@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from math import inf
 
+from bayplan.scheduler.cancellation import is_being_cancelled
+
 logger = logging.getLogger(__name__)
 
 Job = Callable[[], Awaitable[object]]
@@ -153,9 +155,3 @@ class WorkerPool:
                 else:
                     self.busy -= 1
         self._settled()
-
-
-def is_being_cancelled() -> bool:
-    """Whether the current task was told to end, and a CancelledError is not one that a call in it came up with."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

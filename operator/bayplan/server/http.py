@@ -5,26 +5,34 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from http import HTTPStatus
+from typing import Any
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import choose_encoder
 
+from bayplan.api.client import TokenBucket
+from bayplan.server.connections import Connections
 from bayplan.server.health import HealthChecks, HealthReport, LoopTicker
+from bayplan.server.listener import Listener
+from bayplan.server.scrapes import OPENMETRICS_TYPE, Scrapes
 
 logger = logging.getLogger(__name__)
 
 MAX_CONNECTIONS = 128
+MAX_CONNECTIONS_PER_PEER = 32
+# What the port may cost the scheduler whoever asks for whatever: a connection or an answer takes some 0.2 ms.
+CONNECTIONS_PER_SECOND = 200.0
+PROBES_PER_SECOND = 100.0
+OTHERS_PER_SECOND = 20.0
 MAX_HEADERS = 64
 # Cuts off idle connections and those that never finish a request's head. Prometheus just opens a new one.
 IDLE_SECONDS = 30.0
 DRAIN_SECONDS = 5.0
 
-TEXT_FORMAT = "text/plain; version=0.0.4"
-OPENMETRICS_TYPE = "application/openmetrics-text"
-OPENMETRICS_FORMAT = f"{OPENMETRICS_TYPE}; version=1.0.0"
 PLAIN_TEXT = "text/plain; charset=utf-8"
 
+_PROBES = ("/livez", "/readyz", "/healthz")
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'",
@@ -38,7 +46,9 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class HttpServer:
     """Serves `/metrics`, `/livez`, `/readyz`, `/healthz`; the run command starts it first and stops it last.
 
-    It answers on the scheduler's own event loop, so a stalled loop fails its liveness probe in any case.
+    It answers on the scheduler's own event loop, so a stalled loop fails its liveness probe in any case. Whatever
+    clients do, connections and answers stay within rates that leave the loop to the scheduler, a newcomer finds room,
+    and probes wait for no scrape.
     Nothing served names a pod, a namespace or a user's text, but for `routes` that guard themselves (server/debug.py).
     Every refusal is a plain 4xx without details.
     """
@@ -50,30 +60,34 @@ class HttpServer:
         ticker: LoopTicker | None = None,
         routes: Iterable[web.RouteDef] = (),
     ) -> None:
-        self._registry = registry
+        self._scrapes = Scrapes(registry)
         self._health = health
         self._ticker = ticker or LoopTicker()
         health.add_liveness("event-loop", self._ticker.check)
-        app = web.Application(middlewares=[_plain_errors])
+        app = web.Application(
+            middlewares=[_plain_errors, _paced(_bucket(PROBES_PER_SECOND), _bucket(OTHERS_PER_SECOND))]
+        )
         app.router.add_get("/metrics", self._metrics)
         app.router.add_get("/{endpoint:healthz|livez|readyz}", self._report)
         app.router.add_get("/{endpoint:healthz|livez|readyz}/{check}", self._single)
         app.router.add_routes(routes)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=DRAIN_SECONDS)
-        self._listener: asyncio.Server | None = None
+        # Who hangs up gives up his place in the queue for an answer.
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=DRAIN_SECONDS, handler_cancellation=True)
+        self._connections: Connections[_Connection] = Connections(
+            per_peer=MAX_CONNECTIONS_PER_PEER, total=MAX_CONNECTIONS
+        )
+        self._listener = Listener(self._connection, _bucket(CONNECTIONS_PER_SECOND))
         self._ticking: asyncio.Task[None] | None = None
 
     async def start(self, host: str, port: int) -> int:
         """Listen, and return the port (the one chosen, if `port` is 0); raises OSError if it is taken."""
-        loop = asyncio.get_running_loop()
         await self._runner.setup()
         try:
-            self._listener = await loop.create_server(self._connection, host, port)
+            bound = await self._listener.start(host, port)
         except OSError:
             await self._runner.cleanup()
             raise
-        self._ticking = loop.create_task(self._ticker.run())
-        bound: int = self._listener.sockets[0].getsockname()[1]
+        self._ticking = asyncio.create_task(self._ticker.run())
         logger.info("serving metrics and health host=%s port=%d", host, bound)
         return bound
 
@@ -84,20 +98,16 @@ class HttpServer:
             with suppress(asyncio.CancelledError):
                 await self._ticking
             self._ticking = None
-        if self._listener is not None:
-            self._listener.close()
-            await self._runner.cleanup()
-            await self._listener.wait_closed()
-            self._listener = None
+        await self._listener.stop()
+        await self._runner.cleanup()
 
     def _connection(self) -> asyncio.BaseProtocol:
-        server = self._runner.server
-        if server is None or len(server.connections) >= MAX_CONNECTIONS:
-            return _Refusal()
+        assert self._runner.server is not None  # it listens no longer than the runner is set up
         return _Connection(
-            server,
+            self._runner.server,
+            self._connections,
             loop=asyncio.get_running_loop(),
-            access_log=None,  # type: ignore[arg-type]  # aiohttp's own way to turn it off
+            access_log=None,  # aiohttp's own way to turn it off
             keepalive_timeout=IDLE_SECONDS,
             lingering_time=1.0,
             max_headers=MAX_HEADERS,
@@ -106,8 +116,8 @@ class HttpServer:
     async def _metrics(self, request: web.Request) -> web.Response:
         # Only the media type is taken from the request: its parameters are free text.
         accepted = (part.partition(";")[0].strip() for part in request.headers.get("Accept", "").split(","))
-        encode, content_type = choose_encoder(OPENMETRICS_FORMAT if OPENMETRICS_TYPE in accepted else TEXT_FORMAT)
-        return web.Response(body=encode(self._registry), headers=_HEADERS | {"Content-Type": content_type})
+        body, content_type = await self._scrapes.text(openmetrics=OPENMETRICS_TYPE in accepted)
+        return web.Response(body=body, headers=_HEADERS | {"Content-Type": content_type})
 
     async def _report(self, request: web.Request) -> web.Response:
         report = self._health.report(request.match_info["endpoint"], request.query.getall("exclude", []))
@@ -119,9 +129,39 @@ class HttpServer:
 
 
 class _Connection(web.RequestHandler):
-    """One client's connection; an unreadable request gets a bare status, not an echo and a traceback."""
+    """One client's connection, which may have to make room for a newer one.
 
-    __slots__ = ()
+    An unreadable request gets a bare status, not an echo and a traceback.
+    """
+
+    __slots__ = ("_all", "_peer")
+
+    def __init__(self, server: web.Server, connections: "Connections[_Connection]", **options: Any) -> None:  # noqa: ANN401  as aiohttp takes them
+        super().__init__(server, **options)
+        self._all = connections
+        self._peer = ""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        address = transport.get_extra_info("peername")
+        self._peer = str(address[0]) if address else ""
+        oldest = self._all.add(self._peer, self)
+        if oldest is not None:
+            oldest.give_way()
+
+    def give_way(self) -> None:
+        """End the connection at once, whatever it still has to send."""
+        if self.transport is not None:
+            self.transport.abort()
+        self.force_close()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._all.remove(self._peer, self)
+        super().connection_lost(exc)
+
+    def log_exception(self, *args: Any, **details: Any) -> None:  # noqa: ANN401  as aiohttp has it
+        # Defects of ours end in the middleware. What comes here is a client that went away while it was answered.
+        logger.debug("connection failed peer=%s", self._peer, exc_info=details.get("exc_info"))
 
     def handle_error(
         self,
@@ -136,11 +176,19 @@ class _Connection(web.RequestHandler):
         return response
 
 
-class _Refusal(asyncio.Protocol):
-    """Closes a connection beyond the limit: strangers must not use up the descriptors that binds need."""
+def _bucket(per_second: float) -> TokenBucket:
+    return TokenBucket(qps=per_second, burst=int(per_second / 4))
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport.close()
+
+def _paced(probes: TokenBucket, others: TokenBucket) -> Middleware:
+    """Have each answer wait for its turn: probes for probes only, all others for one another."""
+
+    @web.middleware
+    async def paced(request: web.Request, handler: _Handler) -> web.StreamResponse:
+        await (probes if request.path.startswith(_PROBES) else others).wait()
+        return await handler(request)
+
+    return paced
 
 
 @web.middleware

@@ -275,7 +275,9 @@ class Simulator:
         if held is not None:
             written = with_status(held.pod, nomination, condition)
             if written is not held.pod:
-                self.queue.update(PodInfo(written))
+                newest = PodInfo(written)
+                newest.take_over(held)
+                self.queue.update(newest)
 
     def _evict(self, victim: PodInfo, preemptor: PodInfo) -> None:
         self._unchanged = 0

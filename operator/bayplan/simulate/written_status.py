@@ -21,13 +21,18 @@ def with_status(pod: Pod, nomination: str | None, condition: tuple[str, str] | N
         status = structs.replace(status, nominated_node_name=nomination)
     if condition is not None:
         new = PodCondition(_POD_SCHEDULED, "False", condition[0], condition_message(condition[1]))
-        held = status.conditions or []
-        if not any(_says(each) == _says(new) for each in held):
+        held = status.conditions
+        if not held:
+            status = structs.replace(status, conditions=[new])
+        elif not any(_says(each) == _says(new) for each in held):
             others = [each for each in held if each.type != _POD_SCHEDULED]
             status = structs.replace(status, conditions=[*others, new])
     if status is pod.status:
         return pod
-    return structs.replace(pod, metadata=structs.replace(pod.metadata, resource_version=""), status=status)
+    metadata = pod.metadata
+    if metadata.resource_version:
+        metadata = structs.replace(metadata, resource_version="")
+    return Pod(metadata, pod.spec, status)
 
 
 def _says(condition: PodCondition) -> tuple[str, str, str, str]:

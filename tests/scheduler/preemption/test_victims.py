@@ -8,6 +8,7 @@ from tests.scheduler.preemption.scene import preempt
 
 from bayplan.api.errors import AmbiguousError
 from bayplan.api.objects import PodCondition
+from bayplan.cache.pod_info import PodInfo
 from bayplan.queue.queued_pod import SubQueue
 from bayplan.scheduler.api_calls import JSON, ApiCall
 
@@ -215,6 +216,17 @@ async def test_a_victim_that_is_only_going_terminates_before_the_watch_tells_and
     await preempt(scene)
     assert scene.cache.node_of("low-n1") == "n1"
     assert scene.cache.pod("low-n1").pod.metadata.deletion_timestamp
+
+
+async def test_a_victim_that_no_watch_has_shown_yet_stays_assumed_whatever_the_answer_tells(scene):
+    """Else nobody would ask about a victim that ends in a gap of the watch, and its room would be held for ever."""
+    scene.cache.forget_pod("low-n1")
+    scene.assigned.on_delete(scene.placed["low-n1"])
+    scene.cache.assume_pod(PodInfo(scene.placed["low-n1"]), "n1")
+    scene.api.answers["DELETE", "low-n1"] = [(200, going())]
+    await preempt(scene)
+    assert scene.cache.pod("low-n1").pod.metadata.deletion_timestamp
+    assert scene.cache.is_assumed("low-n1")
 
 
 @pytest.mark.parametrize("reply", [b"", b"{", b"[]", b'{"kind":"Status"}', b'{"metadata":{"uid":"other"}}'])

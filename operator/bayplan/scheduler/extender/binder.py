@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bayplan.api.errors import UnreachableError
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import Binding
 from bayplan.scheduler.binder import Binder, BindError, BindResult
@@ -34,6 +35,8 @@ class ExtenderBinder(Binder):
             return await super().bind(binding)
         try:
             await self.extender.bind(binding)
+        except UnreachableError as error:
+            raise BindError(str(error)) from error
         except ExtenderError as error:
             self.on_ambiguous()
             result = await self._settle(binding, _SETTLE_SECONDS)

@@ -1,7 +1,7 @@
 """Calls one extender over HTTP."""
 
 import ssl
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -37,17 +37,18 @@ class ExtenderClient:
     """Calls one extender as kube-scheduler does; every failure is an ExtenderError (upstream: extender.go).
 
     Certificates are read when it is made. Redirects are not followed and no credentials are sent but the client
-    certificate of its own tlsConfig.
+    certificate of its own tlsConfig. `admit` is asked at the moment before a bind is sent, as in ApiClient.
 
     Raises:
         CredentialsError: the tlsConfig cannot be used.
     """
 
-    def __init__(self, extender: Extender) -> None:
+    def __init__(self, extender: Extender, admit: Callable[[], float] | None = None) -> None:
         self.spec = extender
+        self._admit = admit
         self._ssl = _ssl_context(extender)
         seconds = extender.http_timeout.total_seconds() or _DEFAULT_TIMEOUT_SECONDS
-        self._timeout = aiohttp.ClientTimeout(total=seconds)
+        self._seconds = seconds
         self._session: aiohttp.ClientSession | None = None
 
     def interested(self, pod: PodInfo) -> bool:
@@ -72,35 +73,42 @@ class ExtenderClient:
         return read_preemption_answer(body)
 
     async def bind(self, binding: Binding) -> None:
-        """Have it bind the pod; returns after its confirmation."""
-        read_bind_answer(await self._send(self.spec.bind_verb, binding_args(binding)))
+        """Have it bind the pod; returns after its confirmation.
+
+        Raises:
+            UnreachableError: it was not asked, since no write may start now.
+        """
+        seconds = self._seconds if self._admit is None else min(self._seconds, self._admit())
+        read_bind_answer(await self._send(self.spec.bind_verb, binding_args(binding), seconds))
 
     async def close(self) -> None:
         """Close its connections."""
         if self._session is not None:
             await self._session.close()
 
-    async def _send(self, verb: str, body: bytes) -> bytes:
+    async def _send(self, verb: str, body: bytes, seconds: float | None = None) -> bytes:
         url = f"{self.spec.url_prefix.rstrip('/')}/{verb}"
+        shown = f"{self.spec.shown_url.rstrip('/')}/{verb}"
         if self._session is None:
-            self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=self._ssl), timeout=self._timeout)
+            self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=self._ssl))
         tls = self.spec.tls_config
         try:
             async with self._session.post(
                 url,
                 data=body,
                 headers={"Content-Type": "application/json"},
+                timeout=aiohttp.ClientTimeout(total=self._seconds if seconds is None else seconds),
                 allow_redirects=False,
                 server_hostname=tls.server_name or None if tls and urlsplit(url).scheme == "https" else None,
             ) as response:
                 if response.status != 200:
-                    raise ExtenderError(f"failed {verb} with extender at URL {url}, code {response.status}")
+                    raise ExtenderError(f"failed {verb} with extender at URL {shown}, code {response.status}")
                 return await _read(response)
         except TimeoutError as error:
             why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
-            raise ExtenderError(f'Post "{url}": {why}') from error
+            raise ExtenderError(f'Post "{shown}": {why}') from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise ExtenderError(f'Post "{url}": {error or type(error).__name__}') from error
+            raise ExtenderError(f'Post "{shown}": {error or type(error).__name__}') from error
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:
@@ -117,13 +125,15 @@ def _ssl_context(extender: Extender) -> ssl.SSLContext:
         return tls_context(extender)
     except ConfigurationError as error:
         problems = "; ".join(map(str, error.errors))
-        raise CredentialsError(f"extender {extender.url_prefix}: {problems}") from error
+        raise CredentialsError(f"extender {extender.shown_url}: {problems}") from error
 
 
-def make_clients(extenders: Collection[Extender]) -> tuple[ExtenderClient, ...]:
+def make_clients(
+    extenders: Collection[Extender], admit: Callable[[], float] | None = None
+) -> tuple[ExtenderClient, ...]:
     """The clients in the order they are called: ignorable extenders last (upstream: scheduler.go buildExtenders).
 
     Raises:
         CredentialsError: a tlsConfig cannot be used; names the extender.
     """
-    return tuple(ExtenderClient(each) for each in sorted(extenders, key=lambda each: each.ignorable))
+    return tuple(ExtenderClient(each, admit) for each in sorted(extenders, key=lambda each: each.ignorable))

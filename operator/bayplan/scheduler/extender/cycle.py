@@ -106,7 +106,7 @@ class ExtendedCycle:
                 return await extender.prioritize(whole, nodes)
             except ExtenderError as error:
                 logger.warning(
-                    "extender gave no scores url=%r pod=%r error=%s", extender.spec.url_prefix, pod.key, error
+                    "extender gave no scores url=%r pod=%r error=%s", extender.spec.shown_url, pod.key, error
                 )
                 return {}
 
@@ -169,7 +169,7 @@ def _with_verdicts(
 
 
 def _log_ignored(extender: ExtenderClient, pod: PodInfo, error: ExtenderError) -> None:
-    logger.info("extender failed and is ignored url=%r pod=%r error=%s", extender.spec.url_prefix, pod.key, error)
+    logger.info("extender failed and is ignored url=%r pod=%r error=%s", extender.spec.shown_url, pod.key, error)
 
 
 def _valid(
@@ -185,7 +185,7 @@ def _valid(
         for uid in victims.uids:
             if uid not in there:
                 raise ExtenderError(
-                    f"extender: {extender.spec.url_prefix} claims to preempt pod (UID: &{{{uid}}}) on node: {name}, "
+                    f"extender: {extender.spec.shown_url} claims to preempt pod (UID: &{{{uid}}}) on node: {name}, "
                     "but the pod is not found on that node"
                 )
         if victims.uids:

@@ -130,7 +130,7 @@ def read_filter_answer(extender: Extender, body: bytes, given: Collection[str]) 
         for name in names:
             if name not in known:
                 raise ExtenderError(
-                    f'extender "{extender.url_prefix}" claims a filtered node "{name}" '
+                    f'extender "{extender.shown_url}" claims a filtered node "{name}" '
                     "which is not found in the input node list"
                 )
     else:

@@ -1,0 +1,59 @@
+"""How patient a list or a watch is, and how long it waits before the API server is asked again."""
+
+import random
+from dataclasses import dataclass, field
+
+from bayplan.api.slices import SLICE_SECONDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """The reflector's patience, in seconds; the defaults are client-go's (tools/cache/reflector.go), but in outages."""
+
+    first_delay: float = 0.8
+    longest_delay: float = 30.0
+    longest_outage_delay: float = 4.0
+    watch_lifetime: tuple[int, int] = (300, 600)
+    # Bookmarks come about every 60 s, so a silence of 75 s is a dead connection.
+    inactivity: float = 75.0
+    list_timeout: float = 60.0
+    slice: float = SLICE_SECONDS
+
+
+@dataclass(slots=True)
+class Backoff:
+    """Doubles the wait with each failure in a row, apart for a server that is away and one that refuses.
+
+    Relied on by whoever lists or watches. A server that is away costs nothing to ask, and what was missed has to be
+    made up for as soon as it returns: waits end at `longest_outage` seconds. One that refuses is spared as by
+    client-go: waits end at `longest`. The first refusal after an outage is a new trouble: the server works again.
+    """
+
+    first: float = 0.8
+    longest: float = 30.0
+    longest_outage: float = 4.0
+    rng: random.Random = field(default_factory=random.Random)
+    failures: int = 0
+    """How many in a row."""
+    away: bool = False
+    """Whether the last failure was the server's absence."""
+
+    def failed(self, *, away: bool) -> float:
+        """Return the seconds to wait after a failure; `away` if no answer came, or only that it is in trouble."""
+        if self.away and not away:
+            self.failures = 0
+        self.away = away
+        # 2**16 is far past the longest delay and keeps the power small.
+        doubled = self.first * 2.0 ** min(self.failures, 16)
+        self.failures += 1
+        return min(doubled * self.rng.uniform(1.0, 2.0), self.longest_outage if away else self.longest)
+
+    def worked(self) -> None:
+        """Begin anew: what fails next is another trouble."""
+        self.failures = 0
+        self.away = False
+
+
+def is_away(status: int) -> bool:
+    """Whether an answer of this HTTP status says that the server, or what it stands on, does not work."""
+    return status >= 500

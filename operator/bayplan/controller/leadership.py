@@ -1,0 +1,154 @@
+"""The election's part in the running process: when it may decide, what it may write, and when it has to end."""
+
+import asyncio
+import logging
+import random
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+
+from bayplan.api.client import ApiClient
+from bayplan.api.credentials import Credentials
+from bayplan.config.connections import LeaderElection
+from bayplan.leaderelection.election_thread import ElectionThread
+from bayplan.leaderelection.elector import Elector, Timing
+from bayplan.leaderelection.lease import LeaseLock
+from bayplan.leaderelection.lease_client import LeaseClient
+from bayplan.leaderelection.write_gate import WriteGate, boot_clock
+from bayplan.scheduler.api_calls import utc_now
+from bayplan.scheduler.observer import SchedulerObserver
+from bayplan.server.health import HealthChecks
+
+logger = logging.getLogger(__name__)
+
+GIVE_UP_SECONDS = 1.0
+_STALE_SECONDS = 20.0
+"""So long after its lease ran out a leader that did not notice is not alive (upstream: LeaderHealthzAdaptor)."""
+_CHECK = "leaderElection"
+
+
+class Leadership:
+    """Contends for the Lease while the rest of the process keeps warm, and tells when it leads and when no longer.
+
+    The process relies on this order: `contend` when it could schedule; `won` before the first decision; `give_up`
+    after the last write. `admit` is for every client that writes. `host` names the API server in metrics.
+    """
+
+    def __init__(
+        self,
+        settings: LeaderElection,
+        credentials: Credentials,
+        *,
+        hostname: str,
+        host: str,
+        observer: SchedulerObserver,
+    ) -> None:
+        self.lock = LeaseLock(settings.resource_namespace, settings.resource_name)
+        self.has_lost = False
+        """Whether it ended without being told: nothing that is left to write can be written."""
+        self._gate = WriteGate(boot_clock)
+        self._elector = Elector(
+            # As upstream has it: a process that is started again is another contender.
+            identity=f"{hostname}_{uuid.uuid4()}",
+            timing=Timing(
+                settings.lease_duration.total_seconds(),
+                settings.renew_deadline.total_seconds(),
+                settings.retry_period.total_seconds(),
+            ),
+            gate=self._gate,
+            clock=boot_clock,
+            now=utc_now,
+            random=random.random,
+            on_new_leader=self._tell_leader,
+        )
+        self._credentials = credentials
+        self._host = host
+        self._observer = observer
+        self._leading = asyncio.Event()
+        self._thread: ElectionThread | None = None
+        self._ended: asyncio.Future[BaseException | None] | None = None
+
+    @property
+    def admit(self) -> Callable[[], float]:
+        """What clients ask at the moment before they send a write."""
+        return self._gate.seconds_left
+
+    def is_leading(self) -> bool:
+        """Whether this process is the leader."""
+        return self._elector.leading
+
+    def slow_paths(self) -> int:
+        """How many renewals had to read the Lease first."""
+        return self._elector.slow_paths
+
+    def add_checks(self, health: HealthChecks) -> None:
+        """Have `/livez` and `/readyz` tell when the election does not work; a standby is ready."""
+        health.add_liveness(_CHECK, self._stale)
+        health.add_readiness(_CHECK, self._problem)
+
+    async def contend(self) -> None:
+        """Contend until the Lease is lost, or `give_up` is called.
+
+        Raises:
+            LeaseLostError: the process has to end; the gate is shut.
+        """
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[BaseException | None] = loop.create_future()
+        self._ended = ended
+
+        def end(error: BaseException | None) -> None:
+            if not ended.done():
+                ended.set_result(error)
+
+        def hand_over(call: Callable[..., object], *arguments: object) -> None:
+            with suppress(RuntimeError):  # The loop did not wait for the thread and is closed.
+                loop.call_soon_threadsafe(call, *arguments)
+
+        def connect() -> LeaseClient:
+            def on_request(method: str, code: str, seconds: float) -> None:
+                hand_over(self._observer.rest_request, method, code, self._host, seconds)
+
+            # Without a rate limit: a renewal never waits for what others send.
+            return LeaseClient(ApiClient(self._credentials.twin(), qps=0, burst=1, on_request=on_request), self.lock)
+
+        self._thread = ElectionThread(
+            self._elector, connect, on_leading=lambda: hand_over(self._lead), on_end=lambda error: hand_over(end, error)
+        )
+        logger.info("contending for the lease lease=%s identity=%s", self.lock, self._elector.identity)
+        self._thread.start()
+        error = await asyncio.shield(ended)
+        if error is not None:
+            self.has_lost = True
+            raise error
+
+    async def won(self) -> None:
+        """Return as soon as this process leads."""
+        await self._leading.wait()
+
+    async def give_up(self) -> None:
+        """Let no write start any more and another replica lead at once; returns after a second or two at the latest."""
+        if self._thread is None or self._ended is None or self._ended.done():
+            return
+        logger.info("giving the lease up lease=%s", self.lock)
+        self._thread.stop(GIVE_UP_SECONDS)
+        await asyncio.wait([self._ended], timeout=2 * GIVE_UP_SECONDS)
+
+    def _lead(self) -> None:
+        logger.info("leading lease=%s identity=%s", self.lock, self._elector.identity)
+        self._leading.set()
+
+    def _tell_leader(self, holder: str) -> None:
+        if holder not in {"", self._elector.identity}:
+            logger.info("the lease is held by another lease=%s holder=%r", self.lock, holder)
+
+    def _problem(self) -> str | None:
+        problem = self._elector.problem
+        if problem is not None and problem.forbidden:
+            return "the role does not allow to get, create and update the lease"
+        return self._stale()
+
+    def _stale(self) -> str | None:
+        age = boot_clock() - self._elector.renewed_at
+        if self._elector.leading and age > self._elector.timing.lease_duration + _STALE_SECONDS:
+            return "the lease was not renewed"
+        return None

@@ -1,0 +1,43 @@
+"""What is asked for anew when the API server comes back, or comes back as it was before."""
+
+import logging
+from dataclasses import dataclass, field
+
+from bayplan.controller.intake_list import IntakeList
+from bayplan.controller.operator_thread import OperatorThread
+from bayplan.controller.watches import Watches
+from bayplan.scheduler.pending_pods import PendingPodEvents
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class Recovery:
+    """Has what other parts may have missed looked for; the watches and the intake's list tell it when."""
+
+    watches: Watches
+    intake_list: IntakeList
+    operator: OperatorThread
+    pending: PendingPodEvents
+    _is_another_history: bool = field(default=False, init=False)
+
+    def recovered(self) -> None:
+        """The API server was away and is back, or the watch of pods on nodes had a gap."""
+        if self._is_another_history:
+            # Only now are pods that had a node in the other history known to have none.
+            self._is_another_history = False
+            self.intake_list.ask_for_fill()
+        else:
+            self.intake_list.ask_for_comparison()
+        self.operator.end_pause()
+
+    def went_back(self) -> None:
+        """A list is older than what was known: etcd was restored from a backup, and nothing known counts."""
+        if self._is_another_history:
+            return
+        logger.warning("the API server's resourceVersions went back: taking all its lists as the truth")
+        self._is_another_history = True
+        self.pending.forget_versions()
+        self.watches.relist()
+        # A watch of versions that are yet to come would be silent until they do.
+        self.operator.restart()

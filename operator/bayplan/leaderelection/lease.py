@@ -1,0 +1,123 @@
+"""The Lease object: what it says about who leads, and how it is written."""
+
+import copy
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from bayplan.api.kinds import path_segment
+from bayplan.scheduler.api_calls import rfc3339_micro
+
+API_VERSION: Final = "coordination.k8s.io/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseLock:
+    """Which Lease is contended for."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def collection(self) -> str:
+        """The path where it is created."""
+        return f"/apis/{API_VERSION}/namespaces/{path_segment(self.namespace)}/leases"
+
+    @property
+    def path(self) -> str:
+        """The path where it is read and updated."""
+        return f"{self.collection}/{path_segment(self.name)}"
+
+
+class LeaseRecord(msgspec.Struct, frozen=True, rename="camel"):
+    """What a Lease's spec says of its holder (upstream: resourcelock/interface.go LeaderElectionRecord).
+
+    The times are only ever written for people to read: whether a record still counts is decided by how long this
+    process has seen it unchanged.
+    """
+
+    holder_identity: str = ""
+    """Who leads; empty for nobody."""
+    lease_duration_seconds: int = 0
+    """How long others wait after they saw the last change."""
+    acquire_time: str = ""
+    renew_time: str = ""
+    lease_transitions: int = 0
+    """How often the holder changed."""
+
+    @property
+    def is_released(self) -> bool:
+        """Whether its holder gave it up, as all electors do: no holder, and a duration of one second at most."""
+        return not self.holder_identity and self.lease_duration_seconds <= 1
+
+
+def record_of_holder(identity: str, seconds: int, now: datetime, *, transitions: int) -> LeaseRecord:
+    """Return the record of somebody who leads from now on."""
+    moment = rfc3339_micro(now)
+    return LeaseRecord(identity, seconds, moment, moment, transitions)
+
+
+def released(record: LeaseRecord, now: datetime) -> LeaseRecord:
+    """Return the record that gives a lease up (upstream: leaderelection.go tryRelease)."""
+    return record_of_holder("", 1, now, transitions=record.lease_transitions)
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class _Object(msgspec.Struct):
+    metadata: dict[str, Any]
+    spec: _Spec | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A Lease as the API server gave it: its record, and the whole object, of which a write keeps what is others'."""
+
+    record: LeaseRecord
+    document: dict[str, Any]
+
+    def with_record(self, record: LeaseRecord) -> bytes:
+        """Return the body of an update, which is refused if the Lease changed since it was read."""
+        document = copy.copy(self.document)
+        document["spec"] = {**(document.get("spec") or {}), **msgspec.to_builtins(record)}
+        return msgspec.json.encode(document)
+
+
+def read_lease(body: bytes) -> Lease:
+    """Return the Lease in an answer.
+
+    Raises:
+        msgspec.DecodeError: it is none.
+    """
+    document = msgspec.json.decode(body, type=dict[str, Any])
+    spec = msgspec.convert(document, _Object).spec or _Spec()
+    record = LeaseRecord(
+        spec.holder_identity or "",
+        spec.lease_duration_seconds or 0,
+        spec.acquire_time or "",
+        spec.renew_time or "",
+        spec.lease_transitions or 0,
+    )
+    return Lease(record, document)
+
+
+def new_lease(lock: LeaseLock, record: LeaseRecord) -> bytes:
+    """Return the body that creates the Lease."""
+    document = {
+        "apiVersion": API_VERSION,
+        "kind": "Lease",
+        "metadata": {"name": lock.name, "namespace": lock.namespace},
+        "spec": record,
+    }
+    return msgspec.json.encode(document)

@@ -1,0 +1,188 @@
+import asyncio
+import json
+import os
+import signal
+import time
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from tests.controller.kubernetes_api import NODES, PODS, node, pod
+from tests.faults.faults import Delay, Refuse
+
+from bayplan.api.errors import UnreachableError
+from bayplan.config.connections import LeaderElection
+from bayplan.config.load import default_configuration
+
+LEASES = "/apis/coordination.k8s.io/v1/leases"
+KEY = "kube-system/bayplan"
+METRIC = 'leader_election_master_status{name="bayplan"} '
+
+
+def electing(**fields):
+    return replace(default_configuration(), leader_election=LeaderElection(leader_elect=True, **fields))
+
+
+SHORT = {
+    "lease_duration": timedelta(seconds=3),
+    "renew_deadline": timedelta(seconds=2),
+    "retry_period": timedelta(seconds=0.2),
+}
+
+
+def held_by(name, seconds=3600):
+    return {
+        "metadata": {"name": "bayplan", "namespace": "kube-system"},
+        "spec": {"holderIdentity": name, "leaseDurationSeconds": seconds, "leaseTransitions": 4},
+    }
+
+
+def spec_of(cluster):
+    return cluster.server.objects[LEASES][KEY]["spec"]
+
+
+def writes(cluster):
+    return [seen for seen in cluster.server.requests if seen.method != "GET"]
+
+
+def may_write(cluster):
+    """Whether the process has seen that the lease is its own; the API server knows before."""
+    try:
+        cluster.app.parts.leadership.admit()
+    except UnreachableError:
+        return False
+    return True
+
+
+async def metric(cluster):
+    _, text = await cluster.get("/metrics")
+    return text.partition(METRIC)[2].partition("\n")[0]
+
+
+@pytest.fixture
+async def standby(cluster):
+    cluster.server.put(LEASES, held_by("another"))
+    cluster.start("n1", pods=["waiting"], configuration=electing())
+    await cluster.until_ready()
+    return cluster
+
+
+@pytest.fixture
+async def leader(cluster):
+    cluster.start("n1", configuration=electing())
+    await cluster.until(lambda: may_write(cluster))
+    await cluster.until_ready()
+    return cluster
+
+
+async def test_a_standby_is_ready_keeps_its_queue_and_writes_nothing(standby):
+    queue = standby.app.parts.scheduler.queue
+    await standby.until(lambda: len(queue.uids()) == 1)
+    standby.server.put(PODS, pod("next"))
+    standby.server.put(NODES, node("n2"))
+    await standby.until(lambda: len(queue.uids()) == 2 and len(standby.app.parts.scheduler.cache.nodes) == 2)
+    await asyncio.sleep(1.0)
+    assert await standby.ready()
+    assert await metric(standby) == "0.0"
+    assert writes(standby) == []
+
+
+async def test_a_standby_decides_at_once_when_the_lease_is_given_up(standby, caplog):
+    caplog.set_level("INFO")
+    await standby.until(lambda: any(seen.path.endswith("leases/bayplan") for seen in standby.server.requests))
+    standby.server.put(LEASES, held_by("", 1))
+    await standby.until(lambda: standby.node_of("waiting") == "n1")
+    spec = spec_of(standby)
+    assert spec["leaseTransitions"] == 5
+    assert spec["holderIdentity"].count("_") >= 1
+    assert await metric(standby) == "1.0"
+    assert f"leading lease={KEY} identity={spec['holderIdentity']}" in caplog.text
+    await standby.until(lambda: any(note.endswith("became leader") for note in standby.notes()))
+
+
+async def test_a_standby_that_is_told_to_stop_leaves_the_lease_alone(standby):
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await standby.exit_code() == 0
+    assert spec_of(standby)["holderIdentity"] == "another"
+    assert writes(standby) == []
+
+
+async def test_the_lease_is_given_up_after_the_last_write(leader):
+    await leader.until(lambda: any(note.endswith("became leader") for note in leader.notes()))
+    leader.server.inject(Delay(0.3), method="POST", path="/binding")
+    leader.server.put(PODS, pod("a"))
+    await leader.until(leader.bindings)
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await leader.exit_code() == 0
+    assert leader.node_of("a") == "n1"
+    assert (spec_of(leader)["holderIdentity"], spec_of(leader)["leaseDurationSeconds"]) == ("", 1)
+    assert "Successfully assigned default/a to n1" in leader.notes()
+    last = writes(leader)[-1]
+    assert (last.method, json.loads(last.body)["spec"]["holderIdentity"]) == ("PUT", "")
+
+
+async def until_closed(cluster):
+    """Return as soon as no write may start, and have a pod come that could be bound."""
+    await cluster.until(lambda: not may_write(cluster))
+    cluster.server.put(PODS, pod("late"))
+
+
+async def test_a_leader_whose_lease_is_taken_ends_with_1_and_binds_nothing_any_more(leader, caplog):
+    leader.server.put(LEASES, held_by("somebody"))
+    await until_closed(leader)
+    assert await leader.exit_code() == 1
+    assert leader.bindings() == []
+    assert "leader election lost, ending so that another replica takes over reason='somebody' holds it" in caplog.text
+    assert spec_of(leader)["holderIdentity"] == "somebody"
+
+
+async def test_without_renewals_nothing_is_written_after_the_deadline_and_it_ends_with_1(cluster, caplog):
+    cluster.start("n1", configuration=electing(**SHORT))
+    await cluster.until_ready()
+    await cluster.until(lambda: may_write(cluster))
+    cluster.server.inject(Refuse(503), path="leases", times=10_000)
+    await until_closed(cluster)
+    assert await cluster.exit_code() == 1
+    assert cluster.bindings() == []
+    assert "it was not renewed within 2 s: status 503" in caplog.text
+
+
+async def test_who_was_stopped_until_after_the_deadline_writes_nothing_before_it_has_heard_of_that(cluster, caplog):
+    """The loop is kept, as by SIGSTOP, while a pod waits that it would bind in its next turn."""
+    cluster.start("n1", configuration=electing(**SHORT))
+    await cluster.until_ready()
+    await cluster.until(lambda: may_write(cluster))
+    cluster.server.put(PODS, pod("late"))
+    # The API server is on this loop, too: nobody renews.
+    time.sleep(3.0)  # noqa: ASYNC251
+    assert await cluster.exit_code() == 1
+    assert cluster.bindings() == []
+
+
+async def test_a_role_without_leases_keeps_it_from_being_ready_and_says_so(cluster, caplog):
+    cluster.server.inject(Refuse(403, "Forbidden"), path="leases", times=10_000)
+    cluster.start("n1", pods=["waiting"], configuration=electing())
+    await cluster.until(lambda: "permission missing, grant get, create and update on leases" in caplog.text)
+    status, text = await cluster.get("/readyz?verbose")
+    assert status == 500
+    assert "[-]leaderElection failed: the role does not allow to get, create and update the lease" in text
+    assert (await cluster.get("/livez"))[0] == 200
+    assert cluster.node_of("waiting") is None
+
+
+@pytest.mark.parametrize("elects", [None, False])
+async def test_without_an_election_no_lease_is_asked_for(cluster, elects):
+    configuration = replace(default_configuration(), leader_election=LeaderElection(leader_elect=elects))
+    cluster.start("n1", pods=["a"], configuration=configuration)
+    await cluster.until(lambda: cluster.node_of("a") == "n1")
+    assert not any("leases" in seen.path for seen in cluster.server.requests)
+    assert METRIC not in (await cluster.get("/metrics"))[1]
+
+
+async def test_a_thread_that_breaks_ends_the_process_with_1(leader, monkeypatch, caplog):
+    def explode(*_):
+        raise RuntimeError("bug")
+
+    monkeypatch.setattr("bayplan.leaderelection.lease_client.LeaseClient.perform", explode)
+    assert await leader.exit_code() == 1
+    assert "RuntimeError('bug')" in caplog.text

@@ -1,0 +1,71 @@
+import json
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from bayplan.leaderelection.lease import LeaseLock, LeaseRecord, new_lease, read_lease, record_of_holder, released
+
+NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
+LOCK = LeaseLock("kube-system", "bayplan")
+
+
+def test_its_paths_and_its_name():
+    assert LOCK.collection == "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+    assert LOCK.path == f"{LOCK.collection}/bayplan"
+    assert str(LOCK) == "kube-system/bayplan"
+    assert LeaseLock("a/b", "c?d").path == "/apis/coordination.k8s.io/v1/namespaces/a%2Fb/leases/c%3Fd"
+
+
+def test_a_new_lease_has_kube_schedulers_fields():
+    assert json.loads(new_lease(LOCK, record_of_holder("host_uuid", 15, NOON, transitions=0))) == {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "bayplan", "namespace": "kube-system"},
+        "spec": {
+            "holderIdentity": "host_uuid",
+            "leaseDurationSeconds": 15,
+            "acquireTime": "2026-11-22T12:00:00.000000Z",
+            "renewTime": "2026-11-22T12:00:00.000000Z",
+            "leaseTransitions": 0,
+        },
+    }
+
+
+def test_an_update_keeps_what_others_wrote():
+    theirs = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "bayplan", "resourceVersion": "7", "labels": {"team": "a"}},
+        "spec": {"holderIdentity": "old", "leaseDurationSeconds": 15, "strategy": "OldestEmulationVersion"},
+    }
+    lease = read_lease(json.dumps(theirs).encode())
+    written = json.loads(lease.with_record(record_of_holder("new", 15, NOON, transitions=3)))
+    assert written["metadata"] == theirs["metadata"]
+    assert written["spec"]["strategy"] == "OldestEmulationVersion"
+    assert (written["spec"]["holderIdentity"], written["spec"]["leaseTransitions"]) == ("new", 3)
+    assert lease.record.holder_identity == "old"
+
+
+@pytest.mark.parametrize("spec", [None, {}, {"holderIdentity": None, "leaseDurationSeconds": None}])
+def test_a_lease_that_says_nothing_is_nobodys(spec):
+    lease = read_lease(json.dumps({"metadata": {}, "spec": spec}).encode())
+    assert lease.record == LeaseRecord()
+    assert lease.record.is_released
+    assert json.loads(lease.with_record(LeaseRecord("me")))["spec"]["holderIdentity"] == "me"
+
+
+def test_what_is_released_is_nobodys_and_what_was_emptied_is_not():
+    held = record_of_holder("me", 15, NOON, transitions=2)
+    assert released(held, NOON).is_released
+    assert released(held, NOON).lease_transitions == 2
+    assert not held.is_released
+    assert not LeaseRecord("", 15).is_released
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{}", b"<html>", b'{"metadata": 1}', b'{"metadata": {}, "spec": {"holderIdentity": 1}}']
+)
+def test_what_is_no_lease_is_refused(body):
+    with pytest.raises(msgspec.DecodeError):
+        read_lease(body)

@@ -1,0 +1,19 @@
+"""Intervals are measured by a clock that does not step; the wall clock is for times that the API server sees."""
+
+import re
+from pathlib import Path
+
+OPERATOR = Path(__file__).resolve().parents[1] / "operator" / "bayplan"
+
+WALL = re.compile(r"\btime\.time\b|\bdatetime\.(now|utcnow|today)\b|\btime_ns\b|\bgmtime\(\)|\blocaltime\(\)")
+
+MAY_READ_IT = {
+    "api/token_source.py": "tokens say when they expire",
+    "scheduler/api_calls.py": "Events and conditions say when they happened",
+    "plugins/registry.py": "pods say when they were started",
+}
+
+
+def test_the_wall_clock_is_read_only_where_times_of_the_api_are_written_or_compared():
+    found = {path.relative_to(OPERATOR).as_posix() for path in OPERATOR.rglob("*.py") if WALL.search(path.read_text())}
+    assert found == MAY_READ_IT.keys()
