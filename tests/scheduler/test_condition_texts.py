@@ -69,20 +69,20 @@ def test_of_texts_that_change_while_they_wait_the_newest_is_written(told):
 def test_texts_of_many_pods_are_written_a_few_in_a_second(told):
     many(told, 100)
     written = []
-    for _ in range(20):
+    for _ in range(25):
         told.wait(1.0)
         written.append(len(told.new_writes()))
-    assert (max(written), sum(written)) == (10, 100)
+    assert (max(written), sum(written)) == (5, 100)
 
 
-def test_texts_of_very_many_pods_are_all_written_within_a_minute(told):
+def test_texts_of_very_many_pods_are_all_written_within_five_minutes(told):
     many(told, 3000)
     written = []
-    for _ in range(60):
+    for _ in range(300):
         told.wait(1.0)
         written.append(len(told.new_writes()))
     assert sum(written) == 3000
-    assert max(written) < 500
+    assert max(written) < 100
 
 
 def many(told, number):
@@ -101,9 +101,9 @@ def test_a_text_that_became_what_it_was_is_not_written(told):
     assert told.new_writes() == []
 
 
-def test_texts_wait_no_longer_than_a_minute_however_long_pods_back_off(told):
-    told.fail("tainted", backs_off=300.0)
-    told.wait(60.0)
+def test_texts_wait_no_longer_than_five_minutes_however_long_pods_back_off(told):
+    told.fail("tainted", backs_off=3600.0)
+    told.wait(300.0)
     assert told.new_writes() == ["tainted"]
 
 
@@ -169,7 +169,7 @@ def test_the_texts_that_wait_have_a_bound_in_bytes_and_more_are_written_at_once(
             told.known[uid] = ("Unschedulable", "full")
     assert allocated() - before < KEPT_BYTES + 2**20
     assert 0 < len(written) < 2000
-    told.wait(60.0)
+    told.wait(300.0)
     assert len(written) + len(told.new_writes()) == 2000
 
 

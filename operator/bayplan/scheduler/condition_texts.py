@@ -8,11 +8,11 @@ from typing import Final
 from bayplan.cache.pod_info import PodInfo
 from bayplan.scheduler.api_calls import WrittenCondition, condition_message
 
-LONGEST_SECONDS: Final = 60
-"""So long a text waits at most."""
+LONGEST_SECONDS: Final = 300
+"""So long a text waits at most; a pod that no event helps is not tried for as long, and its text is as old then."""
 
-PER_SECOND: Final = 10
-"""So many texts are written in a second, or more if it takes them more than a minute otherwise."""
+PER_SECOND: Final = 5
+"""So many texts are written in a second, or more if it takes them more than five minutes otherwise."""
 
 _GRACE_SECONDS: Final = 1.0
 """The attempt at the end of the back-off comes first: it may find that the text is again what it was."""
@@ -29,7 +29,7 @@ class ConditionTexts:
 
     Where taints or room come and go the counts in the message differ with each attempt. So a condition that is there
     already, with the same reason, gets its new text after the back-off of the attempt that found it, and not more than
-    a few in a second, but after a minute at most. It is the newest text by then, or none if that is what it was.
+    a few in a second, but after five minutes at most. It is the newest text by then, or none if that is what it was.
     kube-scheduler's attempts wait for their patch, which spreads them likewise.
 
     `newest` gives a pod in its newest version, None if it waits no more, and `told` what its condition is or will be
