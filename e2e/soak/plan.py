@@ -1,0 +1,50 @@
+"""How long, how much, and when: every other module is told by this."""
+
+from dataclasses import dataclass
+
+_LONG_MINUTES = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Sizes and rates of a soak; rates are a second, times are seconds unless they say minutes."""
+
+    minutes: float = 60.0
+    nodes: int = 1000
+    rate: float = 100.0
+    lifetime: float = 60.0
+    """How long a pod runs; one that is never bound is deleted at that age."""
+    instances: int = 2
+    hostile_rate: float = 1.0
+    filler_rate: float = 2.0
+    preemptor_rate: float = 0.3
+    resize_rate: float = 2.0
+    node_change_seconds: float = 2.0
+
+    @property
+    def seconds(self) -> float:
+        return self.minutes * 60
+
+    @property
+    def outage_at(self) -> float:
+        """When the API server is restarted: in the middle."""
+        return self.seconds / 2
+
+    @property
+    def is_long(self) -> bool:
+        """Whether memory has the time to settle for ten minutes before it is judged."""
+        return self.minutes >= _LONG_MINUTES
+
+    @property
+    def settle_minutes(self) -> float:
+        """From the start of a process, or of its term as leader, until its memory is judged."""
+        return 10.0 if self.is_long else 2.0
+
+    @property
+    def growth_limit(self) -> float:
+        """The share by which resident memory may grow after that.
+
+        A run of minutes is too short for less: what a process keeps per pod shape, and what its allocator keeps of a
+        list of all pods after the restart, is still being filled.
+        """
+        return 0.05 if self.is_long else 0.10
