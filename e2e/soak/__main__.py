@@ -75,13 +75,12 @@ def _configuration(plan: Plan) -> dict[str, Any]:
 
 
 def _checks(found: Found, instances: Instances, plan: Plan) -> list[Check]:
-    away = sum(ended - began for began, ended in found.restarts)
     tracebacks = sum(path.read_text(errors="replace").count("Traceback") for path in instances.log_files())
     return [
         *promise_checks(found.broken, found.lost, found.differences),
         *memory_checks(found.samples, plan),
         *ending_checks(instances.endings, found.restarts),
-        *coverage_checks(found.counts, plan, created_seconds=found.created_seconds - away),
+        *coverage_checks(found.counts, plan, created_seconds=found.created_seconds),
         Check("no exception in a log", not tracebacks, f"{tracebacks} tracebacks"),
     ]
 

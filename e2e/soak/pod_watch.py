@@ -10,7 +10,7 @@ import aiohttp
 
 from e2e.controlplane.client import path_of
 from e2e.soak.ledger import Ledger
-from e2e.soak.seen import SeenPod, pod_decoder, pod_event_decoder, pod_list_decoder
+from e2e.soak.seen import SeenPod, bookmark_decoder, pod_decoder, pod_event_decoder, pod_list_decoder
 from e2e.soak.workload import NAMESPACE
 
 logger = logging.getLogger(__name__)
@@ -92,10 +92,12 @@ class PodWatch:
         event = pod_event_decoder.decode(line)
         if event.type == "ERROR":
             raise _ExpiredError
+        if event.type == "BOOKMARK":
+            self._version = bookmark_decoder.decode(event.object).metadata.resource_version
+            return
         pod = pod_decoder.decode(event.object)
         self._version = pod.metadata.resource_version
-        if event.type != "BOOKMARK":
-            self._ledger.see(event.type, pod, time.monotonic())
+        self._ledger.see(event.type, pod, time.monotonic())
 
 
 def _check(status: int) -> None:

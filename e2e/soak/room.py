@@ -31,13 +31,15 @@ class Amounts:
 @lru_cache(maxsize=4096)
 def milli_cpu(quantity: str) -> int:
     """A quantity in thousandths, rounded up as the scheduler has to."""
-    return math.ceil(parse_quantity(quantity) * 1000)
+    amount: int = math.ceil(parse_quantity(quantity) * 1000)
+    return amount
 
 
 @lru_cache(maxsize=4096)
 def whole_bytes(quantity: str) -> int:
     """A quantity in whole bytes, rounded up."""
-    return math.ceil(parse_quantity(quantity))
+    amount: int = math.ceil(parse_quantity(quantity))
+    return amount
 
 
 def amounts_of(pod: SeenPod) -> Amounts:

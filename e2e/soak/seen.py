@@ -80,6 +80,13 @@ class PodEvent(msgspec.Struct):
     object: msgspec.Raw
 
 
+class Bookmark(msgspec.Struct):
+    """What a watch says where nothing happened; its pod has no containers, not even none."""
+
+    metadata: Metadata
+
+
 pod_event_decoder = msgspec.json.Decoder(PodEvent)
 pod_decoder = msgspec.json.Decoder(SeenPod)
+bookmark_decoder = msgspec.json.Decoder(Bookmark)
 pod_list_decoder = msgspec.json.Decoder(PodList)

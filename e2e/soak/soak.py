@@ -13,7 +13,7 @@ from e2e.controlplane.plane import ControlPlane
 from e2e.soak.errands import Errands
 from e2e.soak.instances import Instances, Sample
 from e2e.soak.kubelets import Kubelets
-from e2e.soak.ledger import Latency, Ledger
+from e2e.soak.ledger import Latency, Ledger, Tracked
 from e2e.soak.node_churn import NodeChurn
 from e2e.soak.plan import Plan
 from e2e.soak.pod_watch import PodWatch
@@ -160,7 +160,7 @@ class Soak:
                 self._minutes.append(minute)
                 self._say(minute.line())
 
-    def _lost(self) -> list[object]:
+    def _lost(self) -> list[Tracked]:
         return [*self._ledger.lost(), *self._ledger.waiting_that_fit(map(tight_name, range(TIGHT_NODES)))]
 
     async def _settle(self, churn: NodeChurn, always: list[asyncio.Task[None]]) -> None:

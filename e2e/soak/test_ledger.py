@@ -44,7 +44,8 @@ def test_the_latency_of_a_pod_is_from_the_sending_of_its_creation_to_the_first_e
     ledger.see("MODIFIED", seen("a", "n1"), 10.5)
     ledger.see("MODIFIED", seen("a", "n1", phase="Running"), 11.0)
     (latency,) = ledger.latencies
-    assert (latency.kind, latency.sent, latency.seconds) == ("plain", 10.0, pytest.approx(0.5))
+    assert (latency.kind, latency.sent) == ("plain", 10.0)
+    assert latency.seconds == pytest.approx(0.5)
     assert ledger.counts == {"created": 1, "bound": 1}
     assert ledger.broken == []
 
