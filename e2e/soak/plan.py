@@ -26,9 +26,13 @@ class Plan:
         return self.minutes * 60
 
     @property
-    def outage_at(self) -> float:
-        """When the API server is restarted: in the middle."""
-        return self.seconds / 2
+    def restarts_at(self) -> tuple[float, ...]:
+        """When the API server is restarted: while memory settles, and in the middle.
+
+        The lists that follow a restart make a process larger once. After the first one that is so, and what further
+        ones add is seen.
+        """
+        return (self.settle_minutes * 60 / 2, self.seconds / 2)
 
     @property
     def is_long(self) -> bool:
@@ -44,7 +48,6 @@ class Plan:
     def growth_limit(self) -> float:
         """The share by which resident memory may grow after that.
 
-        A run of minutes is too short for less: what a process keeps per pod shape, and what its allocator keeps of a
-        list of all pods after the restart, is still being filled.
+        A run of minutes is too short for less: what a process keeps of pod shapes, up to a bound, still grows.
         """
         return 0.05 if self.is_long else 0.10

@@ -1,4 +1,4 @@
-"""The restart of the API server in the middle, beside everything else."""
+"""Restarts of the API server, beside everything else."""
 
 import asyncio
 from collections.abc import Callable

@@ -130,10 +130,11 @@ class Soak:
             beat += 1
 
     async def _restart(self) -> None:
-        await asyncio.sleep(self._plan.outage_at)
-        self._say("the API server is restarted")
-        seconds = await self._restarts.restart()
-        self._say(f"the API server is ready again after {seconds:.1f} s")
+        for moment in self._plan.restarts_at:
+            await asyncio.sleep(max(0.0, moment - self._clock()))
+            self._say("the API server is restarted")
+            seconds = await self._restarts.restart()
+            self._say(f"the API server is ready again after {seconds:.1f} s")
 
     async def _look(self) -> None:
         """Samples every process every few seconds, starts what ended, and says a line each minute."""

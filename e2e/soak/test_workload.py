@@ -4,6 +4,8 @@ import json
 from collections import Counter
 from itertools import islice
 
+import pytest
+
 from e2e.soak.kubelets import running_status
 from e2e.soak.ledger import Fate, Tracked
 from e2e.soak.plan import Plan
@@ -21,6 +23,14 @@ def test_every_kind_comes_at_its_own_rate() -> None:
     assert abs(kinds[FILLER] - PLAN.filler_rate * seconds) <= 1
     assert abs(kinds[PREEMPTOR] - PLAN.preemptor_rate * seconds) <= 1
     assert kinds[SPREAD] > 900
+
+
+@pytest.mark.parametrize("minutes", [5.0, 60.0])
+def test_the_api_server_restarts_before_memory_is_judged_and_in_the_middle(minutes: float) -> None:
+    plan = Plan(minutes=minutes)
+    first, second = plan.restarts_at
+    assert first < plan.settle_minutes * 60 < second < plan.seconds
+    assert second == minutes * 60 / 2
 
 
 def test_names_never_repeat_and_every_odd_pod_comes() -> None:
