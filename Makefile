@@ -82,6 +82,7 @@ demo: $(INSTALLED) ## Watch the scheduler pack a synthetic cluster, without Kube
 bench: controlplane ## Measure the engine alone, then bayplan against kube-scheduler on one control plane
 	$(BIN)/python -m e2e.bench.simulate
 	$(BIN)/python -m e2e.bench
+	$(BIN)/python -m e2e.bench.scale
 	$(BIN)/python -m e2e.bench.families
 
 clean: ## Remove caches and build results, but neither .venv nor the cached control plane
