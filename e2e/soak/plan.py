@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+FILLERS_PER_NODE = 4
+"""How many pods of low priority fill a small node, or one of high priority and one of low."""
 _LONG_MINUTES = 30
 
 
@@ -11,15 +13,25 @@ class Plan:
 
     minutes: float = 60.0
     nodes: int = 1000
+    tight_nodes: int = 20
+    """Small nodes besides, which pods of low priority fill and pods of high priority take from them."""
     rate: float = 100.0
     lifetime: float = 60.0
     """How long a pod runs; one that is never bound is deleted at that age."""
     instances: int = 2
     hostile_rate: float = 1.0
-    filler_rate: float = 2.0
-    preemptor_rate: float = 0.3
     resize_rate: float = 2.0
     node_change_seconds: float = 2.0
+
+    @property
+    def filler_rate(self) -> float:
+        """Half as many pods again as the small nodes have room for, so that some always wait."""
+        return 1.5 * FILLERS_PER_NODE * self.tight_nodes / self.lifetime
+
+    @property
+    def preemptor_rate(self) -> float:
+        """As many pods as six of ten small nodes have room for, so that each finds one to make room on."""
+        return 0.6 * self.tight_nodes / self.lifetime
 
     @property
     def seconds(self) -> float:

@@ -1,6 +1,7 @@
 """One soak from the first pod to the last check."""
 
 import asyncio
+import itertools
 import json
 import time
 from collections import Counter
@@ -21,7 +22,7 @@ from e2e.soak.report import Minute, SampleFile
 from e2e.soak.restart import ApiServerRestarts
 from e2e.soak.users import Users
 from e2e.soak.verdict import percentiles
-from e2e.soak.workload import TIGHT_NODES, Workload, allocatable, plain_names, soak_nodes, tight_name
+from e2e.soak.workload import Workload, allocatable, plain_names, soak_nodes, tight_name
 
 _TURN_SECONDS = 0.1
 _SAMPLE_SECONDS = 5.0
@@ -140,7 +141,7 @@ class Soak:
         """Samples every process every few seconds, starts what ended, and says a line each minute."""
         before: Counter[str] = Counter()
         bound = 0
-        for look in range(1, 1 << 30):
+        for look in itertools.count(1):
             await asyncio.sleep(max(0.0, look * _SAMPLE_SECONDS - self._clock()))
             self._instances.start_ended(self._clock())
             samples = await asyncio.to_thread(self._instances.sample, self._clock)
@@ -162,7 +163,7 @@ class Soak:
                 self._say(minute.line())
 
     def _lost(self) -> list[Tracked]:
-        return [*self._ledger.lost(), *self._ledger.waiting_that_fit(map(tight_name, range(TIGHT_NODES)))]
+        return [*self._ledger.lost(), *self._ledger.waiting_that_fit(map(tight_name, range(self._plan.tight_nodes)))]
 
     async def _settle(self, churn: NodeChurn, always: list[asyncio.Task[None]]) -> None:
         """Has nodes be as they were, and waits until every pod that fits is bound, or too long."""

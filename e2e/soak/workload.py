@@ -19,7 +19,7 @@ from e2e.scenarios.odd_nodes_and_storage import LABELS
 from e2e.scenarios.odd_pod_cases import CASES
 from e2e.scenarios.odd_pods import BOUND, Case
 from e2e.soak.ledger import Fate
-from e2e.soak.plan import Plan
+from e2e.soak.plan import FILLERS_PER_NODE, Plan
 from e2e.soak.room import Amounts
 
 NAMESPACE = "soak"
@@ -27,9 +27,7 @@ PLAIN, SPREAD, HOSTILE, FILLER, PREEMPTOR = "plain", "spread", "hostile", "fille
 CLASSES: dict[str, int] = {FILLER: 100, PREEMPTOR: 1000}
 """Priorities by PriorityClass; all other pods have 0."""
 
-TIGHT_NODES = 20
 _TIGHT = "tight"
-_TIGHT_CPU = 4
 _TAINT = {"key": "example.com/tight", "effect": "NoSchedule"}
 _ZONES = 3
 _SPREAD_EVERY = 10
@@ -64,8 +62,8 @@ def soak_nodes(plan: Plan) -> list[Object]:
         document["metadata"]["labels"] |= {**LABELS, "topology.kubernetes.io/zone": f"zone-{index % _ZONES}"}
         plain.append(document)
     tight = [
-        node(tight_name(index), cpu=str(_TIGHT_CPU), labels={"pool": _TIGHT}, taints=[_TAINT])
-        for index in range(TIGHT_NODES)
+        node(tight_name(index), cpu=str(FILLERS_PER_NODE), labels={"pool": _TIGHT}, taints=[_TAINT])
+        for index in range(plan.tight_nodes)
     ]
     return plain + tight
 
@@ -78,7 +76,7 @@ def tight_name(index: int) -> str:
 def allocatable(name: str) -> Amounts | None:
     """Returns what a node of the soak has, whether it is there at the moment or not."""
     if name.startswith(f"{_TIGHT}-"):
-        return Amounts(_TIGHT_CPU * 1000, 16 << 30, 110)
+        return Amounts(FILLERS_PER_NODE * 1000, 16 << 30, 110)
     if name.startswith("node-"):
         return Amounts(NODE_CPU_MILLIS, NODE_MEMORY_MIB << 20, NODE_PODS)
     return None
@@ -148,21 +146,23 @@ def _spread(serial: int, app: int) -> Creation:
 
 def _filler(serial: int) -> Creation:
     """A pod that fills a small node and ends for one of higher priority, a second after it was told to."""
-    document = _on_tight(f"filler-{serial}", FILLER, cpu="1", grace_seconds=1)
+    document = _on_tight(f"filler-{serial}", FILLER, cpu=1, grace_seconds=1)
     return Creation(document, FILLER, Fate.MAY_WAIT)
 
 
 def _preemptor(serial: int) -> Creation:
     """A pod that has to make room for itself."""
-    return Creation(_on_tight(f"preemptor-{serial}", PREEMPTOR, cpu="3", grace_seconds=0), PREEMPTOR, Fate.BINDS)
+    return Creation(
+        _on_tight(f"preemptor-{serial}", PREEMPTOR, cpu=FILLERS_PER_NODE - 1, grace_seconds=0), PREEMPTOR, Fate.BINDS
+    )
 
 
-def _on_tight(name: str, priority: str, *, cpu: str, grace_seconds: int) -> Object:
+def _on_tight(name: str, priority: str, *, cpu: int, grace_seconds: int) -> Object:
     return pod(
         name,
         NAMESPACE,
         scheduler=SCHEDULER_NAME,
-        requests={"cpu": cpu, "memory": "64Mi"},
+        requests={"cpu": str(cpu), "memory": "64Mi"},
         priorityClassName=priority,
         terminationGracePeriodSeconds=grace_seconds,
         nodeSelector={"pool": _TIGHT},
