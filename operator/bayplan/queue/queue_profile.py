@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import EventRegistration
@@ -33,6 +34,16 @@ class QueueProfile:
             # It runs again on an update.
             logger.exception("PreEnqueue failed, pod is held back pod=%s", pod.key)
             return Status(Code.ERROR, ("the check failed",), "PreEnqueue")
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """All that a configuration says of the queue: its profiles by name, the order of pods, and the back-offs."""
+
+    profiles: Mapping[str, QueueProfile]
+    sort_key: Callable[[PodInfo, float], tuple[Any, ...]]
+    initial_backoff_seconds: int
+    max_backoff_seconds: int
 
 
 def queue_profile(framework: Framework) -> QueueProfile:

@@ -1,7 +1,7 @@
 """The scheduling queue (upstream: backend/queue/scheduling_queue.go); README.md draws its states."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -16,7 +16,7 @@ from bayplan.queue.in_flight import KEPT_EVENT_BYTES, InFlightPod, InFlightPods
 from bayplan.queue.kept_room import KeptRoom
 from bayplan.queue.keyed_heap import SortKey
 from bayplan.queue.nominator import Nominator
-from bayplan.queue.queue_profile import QueueProfile
+from bayplan.queue.queue_profile import QueueProfile, QueueSettings
 from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo, SubQueue, backoff_expiration
 from bayplan.queue.queueing_hints import (
     ObservedEvent,
@@ -27,6 +27,7 @@ from bayplan.queue.queueing_hints import (
 )
 from bayplan.queue.sub_queues import QueueObserver, SubQueues
 
+_CONFIGURATION_CHANGE = "ConfigurationChange"
 _SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
 
 
@@ -277,6 +278,21 @@ class SchedulingQueue:
     def next_deadline(self) -> float | None:
         """Return when `flush` has something to do next; None while nothing waits for time to pass."""
         return self._sub_queues.next_deadline()
+
+    def take_over(self, settings: QueueSettings, changed: Collection[str]) -> None:
+        """Go on with a changed configuration; every pod keeps its history, its nomination and the back-off it is in.
+
+        What waits in the `changed` profiles is tried again, since what rejected it may be gone. So is every pod in
+        flight that is handed back: what it was rejected by was the configuration before. Nothing else moves. Pods of
+        profiles that the new settings do not have must not be in the queue.
+        """
+        self.profiles, self.sort_key = settings.profiles, settings.sort_key
+        self.initial_backoff_seconds = settings.initial_backoff_seconds
+        self.max_backoff_seconds = settings.max_backoff_seconds
+        self._hint_maps.take_over(settings.profiles)
+        if changed:
+            self._in_flight.miss()
+        self._sub_queues.take_over(settings.profiles, settings.sort_key, changed, _CONFIGURATION_CHANGE)
 
     # Questions.
 
