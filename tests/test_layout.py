@@ -17,6 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LONGEST_MODULE = 350
 FOLDERS = ("docs", "manifests", "tests", "operator", "e2e", "examples", ".github")
 OWN_PACKAGES = {"bayplan", "tests", "e2e"}
+# Documented by Python in spite of its name, and used in one place (ADR 17).
+DOCUMENTED = {"os._exit"}
 
 
 @cache
@@ -144,7 +146,8 @@ def private_uses(tree: ast.Module) -> Iterator[str]:
         yield from (f"{node.lineno}: {name}" for name in names if any(map(is_private, name.split("."))))
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and is_private(node.attr) and root_of(node) in foreign:
-            yield f"{node.lineno}: {ast.unparse(node)}"
+            used = ast.unparse(node)
+            yield from () if used in DOCUMENTED else (f"{node.lineno}: {used}",)
 
 
 def tampering(tree: ast.Module) -> Iterator[str]:

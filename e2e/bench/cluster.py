@@ -9,7 +9,7 @@ from pathlib import Path
 from e2e.bench.created import Created, read_created
 from e2e.bench.programs import start_module
 from e2e.bench.workload import PODS_PER_NODE
-from e2e.controlplane.client import ApiClient, ApiError, path_of
+from e2e.controlplane.client import ApiClient, ApiError, Objects, path_of
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.process import Process
 from e2e.controlplane.waiting import wait_until
@@ -74,6 +74,10 @@ class BenchCluster:
         """Returns for how many pods there is an Event that says they were scheduled; reads them all."""
         events = self._client.list("events", namespace)
         return len({event["regarding"]["uid"] for event in events if event["reason"] == "Scheduled"})
+
+    def unbound(self, namespace: str) -> Objects:
+        """Returns the pods of a namespace that are on no node yet."""
+        return self._client.list("pods", namespace, fieldSelector="spec.nodeName=")
 
     def nodes_used(self, namespace: str) -> int:
         """Returns how many nodes the namespace's pods are on.

@@ -5,23 +5,23 @@ from typing import Any
 DEFAULT, MOST_ALLOCATED = "default", "most-allocated"
 
 _RESOURCES = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
-_PLUGIN_CONFIG: dict[str, list[dict[str, Any]]] = {
-    DEFAULT: [],
-    MOST_ALLOCATED: [
-        {
-            "name": "NodeResourcesFit",
-            "args": {"scoringStrategy": {"type": "MostAllocated", "resources": _RESOURCES}},
-        }
-    ],
+_PACKING = {"scoringStrategy": {"type": "MostAllocated", "resources": _RESOURCES}}
+_PROFILES: dict[str, dict[str, Any]] = {
+    DEFAULT: {},
+    MOST_ALLOCATED: {"pluginConfig": [{"name": "NodeResourcesFit", "args": _PACKING}]},
 }
-CONFIGURATIONS = tuple(_PLUGIN_CONFIG)
+CONFIGURATIONS = tuple(_PROFILES)
 """kube-scheduler's default plugins as they are, and packing in the place of spreading by resources."""
 
 
 def scheduler_configuration(name: str) -> dict[str, Any]:
-    """Returns a KubeSchedulerConfiguration, of one of CONFIGURATIONS, that claims the pods of `default-scheduler`."""
+    """Returns a KubeSchedulerConfiguration, of one of CONFIGURATIONS, that claims the pods of `default-scheduler`.
+
+    As in a cluster, the scheduler holds a lease while it is at work.
+    """
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "profiles": [{"schedulerName": "default-scheduler", "pluginConfig": _PLUGIN_CONFIG[name]}],
+        "leaderElection": {"leaderElect": True},
+        "profiles": [{"schedulerName": "default-scheduler", **_PROFILES[name]}],
     }

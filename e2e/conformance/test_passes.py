@@ -7,11 +7,12 @@ import pytest
 import yaml
 
 from e2e.conformance.cluster import NODES, agents, stages_without, suite_node
-from e2e.conformance.configurations import CONFIGURATIONS, scheduler_configuration
+from e2e.conformance.configurations import CONFIGURATIONS, DEFAULT, scheduler_configuration
 from e2e.conformance.oversight import bad_bindings, refusals
 from e2e.conformance.report import Pass, table
 from e2e.conformance.suite import PROGRAM, Begins, Chosen, Verdict, read_progress, run_suite
 from e2e.controlplane.audit import AuditEvent
+from e2e.controlplane.bayplan_process import REPOSITORY
 from e2e.controlplane.build import MODULE, cache_key
 from e2e.controlplane.commands import KWOK_STAGES
 from e2e.controlplane.recorder import PodEvent
@@ -147,9 +148,17 @@ def test_what_runs_on_every_node_is_placed_by_the_scheduler_under_test() -> None
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_every_configuration_claims_the_pods_that_name_no_scheduler(name: str) -> None:
-    (profile,) = scheduler_configuration(name)["profiles"]
+def test_every_configuration_claims_the_pods_that_name_no_scheduler_and_a_lease(name: str) -> None:
+    document = scheduler_configuration(name)
+    (profile,) = document["profiles"]
     assert profile["schedulerName"] == "default-scheduler"
+    assert document["leaderElection"]["leaderElect"]
+
+
+def test_the_report_shows_the_default_configuration_as_it_is_run() -> None:
+    report = (REPOSITORY / "docs" / "conformance.md").read_text()
+    shown = report.partition("```yaml\n")[2].partition("```")[0]
+    assert yaml.safe_load(shown) == scheduler_configuration(DEFAULT)
 
 
 def test_a_changed_source_makes_another_build_of_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

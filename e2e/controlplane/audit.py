@@ -1,6 +1,7 @@
 """Reads the API server's audit log: who wrote what, in the order it was answered."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -38,42 +39,56 @@ class AuditEvent:
         return f"{self.namespace}/{self.name}"
 
 
-def read_audit_log(path: Path, *, start: int = 0) -> list[AuditEvent]:
-    """Returns all complete events from the byte `start` on.
+class AuditTail:
+    """Follows an audit log from where it ends now; each line is read once."""
 
-    `resource` has the subresource after a slash (`pods/binding`).
-    """
+    def __init__(self, path: Path) -> None:
+        self.events: list[AuditEvent] = []
+        """What was answered since, in that order."""
+        self._path = path
+        self._position = path.stat().st_size if path.exists() else 0
+
+    def poll(self) -> list[AuditEvent]:
+        """Takes in what came, and returns all events so far."""
+        if self._path.exists():
+            with self._path.open("rb") as file:
+                file.seek(self._position)
+                content = file.read()
+            complete = content.rfind(b"\n") + 1  # the last line may still be being written
+            self._position += complete
+            self.events += _read(content[:complete])
+        return self.events
+
+
+def read_audit_log(path: Path) -> list[AuditEvent]:
+    """Returns all complete events; `resource` has the subresource after a slash (`pods/binding`)."""
     if not path.exists():
         return []
-    events: list[AuditEvent] = []
-    with path.open("rb") as file:
-        file.seek(start)
-        content = file.read()
-    for line in content.splitlines(keepends=True):
-        if not line.endswith(b"\n"):
-            break  # still being written
+    content = path.read_bytes()
+    return list(_read(content[: content.rfind(b"\n") + 1]))
+
+
+def _read(content: bytes) -> Iterator[AuditEvent]:
+    for line in content.splitlines():
         entry = json.loads(line)
         if entry["stage"] != "ResponseComplete":
             continue
         target = entry.get("objectRef", {})
         parts = [target.get("resource", ""), target.get("subresource", "")]
-        events.append(
-            AuditEvent(
-                user=entry["user"]["username"],
-                verb=entry["verb"],
-                resource="/".join(part for part in parts if part),
-                namespace=target.get("namespace", ""),
-                name=target.get("name", ""),
-                code=entry.get("responseStatus", {}).get("code", 0),
-                uri=entry["requestURI"],
-                forbidden=entry.get("annotations", {}).get(_DECISION) == "forbid",
-                document=entry.get("requestObject") or {},
-                credential=(entry["user"].get("extra", {}).get(_CREDENTIAL) or [""])[0],
-                received=_seconds(entry["requestReceivedTimestamp"]),
-                answered=_seconds(entry["stageTimestamp"]),
-            )
+        yield AuditEvent(
+            user=entry["user"]["username"],
+            verb=entry["verb"],
+            resource="/".join(part for part in parts if part),
+            namespace=target.get("namespace", ""),
+            name=target.get("name", ""),
+            code=entry.get("responseStatus", {}).get("code", 0),
+            uri=entry["requestURI"],
+            forbidden=entry.get("annotations", {}).get(_DECISION) == "forbid",
+            document=entry.get("requestObject") or {},
+            credential=(entry["user"].get("extra", {}).get(_CREDENTIAL) or [""])[0],
+            received=_seconds(entry["requestReceivedTimestamp"]),
+            answered=_seconds(entry["stageTimestamp"]),
         )
-    return events
 
 
 def _seconds(moment: str) -> float:

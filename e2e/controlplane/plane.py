@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from e2e.controlplane import commands, kube_scheduler_process
-from e2e.controlplane.audit import POLICY_FILE, AuditEvent, read_audit_log
+from e2e.controlplane.audit import POLICY_FILE, AuditEvent, AuditTail, read_audit_log
 from e2e.controlplane.build import binary
 from e2e.controlplane.client import ApiClient
 from e2e.controlplane.credentials import CertificateAuthority, write_kubeconfig, write_signing_key
@@ -227,15 +227,18 @@ class ControlPlane:
             raise RuntimeError(f"kubectl {shown} exited with {done.returncode}:\n{done.stdout}{done.stderr}")
         return done.stdout
 
-    def audit_events(self, *, start: int = 0) -> list[AuditEvent]:
-        """Returns what the audit log holds so far, from the byte `start` on; needs the option `audit`."""
+    def audit_events(self) -> list[AuditEvent]:
+        """Returns what the audit log holds so far; needs the option `audit`."""
+        return read_audit_log(self._checked_audit_log())
+
+    def audit_tail(self) -> AuditTail:
+        """Returns what follows the audit log from now on; needs the option `audit`."""
+        return AuditTail(self._checked_audit_log())
+
+    def _checked_audit_log(self) -> Path:
         if not self.options.audit:
             raise ValueError("this control plane was started without audit=True")
-        return read_audit_log(self._audit_log, start=start)
-
-    def audit_size(self) -> int:
-        """Returns the bytes that the audit log has by now."""
-        return self._audit_log.stat().st_size if self._audit_log.exists() else 0
+        return self._audit_log
 
     @property
     def _audit_log(self) -> Path:

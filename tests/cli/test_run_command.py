@@ -1,5 +1,10 @@
 import logging
+import os
+import signal
 import socket
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from tests.api.credential_scene import kubeconfig
@@ -82,3 +87,34 @@ def test_a_port_in_use_is_told_with_the_address_it_was_to_listen_at(tmp_path, ca
             main(["run", "--kubeconfig", str(kubeconfig(tmp_path)), "--http-port", str(port)])
     assert ended.value.code == 1
     assert f"bayplan: 127.0.0.1:{port}: " in capsys.readouterr().err
+
+
+def start(tmp_path, server_url):
+    """`bayplan run` as a process of its own, once it has said its first word."""
+    file = kubeconfig(tmp_path, cluster={"server": server_url})
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bayplan", "run", "--kubeconfig", file, "--http-port", "0"],
+        env={**os.environ, "PYTHONPATH": "operator"},
+        cwd=Path(__file__).resolve().parents[2],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert "bayplan starts" in process.stderr.readline()
+    return process
+
+
+def test_sigterm_ends_it_with_0_even_before_it_serves(tmp_path):
+    process = start(tmp_path, "https://127.0.0.1:1")
+    process.send_signal(signal.SIGTERM)
+    _, log = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "Traceback" not in log
+
+
+def test_threads_of_libraries_have_no_say_in_how_it_ends(tmp_path):
+    process = start(tmp_path, "https://127.0.0.1:1")
+    while "serving metrics" not in (line := process.stderr.readline()):
+        assert line, "it ended"
+    process.send_signal(signal.SIGTERM)
+    _, log = process.communicate(timeout=60)
+    assert (process.returncode, "Traceback" in log) == (0, False)

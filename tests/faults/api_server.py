@@ -175,8 +175,7 @@ class FakeApiServer:
 
     def restore(self, version: int) -> None:
         """Go back to an empty store at an earlier version, as if etcd were restored from a backup of then."""
-        self.version = version
-        self.compacted = 0
+        self.version, self.compacted = version, 0
         self.objects.clear()
         self._history.clear()
         self.expire_continue_tokens()
@@ -314,13 +313,8 @@ class FakeApiServer:
         uid = (body.get("preconditions") or body.get("metadata") or {}).get("uid")
         if uid and uid != obj["metadata"]["uid"]:
             return status_response(409, "Conflict", "the UID in the precondition does not match")
-        act = {
-            "GET": self._get,
-            "DELETE": self._remove,
-            "POST": self._bind,
-            "PATCH": self._patch,
-            "PUT": self._update,
-        }.get(method)
+        acts = {"GET": self._get, "DELETE": self._remove, "POST": self._bind, "PATCH": self._patch, "PUT": self._update}
+        act = acts.get(method)
         return act(target, obj, body) if act else status_response(405, "MethodNotAllowed", method)
 
     def _get(self, _: Target, obj: Object, __: Object) -> web.Response:

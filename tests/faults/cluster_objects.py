@@ -16,6 +16,7 @@ def pod_object(
     grace: int = 2,
     node: str = "",
     nominated: str = "",
+    claim: str = "",
 ) -> Object:
     """A pod that asks for `cpu` milli-CPU."""
     spec: Object = {
@@ -29,6 +30,7 @@ def pod_object(
     spec |= {"tolerations": [{"operator": "Exists"}]} if tolerates else {}
     spec |= {"schedulingGates": [{"name": "gate"}]} if gated else {}
     spec |= {"nodeName": node} if node else {}
+    spec |= {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]} if claim else {}
     status: Object = {"phase": "Pending"} | ({"nominatedNodeName": nominated} if nominated else {})
     metadata = {"name": name, "namespace": "default", "labels": {"app": "a"}}
     return {"metadata": metadata, "spec": spec, "status": status}

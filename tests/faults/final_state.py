@@ -9,6 +9,7 @@ from tests.faults.api_server import Object
 from tests.faults.history import FINISHED, is_overfull, node_of, priority_of, takes_room_on
 from tests.faults.memory_api import EVENTS, NODES, PODS, MemoryApi
 from tests.faults.scheduler_life import SchedulerLife
+from tests.faults.volume_controller import has_volume_on
 
 from bayplan.api.kinds import RESOURCES
 from bayplan.api.objects import Node, Pod
@@ -19,7 +20,6 @@ from bayplan.scheduler.debugger.dump import ListedDump, held
 def broken(api: MemoryApi, life: SchedulerLife) -> Iterator[str]:
     """Every promise that is broken, in words."""
     yield from p7_nothing_lost(api)
-    yield from p17_nominations(api)
     yield from p22_cache_is_truth(api, life)
     if life.failed is not None:
         yield f"P25 a part ended: {life.failed!r}"
@@ -31,7 +31,7 @@ def p7_nothing_lost(api: MemoryApi) -> Iterator[str]:
     for pod in filter(_is_to_be_placed, pods):
         for node in api.objects.get(NODES, {}).values():
             name = node["metadata"]["name"]
-            if not _admits(node, pod):
+            if not _admits(node, pod) or not has_volume_on(api, pod, node):
                 continue
             there = [each for each in pods if takes_room_on(each, name) or _keeps_room_on(each, name, pod)]
             stay = [each for each in there if priority_of(each) >= priority_of(pod)]
@@ -58,6 +58,12 @@ def p19_quiet(api: MemoryApi, before: int) -> Iterator[str]:
         looked_at = write.method == "PATCH" or write.target.collection == EVENTS
         if not looked_at or told[about] > 1:
             yield f"P19 {write.method} {write.target.collection} {write.target.key} {json.dumps(write.body)[:200]}"
+
+
+def p17_p21_status(api: MemoryApi) -> Iterator[str]:
+    """What is written on pods is true once each that waits was tried again: what was given up is made up for."""
+    yield from p17_nominations(api)
+    yield from p21_honest_status(api)
 
 
 def p21_honest_status(api: MemoryApi) -> Iterator[str]:

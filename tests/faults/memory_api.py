@@ -81,6 +81,7 @@ class MemoryApi(FakeApiServer):
         self.life = 0
         self._late: list[asyncio.TimerHandle] = []
         self.on_write: Callable[[], None] = lambda: None
+        self.watchers: list[Callable[[str, Object], None]] = []
         self.sends_bookmarks = True
         self.is_down = False
         self._lines: dict[tuple[int, str], bytes] = {}
@@ -165,6 +166,9 @@ class MemoryApi(FakeApiServer):
         super()._record(collection, kind, obj, old)
         if collection == PODS and kind != "DELETED":
             self._run_kubelet(obj, old)
+        if kind in {"ADDED", "MODIFIED"}:
+            for watcher in self.watchers:
+                watcher(collection, obj)
 
     def _bind(self, target: Target, obj: Object, body: Object) -> web.Response:
         if obj["metadata"].get("deletionTimestamp"):
@@ -181,7 +185,7 @@ class MemoryApi(FakeApiServer):
 
     def _patch(self, target: Target, obj: Object, body: Object) -> web.Response:
         if target.collection != PODS:
-            return super()._patch(target, obj, body)
+            return self._patch_whole(target, obj, body)
         sent = dict(body.get("status") or {})
         status = dict(obj["status"])
         for condition in sent.pop("conditions", ()):
@@ -192,6 +196,16 @@ class MemoryApi(FakeApiServer):
         elif obj["spec"].get("nodeName"):
             return status_response(422, "Invalid", "nominatedNodeName may not be set on a pod with a node")
         return web.json_response(self.put(PODS, {**obj, "status": status}) if status != obj["status"] else obj)
+
+    def _patch_whole(self, target: Target, obj: Object, body: Object) -> web.Response:
+        """Merge annotations and the fields of spec and the rest, of the version that the patch names, if it does."""
+        metadata = dict(body.get("metadata") or {})
+        if metadata.get("resourceVersion") not in {None, obj["metadata"]["resourceVersion"]}:
+            return status_response(409, "Conflict", "the object has been modified")
+        annotations = {**(obj["metadata"].get("annotations") or {}), **(metadata.get("annotations") or {})}
+        merged = {key: {**obj.get(key, {}), **value} for key, value in body.items() if key != "metadata"}
+        changed = {**obj, **merged, "metadata": {**obj["metadata"], "annotations": annotations}}
+        return web.json_response(self.put(target.collection, changed))
 
     def _remove(self, target: Target, obj: Object, body: Object) -> web.Response:
         if target.collection != PODS:

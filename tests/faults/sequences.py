@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.faults.final_state import broken, p19_quiet, p21_honest_status
+from tests.faults.final_state import broken, p17_p21_status, p19_quiet
 from tests.faults.history import History
 from tests.faults.steps import Step, World, draw
 from tests.faults.virtual_time import cancel_all, run
@@ -39,7 +39,7 @@ async def _outcome(seed: int, steps: Sequence[Step]) -> list[str]:
     writes = len(world.api.writes)
     await world.pause(LOOKED_AT_AGAIN_SECONDS)
     # A condition whose four tries all failed is written when its pod is tried again.
-    found += [*p19_quiet(world.api, writes), *p21_honest_status(world.api)]
+    found += [*p19_quiet(world.api, writes), *p17_p21_status(world.api)]
     await cancel_all()
     return found
 

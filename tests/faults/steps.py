@@ -9,6 +9,7 @@ from tests.faults.api_server import Object
 from tests.faults.cluster_objects import node_object, pod_object
 from tests.faults.memory_api import NODES, PODS, Injected, MemoryApi
 from tests.faults.scheduler_life import SchedulerLife
+from tests.faults.volume_controller import CLAIMS, VOLUMES, VolumeController, claim_object, volume_object
 
 from bayplan.config.load import default_configuration
 
@@ -16,9 +17,10 @@ PDBS = "/apis/policy/v1/poddisruptionbudgets"
 FIRST_NODES = 3
 NODE_NAMES = tuple(f"n{number}" for number in range(5))
 POD_NAMES = tuple(f"p{number}" for number in range(16))
+CLAIM_NAMES = tuple(f"c{number}" for number in range(3))
 WAITS = (0.0, 0.0, 0.001, 0.005, 0.02, 0.1, 0.4, 1.0, 1.0, 3.0, 12.0, 70.0)
 STATUSES = ("429", "500", "502", "503", "504")
-WATCHED = (NODES, PODS, PDBS)
+WATCHED = (NODES, PODS, PDBS, CLAIMS, VOLUMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ def draw(seed: int) -> list[Step]:
 
 
 def _draw_step(rng: random.Random) -> Step:
-    draws = [(_pod, 10), (_world, 7), (_fault, 6), (_stream, 2), (_life, 1)]
+    draws = [(_pod, 10), (_world, 7), (_storage, 2), (_fault, 6), (_stream, 2), (_life, 1)]
     (kind,) = rng.choices([each for each, _ in draws], [weight for _, weight in draws])
     what, given = kind(rng)
     return Step(what, given, rng.choice(WAITS[:-1]) if rng.random() < 0.98 else WAITS[-1])
@@ -60,6 +62,8 @@ def _pod(rng: random.Random) -> tuple[str, dict[str, Any]]:
         given["never"] = True
     if rng.random() < 0.3:
         given["grace"] = rng.choice([0, 1, 20])
+    if rng.random() < 0.15:
+        given["claim"] = rng.choice(CLAIM_NAMES)
     return "pod", given
 
 
@@ -92,6 +96,18 @@ def _world(rng: random.Random) -> tuple[str, dict[str, Any]]:
             ("drop_node", {"name": node}),
             ("remake_node", {"name": node}),
             ("budget", {"name": "b", "allowed": rng.randrange(2)}),
+        ]
+    )
+
+
+def _storage(rng: random.Random) -> tuple[str, dict[str, Any]]:
+    claim = rng.choice(CLAIM_NAMES)
+    return rng.choice(
+        [
+            ("claim", {"name": claim, "class_name": rng.choice(["local", "made", "made"])}),
+            ("claim", {"name": claim, "class_name": rng.choice(["local", "made", "made"])}),
+            ("volume", {"name": f"v{rng.randrange(3)}", "zone": rng.choice("ab")}),
+            ("drop_claim", {"name": claim}),
         ]
     )
 
@@ -146,6 +162,7 @@ class World:
     def __init__(self, seed: int) -> None:
         self.api = MemoryApi()
         self.api.rng = self.rng = random.Random(seed)
+        VolumeController(self.api)
         self.lives: list[SchedulerLife] = []
         self._dies = asyncio.Event()
         self._created = 0
@@ -258,6 +275,19 @@ class World:
         spec = {"selector": {"matchLabels": {"app": "a"}}}
         metadata = {"name": name, "namespace": "default"}
         self.api.put(PDBS, {"metadata": metadata, "spec": spec, "status": {"disruptionsAllowed": allowed}})
+
+    def claim(self, name: str, class_name: str) -> None:
+        if f"default/{name}" not in self.api.objects.get(CLAIMS, {}):
+            self.api.put(CLAIMS, claim_object(name, class_name))
+
+    def drop_claim(self, name: str) -> None:
+        """Delete a claim, whoever uses it; its volume stays, and is nobody's."""
+        if f"default/{name}" in self.api.objects.get(CLAIMS, {}):
+            self.api.delete(CLAIMS, f"default/{name}")
+
+    def volume(self, name: str, zone: str) -> None:
+        if name not in self.api.objects.get(VOLUMES, {}):
+            self.api.put(VOLUMES, volume_object(name, zone))
 
     # Faults.
 

@@ -1,7 +1,7 @@
 """P23: a scheduler that dies at any of its writes is followed by one that finishes the work."""
 
 import pytest
-from tests.faults.final_state import broken, p21_honest_status
+from tests.faults.final_state import broken, p17_p21_status
 from tests.faults.history import History
 from tests.faults.memory_api import PODS
 from tests.faults.steps import Step, World
@@ -22,7 +22,7 @@ async def carry_out(number):
     for step in SCRIPT:
         await world.act(step)
     await world.pause(SETTLE_SECONDS)
-    found = [*History(world.api).broken(), *broken(world.api, world.life), *p21_honest_status(world.api)]
+    found = [*History(world.api).broken(), *broken(world.api, world.life), *p17_p21_status(world.api)]
     bound = sum(1 for pod in world.api.objects[PODS].values() if pod["spec"].get("nodeName"))
     await cancel_all()
     return found, bound, len(world.lives), len(world.api.writes)

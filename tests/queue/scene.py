@@ -80,7 +80,11 @@ def make_profile(**changes: Any) -> QueueProfile:
         "SchedulingGates": [EventRegistration(TARGET_POD_GATES)],
         **changes.pop("registrations", {}),
     }
-    return QueueProfile(pre_enqueue=changes.pop("pre_enqueue", scheduling_gates), registrations=registrations)
+    return QueueProfile(
+        pre_enqueue=changes.pop("pre_enqueue", scheduling_gates),
+        registrations=registrations,
+        shape=changes.pop("shape", lambda pod: None),
+    )
 
 
 class Scene:

@@ -7,7 +7,7 @@ from math import ceil, floor
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
-from tests.queue.scene import COLOUR, FIT, Scene, info
+from tests.queue.scene import COLOUR, FIT, Scene, info, make_profile
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import (
@@ -23,6 +23,10 @@ COLOURS = ("red", "blue")
 REJECTORS = st.sampled_from([FIT, COLOUR, FIT | COLOUR, frozenset({"Deaf"})])
 
 
+def colour_of(pod: PodInfo) -> str | None:
+    return (pod.pod.metadata.labels or {}).get("colour")
+
+
 @dataclass
 class Expected:
     """What the model knows of a living pod."""
@@ -35,7 +39,7 @@ class Expected:
 
     @property
     def colour(self) -> str | None:
-        return (self.pod.pod.metadata.labels or {}).get("colour")
+        return colour_of(self.pod)
 
     def helped_by(self, event: ClusterEvent, colours: frozenset[str]) -> bool:
         """What the plugins of the scene say, written down a second time."""
@@ -52,17 +56,23 @@ class QueueMachine(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.scene = Scene(max_in_unschedulable_seconds=30.0)
+        self.scene = Scene(profile=make_profile(shape=colour_of), max_in_unschedulable_seconds=30.0)
         self.queue = self.scene.queue
         self.alive: dict[str, Expected] = {}
         self.in_flight: dict[str, Expected] = {}
         self.gone: set[str] = set()
         self.nominated: dict[str, str] = {}
+        self.hopeless: set[tuple[str, int]] = set()
         self.names = 0
 
     def standing_in(self, *sub_queues: SubQueue) -> dict[str, QueuedPodInfo]:
         found = {uid: self.queue.get(uid) for uid in self.alive}
         return {uid: queued for uid, queued in found.items() if queued is not None and queued.sub_queue in sub_queues}
+
+    def kind_of(self, uid: str) -> tuple[str, int] | None:
+        """What pods have in common that any attempt ends alike for; a nominated pod is like no other."""
+        pod = self.alive[uid]
+        return None if uid in self.nominated else (pod.colour, pod.pod.priority)
 
     # Pods.
 
@@ -114,7 +124,9 @@ class QueueMachine(RuleBasedStateMachine):
     def pop(self):
         active = self.standing_in(SubQueue.ACTIVE)
         backoff = self.standing_in(SubQueue.BACKOFF)
-        candidates = active or backoff
+        worth_a_try = {uid: pod for uid, pod in backoff.items() if self.kind_of(uid) not in self.hopeless}
+        candidates = active or worth_a_try
+        assert self.queue.has_ready() == bool(candidates)
         queued = self.queue.pop()
         if queued is None:
             assert not candidates
@@ -137,14 +149,20 @@ class QueueMachine(RuleBasedStateMachine):
         rejectors=REJECTORS,
         retry_after=st.sampled_from([None, None, 0.0, 2.5, 20.0]),
         ends=st.booleans(),
+        as_its_kind=st.booleans(),
     )
-    def reject(self, queued, rejectors, retry_after, ends):
+    def reject(self, queued, rejectors, retry_after, ends, as_its_kind):
         if queued is None:
             return
         retry_at = None if retry_after is None else self.scene.clock.now + retry_after
         with self.room_left_by(queued.uid, to=None) if ends else nullcontext():
             self.queue.add_unschedulable(
-                queued, rejector_plugins=rejectors, error=False, ends_nomination=ends, retry_at=retry_at
+                queued,
+                rejector_plugins=rejectors,
+                error=False,
+                ends_nomination=ends,
+                retry_at=retry_at,
+                as_its_kind=as_its_kind,
             )
         expected = self.in_flight.pop(queued.uid)
         if queued.uid in self.gone:
@@ -154,6 +172,8 @@ class QueueMachine(RuleBasedStateMachine):
         expected.retry_at = retry_at
         helped = any(expected.helped_by(event, colours) for event, colours in expected.missed)
         assert self.scene.sub_queue(queued.uid) is (SubQueue.BACKOFF if helped else SubQueue.UNSCHEDULABLE)
+        if as_its_kind and not helped and queued.uid not in self.nominated:
+            self.hopeless.add(self.kind_of(queued.uid))
 
     @rule(queued=consumes(popped))
     def break_off(self, queued):
@@ -188,6 +208,8 @@ class QueueMachine(RuleBasedStateMachine):
         ceiling = self.alive[uid].pod.priority if uid in self.alive else None
         waiting = self.standing_in(SubQueue.UNSCHEDULABLE)
         yield
+        if left:
+            self.hopeless.clear()
         if to is None:
             self.nominated.pop(uid, None)
         else:
@@ -232,6 +254,8 @@ class QueueMachine(RuleBasedStateMachine):
         waiting = self.standing_in(SubQueue.UNSCHEDULABLE)
         gated = self.standing_in(SubQueue.GATED)
         self.queue.move_all(event, None, colours)
+        if event is not NODE_CONDITION:
+            self.hopeless.clear()
         for uid, queued in waiting.items():
             helped = self.alive[uid].helped_by(event, colours)
             assert (queued.sub_queue is not SubQueue.UNSCHEDULABLE) == helped

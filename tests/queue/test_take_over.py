@@ -145,3 +145,14 @@ def test_pods_stand_in_the_new_order():
         scene.clock.step(1)
     take_over(scene, sort_key=lambda pod, timestamp: (-timestamp,))
     assert scene.drain() == ["c", "b", "a"]
+
+
+def test_pods_of_a_kind_that_was_rejected_are_tried_again():
+    scene = Scene(profile=make_profile(shape=lambda pod: "alike"))
+    for name in ("a", "b"):
+        scene.reject(name)
+    scene.move(ASSIGNED_POD_DELETE)
+    scene.fail(scene.pop(), as_its_kind=True)
+    assert scene.queue.pop() is None, "the other is of its kind"
+    take_over(scene)
+    assert {scene.pop().uid, scene.pop().uid} == {"a", "b"}

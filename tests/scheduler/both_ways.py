@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from math import inf
 
 from aiohttp import web
 from tests.controller.kubernetes_api import NODES, PODS, KubernetesApi
@@ -108,6 +109,7 @@ class Run:
         elif isinstance(attempt, Nominated | Failed):
             message = attempt.message if isinstance(attempt, Failed) else attempt.fit_error.message
             self.messages[uid] = message
+        self.parts.scheduler.write_texts(inf)
         await until(self._settled)
         return uid, node, message, self.queue.nominator.nominated_node(uid)
 

@@ -5,12 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.scheduler.api_calls import JSON, ApiCall
-from bayplan.scheduler.event_queue import EventQueue, EventWrite
+from bayplan.scheduler.event_queue import EventQueue
 
 
-def write(uid, number, size=100, *, series=False):
+def put(queue, uid, number, size=100, *, series=False):
     call = ApiCall("POST", f"/apis/events/{uid}", b"x" * size, JSON, f"{number}")
-    return EventWrite(uid, call, ApiCall("POST", "/apis/events", b"y" * size, JSON, uid) if series else None)
+    queue.put(uid, call, ApiCall("POST", "/apis/events", b"y" * size, JSON, uid) if series else None)
+
+
+def bytes_of(count):
+    """What so many Events take."""
+    queue = EventQueue()
+    put(queue, "u", 0)
+    return count * queue.take().size
 
 
 def taken(queue):
@@ -29,11 +36,11 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_one_event_of_a_pod_at_a_time_in_the_order_of_their_coming(steps):
-    queue, put, got, under_way = EventQueue(), defaultdict(list), defaultdict(list), []
+    queue, came, got, under_way = EventQueue(), defaultdict(list), defaultdict(list), []
     for number, (kind, value) in enumerate(steps):
         if kind == "put":
-            put[value].append(f"{number}")
-            queue.put(write(value, number))
+            came[value].append(f"{number}")
+            put(queue, value, number)
         elif under_way and value < 2:
             queue.done(under_way.pop(0))
         elif (each := queue.take()) is not None:
@@ -45,31 +52,31 @@ def test_one_event_of_a_pod_at_a_time_in_the_order_of_their_coming(steps):
     while (each := queue.take()) is not None:
         got[each.uid].append(each.call.about)
         queue.done(each.uid)
-    assert got == {uid: numbers for uid, numbers in put.items() if numbers}
+    assert got == {uid: numbers for uid, numbers in came.items() if numbers}
     assert (len(queue), queue.ready, queue.dropped) == (0, 0, 0)
 
 
 def test_the_oldest_are_dropped_where_there_is_no_room():
-    queue = EventQueue(max_bytes=10 * write("u", 0).size)
+    queue = EventQueue(max_bytes=bytes_of(10))
     for number in range(25):
-        queue.put(write(f"u{number}", number))
+        put(queue, f"u{number}", number)
     assert queue.dropped == 15
     assert taken(queue) == [f"{number}" for number in range(15, 25)]
 
 
 def test_a_pod_whose_event_was_dropped_keeps_its_later_ones():
-    queue = EventQueue(max_bytes=2 * write("u", 0).size)
+    queue = EventQueue(max_bytes=bytes_of(2))
     for number in range(3):
-        queue.put(write("u", number))
+        put(queue, "u", number)
     assert taken(queue) == ["1", "2"]
 
 
 def test_what_waits_for_an_event_that_is_never_answered_is_bounded_too():
-    queue = EventQueue(max_bytes=5 * write("u", 0).size)
-    queue.put(write("u", 0))
+    queue = EventQueue(max_bytes=bytes_of(5))
+    put(queue, "u", 0)
     assert queue.take().uid == "u"
     for number in range(1, 100):
-        queue.put(write("u", number))
+        put(queue, "u", number)
     assert (len(queue), queue.dropped) == (5, 94)
     queue.done("u")
     assert taken(queue) == [*"12345"]
@@ -82,7 +89,7 @@ def test_it_takes_no_more_bytes_than_its_bound():
         queue = EventQueue(max_bytes=bound)
         before = tracemalloc.get_traced_memory()[0]
         for number in range(20_000):
-            queue.put(write(f"uid-{number % 5_000}", number, size=number % 2_000, series=bool(number % 2)))
+            put(queue, f"uid-{number % 5_000}", number, size=number % 2_000, series=bool(number % 2))
         assert queue.dropped > 10_000
         assert tracemalloc.get_traced_memory()[0] - before < bound
     finally:

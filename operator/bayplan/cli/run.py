@@ -3,13 +3,17 @@
 import logging
 import logging.config
 import os
+import signal
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
+from bayplan import __version__
 from bayplan.cli import BAD_INPUT, nothing_collected
 from bayplan.cli.feature_gates import FeatureGatesOption, without_effect
 from bayplan.cli.leader_election import (
@@ -72,6 +76,7 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
     verbosity: Annotated[int, typer.Option("--verbosity", "-v", min=0, max=2, help="0 warnings, 1 info, 2 debug.")] = 1,
 ) -> None:
     """Schedule the pods that name one of our profiles, until SIGTERM."""
+    signal.signal(signal.SIGTERM, _end_before_it_began)
     address = bind_address or default_bind_address(os.environ)
     logging.config.dictConfig(_logging(_LEVELS[verbosity]))
     # Imported here so that the other commands do not pay for kopf and the API client.
@@ -113,6 +118,8 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
         typer.echo(str(error), err=True)
         raise typer.Exit(BAD_INPUT) from None
 
+    logger.info("bayplan starts version=%s", __version__)
+
     async def serve() -> int:
         file = kubeconfig or (
             Path(configuration.client_connection.kubeconfig) if configuration.client_connection.kubeconfig else None
@@ -121,13 +128,34 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
         return await App(configuration, credentials, address, http_port, source).run()
 
     try:
-        raise typer.Exit(uvloop.run(serve()))
+        _end_process(uvloop.run(serve()))
     except CredentialsError as error:
         typer.echo(f"bayplan: {error}", err=True)
         raise typer.Exit(BAD_INPUT) from None
     except OSError as error:
         typer.echo(f"bayplan: {address}:{http_port}: {error.strerror or error}", err=True)
         raise typer.Exit(1) from None
+
+
+def _end_process(code: int) -> NoReturn:
+    """End with `code` and without taking the interpreter apart; nothing else of bayplan does so (ADR 17).
+
+    All parts have ended by now, but threads of libraries go on: the HTTP client's, and kopf's if it hangs. One that
+    wants the interpreter while that is taken apart aborts the process, or is waited for.
+    """
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
+def _end_before_it_began(*_: object) -> NoReturn:
+    """Heed SIGTERM until the scheduler does: there is nothing yet to be finished.
+
+    As the first process of a container it would not even get a signal that it does not handle.
+    """
+    os._exit(0)
 
 
 def default_bind_address(environment: Mapping[str, str]) -> str:

@@ -127,8 +127,9 @@ class Leadership:
 
     async def give_up(self) -> None:
         """Let no write start any more and another replica lead at once; returns after a second or two at the latest."""
-        if self._thread is None or self._ended is None:
+        if self._thread is None or self._ended is None or self._ended.done():
             return
+        logger.info("giving the lease up lease=%s", self.lock)
         self._thread.stop(GIVE_UP_SECONDS)
         await asyncio.wait([self._ended], timeout=2 * GIVE_UP_SECONDS)
 

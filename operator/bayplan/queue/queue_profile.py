@@ -35,6 +35,13 @@ class QueueProfile:
             logger.exception("PreEnqueue failed, pod is held back pod=%s", pod.key)
             return Status(Code.ERROR, ("the check failed",), "PreEnqueue")
 
+    def shape_or_none(self, pod: PodInfo) -> Hashable:
+        """Return the pod's shape; None for a pod nobody can read: its next attempt reports why."""
+        try:
+            return self.shape(pod)
+        except Exception:  # noqa: BLE001  as above
+            return None
+
 
 @dataclass(frozen=True, slots=True)
 class QueueSettings:

@@ -140,10 +140,7 @@ class WorthRequeuing:
     def _shape(self, queued: QueuedPodInfo) -> Hashable:
         if self.observed.event.resource is not EventResource.NODE:
             return None
-        try:
-            return self.profiles[queued.profile].shape(queued.pod_info)
-        except Exception:  # noqa: BLE001  a pod nobody can read is like no other; its next attempt reports why
-            return None
+        return self.profiles[queued.profile].shape_or_none(queued.pod_info)
 
 
 def _any_queues(

@@ -1,17 +1,13 @@
 """The scheduling queue (upstream: backend/queue/scheduling_queue.go); README.md draws its states."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
 from bayplan.api.meta_objects import is_later_version
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.cluster_event import (
-    UNSCHEDULED_POD_ADD,
-    ClusterEvent,
-    EventResource,
-)
+from bayplan.framework.cluster_event import UNSCHEDULED_POD_ADD, ClusterEvent, EventResource
 from bayplan.queue.in_flight import KEPT_EVENT_BYTES, InFlightPod, InFlightPods
 from bayplan.queue.kept_room import KeptRoom
 from bayplan.queue.keyed_heap import SortKey
@@ -68,6 +64,7 @@ class SchedulingQueue:
             max_in_unschedulable=self.max_in_unschedulable_seconds,
             sort_key=self.sort_key,
             observer=self.observer,
+            kind_of=self._kind_of,
         )
         self._in_flight = InFlightPods(self.kept_event_bytes)
         self._kept_room = KeptRoom(self.nominator, self._hint_maps, self._move)
@@ -180,6 +177,7 @@ class SchedulingQueue:
         error: bool,
         ends_nomination: bool = False,
         retry_at: float | None = None,
+        as_its_kind: bool = False,
     ) -> None:
         """Take a popped pod back after a failed attempt (upstream: AddUnschedulablePodIfNotPresent).
 
@@ -187,7 +185,8 @@ class SchedulingQueue:
         have that was too much to keep. After an error, or when nothing rejected it (no nodes), it is tried again once
         its back-off is over. At `retry_at` it is tried again without an event. A pod deleted meanwhile, or queued again
         already, is dropped. With `ends_nomination` no room is kept for it any more; otherwise it has the nomination
-        that its newest status names, unless that was withdrawn.
+        that its newest status names, unless that was withdrawn. One that was rejected `as_its_kind` would be has the
+        pods like it wait for the end of their back-off, or for an event.
         """
         uid, sub_queues = queued.uid, self._sub_queues
         if ends_nomination:
@@ -221,6 +220,8 @@ class SchedulingQueue:
             waits = not is_in_flight_pod_worth_requeuing(queued, self._in_flight.missed(in_flight))
         self._in_flight.done(uid)
         if waits:
+            if as_its_kind:
+                sub_queues.reject(queued)
             sub_queues.wait(queued, _SCHEDULE_ATTEMPT_FAILURE, retry_at)
         else:
             sub_queues.requeue(queued, _SCHEDULE_ATTEMPT_FAILURE)
@@ -230,6 +231,9 @@ class SchedulingQueue:
     def nominate(self, pod: PodInfo, node: str) -> None:
         """Keep room on `node` for the pod, in place of any earlier nomination, whose room others may now use."""
         self._kept_room.keep(pod, node)
+        if queued := self._sub_queues.pods.get(pod.uid):
+            # It is like no other now.
+            self._sub_queues.sort(queued)
 
     def withdraw(self, uid: str, *, wake: bool = False) -> None:
         """Keep no room for the pod any more; others of its priority or lower may use it.
@@ -266,8 +270,17 @@ class SchedulingQueue:
         if hint_map:
             self._move(ObservedEvent(event, old, new, hint_map, except_uid=except_uid))
 
+    def _kind_of(self, queued: QueuedPodInfo) -> Hashable:
+        """Return what tells the pod from those that any attempt ends alike for; None if there are none."""
+        pod = queued.pod_info
+        shape = self.profiles[queued.profile].shape_or_none(pod)
+        if shape is None or self.nominator.nominated_node(queued.uid) is not None:
+            return None
+        return (queued.profile, shape, pod.priority, pod.pod.spec.preemption_policy)
+
     def _move(self, observed: ObservedEvent) -> None:
         self._in_flight.record(observed)
+        self._sub_queues.news()
         for queued in self._sub_queues.waiting.helped_by(observed, self.profiles):
             self._sub_queues.requeue(queued, observed.event.label)
 
@@ -282,9 +295,8 @@ class SchedulingQueue:
     def take_over(self, settings: QueueSettings, changed: Collection[str]) -> None:
         """Go on with a changed configuration; every pod keeps its history, its nomination and the back-off it is in.
 
-        What waits in the `changed` profiles is tried again, since what rejected it may be gone. So is every pod in
-        flight that is handed back: what it was rejected by was the configuration before. Nothing else moves. Pods of
-        profiles that the new settings do not have must not be in the queue.
+        What waits in the `changed` profiles is tried again, since what rejected it may be gone, and so is every pod in
+        flight that is handed back. Nothing else moves. The settings must have all profiles that pods are of.
         """
         self.profiles, self.sort_key = settings.profiles, settings.sort_key
         self.initial_backoff_seconds = settings.initial_backoff_seconds

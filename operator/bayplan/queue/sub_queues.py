@@ -1,12 +1,13 @@
 """The sub-queues that pods stand in, every move between them, and the moves that time alone brings."""
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Hashable, Mapping
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Protocol
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.status import SUCCESS, Status
+from bayplan.queue.backing_off import BackingOffPods
 from bayplan.queue.keyed_heap import KeyedHeap, SortKey
 from bayplan.queue.queue_profile import QueueProfile
 from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo, SubQueue, is_backing_off, release_time
@@ -48,14 +49,15 @@ class SubQueues:
     max_in_unschedulable: float
     sort_key: Callable[[PodInfo, float], SortKey]
     observer: QueueObserver | None
+    kind_of: Callable[[QueuedPodInfo], Hashable]
     pods: dict[str, QueuedPodInfo] = field(init=False, default_factory=dict)
     waiting: UnschedulablePods = field(init=False, default_factory=UnschedulablePods)
 
     def __post_init__(self) -> None:
         self._active = KeyedHeap()
-        self._backoff = KeyedHeap()
+        self._backoff = BackingOffPods(self.kind_of)
         self._error_backoff = KeyedHeap()
-        self._heaps = {
+        self._heaps: dict[SubQueue, KeyedHeap | BackingOffPods] = {
             SubQueue.ACTIVE: self._active,
             SubQueue.BACKOFF: self._backoff,
             SubQueue.ERROR_BACKOFF: self._error_backoff,
@@ -116,14 +118,22 @@ class SubQueues:
         queued.sub_queue = None
 
     def pop(self) -> QueuedPodInfo | None:
-        """Take out the next pod to try; without an active one, the first that backs off after a rejection."""
-        queued = self._active.peek() or self._backoff.peek()
+        """Take out the next pod to try; without an active one, the first worth it that backs off after a rejection."""
+        queued = self._active.peek() or self._backoff.peek_early()
         if queued is None:
             return None
         if queued.sub_queue is SubQueue.BACKOFF:
             self.enter(queued, SubQueue.ACTIVE, _POP_FROM_BACKOFF_Q)
         self.leave(queued)
         return queued
+
+    def reject(self, queued: QueuedPodInfo) -> None:
+        """Have pods like this one back off until there is news: it was rejected as any of them would be."""
+        self._backoff.reject(queued)
+
+    def news(self) -> None:
+        """Have one pod of each kind tried before its back-off is over: something happened."""
+        self._backoff.news()
 
     def sort(self, queued: QueuedPodInfo) -> None:
         """Put a pod that stands in a heap where its sort key belongs."""
@@ -151,6 +161,7 @@ class SubQueues:
     ) -> None:
         """Sort by `sort_key`, and requeue the pods of the `changed` profiles, by their new gates."""
         self.profiles, self.sort_key = profiles, sort_key
+        self.news()
         for queued in list(self.pods.values()):
             if queued.profile in changed:
                 self.requeue(queued, event)
@@ -191,7 +202,7 @@ class SubQueues:
 
     def has_ready(self) -> bool:
         """Return whether `pop` would give a pod."""
-        return bool(self._active or self._backoff)
+        return bool(self._active) or self._backoff.peek_early() is not None
 
     def pending(self) -> dict[str, int]:
         """Return the number of pods by sub-queue, under the labels of scheduler_pending_pods."""

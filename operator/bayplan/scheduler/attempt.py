@@ -93,7 +93,8 @@ class AttemptRunner:
     """Runs attempts one after the other; the scheduling loop and the simulator both rely on it.
 
     It changes the queue, the nominations, the cache and what plugins reserve, and performs no other effect: binding,
-    ending victims and writing Events are the caller's.
+    ending victims and writing Events are the caller's. If it `decides_by_kind`, a rejected pod has those like it back
+    off until there is news: not where extenders may tell them apart, nor where no time passes.
     """
 
     cache: Cache
@@ -102,6 +103,7 @@ class AttemptRunner:
     frameworks: Mapping[str, Framework]
     clock: Callable[[], float]
     observer: SchedulerObserver | None = None
+    decides_by_kind: bool = False
 
     def run(self, *, explain: bool = False, with_scores: bool = False) -> Result | None:
         """Pop a pod and see its attempt through; None when no pod is ready. The options are `schedule`'s."""
@@ -207,6 +209,7 @@ class AttemptRunner:
             rejectors=fit_error.diagnosis.rejector_plugins,
             ends_nomination=node_name is not None,
             retry_at=None if retry_after is None else self.clock() + retry_after,
+            as_its_kind=self.decides_by_kind and retry_after is None,
             fit_error=fit_error,
         )
 
@@ -244,6 +247,7 @@ def return_to_queue(
     rejectors: frozenset[str] = NO_PLUGINS,
     ends_nomination: bool = True,
     retry_at: float | None = None,
+    as_its_kind: bool = False,
     fit_error: FitError | None = None,
     exception: BaseException | None = None,
 ) -> Failed:
@@ -251,13 +255,18 @@ def return_to_queue(
 
     A pod that no plugin rejected (there are no nodes) backs off as after an error, though it is called Unschedulable,
     as in kube-scheduler. Its nomination ends unless `ends_nomination` is false. At `retry_at`, in
-    seconds of the queue's clock, a rejected pod is tried again without an event.
+    seconds of the queue's clock, a rejected pod is tried again without an event. `as_its_kind` is add_unschedulable's.
     """
     queued = attempt.queued
     gone = queue.get(queued.uid) is None
     held = queue.nominator.nominated_node(queued.uid) is not None
     queue.add_unschedulable(
-        queued, rejector_plugins=rejectors, error=error, ends_nomination=ends_nomination, retry_at=retry_at
+        queued,
+        rejector_plugins=rejectors,
+        error=error,
+        ends_nomination=ends_nomination,
+        retry_at=retry_at,
+        as_its_kind=as_its_kind,
     )
     named = bool(queued.pod_info.pod.status.nominated_node_name)
     announced = isinstance(attempt, Reserved) and attempt.announced

@@ -1,4 +1,4 @@
-"""When the text of a PodScheduled condition is written: the newest one only, once back-off would be over."""
+"""When the text of a PodScheduled condition is written: once it has lasted for a back-off."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,8 +8,11 @@ from typing import Final
 from bayplan.cache.pod_info import PodInfo
 from bayplan.scheduler.api_calls import WrittenCondition, condition_message
 
-LONGEST_SECONDS: Final = 10.0
-"""So long a text waits at most; kube-scheduler's default for the longest back-off."""
+LONGEST_SECONDS: Final = 60.0
+"""So long a text waits at most."""
+
+_GRACE_SECONDS: Final = 1.0
+"""The attempt at the end of the back-off comes first: it may find that the text is again what it was."""
 
 KEPT_BYTES: Final = 16 * 2**20
 """What the texts that wait take at most: of ordinary ones some fifty thousand. What is more is written at once."""
@@ -19,8 +22,9 @@ _ENTRY_BYTES: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    pod: PodInfo
     condition: WrittenCondition
+    since: float
+    """When the first text began to wait that this one took the place of."""
 
     @property
     def size(self) -> int:
@@ -29,17 +33,19 @@ class _Text:
 
 @dataclass(eq=False)
 class ConditionTexts:
-    """Writes that a pod cannot be scheduled at once, and a text that changes as often as the pod would back off.
+    """Writes that a pod cannot be scheduled at once, and a text that changes only when it has lasted.
 
-    An idle scheduler tries rejected pods long before their back-off is over, and where taints or room come and go the
-    counts in the message differ each time. So a condition that is there already, with the same reason, gets its new
-    text at the whole second after the back-off of the attempt that found it first, or not at all if the text is by then
-    what it was. kube-scheduler's attempts wait for their patch, which spreads them likewise.
+    An idle scheduler tries rejected pods before their back-off is over, and where taints or room come and go the counts
+    in the message differ each time. So a condition that is there already, with the same reason, gets its new text when
+    the back-off of the attempt that found it is over and the next attempt has not found another, after a minute at
+    most; and not at all if the text is by then what it was. kube-scheduler's attempts wait for their patch, which
+    spreads them likewise.
 
-    `told` gives what a pod's condition is or will be once all is written, `write` writes one, with a nomination as
-    `pod_scheduled_call` has it. `clock` is in seconds.
+    `newest` gives a pod in its newest version, None if it waits no more, and `told` what its condition is or will be
+    once all is written. `write` writes one, with a nomination as `pod_scheduled_call` has it. `clock` is in seconds.
     """
 
+    newest: Callable[[str], PodInfo | None]
     told: Callable[[PodInfo], WrittenCondition | None]
     write: Callable[[PodInfo, WrittenCondition, str | None], None]
     clock: Callable[[], float]
@@ -53,16 +59,19 @@ class ConditionTexts:
     ) -> None:
         """Write why the pod is pending, or have a text wait if nothing else changed."""
         condition = (condition[0], condition_message(condition[1]))
-        due = self._due.get(pod.uid)
-        self.forget(pod.uid)
+        waiting = self._waiting(pod.uid)
         told = self.told(pod)
-        if nomination is None and told is not None and told[0] == condition[0]:
-            if told == condition:
+        if nomination is None and told is not None and told[0] == condition[0] and told != condition:
+            if waiting is not None and waiting.condition == condition:
                 return
-            latest = self.clock() + LONGEST_SECONDS
-            due = ceil(min(backs_off_until or 0.0, latest)) if due is None else due
-            if self._wait(_Text(pod, condition), due):
+            now = self.clock()
+            text = _Text(condition, now if waiting is None else waiting.since)
+            self.forget(pod.uid)
+            if backs_off_until is not None and self._wait(pod.uid, text, backs_off_until + _GRACE_SECONDS):
                 return
+        self.forget(pod.uid)
+        if nomination is None and told == condition:
+            return
         self.write(pod, condition, nomination)
 
     def forget(self, uid: str) -> None:
@@ -81,17 +90,24 @@ class ConditionTexts:
         for due in [each for each in self._texts if each <= now]:
             for uid, text in list(self._texts[due].items()):
                 self.forget(uid)
-                self.write(text.pod, text.condition, None)
+                pod = self.newest(uid)
+                if pod is not None and self.told(pod) != text.condition:
+                    self.write(pod, text.condition, None)
 
     def next_deadline(self) -> float | None:
         """Return when `flush` has something to do next; None while no text waits."""
         return min(self._texts, default=None)
 
-    def _wait(self, text: _Text, due: int) -> bool:
+    def _waiting(self, uid: str) -> _Text | None:
+        due = self._due.get(uid)
+        return None if due is None else self._texts[due][uid]
+
+    def _wait(self, uid: str, text: _Text, until: float) -> bool:
         """Have the text wait; False if it is due, or too much waits already."""
+        due = ceil(min(until, text.since + LONGEST_SECONDS))
         if due <= self.clock() or self._bytes + text.size > KEPT_BYTES:
             return False
-        self._due[text.pod.uid] = due
-        self._texts.setdefault(due, {})[text.pod.uid] = text
+        self._due[uid] = due
+        self._texts.setdefault(due, {})[uid] = text
         self._bytes += text.size
         return True

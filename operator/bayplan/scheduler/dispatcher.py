@@ -63,7 +63,7 @@ class Dispatcher:
         self._jobs: deque[Job] = deque()
         self._held = 0  # Binds that wait for a patch of their pod.
         self._preemptions: deque[Job] = deque()
-        self._patches = PodPatches()
+        self._patches = PodPatches(self._release)
         self._urgent: set[asyncio.Task[None]] = set()
         self._events = EventQueue()
         self._settled = asyncio.Event()
@@ -108,7 +108,7 @@ class Dispatcher:
 
         Patches of the pod that wait are dropped, as told to those who asked for them.
         """
-        if self._patches.make_way(uid, lambda: self._release(job)):
+        if self._patches.make_way(uid, job):
             self._jobs.append(job)
             self._binds.wake()
         else:
@@ -136,7 +136,7 @@ class Dispatcher:
         """
         events = self._events
         dropped = events.dropped
-        events.put(EventWrite(uid, call, if_missing))
+        events.put(uid, call, if_missing)
         if events.dropped > dropped and (dropped == 0 or events.dropped // 1000 > dropped // 1000):
             logger.warning("events are dropped because the API server takes them too slowly total=%d", events.dropped)
         self._announcing.wake()

@@ -18,13 +18,9 @@ class EventWrite(msgspec.Struct, frozen=True, gc=False):
 
     uid: str
     call: ApiCall
-    if_missing: ApiCall | None = None
-
-    @property
-    def size(self) -> int:
-        """About how many bytes it takes while it waits."""
-        size = _OVERHEAD_BYTES + len(self.call.body or b"")
-        return size if self.if_missing is None else size + len(self.if_missing.body or b"")
+    if_missing: ApiCall | None
+    size: int
+    """About how many bytes it takes while it waits."""
 
 
 class EventQueue:
@@ -54,23 +50,27 @@ class EventQueue:
         """How many Events could be written now."""
         return len(self._first)
 
-    def put(self, write: EventWrite) -> None:
-        """Have an Event wait, in place of the oldest ones where there is no room."""
-        self._bytes += write.size
+    def put(self, uid: str, call: ApiCall, if_missing: ApiCall | None = None) -> None:
+        """Have an Event about a pod wait, in place of the oldest ones where there is no room."""
+        size = _OVERHEAD_BYTES + len(call.body or b"")
+        if if_missing is not None:
+            size += len(if_missing.body or b"")
+        write = EventWrite(uid, call, if_missing, size)
+        self._bytes += size
         self._length += 1
-        if write.uid not in self._behind:
-            self._behind[write.uid] = None
+        if uid not in self._behind:
+            self._behind[uid] = None
             self._first.append(write)
         else:
-            behind = self._behind[write.uid]
+            behind = self._behind[uid]
             if behind is None:
-                behind = self._behind[write.uid] = deque()
+                behind = self._behind[uid] = deque()
             behind.append(write)
         while self._bytes > self._max_bytes:
             self.dropped += 1
             if self._first:
                 self.done(self._take().uid)
-            elif behind := self._behind[write.uid]:
+            elif behind := self._behind[uid]:
                 # Nothing waits but for writes under way, of which there are few.
                 self._left(behind.pop())
 

@@ -133,10 +133,11 @@ class FailureReporter:
     conditions: PodConditions
     observer: SchedulerObserver
     clock: Callable[[], float]
+    newest: Callable[[str], PodInfo | None]
     texts: ConditionTexts = field(init=False)
 
     def __post_init__(self) -> None:
-        self.texts = ConditionTexts(self.conditions.told, self._write, self.clock)
+        self.texts = ConditionTexts(self.newest, self.conditions.told, self._write, self.clock)
 
     def report(self, failed: Failed) -> None:
         """Report an attempt whose pod is back in the queue; nothing is written on a pod that was deleted."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import msgspec
 
 from bayplan.scheduler.api_calls import ApiCall, merged_patch
+from bayplan.scheduler.worker_pool import Job
 
 Ended = Callable[[bool], None]
 """Called once at the end of a patch: True if it was done, False if it was given up or is obsolete."""
@@ -34,15 +35,16 @@ class PodPatches:
     """Keeps the order of the status patches of each pod, and of its bind after them; the dispatcher relies on it.
 
     Patches of a pod that wait are one request, with the newer values. What waits when the pod is about to be bound
-    says why it could not be: that is obsolete, and never sent.
+    says why it could not be: that is obsolete, and never sent. `release` is given a bind that had to wait.
     """
 
-    __slots__ = ("_after", "_under_way", "_waiting")
+    __slots__ = ("_binds", "_release", "_under_way", "_waiting")
 
-    def __init__(self) -> None:
+    def __init__(self, release: Callable[[Job], None]) -> None:
+        self._release = release
         self._waiting: dict[str, PodPatch] = {}
         self._under_way: dict[str, PodPatch] = {}
-        self._after: dict[str, list[Callable[[], None]]] = {}
+        self._binds: dict[str, list[Job]] = {}
 
     def __len__(self) -> int:
         """Return how many requests wait."""
@@ -74,21 +76,20 @@ class PodPatches:
         try:
             patch.end(done=done)
         finally:
-            for then in self._after.pop(patch.uid, ()):
-                then()
+            for bind in self._binds.pop(patch.uid, ()):
+                self._release(bind)
         waiting = self._waiting.get(patch.uid)
         return waiting is not None and waiting.urgent
 
-    def make_way(self, uid: str, then: Callable[[], None]) -> bool:
-        """Drop the pod's patches that wait; True if nothing is on its way, or else `then` is called once that is so."""
-        waiting = self._waiting.pop(uid, None)
+    def make_way(self, uid: str, bind: Job) -> bool:
+        """Drop the pod's patches that wait; False if one is on its way, at whose end the bind is released."""
+        waiting, under_way = self._waiting.pop(uid, None), self._under_way.get(uid)
         if waiting is not None:
             waiting.end(done=False)
-        under_way = self._under_way.get(uid)
         if under_way is None:
             return True
         under_way.obsolete = True
         if under_way.pausing:
             return True
-        self._after.setdefault(uid, []).append(then)
+        self._binds.setdefault(uid, []).append(bind)
         return False

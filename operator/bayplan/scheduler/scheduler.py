@@ -66,9 +66,17 @@ class Scheduler:
         self._clock = clock
         self._stopping = False
         self._resting = False
-        self._attempts = AttemptRunner(cache, queue, engine.cycle, engine.frameworks, clock, observer)
+        self._attempts = AttemptRunner(
+            cache,
+            queue,
+            engine.cycle,
+            engine.frameworks,
+            clock,
+            observer,
+            decides_by_kind=engine.extended is None,
+        )
         conditions = PodConditions(dispatcher.patch)
-        self._failures = FailureReporter(recorder, conditions, observer, clock)
+        self._failures = FailureReporter(recorder, conditions, observer, clock, queue.newest)
         self._binding = BindingCycle(
             cache, queue, engine.binder, recorder, self._failures, observer, dispatcher, news.set, clock, announces
         )
@@ -121,6 +129,7 @@ class Scheduler:
             return
         (engine, changed, adopted), self._successor = self._successor, None
         self._attempts.cycle, self._attempts.frameworks = engine.cycle, engine.frameworks
+        self._attempts.decides_by_kind = engine.extended is None
         self._binding.binder = engine.binder
         self._extended = engine.extended
         self.queue.take_over(engine.queue, changed)
@@ -135,7 +144,7 @@ class Scheduler:
             self.news.clear()
             self.queue.flush(self._clock())
             _attend_to(self._recorder.sweep)
-            _attend_to(partial(self._failures.texts.flush, self._clock()))
+            _attend_to(partial(self.write_texts, self._clock()))
             if self.dispatcher.jobs_in_flight < _MAX_BINDS_IN_FLIGHT and (
                 self._schedule_slice() if self._extended is None else await self._schedule_extended(self._extended)
             ):
@@ -146,6 +155,10 @@ class Scheduler:
                 await asyncio.sleep(0)
                 continue
             await self._sleep()
+
+    def write_texts(self, due: float) -> None:
+        """Write the texts of conditions that are due by then, in seconds of the clock."""
+        self._failures.texts.flush(due)
 
     def schedule_one(self) -> Attempt | None:
         """Run one attempt and start what follows from it; returns what happened, None when no pod is ready.

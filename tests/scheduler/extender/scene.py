@@ -33,8 +33,8 @@ class ExtendedScene:
         return await self.cycle.schedule(PodInfo(pod), self.world.framework)
 
 
-def clients(stack, *extenders):
-    made = make_clients(extenders)
+def clients(stack, *extenders, admit=None):
+    made = make_clients(extenders, admit)
     for client in made:
         stack.push_async_callback(client.close)
     return made

@@ -1,5 +1,4 @@
 import asyncio
-import json
 from dataclasses import replace
 from datetime import timedelta
 
@@ -9,9 +8,8 @@ from tests.builders import make_container, make_node, make_pod, make_pod_info
 from tests.faults.certificates import Authority
 from tests.plugins.preemption.worlds import World
 from tests.scheduler.extender.extender_server import ExtenderServer, keep, points
-from tests.scheduler.extender.scene import ExtendedScene, at, clients
+from tests.scheduler.extender.scene import ExtendedScene, at
 
-from bayplan.api.client import ApiResponse
 from bayplan.api.errors import CredentialsError
 from bayplan.api.objects import ResourceRequirements
 from bayplan.cache.pod_info import PodInfo
@@ -19,10 +17,7 @@ from bayplan.config.connections import Extender, ExtenderManagedResource, Extend
 from bayplan.config.load import default_configuration
 from bayplan.config.plugin_sets import leave_to_extenders
 from bayplan.framework.cluster_event import NODE_ADD
-from bayplan.framework.interface import Binding
-from bayplan.scheduler.binder import BindError, BindResult
 from bayplan.scheduler.cycle import FitError, Placement
-from bayplan.scheduler.extender.binder import ExtenderBinder
 from bayplan.scheduler.extender.client import ExtenderClient
 from bayplan.scheduler.extender.wire import ExtenderError, is_interested, read_filter_answer, read_priorities
 
@@ -275,63 +270,6 @@ def test_a_tls_configuration_that_cannot_work_is_an_error_at_the_start(tls, told
     with pytest.raises(CredentialsError, match=told) as caught:
         ExtenderClient(replace(NAMES, url_prefix="https://x", tls_config=tls))
     assert str(caught.value).startswith("extender https://x: tlsConfig")
-
-
-BINDS = Extender(bind_verb="bind")
-
-
-class Pods:
-    """The API server's side of one unbound pod, or of one on `node`; remembers the bindings posted and the doubts."""
-
-    def __init__(self, node=""):
-        self.pod = {"metadata": {"uid": "gpu"}, "spec": {"nodeName": node} if node else {}}
-        self.posts = []
-        self.doubts = []
-
-    async def request(self, method, path, **_):
-        if method == "POST":
-            self.posts.append(path)
-        return ApiResponse(201 if method == "POST" else 200, json.dumps(self.pod).encode())
-
-    async def bind(self, client, uid="gpu"):
-        binder = ExtenderBinder(
-            self,
-            extender=client,
-            assumed=lambda uid: make_pod_info("p", uid=uid, requests={GPU: "1"} if uid == "gpu" else None),
-            node_exists=lambda name: True,
-            confirmed_node=lambda uid: None,
-            on_ambiguous=lambda: self.doubts.append(1),
-        )
-        return await binder.bind(Binding("default", "p", uid, "n1"))
-
-
-async def test_an_interested_extender_binds(stack, server):
-    server.answers = {"bind": lambda body: {"Error": ""}}
-    (client,) = clients(stack, at(server, BINDS, managed_resources=MANAGES_GPU.managed_resources))
-    api = Pods()
-    assert await api.bind(client) is BindResult.BOUND
-    assert server.calls == [("bind", {"PodName": "p", "PodNamespace": "default", "PodUID": "gpu", "Node": "n1"})]
-    assert api.posts == []
-    assert await api.bind(client, "plain") is BindResult.BOUND
-    assert (len(server.calls), len(api.posts)) == (1, 1)
-
-
-@pytest.mark.parametrize(
-    ("ignorable", "node", "posts"), [(False, "n1", 0), (True, "", 1)], ids=["bound after all", "ignorable"]
-)
-async def test_a_bind_that_an_extender_refuses_may_come_to_pass(stack, server, ignorable, node, posts):
-    server.answers = {"bind": lambda body: {"Error": "no"}}
-    api = Pods(node)
-    assert await api.bind(*clients(stack, at(server, BINDS, ignorable=ignorable))) is BindResult.BOUND
-    assert len(api.posts) == posts
-
-
-async def test_a_bind_that_an_extender_refuses_fails_with_its_words_if_the_pod_is_unbound(stack, server):
-    server.answers = {"bind": lambda body: {"Error": "no"}}
-    api = Pods()
-    with pytest.raises(BindError, match=r"^no$"):
-        await api.bind(*clients(stack, at(server, BINDS)))
-    assert (len(api.doubts), api.posts) == (1, [])
 
 
 async def test_prioritizers_are_asked_side_by_side(stack, server, other):

@@ -83,6 +83,8 @@ class NodeVolumeLimits:
             wanted = self._attachable.of_new_pod(pod)
         except MissingClaimError:
             return np.full(len(rows), Code.UNSCHEDULABLE_AND_UNRESOLVABLE, dtype=np.int8)
+        except VolumeError:
+            return np.full(len(rows), Code.ERROR, dtype=np.int8)
         rejected = np.zeros(len(rows), dtype=np.bool_)
         for driver in self._required_drivers(wanted):
             rejected |= self._missing(driver, wanted, rows)
@@ -99,8 +101,8 @@ class NodeVolumeLimits:
         left = np.ones(len(rows), dtype=np.bool_)
         try:
             wanted = self._attachable.of_new_pod(pod)
-        except MissingClaimError as missing:
-            return [Reason(str(missing), left)]
+        except (MissingClaimError, VolumeError) as problem:
+            return [Reason(str(problem), left)]
         reasons: list[Reason] = []
         for driver in self._required_drivers(wanted):
             missing_here = self._missing(driver, wanted, rows) & left

@@ -1,0 +1,111 @@
+"""Pods that back off after a rejection, of which an idle scheduler tries one of a kind before its time."""
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
+
+from bayplan.queue.keyed_heap import KeyedHeap, SortKey
+from bayplan.queue.queued_pod import QueuedPodInfo
+
+
+@dataclass(slots=True)
+class BackingOffPods:
+    """Keeps pods in the order in which their back-off ends, and tells which may be tried sooner.
+
+    Where one pod was rejected, another that is alike in all that filters and preemption look at is rejected, too, until
+    something happens. So once a pod of a kind was rejected, the others of the kind wait for the end of their back-off,
+    or for news; upstream, which tries all of them, is held back by the patch after each. `kind_of` gives a pod's kind,
+    and None for a pod that is like no other.
+    """
+
+    kind_of: Callable[[QueuedPodInfo], Hashable]
+    _all: KeyedHeap = field(init=False, default_factory=KeyedHeap)
+    _candidates: KeyedHeap = field(init=False, default_factory=KeyedHeap)
+    _parked: dict[Hashable, KeyedHeap] = field(init=False, default_factory=dict)
+    _parked_as: dict[str, Hashable] = field(init=False, default_factory=dict)
+    _keys: dict[str, SortKey] = field(init=False, default_factory=dict)
+    _rejected: set[Hashable] = field(init=False, default_factory=set)
+    _is_stale: bool = field(init=False, default=False)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __iter__(self) -> Iterator[QueuedPodInfo]:
+        """Give the pods, in no particular order."""
+        return iter(self._all)
+
+    def push(self, queued: QueuedPodInfo, key: SortKey) -> None:
+        """Put the pod in, or move it when its key or its kind changed."""
+        self._unpark(queued.uid)
+        self._keys[queued.uid] = key
+        self._all.push(queued, key)
+        self._candidates.push(queued, key)
+
+    def discard(self, uid: str) -> None:
+        """Take the pod out, wherever it stands."""
+        self._unpark(uid)
+        self._keys.pop(uid, None)
+        self._all.discard(uid)
+        self._candidates.discard(uid)
+        # If it is tried and not rejected, the next one of its kind is worth a try.
+        self._is_stale = bool(self._parked)
+
+    def peek(self) -> QueuedPodInfo | None:
+        """Return the pod whose back-off ends first, which stays."""
+        return self._all.peek()
+
+    def peek_early(self) -> QueuedPodInfo | None:
+        """Return the first pod that is worth a try before its back-off is over; None if none is."""
+        if self._is_stale:
+            self._release()
+        while (queued := self._candidates.peek()) is not None:
+            kind = self.kind_of(queued)
+            if kind is None or kind not in self._rejected:
+                return queued
+            self._park(queued, kind)
+        return None
+
+    def reject(self, queued: QueuedPodInfo) -> None:
+        """Have the pods of this one's kind wait: it was rejected, whichever of them it would have been."""
+        kind = self.kind_of(queued)
+        if kind is not None:
+            self._rejected.add(kind)
+
+    def news(self) -> None:
+        """Have one pod of each kind tried again: something happened."""
+        self._rejected.clear()
+        self._is_stale = bool(self._parked)
+
+    def _park(self, queued: QueuedPodInfo, kind: Hashable) -> None:
+        self._candidates.discard(queued.uid)
+        self._parked.setdefault(kind, KeyedHeap()).push(queued, self._keys[queued.uid])
+        self._parked_as[queued.uid] = kind
+
+    def _unpark(self, uid: str) -> None:
+        kind = self._parked_as.pop(uid, None)
+        if kind is not None:
+            pods = self._parked[kind]
+            pods.discard(uid)
+            if not pods:
+                del self._parked[kind]
+
+    def _release(self) -> None:
+        """Make the first pod of each kind that was not rejected since the news a candidate."""
+        self._is_stale = False
+        for kind in [each for each in self._parked if each not in self._rejected]:
+            queued = self._parked[kind].peek()
+            if queued is not None:
+                self._unpark(queued.uid)
+                self._candidates.push(queued, self._keys[queued.uid])
+
+    def validate(self) -> None:
+        """Assert that each pod is a candidate or parked under its kind, and is in the order of all."""
+        self._all.validate()
+        self._candidates.validate()
+        known = {queued.uid for queued in self._all}
+        assert known == self._keys.keys(), "a key is lost"
+        parked = {queued.uid for pods in self._parked.values() for queued in pods}
+        candidates = {queued.uid for queued in self._candidates}
+        assert parked == self._parked_as.keys(), "a parked pod is lost"
+        assert not parked & candidates, "a pod is parked and a candidate"
+        assert parked | candidates == known, "a pod backs off and is neither a candidate nor parked"
+        assert all(len(pods) for pods in self._parked.values()), "an empty kind is kept"
