@@ -89,7 +89,7 @@ class ConfigurationReload:
         file = quote_unprintable(str(source.file.path))
         try:
             await asyncio.to_thread(source.file.take)
-            fields = await self._replace(await asyncio.to_thread(source.load))
+            fields = await self.replace(await asyncio.to_thread(source.load))
         except ConfigurationError as error:
             self._refused(file, _one_line(error.errors))
         except CredentialsError as error:
@@ -106,15 +106,7 @@ class ConfigurationReload:
             return True
         return False
 
-    async def close(self) -> None:
-        """Close the connections to extenders."""
-        for task in self._closing:
-            task.cancel()
-        await asyncio.gather(*self._closing, return_exceptions=True)
-        for client in self._engine.extenders:
-            await client.close()
-
-    async def _replace(self, configuration: SchedulerConfiguration) -> list[str]:
+    async def replace(self, configuration: SchedulerConfiguration) -> list[str]:
         """Have the scheduler work by another configuration; returns what is different.
 
         Raises:
@@ -140,6 +132,14 @@ class ConfigurationReload:
                 task.add_done_callback(self._closing.discard)
         self.configuration = configuration
         return fields
+
+    async def close(self) -> None:
+        """Close the connections to extenders."""
+        for task in self._closing:
+            task.cancel()
+        await asyncio.gather(*self._closing, return_exceptions=True)
+        for client in self._engine.extenders:
+            await client.close()
 
     def _refused(self, file: str, errors: str) -> None:
         self._collector.ended(successful=False)
