@@ -148,6 +148,15 @@ async def test_a_429_with_retry_after_is_tried_again_when_it_says(server):
         assert sleeps.delays == [3.0, 3.0]
 
 
+async def test_a_request_that_is_not_wanted_any_more_when_its_turn_comes_is_not_sent(server):
+    wanted = [True, False]
+    async with calling(Credentials(server=server.url)) as client:
+        server.inject(Refuse(429, retry_after=3))
+        with pytest.raises(UnreachableError, match="not wanted any more"):
+            await client.request("POST", f"{POD}/binding", body=BINDING, is_wanted=lambda: wanted.pop(0))
+        assert len(server.requests) == 1
+
+
 async def test_a_429_for_ever_ends_as_an_answer(server):
     sleeps = Sleeps()
     async with calling(Credentials(server=server.url), sleep=sleeps) as client:

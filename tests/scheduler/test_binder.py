@@ -25,12 +25,12 @@ async def scene():
 class RefuseAfter(RequestFault):
     """Changes the world, then refuses."""
 
-    def __init__(self, code, change):
-        self.code, self.change = code, change
+    def __init__(self, code, change, *, retry_after=None):
+        self.code, self.change, self.retry_after = code, change, retry_after
 
     async def serve(self, request, act):
         self.change()
-        return await Refuse(self.code, "Conflict").serve(request, act)
+        return await Refuse(self.code, "Conflict", self.retry_after).serve(request, act)
 
 
 async def test_an_unbound_pod_is_bound_with_one_request(scene):
@@ -160,6 +160,13 @@ async def test_nothing_is_posted_for_a_node_that_is_gone(scene):
     with pytest.raises(BindError, match="node 'n1' is gone"):
         await scene.bind()
     assert scene.server.requests == []
+
+
+async def test_nothing_is_posted_again_after_a_429_for_a_node_that_went_meanwhile(scene):
+    scene.fail(RefuseAfter(429, scene.nodes.clear, retry_after=0))
+    with pytest.raises(BindError, match="node 'n1' is gone"):
+        await scene.bind()
+    assert [seen.method for seen in scene.server.requests] == ["POST"]
 
 
 async def test_a_node_that_goes_while_in_doubt_ends_a_bind_known_not_to_have_happened(scene):

@@ -159,17 +159,19 @@ class ApiClient:
         content_type: str = "application/json",
         accept: str | None = None,
         timeout_seconds: float = 10.0,
+        is_wanted: Callable[[], bool] | None = None,
     ) -> ApiResponse:
         """Send one request and return the answer, whatever its status.
 
         A 401 gets a new token and one more try; a 429 with Retry-After was not acted on and is tried again
         when it says, a bounded number of times. `timeout_seconds` bounds each try, connecting and body
         included. `path` is absolute, its names quoted by `path_segment`, and may hold a query. `accept` names
-        another representation than plain JSON.
+        another representation than plain JSON. `is_wanted` is asked before each try leaves, which the rate limit and a
+        429 may have held up for long.
 
         Raises:
             AmbiguousError: the request may have reached the server and the answer is lost.
-            UnreachableError: nothing was sent.
+            UnreachableError: nothing was sent, or not again after a 429.
         """
         waited = await self._bucket.wait()
         if waited > 0.0 and self._on_throttle is not None:
@@ -183,6 +185,8 @@ class ApiClient:
                 client = await self._current_client()
             except CredentialsError as error:
                 raise UnreachableError(str(error)) from error
+            if is_wanted is not None and not is_wanted():
+                raise UnreachableError(f"{method} {path}: not wanted any more")
             response = await self._send(client, token, request)
             if response.status == 401 and not renewed:
                 renewed = True
@@ -219,6 +223,8 @@ class ApiClient:
             request.header("content-type", wanted.content_type).body_bytes(wanted.body)
         started = self._clock()
         code = "<error>"
+        task = asyncio.current_task()
+        cancelled_before = task.cancelling() if task is not None else 0
         try:
             answer = await request.build().send()
             status = answer.status
@@ -229,6 +235,9 @@ class ApiClient:
         finally:
             if self._on_request is not None:
                 self._on_request(method, code, self._clock() - started)
+            if task is not None and task.cancelling() > cancelled_before:
+                # pyreqwest swallows a cancellation that meets the answer; the task would go on as if nobody had asked.
+                raise asyncio.CancelledError
         if status < 400:
             return ApiResponse(status, content)
         return ApiResponse(status, content, parse_retry_after(answer.get_header("retry-after")))

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from bayplan.api.watch_event import UNREADABLE, outline_of
 from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource
 from bayplan.cache.cache import Cache
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.debugger.comparer import Comparison, Difference, Dump, ListError, compare, lasting
+from bayplan.scheduler.debugger.comparer import Comparison, Difference, Dump, ListError, compare_steps, lasting
 from bayplan.scheduler.debugger.dump import ListedDump, dump_held
 
 logger = logging.getLogger(__name__)
@@ -80,8 +80,10 @@ class CacheDebugger:
         await self._list(_NODES, listed, listed.add_node)
         for kind in self.cache.listers.wanted():
             await self._list_looked_up(resource_of(kind), listed)
-        await self._in_slices(dump_held(held, self.cache, self.queue))
-        return listed, compare(held, listed)
+        await in_slices(dump_held(held, self.cache, self.queue), lambda _: None, clock=self.clock)
+        found: list[Difference | None] = []
+        await in_slices(compare_steps(held, listed), found.append, clock=self.clock)
+        return listed, [each for each in found if each is not None]
 
     async def _list_looked_up(self, resource: Resource, listed: ListedDump) -> None:
         listed.of(resource.plural)
@@ -122,9 +124,6 @@ class CacheDebugger:
             raise ListError(f"{resource.plural}: {error}") from error
         finally:
             await source.close()
-
-    async def _in_slices(self, steps: Iterator[None]) -> None:
-        await in_slices(steps, lambda _: None, clock=self.clock)
 
 
 class _NotServedError(ListError):

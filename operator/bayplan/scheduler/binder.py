@@ -93,9 +93,7 @@ class Binder:
         """
         problem = ""
         for post in range(_MAX_POSTS):
-            # The API server binds to any name: a node that went away since the decision must be caught here.
-            if not self.node_exists(binding.node_name):
-                raise BindError(f"node {binding.node_name!r} is gone")
+            self._require_node(binding)
             outcome = await self._post(binding, first=post == 0)
             if isinstance(outcome, BindResult):
                 return outcome
@@ -107,6 +105,11 @@ class Binder:
             if result is not BindResult.REFUSED:
                 return result
         raise BindError(f"still unbound after {_MAX_POSTS} attempts: {problem}")
+
+    def _require_node(self, binding: Binding) -> None:
+        """Make sure that the node is there: the API server binds to any name."""
+        if not self.node_exists(binding.node_name):
+            raise BindError(f"node {binding.node_name!r} is gone")
 
     async def _outlast(self, binding: Binding, until: float) -> BindResult:
         """Read the pod until it is clear what became of it, and no earlier than `until` that nothing did."""
@@ -135,9 +138,16 @@ class Binder:
         """
         call = binding_call(binding)
         try:
-            response = await self.client.request("POST", call.path, body=call.body, timeout_seconds=self.timeout)
+            response = await self.client.request(
+                "POST",
+                call.path,
+                body=call.body,
+                timeout_seconds=self.timeout,
+                is_wanted=lambda: self.node_exists(binding.node_name),
+            )
         except UnreachableError as error:
             if first:
+                self._require_node(binding)
                 raise BindError(str(error)) from error
             # An earlier post may still be on its way through the server.
             return _Doubt(str(error), answered=True)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 NODES: Final = "nodes"
@@ -72,14 +73,23 @@ def compare(held: Dump, listed: Dump) -> list[Difference]:
 
     Upstream: backend/cache/debugger/comparer.go, which compares names only.
     """
+    return [each for each in compare_steps(held, listed) if each is not None]
+
+
+def compare_steps(held: Dump, listed: Dump) -> Iterator[Difference | None]:
+    """As `compare`, one object at a time, so that a caller can give way; None for what is the same."""
     uncertain = held.uncertain | listed.uncertain
     # What the scheduler has decided runs ahead of the API server for as long as the bind is under way.
     under_way = {uid for uid in held.assumed if uid in held.in_flight and _agrees(uid, held, listed)}
     skipped = {PODS: held.assumed.keys(), PENDING: under_way}
-    found = [*_assumed(held, listed, under_way), *_differing(REQUESTED, held.of(REQUESTED), held.sums)]
-    for kind in sorted((held.facts.keys() | listed.facts.keys()) - {REQUESTED}):
-        found.extend(_differing(kind, held.of(kind), listed.of(kind), skipped.get(kind, ())))
-    return [each for each in found if (each.kind, each.key) not in uncertain]
+    kinds = sorted((held.facts.keys() | listed.facts.keys()) - {REQUESTED})
+    steps = [
+        _assumed(held, listed, under_way),
+        _differing(REQUESTED, held.of(REQUESTED), held.sums),
+        *(_differing(kind, held.of(kind), listed.of(kind), skipped.get(kind, ())) for kind in kinds),
+    ]
+    for each in chain.from_iterable(steps):
+        yield None if each is None or (each.kind, each.key) in uncertain else each
 
 
 def lasting(first: Collection[Difference], second: Collection[Difference]) -> list[Difference]:
@@ -98,7 +108,7 @@ def _agrees(uid: str, held: Dump, listed: Dump) -> bool:
     return uid in listed.of(PENDING) if placed is None else placed[:2] == held.assumed[uid]
 
 
-def _assumed(held: Dump, listed: Dump, under_way: Collection[str]) -> Iterator[Difference]:
+def _assumed(held: Dump, listed: Dump, under_way: Collection[str]) -> Iterator[Difference | None]:
     """An assumed pod whose bind is over must be confirmed, or given back."""
     for uid, fact in held.assumed.items():
         if uid not in under_way:
@@ -107,8 +117,7 @@ def _assumed(held: Dump, listed: Dump, under_way: Collection[str]) -> Iterator[D
 
 def _differing(
     kind: str, held: Mapping[str, Fact], listed: Mapping[str, Fact], skipped: Collection[str] = ()
-) -> Iterator[Difference]:
+) -> Iterator[Difference | None]:
     for key in held.keys() | listed.keys():
         ours, theirs = held.get(key), listed.get(key)
-        if ours != theirs and key not in skipped:
-            yield Difference(kind, key, ours, theirs)
+        yield Difference(kind, key, ours, theirs) if ours != theirs and key not in skipped else None
