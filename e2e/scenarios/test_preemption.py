@@ -23,8 +23,8 @@ from e2e.scenarios.outcomes import (
     profile,
     terminating,
     wait_bound,
-    wait_nominated,
     wait_metric,
+    wait_nominated,
     wait_refused,
 )
 
