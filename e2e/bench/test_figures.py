@@ -12,6 +12,7 @@ from e2e.bench.meter import interpolate
 from e2e.bench.report import document, ratios, table
 from e2e.bench.results import Drain, Run, Steady, percentile
 from e2e.bench.workload import PODS_PER_NODE, fewest_nodes, packed_node, scheduler_configuration
+from e2e.bench.writes import parse_writes
 
 
 def drain(*, pods: int = 100, seconds: float = 1.0, event_lag: float = 0.0) -> Drain:
@@ -148,3 +149,16 @@ def test_wrong_flags_end_with_2_before_anything_starts(
         main(arguments)
     assert ended.value.code == 2
     assert arguments[0] in capsys.readouterr().err
+
+
+def test_writes_are_counted_by_kind_whatever_their_answer() -> None:
+    metrics = """
+# TYPE apiserver_request_total counter
+apiserver_request_total{code="200",resource="pods",subresource="status",verb="PATCH",version="v1"} 7
+apiserver_request_total{code="404",resource="pods",subresource="status",verb="PATCH",version="v1"} 2
+apiserver_request_total{code="201",resource="pods",subresource="binding",verb="POST",version="v1"} 1e+01
+apiserver_request_total{code="201",resource="pods",subresource="",verb="POST",version="v1"} 99
+apiserver_request_total{code="201",resource="events",subresource="",verb="POST",version="v1"} 3
+apiserver_request_duration_seconds_count{resource="events",subresource="",verb="POST"} 5
+"""
+    assert parse_writes(metrics) == {"binds": 10, "patches": 9, "events made": 3, "events changed": 0}

@@ -16,6 +16,7 @@ from e2e.scenarios.outcomes import (
     overcommitted,
     wait_bound,
     wait_event,
+    wait_event_counts,
     wait_refused,
 )
 
@@ -135,7 +136,8 @@ def test_a_pod_that_is_being_deleted_is_not_bound(client: ApiClient, namespace: 
         client.create("nodes", node("n1"))
         client.create("pods", pod("staying", namespace))
         wait_bound(client, namespace, ["staying"])
-        wait_event(client, namespace, "leaving", "FailedScheduling", accept=lambda event: "series" in event)
+        wait_event_counts(client, namespace, "leaving", "FailedScheduling", [1, 1])
+        assert "skip schedule deleting pod" in events_of(client, namespace, "leaving", "FailedScheduling")[-1]["note"]
         assert node_of(client, namespace, "leaving") == ""
     finally:
         client.patch("pods", "leaving", {"metadata": {"finalizers": None}}, namespace=namespace)

@@ -16,7 +16,7 @@ from e2e.controlplane.client import ApiClient
 from e2e.controlplane.installation import NAMESPACE, SERVICE_ACCOUNT, install_bayplan
 from e2e.controlplane.objects import node, pod
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
-from e2e.scenarios.outcomes import assert_alive_without_a_traceback, wait_bound, wait_event, wait_refused
+from e2e.scenarios.outcomes import assert_alive_without_a_traceback, wait_bound, wait_event_counts, wait_refused
 
 from bayplan.api.kinds import RESOURCES
 from bayplan.cache.cache import Cache
@@ -65,8 +65,9 @@ def schedule_everything(client: ApiClient) -> None:
     client.create("pods", pod("stranger", "default", scheduler="another"))
     wait_bound(client, "default", [f"p{index}" for index in range(BOUND)])
     wait_refused(client, "default", "big")
-    client.delete("pods", "p0", namespace="default", grace_seconds=0)
-    wait_event(client, "default", "big", "FailedScheduling", accept=lambda event: "series" in event)
+    for deleted, counts in (("p0", [1, 1]), ("p1", [1, 2])):
+        client.delete("pods", deleted, namespace="default", grace_seconds=0)
+        wait_event_counts(client, "default", "big", "FailedScheduling", counts)
 
 
 @pytest.fixture(scope="module")

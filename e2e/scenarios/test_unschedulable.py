@@ -15,6 +15,7 @@ from e2e.scenarios.outcomes import (
     node_of,
     wait_bound,
     wait_event,
+    wait_event_counts,
     wait_metric,
     wait_refused,
 )
@@ -99,17 +100,13 @@ def test_a_verdict_that_stays_the_same_is_not_written_again_and_its_event_counts
     for tried, name in enumerate(fillers[:3], start=2):
         client.delete("pods", name, namespace=namespace, grace_seconds=0)
         wait_metric(bayplan, before + tried, "scheduler_schedule_attempts_total", result="unschedulable")
-    wait_event(
-        client, namespace, "big", "FailedScheduling", accept=lambda event: event.get("series", {}).get("count") == 2
-    )
+    wait_event_counts(client, namespace, "big", "FailedScheduling", [1, 2])
     assert client.get("pods", "big", namespace)["metadata"]["resourceVersion"] == written
 
     client.delete("pods", fillers[3], namespace=namespace, grace_seconds=0)
     wait_bound(client, namespace, ["big"])
     # What was counted in memory is written when the pod has no more failures to come.
-    wait_event(
-        client, namespace, "big", "FailedScheduling", accept=lambda event: event.get("series", {}).get("count") == 4
-    )
+    wait_event_counts(client, namespace, "big", "FailedScheduling", [1, 3])
 
 
 def test_a_verdict_that_changed_is_written_and_keeps_the_time_since_when_the_pod_waits(

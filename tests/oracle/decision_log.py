@@ -1,6 +1,7 @@
 """kube-scheduler's log at -v 10 in JSON, read as it grows."""
 
 import json
+import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ _VOLUMES = "BindPodVolumes"
 _NO_FIT = "Unable to schedule pod; no fit; waiting"
 _NO_NODES = "Unable to schedule pod; no nodes are registered to the cluster; waiting"
 _ERROR = "Error scheduling pod; retrying"
+_GONE = re.compile(r'^running Bind plugin ".*": pods ".*" not found$')
 _HINTED = "OpportunisticBatch provided node hint"
 _HINT_REFUSED = "OpportunisticBatch hint not used"
 _DECIDING = (_SCORED, _TOTAL, _BOUND, _VOLUMES, _NO_FIT, _NO_NODES, _ERROR, _HINTED, _HINT_REFUSED)
@@ -147,6 +149,9 @@ class DecisionLog:
 
     def _take_attempt(self, text: str, entry: Object) -> None:
         key = key_of(entry["pod"])
+        if text == _ERROR and _GONE.match(entry["err"]):
+            # It left with its scene before its bind; the pod of its name in this scene is still to be decided.
+            return
         if text == _CONDITION:
             self.nominations[key] = entry.get("nominatingMode", 0) == _OVERRIDE
         elif key not in self._done:

@@ -33,7 +33,7 @@ class HeldDispatcher:
     def submit(self, uid, job):
         self.jobs.append(job)
 
-    def patch(self, uid, call, ended, *, urgent=False):
+    def patch(self, uid, call, ended, **options):
         status = json.loads(call.body)["status"]
         if "nominatedNodeName" in status:
             self.nominations.append((uid, status["nominatedNodeName"]))

@@ -208,3 +208,54 @@ async def test_a_drain_is_no_such_end():
     await settle()
     assert not watching.done()
     watching.cancel()
+
+
+async def test_a_patient_patch_is_tried_for_ten_minutes_and_holds_no_worker_meanwhile():
+    scene = Scene.started(patch_workers=1)
+    scene.client.answers["u"] = [502] * 6
+    scene.patch("u", b"1", patient=True)
+    scene.patch("v", b"1")
+    await until(lambda: len(scene.client.done) == 8)
+    assert scene.sleeps.delays == [0.1, 0.5, 2.0, 5.0, 10.0, 30.0]
+    assert scene.client.started.index("v") == 4
+    scene.client.answers["u"] = [503] * 99
+    scene.patch("u", b"2", patient=True)
+    await until(lambda: scene.lost == [("u", b"2")])
+    assert sum(scene.sleeps.delays[6:]) > 580
+
+
+async def test_a_newer_patch_takes_the_place_of_one_that_rests():
+    scene = Scene.started()
+    rested = asyncio.Event()
+
+    async def sleep(seconds):
+        await (rested.wait() if seconds >= 5.0 else asyncio.sleep(0))
+
+    scene.sleeps.instead = sleep
+    scene.client.answers["u"] = [503] * 4
+    scene.patch("u", b"1", patient=True)
+    await until(lambda: 5.0 in scene.sleeps.delays)
+    scene.patch("u", b"2", patient=True)
+    await until(lambda: scene.client.done[-1] == ("u", b"2"))
+    rested.set()
+    await scene.drain()
+    assert [body for _, body in scene.client.bodies] == [b"1"] * 4 + [b"2"]
+    assert scene.lost == []
+
+
+async def test_a_patch_that_rests_is_dropped_when_its_pod_is_to_be_bound():
+    scene = Scene.started()
+    rested = asyncio.Event()
+
+    async def sleep(seconds):
+        await (rested.wait() if seconds >= 5.0 else asyncio.sleep(0))
+
+    scene.sleeps.instead = sleep
+    scene.client.answers["u"] = [503] * 4
+    scene.patch("u", b"1", patient=True)
+    await until(lambda: 5.0 in scene.sleeps.delays)
+    begun = binding(scene)
+    await until(lambda: begun)
+    rested.set()
+    await scene.drain()
+    assert (scene.lost, scene.client.started) == ([("u", b"1")], ["u"] * 4)

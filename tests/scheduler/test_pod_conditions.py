@@ -20,7 +20,7 @@ class Scene:
         self.statuses = []
         self.losers = []
 
-    def _send(self, uid, call, lost, *, urgent=False):
+    def _send(self, uid, call, lost, **options):
         status = json.loads(call.body)["status"]
         message = status["conditions"][0]["message"] if "conditions" in status else None
         self.statuses.append((status.get("nominatedNodeName", "nothing"), message))

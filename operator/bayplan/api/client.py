@@ -223,6 +223,8 @@ class ApiClient:
             request.header("content-type", wanted.content_type).body_bytes(wanted.body)
         started = self._clock()
         code = "<error>"
+        task = asyncio.current_task()
+        cancelled_before = task.cancelling() if task is not None else 0
         try:
             answer = await request.build().send()
             status = answer.status
@@ -233,6 +235,9 @@ class ApiClient:
         finally:
             if self._on_request is not None:
                 self._on_request(method, code, self._clock() - started)
+            if task is not None and task.cancelling() > cancelled_before:
+                # pyreqwest swallows a cancellation that meets the answer; the task would go on as if nobody had asked.
+                raise asyncio.CancelledError
         if status < 400:
             return ApiResponse(status, content)
         return ApiResponse(status, content, parse_retry_after(answer.get_header("retry-after")))

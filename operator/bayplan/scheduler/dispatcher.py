@@ -17,6 +17,9 @@ from bayplan.scheduler.worker_pool import Job, WorkerPool
 logger = logging.getLogger(__name__)
 
 _RETRY_DELAYS_SECONDS = (0.1, 0.5, 2.0)
+_REST_SECONDS = (5.0, 10.0, *[30.0] * 19)
+"""How long a patient patch rests before each further try: some ten minutes in all."""
+
 _MAY_PASS = frozenset({409, 500, 502, 503, 504})
 """Answers after which the same call may succeed; 409 only for patches, which name no version."""
 
@@ -65,6 +68,7 @@ class Dispatcher:
         self._preemptions: deque[Job] = deque()
         self._patches = PodPatches(self._release)
         self._urgent: set[asyncio.Task[None]] = set()
+        self._resting: set[asyncio.Task[None]] = set()
         self._events = EventQueue()
         self._settled = asyncio.Event()
         self._settled.set()
@@ -141,13 +145,14 @@ class Dispatcher:
             logger.warning("events are dropped because the API server takes them too slowly total=%d", events.dropped)
         self._announcing.wake()
 
-    def patch(self, uid: str, call: ApiCall, ended: Ended, *, urgent: bool = False) -> None:
+    def patch(self, uid: str, call: ApiCall, ended: Ended, *, urgent: bool = False, patient: bool = False) -> None:
         """Patch a pod's status, in one request with a patch of the same pod that still waits.
 
         `ended` is called with True once it is done, with False when it is given up, or dropped because the pod is about
-        to be bound. An `urgent` one waits for no worker, only for a patch of the same pod that is on its way.
+        to be bound. An `urgent` one waits for no worker, only for a patch of the same pod that is on its way. A
+        `patient` one is tried again for ten minutes, as it says what nobody else will say.
         """
-        free = self._patches.add(uid, call, ended, urgent=urgent)
+        free = self._patches.add(uid, call, ended, urgent=urgent, patient=patient)
         if not free:
             return
         if urgent:
@@ -162,9 +167,10 @@ class Dispatcher:
         left = self._unfinished_jobs + self._unfinished_calls
         if left:
             logger.warning("ending with API calls not finished left=%d", left)
-        for task in self._urgent:
+        tasks = [*self._urgent, *self._resting]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*(pool.stop() for pool in self._pools), *self._urgent, return_exceptions=True)
+        await asyncio.gather(*(pool.stop() for pool in self._pools), *tasks, return_exceptions=True)
 
     @property
     def _unfinished_calls(self) -> int:
@@ -229,17 +235,36 @@ class Dispatcher:
             logger.exception("a patch failed unexpectedly about=%r", patch.call.about)
 
     async def _perform_patch(self, patch: PodPatch) -> None:
-        done = False
+        done = rests = False
         try:
             answer, problem = await self._answer(self._client, patch.call, patch)
             done = answer is not None and answer.status < 400
             if answer is not None and done:
                 self._on_patched(answer.body)
             elif not patch.obsolete:
-                _log_given_up(patch.call, problem)
+                may_pass = answer is None or answer.status in _MAY_PASS
+                rests = may_pass and patch.patient and patch.rests < len(_REST_SECONDS)
+                if not rests:
+                    _log_given_up(patch.call, problem)
         finally:
-            if self._patches.finish(patch, done=done):
+            if rests:
+                self._put_by(patch)
+            elif self._patches.finish(patch, done=done):
                 self._perform_now(patch.uid)
+
+    def _put_by(self, patch: PodPatch) -> None:
+        """Free the worker of a patch that fails for now, and try it again later, unless it goes with a newer one."""
+        if not self._patches.rest(patch):
+            return
+        task = asyncio.create_task(self._resume(patch), name="resting patch")
+        self._resting.add(task)
+        task.add_done_callback(self._resting.discard)
+
+    async def _resume(self, patch: PodPatch) -> None:
+        patch.rests += 1
+        await self._sleep(_REST_SECONDS[patch.rests - 1])
+        if self._patches.resume(patch):
+            self._patching.wake()
 
     async def _perform_event(self, write: EventWrite) -> None:
         call = write.call
@@ -266,7 +291,8 @@ class Dispatcher:
         """
         problem = ""
         answer: ApiResponse | None = None
-        for delay in (*_RETRY_DELAYS_SECONDS, None):
+        delays = _RETRY_DELAYS_SECONDS if patch is None or not patch.rests else ()
+        for delay in (*delays, None):
             if patch is not None and patch.obsolete:
                 break
             try:

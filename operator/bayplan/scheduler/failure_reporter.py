@@ -31,10 +31,12 @@ SCHEDULER_ERROR = "SchedulerError"
 
 
 class Patch(Protocol):
-    """Sends a pod's patch, an `urgent` one before all others, and calls `ended` with whether it was done."""
+    """Sends a pod's patch, and calls `ended` with whether it was done."""
 
-    def __call__(self, uid: str, call: ApiCall, ended: Callable[[bool], None], *, urgent: bool = False) -> None:
-        """Send the patch `call` of the pod `uid`."""
+    def __call__(
+        self, uid: str, call: ApiCall, ended: Callable[[bool], None], *, urgent: bool = False, patient: bool = False
+    ) -> None:
+        """Send the patch `call` of the pod `uid`: an `urgent` one before all others, a `patient` one for minutes."""
 
 
 @dataclass(eq=False)
@@ -76,7 +78,7 @@ class PodConditions:
     def nomination_ended(self, pod: PodInfo) -> None:
         """Take back the pod's nomination, and nothing else."""
         try:
-            self.patch(pod.uid, nomination_call(pod, ""), lambda done: None)
+            self.patch(pod.uid, nomination_call(pod, ""), lambda done: None, patient=True)
         except ValueError as error:
             logger.warning("nomination cannot be taken back pod=%r error=%s", pod.key, error)
 
@@ -108,7 +110,7 @@ class PodConditions:
                 del self._written[pod]
             ended(done)
 
-        self.patch(pod.uid, call, end, urgent=urgent)
+        self.patch(pod.uid, call, end, urgent=urgent, patient=not urgent)
 
 
 def _awaited() -> tuple[asyncio.Future[bool], Callable[[bool], None]]:

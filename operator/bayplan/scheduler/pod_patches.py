@@ -14,14 +14,17 @@ Ended = Callable[[bool], None]
 class PodPatch(msgspec.Struct, eq=False):
     """What is to be patched on one pod in one request, and whom to tell of its end.
 
-    An `urgent` one goes before all that are not. One that is `obsolete` is not tried again. While it is `pausing`
-    between two tries, nothing of it is on its way.
+    An `urgent` one goes before all that are not. A `patient` one is tried for minutes; `rests` counts how often it was
+    given up for a while. One that is `obsolete` is not tried again. While it is `pausing` between two tries, nothing of
+    it is on its way.
     """
 
     uid: str
     call: ApiCall
     ended: list[Ended]
     urgent: bool = False
+    patient: bool = False
+    rests: int = 0
     obsolete: bool = False
     pausing: bool = False
 
@@ -38,27 +41,31 @@ class PodPatches:
     says why it could not be: that is obsolete, and never sent. `release` is given a bind that had to wait.
     """
 
-    __slots__ = ("_binds", "_release", "_under_way", "_waiting")
+    __slots__ = ("_binds", "_release", "_resting", "_under_way", "_waiting")
 
     def __init__(self, release: Callable[[Job], None]) -> None:
         self._release = release
         self._waiting: dict[str, PodPatch] = {}
         self._under_way: dict[str, PodPatch] = {}
+        self._resting: dict[str, PodPatch] = {}
         self._binds: dict[str, list[Job]] = {}
 
     def __len__(self) -> int:
-        """Return how many requests wait."""
+        """Return how many requests wait to be made now."""
         return len(self._waiting)
 
-    def add(self, uid: str, call: ApiCall, ended: Ended, *, urgent: bool = False) -> bool:
+    def add(self, uid: str, call: ApiCall, ended: Ended, *, urgent: bool = False, patient: bool = False) -> bool:
         """Have a patch wait, in one request with one of the same pod that waits; whether the pod can be taken now."""
+        if uid in self._resting:
+            self._waiting[uid] = self._resting.pop(uid)
         waiting = self._waiting.get(uid)
         if waiting is None:
-            self._waiting[uid] = PodPatch(uid, call, [ended], urgent)
+            self._waiting[uid] = PodPatch(uid, call, [ended], urgent, patient)
         else:
             waiting.call = merged_patch(waiting.call, call)
             waiting.ended.append(ended)
             waiting.urgent = waiting.urgent or urgent
+            waiting.patient = waiting.patient and patient
         return uid not in self._under_way
 
     def take(self, uid: str | None = None) -> PodPatch | None:
@@ -81,9 +88,27 @@ class PodPatches:
         waiting = self._waiting.get(patch.uid)
         return waiting is not None and waiting.urgent
 
+    def rest(self, patch: PodPatch) -> bool:
+        """Put by a patch that was under way, to `resume` it later; False if it goes with one of the pod that waits."""
+        del self._under_way[patch.uid]
+        waiting = self._waiting.get(patch.uid)
+        if waiting is None:
+            self._resting[patch.uid] = patch
+            return True
+        waiting.call = merged_patch(patch.call, waiting.call)
+        waiting.ended = patch.ended + waiting.ended
+        return False
+
+    def resume(self, patch: PodPatch) -> bool:
+        """Have a patch wait that rests; False if it does so no more."""
+        if self._resting.get(patch.uid) is not patch:
+            return False
+        self._waiting[patch.uid] = self._resting.pop(patch.uid)
+        return True
+
     def make_way(self, uid: str, bind: Job) -> bool:
         """Drop the pod's patches that wait; False if one is on its way, at whose end the bind is released."""
-        waiting, under_way = self._waiting.pop(uid, None), self._under_way.get(uid)
+        waiting, under_way = self._waiting.pop(uid, None) or self._resting.pop(uid, None), self._under_way.get(uid)
         if waiting is not None:
             waiting.end(done=False)
         if under_way is None:
