@@ -8,6 +8,7 @@ import signal
 
 import pytest
 from tests.controller.kubernetes_api import PODS, pod
+from tests.scheduler.extender.extender_server import ExtenderServer, keep
 
 from bayplan.cli.config import load_checked
 from bayplan.config.watched_file import WatchedFile
@@ -146,6 +147,27 @@ async def test_what_needs_a_start_is_refused_as_a_whole(cluster, volume, caplog,
     await cluster.until(lambda: "configuration refused" in caplog.text)
     assert error in caplog.text
     assert sorted(await place(cluster, "a", "b")) == ["n1", "n2"], "spread as before"
+
+
+async def test_extenders_come_change_and_go(cluster, volume, caplog):
+    caplog.set_level("INFO")
+
+    async def put(*servers):
+        caplog.clear()
+        told = "".join(f"- urlPrefix: {server.url}\n  filterVerb: filter\n  weight: 1\n" for server in servers)
+        volume.put(strategy("LeastAllocated", f"extenders:\n{told}" if told else ""))
+        await cluster.until(lambda: "configuration taken over" in caplog.text)
+
+    async with ExtenderServer() as first, ExtenderServer() as second:
+        first.answers["filter"], second.answers["filter"] = keep("n1"), keep("n2")
+        await put(first)
+        assert await place(cluster, "a", "b") == ["n1", "n1"]
+        await put(second)
+        assert await place(cluster, "c", "d") == ["n2", "n2"]
+        assert (len(first.calls), len(second.calls)) == (2, 2)
+        await put()
+        assert sorted(await place(cluster, "e", "f")) == ["n1", "n2"]
+        assert (len(first.calls), len(second.calls)) == (2, 2)
 
 
 async def test_sighup_has_the_file_read_whether_it_changed_or_not(cluster, volume, caplog):

@@ -15,6 +15,7 @@ from bayplan.config.errors import ConfigurationError, FieldError, forbidden, quo
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.config.watched_file import WatchedFile
 from bayplan.scheduler.engine import Engine
+from bayplan.scheduler.extender.client import ExtenderClient
 from bayplan.server.configuration import ConfigurationCollector
 
 logger = logging.getLogger(__name__)
@@ -67,7 +68,7 @@ class ConfigurationReload:
         self._collector = collector
         self._tell = tell
         self._asked = asyncio.Event()
-        self._closing: set[asyncio.Task[None]] = set()
+        self._closing: dict[asyncio.Task[None], ExtenderClient] = {}
 
     def ask(self) -> None:
         """Have the file read now, changed or not."""
@@ -128,17 +129,17 @@ class ConfigurationReload:
             replaced, self._engine = self._engine, engine
             for client in replaced.extenders:
                 task = asyncio.create_task(client.close_when_idle(), name="close extender")
-                self._closing.add(task)
-                task.add_done_callback(self._closing.discard)
+                self._closing[task] = client
+                task.add_done_callback(self._closing.pop)
         self.configuration = configuration
         return fields
 
     async def close(self) -> None:
         """Close the connections to extenders."""
+        clients = [*self._closing.values(), *self._engine.extenders]
         for task in self._closing:
             task.cancel()
-        await asyncio.gather(*self._closing, return_exceptions=True)
-        for client in self._engine.extenders:
+        for client in clients:
             await client.close()
 
     def _refused(self, file: str, errors: str) -> None:
