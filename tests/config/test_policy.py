@@ -271,7 +271,6 @@ _PRIORITIES = [
         ".argument: must hold one of requestedToCapacityRatioArguments, labelPreference, serviceAntiAffinity",
     ),
     ({"name": "Mine", "argument": {"x": {}}}, ".argument.x: unknown field"),
-    (ratio(name="MostRequestedPriority"), f".argument.{RATIO}: Forbidden: is no argument of MostRequestedPriority"),
     (ratio([]), f".argument.{RATIO}.shape: Required value: at least one point must be specified"),
     (
         ratio(resources=[{"name": "cpu"}, {"name": "CPU", "weight": 2}]),

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.config.configurations import POLICY, complaints, load
-from tests.config.test_policy import filters, weights
+from tests.config.test_policy import filters, ratio, weights
 
 from bayplan.api.objects import (
     NodeAffinity,
@@ -183,3 +183,13 @@ def test_of_a_resource_listed_twice_the_last_weight_counts(tmp_path):
     configuration = load(tmp_path, scoring({"name": "Mine", "argument": argument}))
     found = args(configuration, "NodeResourcesFit").scoring_strategy.resources
     assert {each.name: each.weight for each in found} == {"cpu": 1, "memory": 3}
+
+
+@pytest.mark.parametrize("name", ["MostRequestedPriority", "EqualPriority", "Mine"])
+def test_an_argument_says_what_any_name_stands_for(tmp_path, name):
+    assert load(tmp_path, scoring(ratio(name=name))) == load(tmp_path, scoring(ratio()))
+
+
+@pytest.mark.parametrize("argument", [{}, {"labelPreference": {"label": "a"}, "serviceAntiAffinity": {"label": "b"}}])
+def test_an_argument_that_is_not_one_says_nothing_of_the_name(tmp_path, argument):
+    assert len(complaints(tmp_path, scoring({"name": "Mine", "argument": argument}))) == 1

@@ -274,6 +274,15 @@ def test_a_policy_file_is_found_beside_the_configuration(tmp_path):
     assert profile.plugins.multi_point.disabled == (PluginEntry("*"),)
 
 
+def test_a_policy_beside_a_provider_is_not_read(tmp_path):
+    """Upstream, 1.16: scheduler.go New looks at the provider first."""
+    notes = []
+    source = {"provider": "ClusterAutoscalerProvider", "policy": {"file": {"path": "nowhere.json"}}}
+    both = load(tmp_path, V1ALPHA1 | {"algorithmSource": source}, notes=notes)
+    assert both == load(tmp_path, V1ALPHA1 | {"algorithmSource": {"provider": "ClusterAutoscalerProvider"}})
+    assert [*map(str, notes)] == ["algorithmSource.policy: is not read, as a provider is named"]
+
+
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
@@ -285,10 +294,6 @@ def test_a_policy_file_is_found_beside_the_configuration(tmp_path):
         (
             {"policy": {"configMap": {"name": "x"}}},
             "algorithmSource.policy.configMap: Forbidden: is not supported; mount the ConfigMap and name the file",
-        ),
-        (
-            {"provider": "DefaultProvider", "policy": {"file": {"path": "policy.json"}}},
-            "algorithmSource.policy: Forbidden: may not be given together with provider",
         ),
         ({"nope": 1}, "algorithmSource.nope: unknown field"),
     ],

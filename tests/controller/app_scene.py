@@ -17,12 +17,13 @@ class Cluster:
     def __init__(self, server):
         self.server = server
 
-    def start(self, *nodes, pods=(), configuration=None):
+    def start(self, *nodes, pods=(), configuration=None, source=None):
         for name in nodes:
             self.server.put(NODES, node(name))
         for name in pods:
             self.server.put(PODS, pod(name))
-        self.app = App(configuration or default_configuration(), Credentials(server=self.server.url), "127.0.0.1", 0)
+        configuration, credentials = configuration or default_configuration(), Credentials(server=self.server.url)
+        self.app = App(configuration, credentials, "127.0.0.1", 0, source)
         self.running = asyncio.create_task(self.app.run())
 
     def node_of(self, name):

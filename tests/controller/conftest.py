@@ -28,7 +28,7 @@ async def client(server):
 @pytest.fixture
 def process_as_it_was():
     """What a process does once is undone: frozen objects, signal handlers."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
     yield
     gc.unfreeze()
     for number, handler in handlers.items():

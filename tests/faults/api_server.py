@@ -177,7 +177,7 @@ class FakeApiServer:
         """Go back to an empty store at an earlier version, as if etcd were restored from a backup of then."""
         self.version, self.compacted = version, 0
         self.objects.clear()
-        self._history.clear()
+        self.history.clear()
         self.expire_continue_tokens()
 
     def expire_continue_tokens(self) -> None:

@@ -1,6 +1,11 @@
 """The pods and nodes of a sequence of faults, as the API server stores them."""
 
+from dataclasses import replace
+
 from tests.faults.api_server import Object
+
+from bayplan.config.load import default_configuration
+from bayplan.config.types import NodeResourcesFitArgs, SchedulerConfiguration
 
 
 def pod_object(
@@ -45,3 +50,11 @@ def node_object(
         spec["taints"] = [{"key": "t", "effect": "NoSchedule"}]
     allocatable = {"cpu": str(cpu), "memory": "64Gi", "pods": str(pods)}
     return {"metadata": {"name": name, "labels": {"zone": zone}}, "spec": spec, "status": {"allocatable": allocatable}}
+
+
+def spreading() -> SchedulerConfiguration:
+    """The default configuration with pods spread instead of packed."""
+    packing = default_configuration()
+    (profile,) = packing.profiles
+    config = {**profile.plugin_config, "NodeResourcesFit": NodeResourcesFitArgs()}
+    return replace(packing, profiles=(replace(profile, plugin_config=config),))

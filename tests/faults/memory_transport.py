@@ -94,6 +94,10 @@ class MemorySource:
         self._list_timeout = list_timeout
         self._inactivity = inactivity
         self._lag = api.rng.uniform(0.001, 0.03)
+        self._interruptions = 0
+
+    def interrupt(self) -> None:
+        self._interruptions += 1
 
     async def close(self) -> None:
         """Nothing is open."""
@@ -148,10 +152,12 @@ class MemorySource:
         if version < api.compacted:
             yield _error(410)
             return
-        position, endings = _position(api.history, version), api.endings
+        position, endings, interruptions = _position(api.history, version), api.endings, self._interruptions
         ends = loop.time() + float(query["timeoutSeconds"])
         heard = marked = loop.time()
         while endings == api.endings and loop.time() < ends and not api.is_down:
+            if interruptions != self._interruptions:
+                raise aiohttp.ClientPayloadError
             if position == len(api.history):
                 if api.sends_bookmarks and loop.time() >= marked + BOOKMARK_SECONDS:
                     heard = marked = loop.time()

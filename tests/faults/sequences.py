@@ -7,6 +7,7 @@ import argparse
 import json
 import logging
 import os
+import random
 import subprocess
 import sys
 import time
@@ -44,6 +45,17 @@ async def _outcome(seed: int, steps: Sequence[Step]) -> list[str]:
     return found
 
 
+def with_reloads(seed: int) -> list[Step]:
+    """The steps of a seed, with a change of the configuration after every third."""
+    rng = random.Random(seed)
+    steps = []
+    for step in draw(seed):
+        steps.append(step)
+        if rng.random() < 1 / 3:
+            steps.append(Step("reconfigure", {"spreads": rng.random() < 0.5}))
+    return steps
+
+
 def failure(seed: int, steps: Sequence[Step]) -> list[str]:
     """As `outcome`, where an exception is a broken promise, too."""
     try:
@@ -73,11 +85,11 @@ def _promise(found: list[str]) -> str:
     return found[0].split()[0] if found else ""
 
 
-def check(seeds: Iterator[int] | Sequence[int], *, shortens: bool = True) -> int:
+def check(seeds: Iterator[int] | Sequence[int], *, shortens: bool = True, reloads: bool = False) -> int:
     """Run each seed, print what failed, and return how many did."""
     failed = 0
     for seed in seeds:
-        steps = draw(seed)
+        steps = with_reloads(seed) if reloads else draw(seed)
         found = failure(seed, steps)
         if not found:
             continue
@@ -85,7 +97,7 @@ def check(seeds: Iterator[int] | Sequence[int], *, shortens: bool = True) -> int
         print(f"seed {seed}: {len(found)} promises broken")
         for each in found[:5]:
             print(f"  {each}")
-        print(f"  replay: {command(seed)}")
+        print(f"  replay: {command(seed)}{' --reloads' if reloads else ''}")
         if shortens:
             for step in shortened(seed, steps):
                 print(f"    {json.dumps(step.to_json())}")
@@ -105,12 +117,12 @@ def main() -> int:
         # The order of sets is part of what happens, and must be the same when a seed is repeated.
         return _again()
     logging.basicConfig(level=logging.DEBUG if arguments.verbose else logging.CRITICAL)
-    started = time.perf_counter()
+    started = time.process_time()
     count = 1 if arguments.seed is not None else arguments.count
     first = arguments.first if arguments.seed is None else arguments.seed
-    failed = check(range(first, first + count), shortens=not arguments.verbose)
-    seconds = time.perf_counter() - started
-    print(f"{count - failed} of {count} sequences kept every promise, {seconds / count:.3f} s each")
+    failed = check(range(first, first + count), shortens=not arguments.verbose, reloads=arguments.reloads)
+    seconds = time.process_time() - started
+    print(f"{count - failed} of {count} sequences kept every promise, {seconds / count:.2f} s of CPU each")
     return 1 if failed else 0
 
 
@@ -119,6 +131,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=1000, help="how many sequences")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
     parser.add_argument("--seed", type=int, help="this one alone")
+    parser.add_argument("--reloads", action="store_true", help="with changes of the configuration in between")
     parser.add_argument("--verbose", action="store_true", help="with the scheduler's log")
     return parser.parse_args()
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tests.faults.api_server import Object
-from tests.faults.cluster_objects import node_object, pod_object
+from tests.faults.cluster_objects import node_object, pod_object, spreading
 from tests.faults.memory_api import NODES, PODS, Injected, MemoryApi
 from tests.faults.scheduler_life import SchedulerLife
 from tests.faults.volume_controller import CLAIMS, VOLUMES, VolumeController, claim_object, volume_object
@@ -327,6 +327,10 @@ class World:
                 self._dies.set()
 
         self.api.on_write = count
+
+    async def reconfigure(self, *, spreads: bool) -> None:
+        """Change the strategy while the scheduler goes on."""
+        await self.life.parts.reload.replace(spreading() if spreads else default_configuration())
 
     async def terminate(self) -> None:
         await self.life.stop()

@@ -1,7 +1,7 @@
 """The checks after a sequence find what they are for: each bug planted here breaks its promise within some seeds."""
 
 from tests.faults.sequences import failure
-from tests.faults.steps import draw
+from tests.faults.steps import Step, draw
 
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.cache.cache import Cache
@@ -41,8 +41,16 @@ def test_a_cache_that_forgets_what_is_assumed_is_found(monkeypatch):
 
 
 def test_a_binder_that_does_not_look_whether_the_node_is_there_is_found(monkeypatch):
+    steps = [
+        Step("node", {"name": "n1", "cpu": 3, "zone": "a"}, 1.0),
+        Step("fault", {"fault": "429", "verb": "BIND", "times": 3}),
+        Step("pod", {"name": "p1", "cpu": 1000}, 0.1),
+        Step("drop_node", {"name": "n1"}),
+    ]
+    assert failure(1, steps) == []
     monkeypatch.setattr(Cache, "has_node", lambda self, name: True)
-    assert found("P6")
+    (broken,) = failure(1, steps)
+    assert broken == "P6 p1 was bound to n1, which was known to be gone"
 
 
 def test_a_binder_that_takes_a_lost_answer_for_a_refusal_is_found(monkeypatch):

@@ -118,7 +118,8 @@ def preemption_differences(
     best = _best(ours.candidates)
     if ours.nominated_node_name not in best:
         yield f"nominated node: bayplan {ours.nominated_node_name}, best of those it looked at {best}"
-    if not decided.checked and decided.nominated not in best:
+    # Of more candidates than wanted it kept those it found first, from a random node on (upstream: candidateList).
+    if not decided.checked and len(found) <= decided.wanted and decided.nominated not in best:
         yield f"nominated node: kube-scheduler {decided.nominated}, bayplan's best {best}"
     enough = min(decided.wanted, len(found))
     if len(ours.candidates) < enough or len(decided.candidates) < enough:

@@ -78,6 +78,8 @@ class DecisionLog:
         """Whether the last failed attempt on a pod "namespace/name" said anything of its nomination."""
         self.tried_again: set[str] = set()
         """Pods with a nomination that a later attempt placed, or took elsewhere."""
+        self.binding: set[str] = set()
+        """Pods that are assumed on a node while their volumes are bound; once deleted, for up to a second more."""
         self.evictions: defaultdict[str, Evictions] = defaultdict(Evictions)
         self._open: defaultdict[str, Decision] = defaultdict(Decision)
         self._done: dict[str, Decision] = {}
@@ -115,6 +117,7 @@ class DecisionLog:
             self.seen_of,
             self.nominations,
             self.tried_again,
+            self.binding,
             self.evictions,
             self._open,
             self._done,
@@ -149,6 +152,10 @@ class DecisionLog:
 
     def _take_attempt(self, text: str, entry: Object) -> None:
         key = key_of(entry["pod"])
+        if text == _VOLUMES:
+            self.binding.add(key)
+        elif text in (_BOUND, _ERROR):
+            self.binding.discard(key)
         if text == _ERROR and _GONE.match(entry["err"]):
             # It left with its scene before its bind; the pod of its name in this scene is still to be decided.
             return

@@ -207,8 +207,9 @@ class Stage:
         for resource in {_RESOURCES[each["kind"]] for each in others}:
             for namespace in NAMESPACES if resource.namespaced else [None]:
                 self._client.request("DELETE", path_of(resource.plural, namespace=namespace), _AT_ONCE)
-        seen = self._log.seen
+        seen, binding = self._log.seen, self._log.binding
+        # What is still assumed would count on the next scene's node of the same name.
         self._log.wait(
-            lambda: seen["node-delete"] >= seen["node-add"] and seen["pod-delete"] >= seen["pod-add"],
+            lambda: seen["node-delete"] >= seen["node-add"] and seen["pod-delete"] >= seen["pod-add"] and not binding,
             "the end of the cluster",
         )

@@ -10,10 +10,11 @@ from bayplan.cache.cache import Cache
 from bayplan.config.load import default_configuration
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
-from bayplan.queue.queue_profile import queue_profile
-from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.queue.queue_profile import QueueSettings, queue_profile
+from bayplan.queue.scheduling_queue import SchedulingQueue, priority_sort
 from bayplan.scheduler.binder import BindResult
 from bayplan.scheduler.cycle import SchedulingCycle
+from bayplan.scheduler.engine import Engine
 from bayplan.scheduler.event_handlers import AssignedPodEvents, NodeEvents
 from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.pending_pods import PendingPodEvents
@@ -154,16 +155,24 @@ class Scene(Handlers):
         self.scheduler = Scheduler(
             cache=self.cache,
             queue=self.queue,
-            cycle=SchedulingCycle(self.cache.nodes, nominator, self.frameworks.values()),
-            frameworks=self.frameworks,
+            engine=self.engine(self.frameworks),
             dispatcher=self.dispatcher,
-            binder=self.binder,
             recorder=self.recorder,
             observer=self.observer,
             news=self.news,
             clock=self.clock,
             victim_gone=self.assigned.ended,
             announces=configuration.feature_gates.enabled("NominatedNodeNameForExpectation"),
+        )
+
+    def engine(self, frameworks, **fields):
+        """An engine of these frameworks on what the scene has, with the scene's binder and back-offs unless given."""
+        return Engine(
+            frameworks=frameworks,
+            cycle=SchedulingCycle(self.cache.nodes, self.queue.nominator, frameworks.values()),
+            binder=self.binder,
+            queue=QueueSettings({name: queue_profile(f) for name, f in frameworks.items()}, priority_sort, 1, 10),
+            **fields,
         )
 
     def _pod_gone(self, uid):

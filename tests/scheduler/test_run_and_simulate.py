@@ -16,7 +16,7 @@ from tests.scheduler.both_ways import Api, Run, attempts_of_simulation, node, po
 from bayplan.config.load import default_configuration, load_configuration
 from bayplan.config.plugin_sets import merge_plugins
 from bayplan.config.types import PluginEntry, Plugins, PluginSet
-from bayplan.controller import build
+from bayplan.controller import build, engines
 from bayplan.simulate import simulator
 
 PLUGIN = """
@@ -191,10 +191,10 @@ def refuse_to_bind(monkeypatch):
             raise ValueError("no effects")
         return ()
 
-    for module in (build, simulator):
+    for module in (engines, simulator):
 
-        def build_frameworks(*args, made=module.build_frameworks):
-            frameworks = made(*args)
+        def build_frameworks(*args, made=module.build_frameworks, **kwargs):
+            frameworks = made(*args, **kwargs)
             for framework in frameworks.values():
                 framework.pre_binds = [*framework.pre_binds, SimpleNamespace(name="Picky", pre_bind=pre_bind)]
             return frameworks

@@ -3,6 +3,8 @@
 from bayplan.cache.cache import CacheSizes
 from bayplan.scheduler.allocation import AllocationSummary
 from bayplan.scheduler.observer import SchedulerObserver, WatchState
+from bayplan.server.configuration import ConfigurationCollector
+from bayplan.server.leader_election import LeaderElectionCollector
 from bayplan.server.metrics import SchedulerMetrics
 from bayplan.server.state import StateCollector, StateSources
 
@@ -32,6 +34,8 @@ def sources(*, allocation=PACKED, pending=None, watches=None) -> StateSources:
 def metrics(**state) -> SchedulerMetrics:
     made = SchedulerMetrics(profiles=[PROFILE])
     made.registry.register(StateCollector(sources(**state)))
+    made.registry.register(ConfigurationCollector())
+    made.registry.register(LeaderElectionCollector("bayplan", is_leading=lambda: True, slow_paths=lambda: 0))
     return made
 
 

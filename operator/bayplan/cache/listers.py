@@ -86,6 +86,10 @@ class Listers:
         """The lister of a kind, such as `api.storage_objects.PersistentVolume`; asking makes the kind wanted."""
         return self._listers.setdefault(kind, Lister())
 
+    def forget(self, kind: type) -> None:
+        """Have nobody want a kind any more; whoever has its lister keeps it."""
+        self._listers.pop(kind, None)
+
     def wanted(self) -> Iterable[type]:
         """The kinds somebody asked for; the controller watches these."""
         return tuple(self._listers)

@@ -42,7 +42,7 @@ class PodInfo:
         self.uid = meta.uid
         self.key = f"{meta.namespace}/{meta.name}"
         self.priority = pod.spec.priority or 0
-        self.signatures: dict[int, tuple[int, Hashable]] = {}
+        self.signatures: dict[str, tuple[int, Hashable]] = {}
         self._affinity_terms: PodAffinityTerms | None = None
         self._host_ports: tuple[HostPort, ...] | None = None
         self._requests: PodRequests | None = None

@@ -86,28 +86,37 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
         from bayplan.api.credentials import load_credentials  # noqa: PLC0415
         from bayplan.api.errors import CredentialsError  # noqa: PLC0415
         from bayplan.cli.config import load_checked  # noqa: PLC0415
+        from bayplan.config.watched_file import WatchedFile  # noqa: PLC0415
         from bayplan.controller.app import App  # noqa: PLC0415
+        from bayplan.controller.reload import ConfigurationSource, own_pod  # noqa: PLC0415
 
-    notes: list[FieldNote] = []
-    try:
+    flags = LeaderElectionFlags(
+        leader_elect=leader_elect,
+        lease_duration=leader_elect_lease_duration,
+        renew_deadline=leader_elect_renew_deadline,
+        retry_period=leader_elect_retry_period,
+        resource_lock=leader_elect_resource_lock,
+        resource_name=leader_elect_resource_name,
+        resource_namespace=leader_elect_resource_namespace,
+    )
+
+    def load() -> SchedulerConfiguration:
+        notes: list[FieldNote] = []
         configuration = load_checked(config, scheduler_name, feature_gates, notes)
-        flags = LeaderElectionFlags(
-            leader_elect=leader_elect,
-            lease_duration=leader_elect_lease_duration,
-            renew_deadline=leader_elect_renew_deadline,
-            retry_period=leader_elect_retry_period,
-            resource_lock=leader_elect_resource_lock,
-            resource_name=leader_elect_resource_name,
-            resource_namespace=leader_elect_resource_namespace,
-        )
         election = with_flags(configuration.leader_election, flags, os.environ)
         configuration = replace(configuration, leader_election=election)
+        for line in note_lines(config, notes):
+            logger.warning("%s", line)
+        _warn(configuration)
+        return configuration
+
+    # Before it is read, so that a change meanwhile is seen.
+    source = None if config is None else ConfigurationSource(WatchedFile(config), load, own_pod(os.environ))
+    try:
+        configuration = load()
     except ConfigurationError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(BAD_INPUT) from None
-    for line in note_lines(config, notes):
-        logger.warning("%s", line)
-    _warn(configuration)
 
     logger.info("bayplan starts version=%s", __version__)
 
@@ -116,7 +125,7 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
             Path(configuration.client_connection.kubeconfig) if configuration.client_connection.kubeconfig else None
         )
         credentials = load_credentials(file, context)
-        return await App(configuration, credentials, address, http_port).run()
+        return await App(configuration, credentials, address, http_port, source).run()
 
     try:
         _end_process(uvloop.run(serve()))

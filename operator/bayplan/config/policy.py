@@ -22,7 +22,6 @@ from bayplan.config.policy_table import (
     PREDICATES,
     PRIORITIES,
     PRIORITY_ARGUMENTS,
-    RATIO,
     SPREADS,
     STRATEGIES,
     Successor,
@@ -107,6 +106,8 @@ class _Reader:
 
         def read(each: Fields, name: str, before: _Listed | None) -> _Listed:
             given = _argument(each, PREDICATE_ARGUMENTS)
+            if given == "":
+                return _Listed(each.path, name, _nothing, has_argument=True)
             if given is not None:
                 with each.nested("argument") as argument:
                     return _Listed(each.path, name, self._predicate_argument(argument, given), has_argument=True)
@@ -128,9 +129,11 @@ class _Reader:
         def read(each: Fields, name: str, before: _Listed | None) -> _Listed:
             weight = _weight(each)
             given = _argument(each, PRIORITY_ARGUMENTS)
+            if given == "":
+                return _Listed(each.path, name, _nothing, has_argument=True, weight=weight)
             if given is not None:
                 with each.nested("argument") as argument:
-                    take = self._priority_argument(argument, given, name)
+                    take = self._priority_argument(argument, given)
                 return _Listed(each.path, name, take, has_argument=True, weight=weight)
             if before is not None and before.has_argument:
                 return replace(before, path=each.path, weight=weight)
@@ -171,10 +174,8 @@ class _Reader:
             return _nothing
         return self.selection.read_predicate_argument(argument)
 
-    def _priority_argument(self, argument: Fields, given: str, name: str) -> Callable[[int], None]:
-        if given == RATIO and name in STRATEGIES and name != "RequestedToCapacityRatioPriority":
-            argument.errors.append(forbidden(argument.at(RATIO), f"is no argument of {name}"))
-        elif self._usable(argument, given, PRIORITY_ARGUMENTS[given]):
+    def _priority_argument(self, argument: Fields, given: str) -> Callable[[int], None]:
+        if self._usable(argument, given, PRIORITY_ARGUMENTS[given]):
             return self.selection.read_priority_argument(argument)
         argument.raw(given)
         return _nothing
@@ -227,7 +228,7 @@ def _weight(each: Fields) -> int:
 
 
 def _argument(each: Fields, supported: Mapping[str, Successor]) -> str | None:
-    """The one argument that is given; None without `argument`."""
+    """The one argument that is given, "" after telling that it is not one; None without `argument`."""
     if not each.has("argument"):
         return None
     argument = each.nested("argument")
@@ -238,7 +239,7 @@ def _argument(each: Fields, supported: Mapping[str, Successor]) -> str | None:
         each.errors.append(FieldError(each.at("argument"), f"must hold one of {', '.join(supported)}"))
     else:
         argument.finish()
-    return None
+    return ""
 
 
 def _plugins(selection: Selection, known: frozenset[str]) -> Plugins:

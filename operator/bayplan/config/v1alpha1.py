@@ -133,9 +133,9 @@ def _algorithm(
             supported = [_DEFAULT_PROVIDER, _AUTOSCALER_PROVIDER]
             source.errors.append(unsupported(source.at("provider"), provider, supported))
         found = None
-        if source.has("policy"):
-            if provider:
-                source.errors.append(forbidden(source.at("policy"), "may not be given together with provider"))
+        if provider and source.raw("policy") is not None:
+            notes.append(FieldNote(source.at("policy"), "is not read, as a provider is named"))
+        elif source.has("policy"):
             found = _policy(source, directory, known, notes, hard_weight)
     profile = _own_plugins(fields, known, gates, notes)
     if found is not None:

@@ -12,6 +12,7 @@ from typing import Any
 from bayplan.api.credentials import Credentials
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.build import build
+from bayplan.controller.reload import ConfigurationSource
 from bayplan.leaderelection.elector import LeaseLostError
 
 logger = logging.getLogger(__name__)
@@ -19,6 +20,8 @@ logger = logging.getLogger(__name__)
 _COMPARE_SECONDS = 60.0
 # Checked often: a read is cheap, and room held for a pod that is gone is not.
 _ASSUMED_CHECK_SECONDS = 15.0
+# A change is taken over once it was seen twice, after two to three seconds with the check; the kubelet takes longer.
+_LOOK_SECONDS = 1.0
 _YOUNG_OBJECTS = 20_000
 _FIRST_LIST_SECONDS = 10.0
 # Together under ten seconds, API server or not: a Deployment's grace period is thirty.
@@ -32,13 +35,18 @@ class App:
     """One scheduler process, from its configuration to its exit code.
 
     Metrics and health are served at `bind_address` and `http_port`, 0 for a free one; `port` is where, 0 before they
-    are. `parts` is what it runs.
+    are. `parts` is what it runs. What changes at `source` is taken over, at once after SIGHUP.
     """
 
     def __init__(
-        self, configuration: SchedulerConfiguration, credentials: Credentials, bind_address: str, http_port: int
+        self,
+        configuration: SchedulerConfiguration,
+        credentials: Credentials,
+        bind_address: str,
+        http_port: int,
+        source: ConfigurationSource | None = None,
     ) -> None:
-        self.parts = build(configuration, credentials)
+        self.parts = build(configuration, credentials, source)
         self.port = 0
         self._address = (bind_address, http_port)
         self._stop = asyncio.Event()
@@ -51,6 +59,8 @@ class App:
         parts = self.parts
         for signum in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(signum, self._stop.set)
+        if parts.reload.source is not None:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, parts.reload.ask)
         # Most of what a pod makes dies by reference count before a collection this rare would look at it.
         gc.set_threshold(_YOUNG_OBJECTS, 20, 50)
         self.port = await parts.server.start(*self._address)
@@ -68,6 +78,7 @@ class App:
                 self._spawn("intake list", parts.intake_list.run(_COMPARE_SECONDS))
                 self._spawn("scheduler", self._schedule())
                 self._spawn("assumed", parts.assumed_pods.run(_ASSUMED_CHECK_SECONDS))
+                self._spawn("configuration", parts.reload.run(_LOOK_SECONDS))
                 await self._stop.wait()
         finally:
             await self._shut_down()
@@ -126,6 +137,7 @@ class App:
         await asyncio.gather(*ending, *others, return_exceptions=True)
         for client in parts.clients:
             await client.close()
+        await parts.reload.close()
         await parts.server.stop()
 
     def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:

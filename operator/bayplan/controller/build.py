@@ -5,8 +5,7 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from bayplan.api.client import ApiClient
@@ -19,27 +18,23 @@ from bayplan.config.connections import ClientConnection
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.assumed_pods import AssumedPods
 from bayplan.controller.cache_debugger import CacheDebugger
+from bayplan.controller.engines import EngineBuilder
 from bayplan.controller.intake_list import IntakeList
 from bayplan.controller.leadership import Leadership
 from bayplan.controller.operator_thread import KopfSessions, OperatorThread
 from bayplan.controller.recovery import Recovery
+from bayplan.controller.reload import ConfigurationReload, ConfigurationSource
 from bayplan.controller.watches import Watches
-from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
-from bayplan.queue.queue_profile import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.allocation import allocation_summary
 from bayplan.scheduler.api_calls import utc_now
-from bayplan.scheduler.binder import Binder
-from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
-from bayplan.scheduler.extender.binder import ExtenderBinder
-from bayplan.scheduler.extender.client import ExtenderClient, make_clients
-from bayplan.scheduler.extender.cycle import ExtendedCycle, pod_from_api
 from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.pending_pods import PendingPodEvents
 from bayplan.scheduler.scheduler import Scheduler
+from bayplan.server.configuration import ConfigurationCollector
 from bayplan.server.debug import debug_routes
 from bayplan.server.health import HealthChecks
 from bayplan.server.http import HttpServer
@@ -61,7 +56,8 @@ class Parts:
     intake_list: IntakeList
     assumed_pods: AssumedPods
     leadership: Leadership | None
-    clients: tuple[ApiClient | ExtenderClient, ...]
+    reload: ConfigurationReload
+    clients: tuple[ApiClient, ...]
     health: HealthChecks
     server: HttpServer
 
@@ -69,12 +65,15 @@ class Parts:
 def build(
     configuration: SchedulerConfiguration,
     credentials: Credentials,
+    source: ConfigurationSource | None = None,
     *,
     clock: Callable[[], float] = time.monotonic,
     make_client: Callable[..., ApiClient] = ApiClient,
     make_reflector: Callable[..., Reflector[Any]] = Reflector,
 ) -> Parts:
     """Make the parts of a scheduler that reaches its API server by `credentials`.
+
+    From `source`, if there is one, a changed configuration is taken over later on.
 
     `clock`, monotonic and in seconds, and what makes clients and reflectors are given by who has time and API server in
     memory.
@@ -84,23 +83,24 @@ def build(
     news = asyncio.Event()
 
     cache, nominator = Cache(), Nominator()
-    frameworks = build_frameworks(configuration, cache.nodes, cache.listers, nominator)
     metrics = SchedulerMetrics(profiles=sorted(names))
-    queue = SchedulingQueue(
-        clock=clock,
-        profiles={name: queue_profile(framework) for name, framework in frameworks.items()},
-        initial_backoff_seconds=configuration.pod_initial_backoff_seconds,
-        max_backoff_seconds=configuration.pod_max_backoff_seconds,
-        sort_key=next(iter(frameworks.values())).queue_sort.sort_key,
-        observer=metrics,
-        nominator=nominator,
-    )
-
     leadership = _leadership(configuration, credentials, metrics)
     admit = leadership.admit if leadership is not None else None
     client = _measured_client(make_client, credentials, connection, metrics, admit)
     # Events have a rate limit of their own, as in kube-scheduler, so that they never hold up a bind.
     events_client = _measured_client(make_client, credentials, connection, metrics, admit)
+
+    engines = EngineBuilder(cache=cache, nominator=nominator, client=client, admit=admit, observer=metrics, clock=clock)
+    engine = engines.build(configuration)
+    queue = SchedulingQueue(
+        clock=clock,
+        profiles=engine.queue.profiles,
+        initial_backoff_seconds=engine.queue.initial_backoff_seconds,
+        max_backoff_seconds=engine.queue.max_backoff_seconds,
+        sort_key=engine.queue.sort_key,
+        observer=metrics,
+        nominator=nominator,
+    )
 
     # These need one another: answers to the dispatcher's calls feed the queue, and the dispatcher sends the Events.
     def pod_gone(uid: str) -> None:
@@ -129,26 +129,13 @@ def build(
         make_reflector=make_reflector,
     )
 
-    extenders = make_clients(configuration.extenders, admit)
-    cycle = SchedulingCycle(cache.nodes, nominator, frameworks.values(), observe=metrics.extension_point)
-    binds = next((each for each in extenders if each.spec.bind_verb), None)
-    make_binder = Binder if binds is None else partial(ExtenderBinder, extender=binds, assumed=cache.pod)
     scheduler = Scheduler(
         cache=cache,
         queue=queue,
-        cycle=cycle,
-        frameworks=frameworks,
+        engine=engine,
         dispatcher=dispatcher,
-        binder=make_binder(
-            client,
-            node_exists=cache.has_node,
-            confirmed_node=cache.confirmed_node,
-            on_ambiguous=metrics.bind_ambiguous,
-            clock=clock,
-        ),
         recorder=recorder,
         observer=metrics,
-        extended=ExtendedCycle(cycle, cache.nodes, extenders, pod_from_api(client)) if extenders else None,
         victim_gone=watches.assigned.ended,
         announces=configuration.feature_gates.enabled("NominatedNodeNameForExpectation"),
         news=news,
@@ -174,6 +161,26 @@ def build(
         unbound=never_bound,
     )
 
+    own = None if source is None or source.own_pod is None else PodInfo(source.own_pod)
+
+    def tell(kind: Literal["Normal", "Warning"], reason: str, note: str) -> None:
+        # Replicas that do not lead may write nothing; log and metric say the same.
+        if own is not None and (leadership is None or leadership.is_leading()):
+            recorder.own(own, kind, reason, note)
+
+    collector = ConfigurationCollector()
+    metrics.registry.register(collector)
+    reload = ConfigurationReload(
+        source,
+        configuration,
+        engine,
+        build=engines.build,
+        take_over=scheduler.take_over,
+        forget_unwatched=watches.forget_unwatched,
+        collector=collector,
+        tell=tell,
+    )
+
     state = StateSources(
         pending=queue.pending,
         cache=cache.sizes,
@@ -195,7 +202,8 @@ def build(
         intake_list=intake_list,
         assumed_pods=assumed_pods,
         leadership=leadership,
-        clients=(client, events_client, *extenders),
+        reload=reload,
+        clients=(client, events_client),
         health=health,
         server=HttpServer(
             metrics.registry,

@@ -159,6 +159,7 @@ class Watches:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
+        self._listers = cache.listers
 
         def watch(resource: Resource, handler: Handler[Any], **options: Any) -> Watch:  # noqa: ANN401  as Watch takes them
             options |= {"on_went_back": on_went_back, "timing": timing, "make_reflector": make_reflector}
@@ -188,6 +189,14 @@ class Watches:
         """Have every kind listed anew: its history is another one."""
         for watch in self._watches:
             watch.reflector.relist()
+
+    def forget_unwatched(self) -> list[str]:
+        """Let go of the listers that were asked for since this was made, and return their kinds: nobody fills them."""
+        watched = {watch.resource.type for watch in self._watches}
+        unwatched = [kind for kind in self._listers.wanted() if kind not in watched]
+        for kind in unwatched:
+            self._listers.forget(kind)
+        return [kind.__name__ for kind in unwatched]
 
     def add_readiness(self, health: HealthChecks) -> None:
         """Have each kind's state told by `/readyz`: whether it was listed, and whether its watch is alive."""

@@ -67,8 +67,9 @@ class Framework:
         def at(point: str) -> list[Any]:
             return [plugin for plugin, _ in points.get(point, ())]
 
-        # Pods keep their signatures under this number; unlike an id it is never used again.
-        self._serial = next(_serials)
+        # Pods keep one signature a profile, so that they hold none of a framework that was replaced. Unlike an id, the
+        # number that says whose it is is never used again, and plugins do not count as far as the next one's.
+        self._first_version = next(_serials) << 32
         self.extended = bool(extenders)
         """Whether extenders take part: the pods they reject are woken by every event."""
         self.waiting_pods = WaitingPods() if waiting_pods is None else waiting_pods
@@ -228,16 +229,16 @@ class Framework:
         Kept on the pod and shared by pods of one template, so it is not worked out again unless what plugins make of
         such pods has changed.
         """
-        version = 0
+        name, version = self.profile_name, self._first_version
         for plugin in self._sign_versions:
             version += plugin.sign_version
-        known = pod.signatures.get(self._serial)
+        known = pod.signatures.get(name)
         if known is None or known[0] != version:
             model = pod if self._templates is None else self._templates.model_of(pod)
-            known = model.signatures.get(self._serial)
+            known = model.signatures.get(name)
             if known is None or known[0] != version:
-                known = model.signatures[self._serial] = version, self._sign(model)
-            pod.signatures[self._serial] = known
+                known = model.signatures[name] = version, self._sign(model)
+            pod.signatures[name] = known
         return known[1]
 
     def _sign(self, pod: PodInfo) -> Hashable:

@@ -151,10 +151,12 @@ def build_frameworks(
     listers: Listers | None = None,
     nominator: Nominator | None = None,
     clock: Callable[[], float] = time.time,
+    *,
+    waiting_pods: WaitingPods | None = None,
 ) -> dict[str, Framework]:
     """The framework of each profile by schedulerName; all share one index of the node table, listers and nominator.
 
-    `clock` gives seconds since the epoch.
+    `clock` gives seconds since the epoch. Listers, nominator and `waiting_pods` outlive frameworks that are replaced.
 
     Raises:
         ConfigurationError: a profile's plugin sets do not work out, or a plugin from outside is no good; every
@@ -165,6 +167,7 @@ def build_frameworks(
         NodeIndex(nodes),
         listers or Listers(),
         nominator or Nominator(),
+        WaitingPods() if waiting_pods is None else waiting_pods,
         clock=clock,
         gates=configuration.feature_gates,
     )

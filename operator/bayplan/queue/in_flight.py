@@ -98,6 +98,12 @@ class InFlightPods:
             if observed.concerns(pod.queued.pod_info):
                 yield observed
 
+    def miss(self) -> None:
+        """Keep nothing of what came so far: no pod that is tried knows any more what may have helped it."""
+        self._dropped += len(self._events) + 1
+        self._events.clear()
+        self._bytes = 0
+
     def done(self, uid: str) -> None:
         """Forget the pod, and the events that only it still needed."""
         if self._being_bound.pop(uid, None) is None and self._pods.pop(uid, None) is not None:

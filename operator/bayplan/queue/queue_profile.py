@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import EventRegistration
@@ -40,6 +41,16 @@ class QueueProfile:
             return self.shape(pod)
         except Exception:  # noqa: BLE001  as above
             return None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """All that a configuration says of the queue: its profiles by name, the order of pods, and the back-offs."""
+
+    profiles: Mapping[str, QueueProfile]
+    sort_key: Callable[[PodInfo, float], tuple[Any, ...]]
+    initial_backoff_seconds: int
+    max_backoff_seconds: int
 
 
 def queue_profile(framework: Framework) -> QueueProfile:

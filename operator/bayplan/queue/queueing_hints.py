@@ -52,6 +52,11 @@ class QueueingHintMaps(dict[ClusterEvent, QueueingHintMap]):
         super().__init__()
         self._profiles = profiles
 
+    def take_over(self, profiles: Mapping[str, QueueProfile]) -> None:
+        """Collect from the registrations of these profiles from now on."""
+        self._profiles = profiles
+        self.clear()
+
     def __missing__(self, event: ClusterEvent) -> QueueingHintMap:
         hint_map: dict[str, dict[str, _Hints]] = {}
         for name, profile in self._profiles.items():

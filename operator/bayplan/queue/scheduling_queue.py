@@ -1,22 +1,18 @@
 """The scheduling queue (upstream: backend/queue/scheduling_queue.go); README.md draws its states."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
 from bayplan.api.meta_objects import is_later_version
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.cluster_event import (
-    UNSCHEDULED_POD_ADD,
-    ClusterEvent,
-    EventResource,
-)
+from bayplan.framework.cluster_event import UNSCHEDULED_POD_ADD, ClusterEvent, EventResource
 from bayplan.queue.in_flight import KEPT_EVENT_BYTES, InFlightPod, InFlightPods
 from bayplan.queue.kept_room import KeptRoom
 from bayplan.queue.keyed_heap import SortKey
 from bayplan.queue.nominator import Nominator
-from bayplan.queue.queue_profile import QueueProfile
+from bayplan.queue.queue_profile import QueueProfile, QueueSettings
 from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo, SubQueue, backoff_expiration
 from bayplan.queue.queueing_hints import (
     ObservedEvent,
@@ -27,6 +23,7 @@ from bayplan.queue.queueing_hints import (
 )
 from bayplan.queue.sub_queues import QueueObserver, SubQueues
 
+_CONFIGURATION_CHANGE = "ConfigurationChange"
 _SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
 
 
@@ -294,6 +291,20 @@ class SchedulingQueue:
     def next_deadline(self) -> float | None:
         """Return when `flush` has something to do next; None while nothing waits for time to pass."""
         return self._sub_queues.next_deadline()
+
+    def take_over(self, settings: QueueSettings, changed: Collection[str]) -> None:
+        """Go on with a changed configuration; every pod keeps its history, its nomination and the back-off it is in.
+
+        What waits in the `changed` profiles is tried again, since what rejected it may be gone, and so is every pod in
+        flight that is handed back. Nothing else moves. The settings must have all profiles that pods are of.
+        """
+        self.profiles, self.sort_key = settings.profiles, settings.sort_key
+        self.initial_backoff_seconds = settings.initial_backoff_seconds
+        self.max_backoff_seconds = settings.max_backoff_seconds
+        self._hint_maps.take_over(settings.profiles)
+        if changed:
+            self._in_flight.miss()
+        self._sub_queues.take_over(settings.profiles, settings.sort_key, changed, _CONFIGURATION_CHANGE)
 
     # Questions.
 

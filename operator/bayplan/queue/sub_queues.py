@@ -1,6 +1,6 @@
 """The sub-queues that pods stand in, every move between them, and the moves that time alone brings."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Container, Hashable, Mapping
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Protocol
@@ -151,6 +151,21 @@ class SubQueues:
             for plugin in plugins - queued.rejector_plugins:
                 self.observer.unschedulable(plugin, queued.profile, +1)
         queued.rejector_plugins = plugins
+
+    def take_over(
+        self,
+        profiles: Mapping[str, QueueProfile],
+        sort_key: Callable[[PodInfo, float], SortKey],
+        changed: Container[str],
+        event: str,
+    ) -> None:
+        """Sort by `sort_key`, and requeue the pods of the `changed` profiles, by their new gates."""
+        self.profiles, self.sort_key = profiles, sort_key
+        self.news()
+        for queued in list(self.pods.values()):
+            if queued.profile in changed:
+                self.requeue(queued, event)
+            self.sort(queued)
 
     def _vacate(self, queued: QueuedPodInfo) -> None:
         if queued.sub_queue in self._heaps:

@@ -104,6 +104,10 @@ class EventRecorder:
         scheduler = preemptor.pod.spec.scheduler_name
         self._create(victim, ("Normal", "Preempted", "Preempting"), note, self._now(), scheduler=scheduler)
 
+    def own(self, pod: PodInfo, kind: Literal["Normal", "Warning"], reason: str, note: str) -> None:
+        """Record what became of the scheduler's configuration, on the pod that the scheduler itself runs in."""
+        self._create(pod, (kind, reason, "Reload"), note, self._now(), scheduler="bayplan")
+
     def forget(self, uid: str) -> None:
         """Drop the series of a pod that is gone, bound or idle, writing a count not written yet."""
         series = self._series.pop(uid, None)

@@ -67,10 +67,13 @@ class PreemptionExecutor:
     victim_gone: Callable[[str], None]
     wake: Callable[[], None]
     _ending: dict[str, asyncio.Task[str]] = field(default_factory=dict, init=False)
+    _seen: set[str] = field(default_factory=set, init=False)
+    """Nodes with nominations that were there once: others may be nominated to before they come."""
 
     def start(self, nominated: Nominated) -> None:
         """End the victims of a nominated pod while the loop goes on."""
         pod = nominated.pod
+        self._seen.add(nominated.node_name)
         for other in nominated.displaced:
             self.conditions.nomination_ended(other)
         chosen = nominated.fit_error.victims
@@ -84,7 +87,11 @@ class PreemptionExecutor:
     def sweep(self) -> None:
         """Withdraw nominations to nodes that are gone; pods in flight are left to their attempt."""
         nominator = self.queue.nominator
-        for node_name in [name for name in nominator.nodes() if not self.cache.has_node(name)]:
+        names = set(nominator.nodes())
+        there = {name for name in names if self.cache.has_node(name)}
+        gone = (names & self._seen) - there
+        self._seen = there
+        for node_name in gone:
             for pod in nominator.nominated_pods_for_node(node_name):
                 queued = self.queue.get(pod.uid)
                 if queued is not None and queued.sub_queue is not None:

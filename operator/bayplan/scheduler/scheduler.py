@@ -3,19 +3,17 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 from functools import partial
 
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.runtime import Framework
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import Attempt, AttemptRunner, Failed, Nominated, Reserved, Result, Skipped
-from bayplan.scheduler.binder import Binder
 from bayplan.scheduler.binding_cycle import BindingCycle
 from bayplan.scheduler.cancellation import is_being_cancelled
-from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.dispatcher import Dispatcher
+from bayplan.scheduler.engine import Engine
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.extender.cycle import ExtendedCycle
 from bayplan.scheduler.extender.wire import ExtenderError
@@ -48,15 +46,12 @@ class Scheduler:
         *,
         cache: Cache,
         queue: SchedulingQueue,
-        cycle: SchedulingCycle,
-        frameworks: Mapping[str, Framework],
+        engine: Engine,
         dispatcher: Dispatcher,
-        binder: Binder,
         recorder: EventRecorder,
         observer: SchedulerObserver,
         news: asyncio.Event,
         victim_gone: Callable[[str], None],
-        extended: ExtendedCycle | None = None,
         announces: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -65,17 +60,25 @@ class Scheduler:
         self.dispatcher = dispatcher
         self.news = news
         self._recorder = recorder
-        self._extended = extended
+        self._extended = engine.extended
+        self._successor: tuple[Engine, Collection[str], asyncio.Future[None]] | None = None
+        self._calls_extenders = False
         self._clock = clock
         self._stopping = False
         self._resting = False
         self._attempts = AttemptRunner(
-            cache, queue, cycle, frameworks, clock, observer, decides_by_kind=extended is None
+            cache,
+            queue,
+            engine.cycle,
+            engine.frameworks,
+            clock,
+            observer,
+            decides_by_kind=engine.extended is None,
         )
         conditions = PodConditions(dispatcher.patch)
         self._failures = FailureReporter(recorder, conditions, observer, clock, queue.newest)
         self._binding = BindingCycle(
-            cache, queue, binder, recorder, self._failures, observer, dispatcher, news.set, clock, announces
+            cache, queue, engine.binder, recorder, self._failures, observer, dispatcher, news.set, clock, announces
         )
         self.preemption = PreemptionExecutor(
             cache=cache,
@@ -108,6 +111,31 @@ class Scheduler:
         """Have a pod whose deletion has begun wait for nothing any more."""
         self._binding.pod_gone(uid)
         self._failures.texts.forget(uid)
+
+    async def take_over(self, engine: Engine, changed: Collection[str]) -> None:
+        """Decide and bind with `engine` from now on; the queue tries the pods of the `changed` profiles again.
+
+        At once, unless extenders are being asked: that decision is concluded as it was begun. What is reserved already
+        finishes with the plugins that reserved it. One engine is taken over at a time.
+        """
+        adopted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._successor = engine, changed, adopted
+        if not self._calls_extenders:
+            self._adopt()
+        await adopted
+
+    def _adopt(self) -> None:
+        if self._successor is None:
+            return
+        (engine, changed, adopted), self._successor = self._successor, None
+        self._attempts.cycle, self._attempts.frameworks = engine.cycle, engine.frameworks
+        self._attempts.decides_by_kind = engine.extended is None
+        self._binding.binder = engine.binder
+        self._extended = engine.extended
+        self.queue.take_over(engine.queue, changed)
+        if not adopted.done():
+            adopted.set_result(None)
+        self.news.set()
 
     async def run(self) -> None:
         """Schedule until `stop` is called."""
@@ -169,6 +197,7 @@ class Scheduler:
             self._follow_up(attempt)
             return self.queue.has_ready()
         uid = attempt.queued.uid
+        self._calls_extenders = True
         try:
             outcome = await extended.schedule(attempt.pod, attempt.framework)
         except (Exception, asyncio.CancelledError) as error:
@@ -183,6 +212,9 @@ class Scheduler:
                 self.queue.done(uid)
             else:
                 self._follow_up(self._attempts.conclude(attempt, outcome))
+        finally:
+            self._calls_extenders = False
+            self._adopt()
         return self.queue.has_ready()
 
     def _follow_up(self, attempt: Result) -> None:

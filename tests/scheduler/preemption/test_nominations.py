@@ -104,14 +104,21 @@ async def test_a_nomination_to_a_node_that_goes_away_is_cleared_and_the_pod_trie
     assert scene.sub_queue_of() is SubQueue.BACKOFF
 
 
-async def test_a_restart_reads_nominations_from_the_pods_and_drops_those_to_nodes_that_are_gone(scene):
+async def test_a_nomination_to_a_node_that_may_still_come_is_left_alone(scene):
+    """Others nominate, too; after a restart the pod's own attempt says what becomes of its nomination."""
     scene.pod("kept", nominated="n1")
-    scene.pod("stale", nominated="n9")
-    assert (scene.nominated("kept"), scene.nominated("stale")) == ("n1", "n9")
+    scene.pod("early", nominated="n9")
     scene.scheduler.preemption.sweep()
     await scene.work()
-    assert (scene.nominated("kept"), scene.nominated("stale")) == ("n1", None)
-    assert scene.api.order() == [("PATCH", "stale")]
+    assert (scene.nominated("kept"), scene.nominated("early")) == ("n1", "n9")
+    assert scene.api.order() == []
+    scene.node("n9", cpu="1")
+    scene.scheduler.preemption.sweep()
+    scene.nodes.on_delete(make_node("n9", cpu="1"))
+    scene.scheduler.preemption.sweep()
+    await scene.work()
+    assert (scene.nominated("kept"), scene.nominated("early")) == ("n1", None)
+    assert scene.api.order() == [("PATCH", "early")]
 
 
 async def test_a_pod_that_gets_another_node_leaves_its_room_to_others(scene):

@@ -1,7 +1,7 @@
 """NodeVolumeLimits: place volumes of a CSI driver only where it is, and no more than it can attach there."""
 
 from collections.abc import Hashable, Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +50,15 @@ from bayplan.plugins.volumes.csi_nodes import NO_LIMIT, CSINodeColumns, limits_o
 _EXCEEDED = "node(s) exceed max volume count"
 
 Mask = NDArray[np.bool_]
-WantedVolumes = dict[CSIVolume, bool]
-"""The volumes of a pod, each with whether it is an in-tree volume that a driver has taken over."""
+
+
+class WantedVolumes(NamedTuple):
+    """The volumes of a pod that is to be scheduled."""
+
+    volumes: dict[CSIVolume, bool]
+    """Each with whether it is an in-tree volume that a driver has taken over."""
+    untranslatable: str
+    """Why an in-tree disk of the pod has no name at its driver, or ""; nodes without a CSINode do not ask."""
 
 
 class NodeVolumeLimits:
@@ -88,14 +95,17 @@ class NodeVolumeLimits:
         rejected = np.zeros(len(rows), dtype=np.bool_)
         for driver in self._required_drivers(wanted):
             rejected |= self._missing(driver, wanted, rows)
-        for driver in {volume.driver for volume in wanted}:
+        for driver in {volume.driver for volume in wanted.volumes}:
             limits = self._csi_nodes.limits(driver)[rows]
             limited = np.flatnonzero(limits != NO_LIMIT)
             if len(limited):
-                volumes = {volume for volume in wanted if volume.driver == driver}
+                volumes = {volume for volume in wanted.volumes if volume.driver == driver}
                 count, new = self._counts.with_new(volumes, driver, nodes, rows[limited])
                 rejected[limited] |= (new > 0) & (count > limits[limited])
-        return rejected * np.int8(Code.UNSCHEDULABLE)
+        codes: Codes = rejected * np.int8(Code.UNSCHEDULABLE)
+        if wanted.untranslatable:
+            codes[self._csi_nodes.existing()[rows]] = Code.ERROR
+        return codes
 
     def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
         left = np.ones(len(rows), dtype=np.bool_)
@@ -104,6 +114,9 @@ class NodeVolumeLimits:
         except (MissingClaimError, VolumeError) as problem:
             return [Reason(str(problem), left)]
         reasons: list[Reason] = []
+        if wanted.untranslatable:
+            left = ~self._csi_nodes.existing()[rows]
+            reasons.append(Reason(wanted.untranslatable, ~left))
         for driver in self._required_drivers(wanted):
             missing_here = self._missing(driver, wanted, rows) & left
             reasons.append(Reason(f"{driver} CSI driver is not installed on the node", missing_here))
@@ -114,13 +127,13 @@ class NodeVolumeLimits:
         """Return the drivers that must be on the pod's node, by name; kube-scheduler names any one that is missing."""
         if self._drivers is None:
             return []
-        drivers = ((name, self._drivers.get(name)) for name in sorted({volume.driver for volume in wanted}))
+        drivers = ((name, self._drivers.get(name)) for name in sorted({volume.driver for volume in wanted.volumes}))
         return [name for name, each in drivers if each is not None and each.spec.prevent_pod_scheduling_if_missing]
 
     def _missing(self, driver: str, wanted: WantedVolumes, rows: Rows) -> Mask:
         """Tell where a driver of the pod's volumes is not installed (upstream: checkCSIDriverOnNode)."""
         missing: Mask = ~self._csi_nodes.installed(driver)[rows]
-        if all(is_migrated for volume, is_migrated in wanted.items() if volume.driver == driver):
+        if all(is_migrated for volume, is_migrated in wanted.volumes.items() if volume.driver == driver):
             # Without a CSINode in-tree volumes do not count as the driver's.
             missing &= self._csi_nodes.existing()[rows]
         return missing
@@ -183,14 +196,14 @@ class AttachableVolumes:
         self._classes = listers.of(StorageClass)
 
     def of_new_pod(self, pod: PodInfo) -> WantedVolumes:
-        """Return the volumes of a pod that is to be scheduled, each with whether it is an in-tree volume.
+        """Return the volumes of a pod that is to be scheduled.
 
         Raises:
             MissingClaimError: the pod names a claim that does not exist.
-            VolumeError: it names a claim "", or an ephemeral claim that is not its own, or an in-tree disk that
-                cannot be translated for its driver.
+            VolumeError: it names a claim "", or an ephemeral claim that is not its own.
         """
-        found: WantedVolumes = {}
+        found: dict[CSIVolume, bool] = {}
+        untranslatable = ""
         for reference in claim_references(pod.pod):
             if not reference.name:
                 raise VolumeError("PersistentVolumeClaim had no name")
@@ -206,11 +219,11 @@ class AttachableVolumes:
         for inline in pod.pod.spec.volumes or ():
             translation = translate_inline_volume(inline)
             if translation is not None:
-                if translation.problem:
-                    raise VolumeError(f"converting volume({inline.name}) from inline to csi: {translation.problem}")
+                if translation.problem and not untranslatable:
+                    untranslatable = f"converting volume({inline.name}) from inline to csi: {translation.problem}"
                 if translation.csi is not None:
                     found.setdefault(translation.csi, True)
-        return found
+        return WantedVolumes(found, untranslatable)
 
     def of_claim(self, claim: PersistentVolumeClaim) -> CSIVolume | None:
         """Return the volume a claim has or will have; None if no driver counts it."""

@@ -1,5 +1,6 @@
 """Calls one extender over HTTP."""
 
+import asyncio
 import ssl
 from collections.abc import Callable, Collection, Sequence
 from urllib.parse import urlsplit
@@ -50,6 +51,9 @@ class ExtenderClient:
         seconds = extender.http_timeout.total_seconds() or _DEFAULT_TIMEOUT_SECONDS
         self._seconds = seconds
         self._session: aiohttp.ClientSession | None = None
+        self._calls = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     def interested(self, pod: PodInfo) -> bool:
         """Whether it is called for the pod at all."""
@@ -81,12 +85,27 @@ class ExtenderClient:
         seconds = self._seconds if self._admit is None else min(self._seconds, self._admit())
         read_bind_answer(await self._send(self.spec.bind_verb, binding_args(binding), seconds))
 
+    async def close_when_idle(self) -> None:
+        """Close its connections once the calls under way have ended; for one that gets no more calls."""
+        await self._idle.wait()
+        await self.close()
+
     async def close(self) -> None:
         """Close its connections."""
         if self._session is not None:
             await self._session.close()
 
     async def _send(self, verb: str, body: bytes, seconds: float | None = None) -> bytes:
+        self._calls += 1
+        self._idle.clear()
+        try:
+            return await self._exchange(verb, body, seconds)
+        finally:
+            self._calls -= 1
+            if not self._calls:
+                self._idle.set()
+
+    async def _exchange(self, verb: str, body: bytes, seconds: float | None) -> bytes:
         url = f"{self.spec.url_prefix.rstrip('/')}/{verb}"
         shown = f"{self.spec.shown_url.rstrip('/')}/{verb}"
         if self._session is None:

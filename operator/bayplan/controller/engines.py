@@ -1,0 +1,67 @@
+"""Makes what depends on the configuration on top of what lives as long as the process."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from bayplan.api.client import ApiClient
+from bayplan.cache.cache import Cache
+from bayplan.config.types import SchedulerConfiguration
+from bayplan.framework.waiting_pods import WaitingPods
+from bayplan.plugins.registry import build_frameworks
+from bayplan.queue.nominator import Nominator
+from bayplan.queue.queue_profile import QueueSettings, queue_profile
+from bayplan.scheduler.binder import Binder
+from bayplan.scheduler.cycle import SchedulingCycle
+from bayplan.scheduler.engine import Engine
+from bayplan.scheduler.extender.binder import ExtenderBinder
+from bayplan.scheduler.extender.client import make_clients
+from bayplan.scheduler.extender.cycle import ExtendedCycle, pod_from_api
+from bayplan.scheduler.observer import SchedulerObserver
+
+
+@dataclass(eq=False, kw_only=True)
+class EngineBuilder:
+    """Makes engines that share cache, nominations and waiting pods; nothing of an engine that is not used stays.
+
+    `admit` is asked at the moment before a write, as in ApiClient; `clock` is the queue's.
+    """
+
+    cache: Cache
+    nominator: Nominator
+    client: ApiClient
+    admit: Callable[[], float] | None
+    observer: SchedulerObserver
+    clock: Callable[[], float]
+    waiting_pods: WaitingPods = field(default_factory=WaitingPods, init=False)
+
+    def build(self, configuration: SchedulerConfiguration) -> Engine:
+        """Make the engine of a configuration; what its plugins look up becomes wanted of the cache's listers.
+
+        Raises:
+            ConfigurationError: its plugin sets do not work out, or a plugin from outside is no good.
+            CredentialsError: an extender's certificates cannot be used.
+        """
+        cache = self.cache
+        frameworks = build_frameworks(
+            configuration, cache.nodes, cache.listers, self.nominator, waiting_pods=self.waiting_pods
+        )
+        cycle = SchedulingCycle(cache.nodes, self.nominator, frameworks.values(), observe=self.observer.extension_point)
+        extenders = make_clients(configuration.extenders, self.admit)
+        binds = next((each for each in extenders if each.spec.bind_verb), None)
+        make_binder = Binder if binds is None else partial(ExtenderBinder, extender=binds, assumed=cache.pod)
+        binder = make_binder(
+            self.client,
+            node_exists=cache.has_node,
+            confirmed_node=cache.confirmed_node,
+            on_ambiguous=self.observer.bind_ambiguous,
+            clock=self.clock,
+        )
+        queue = QueueSettings(
+            profiles={name: queue_profile(framework) for name, framework in frameworks.items()},
+            sort_key=next(iter(frameworks.values())).queue_sort.sort_key,
+            initial_backoff_seconds=configuration.pod_initial_backoff_seconds,
+            max_backoff_seconds=configuration.pod_max_backoff_seconds,
+        )
+        extended = ExtendedCycle(cycle, cache.nodes, extenders, pod_from_api(self.client)) if extenders else None
+        return Engine(frameworks, cycle, binder, queue, extended, extenders)

@@ -1,0 +1,162 @@
+"""Takes over a changed configuration while the process goes on: watch, check, and swap."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal
+
+from bayplan.api.errors import CredentialsError
+from bayplan.api.meta_objects import ObjectMeta
+from bayplan.api.objects import Pod
+from bayplan.config.changes import changed_fields, changed_profiles, restart_errors
+from bayplan.config.errors import ConfigurationError, FieldError, forbidden, quote_unprintable
+from bayplan.config.types import SchedulerConfiguration
+from bayplan.config.watched_file import WatchedFile
+from bayplan.scheduler.engine import Engine
+from bayplan.scheduler.extender.client import ExtenderClient
+from bayplan.server.configuration import ConfigurationCollector
+
+logger = logging.getLogger(__name__)
+
+_SHOWN_ERRORS = 20
+
+Tell = Callable[[Literal["Normal", "Warning"], str, str], None]
+"""`(type, reason, note)`: makes an Event about the scheduler's own pod, if it is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationSource:
+    """Where the configuration comes from.
+
+    `load` reads and checks `file` and adds what flags say, as at the start; it may take seconds, is called in a thread,
+    and raises ConfigurationError. `own_pod` is the pod the process runs in, None where that is not known.
+    """
+
+    file: WatchedFile
+    load: Callable[[], SchedulerConfiguration]
+    own_pod: Pod | None = None
+
+
+class ConfigurationReload:
+    """Has the process work by the newest configuration that is good, and by the one before while it is not.
+
+    All of the new one is made before anything is replaced, so that it is taken over whole or not at all. Queue, cache,
+    assumptions, nominations, binds and waits go on. `build` makes an engine and raises what makes it impossible;
+    `take_over` is Scheduler's, `forget_unwatched` is Watches'. Without a `source` the configuration stays as it is.
+    """
+
+    def __init__(
+        self,
+        source: ConfigurationSource | None,
+        configuration: SchedulerConfiguration,
+        engine: Engine,
+        *,
+        build: Callable[[SchedulerConfiguration], Engine],
+        take_over: Callable[[Engine, Collection[str]], Awaitable[None]],
+        forget_unwatched: Callable[[], Collection[str]],
+        collector: ConfigurationCollector,
+        tell: Tell,
+    ) -> None:
+        self.source = source
+        self.configuration = configuration
+        self._engine = engine
+        self._build = build
+        self._take_over = take_over
+        self._forget_unwatched = forget_unwatched
+        self._collector = collector
+        self._tell = tell
+        self._asked = asyncio.Event()
+        self._closing: dict[asyncio.Task[None], ExtenderClient] = {}
+
+    def ask(self) -> None:
+        """Have the file read now, changed or not."""
+        self._asked.set()
+
+    async def run(self, period_seconds: float) -> None:
+        """Read the file whenever it is asked for, and when a look every `period_seconds` shows a change; for ever."""
+        source = self.source
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if source is None else period_seconds):
+                    await self._asked.wait()
+            if source is not None and (self._asked.is_set() or await asyncio.to_thread(source.file.has_changed)):
+                self._asked.clear()
+                await self.reload(source)
+
+    async def reload(self, source: ConfigurationSource) -> bool:
+        """Read the file and take it over; False if it was refused, and then nothing has changed."""
+        file = quote_unprintable(str(source.file.path))
+        try:
+            await asyncio.to_thread(source.file.take)
+            fields = await self.replace(await asyncio.to_thread(source.load))
+        except ConfigurationError as error:
+            self._refused(file, _one_line(error.errors))
+        except CredentialsError as error:
+            self._refused(file, str(error))
+        except Exception as error:
+            logger.exception("reading the configuration failed unexpectedly file=%s", file)
+            self._refused(file, f"{type(error).__name__}")
+        else:
+            self._collector.ended(successful=True)
+            changed = ", ".join(fields) or "nothing"
+            logger.info("configuration taken over file=%s changed=%s", file, changed)
+            if fields:
+                self._tell("Normal", "ConfigurationReloaded", f"{file} is in force, changed: {changed}")
+            return True
+        return False
+
+    async def replace(self, configuration: SchedulerConfiguration) -> list[str]:
+        """Have the scheduler work by another configuration; returns what is different.
+
+        Raises:
+            ConfigurationError, CredentialsError: it cannot be taken over; nothing was replaced.
+        """
+        before = self.configuration
+        if errors := restart_errors(before, configuration):
+            raise ConfigurationError(errors)
+        fields = changed_fields(before, configuration)
+        if fields:
+            try:
+                engine = self._build(configuration)
+            finally:
+                kinds = self._forget_unwatched()
+            if kinds:
+                why = "looked up by its plugins and not watched yet: the scheduler has to be started again for it"
+                raise ConfigurationError([forbidden("profiles", f"{kind} is {why}") for kind in sorted(kinds)])
+            await self._take_over(engine, changed_profiles(before, configuration))
+            replaced, self._engine = self._engine, engine
+            for client in replaced.extenders:
+                task = asyncio.create_task(client.close_when_idle(), name="close extender")
+                self._closing[task] = client
+                task.add_done_callback(self._closing.pop)
+        self.configuration = configuration
+        return fields
+
+    async def close(self) -> None:
+        """Close the connections to extenders."""
+        clients = [*self._closing.values(), *self._engine.extenders]
+        for task in self._closing:
+            task.cancel()
+        for client in clients:
+            await client.close()
+
+    def _refused(self, file: str, errors: str) -> None:
+        self._collector.ended(successful=False)
+        logger.error("configuration refused, the one before stays in force file=%s errors=%s", file, errors)
+        self._tell("Warning", "ConfigurationRefused", f"{file} is not in force: {errors}")
+
+
+def own_pod(environment: Mapping[str, str]) -> Pod | None:
+    """Return the pod this process runs in as the downward API names it, None without its name and namespace."""
+    name, namespace = environment.get("POD_NAME"), environment.get("POD_NAMESPACE")
+    if not name or not namespace:
+        return None
+    return Pod(metadata=ObjectMeta(name=name, namespace=namespace, uid=environment.get("POD_UID", "")))
+
+
+def _one_line(errors: Collection[FieldError]) -> str:
+    shown = [str(each) for each in list(errors)[:_SHOWN_ERRORS]]
+    more = len(errors) - len(shown)
+    return "; ".join([*shown, f"... and {more} more errors"] if more else shown)
