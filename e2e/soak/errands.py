@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -30,15 +31,17 @@ class Errands:
         self.answers: Counter[int] = Counter()
         self.skipped = 0
         self._client = ApiClient(load_credentials(kubeconfig), qps=0, burst=1)
-        self._busy: dict[str, asyncio.Task[None]] = {}
+        self._busy: dict[str, asyncio.Future[None]] = {}
+        self._failure: BaseException | None = None
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for task in self._busy.values():
+        left = list(self._busy.values())
+        for task in left:
             task.cancel()
-        await asyncio.gather(*self._busy.values(), return_exceptions=True)
+        await asyncio.gather(*left, return_exceptions=True)
         await self._client.close()
 
     def start(self, key: str, errand: Callable[[], Awaitable[None]]) -> bool:
@@ -48,8 +51,15 @@ class Errands:
         if len(self._busy) >= _AT_ONCE:
             self.skipped += 1
             return False
-        self._busy[key] = asyncio.create_task(self._run(key, errand), name=key)
+        task = asyncio.ensure_future(errand())
+        task.add_done_callback(partial(self._ended, key))
+        self._busy[key] = task
         return True
+
+    def check(self) -> None:
+        """Raises what ended an errand that should not have: the soak itself is wrong then."""
+        if self._failure is not None:
+            raise self._failure
 
     async def send(self, method: str, path: str, document: Object, content_type: str = "application/json") -> int:
         """Sends one request and returns the status, or NO_ANSWER if it may or may not have been acted on.
@@ -68,10 +78,10 @@ class Errands:
         self.answers[answer.status] += 1
         return answer.status
 
-    async def _run(self, key: str, errand: Callable[[], Awaitable[None]]) -> None:
-        try:
-            await errand()
-        except UnreachableError:
+    def _ended(self, key: str, task: asyncio.Future[None]) -> None:
+        del self._busy[key]
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, UnreachableError):
             self.answers[NO_ANSWER] += 1
-        finally:
-            del self._busy[key]
+        elif error is not None:
+            self._failure = error

@@ -85,6 +85,7 @@ class Soak:
                 asyncio.create_task(watch.run(), name="watch"),
                 asyncio.create_task(_forever(_TURN_SECONDS, kubelets.turn), name="kubelets"),
                 asyncio.create_task(self._look(), name="samples"),
+                asyncio.create_task(_forever(_TURN_SECONDS, errands.check), name="errands"),
             ]
             for_a_while = [
                 asyncio.create_task(self._on_the_beat(plan.rate, users.create), name="creations"),
