@@ -11,12 +11,13 @@ PYTEST_ARGS ?=
 CONFORMANCE_ARGS ?=
 SEED ?= 2
 COUNT ?= 1000
+MINUTES ?= 60
 
 # Entry points and modules come from the virtual environment, never from the folder make runs in.
 unexport PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test unit coverage e2e oracle faults conformance controlplane kubernetes check format demo bench clean
+.PHONY: help venv test unit coverage e2e soak oracle faults conformance controlplane kubernetes check format demo bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +45,9 @@ coverage: $(INSTALLED) ## Run the unit tests and list the lines and branches the
 
 e2e: controlplane ## Run the scenarios on a real control plane
 	$(PYTEST) e2e $(PYTEST_ARGS)
+
+soak: controlplane ## Have two instances schedule 100 pods a second among everything that happens to a cluster (MINUTES=60)
+	$(BIN)/python -m e2e.soak --minutes $(MINUTES)
 
 oracle: controlplane ## Record kube-scheduler's decisions on new random clusters (SEED=2) and replay them in bayplan
 	$(BIN)/python -m tests.oracle.record --seed $(SEED) --out build/oracle-$(SEED)
@@ -78,6 +82,7 @@ demo: $(INSTALLED) ## Watch the scheduler pack a synthetic cluster, without Kube
 bench: controlplane ## Measure the engine alone, then bayplan against kube-scheduler on one control plane
 	$(BIN)/python -m e2e.bench.simulate
 	$(BIN)/python -m e2e.bench
+	$(BIN)/python -m e2e.bench.scale
 	$(BIN)/python -m e2e.bench.families
 
 clean: ## Remove caches and build results, but neither .venv nor the cached control plane

@@ -48,13 +48,28 @@ class BenchCluster:
         """Creates pods as fast as they are taken, and returns them."""
         return self._finish(self.start_load(directory, namespace=namespace, first=first, count=count))
 
+    def place_pods(self, namespace: str, directory: Path, count: int) -> None:
+        """Creates pods that are on all nodes alike from the start."""
+        self._finish(self.start_load(directory, namespace=namespace, first=0, count=count, on_nodes=self._nodes))
+
     def start_load(
-        self, directory: Path, *, namespace: str | None = None, first: int, count: int, rate: float = 0.0
+        self,
+        directory: Path,
+        *,
+        namespace: str | None = None,
+        first: int,
+        count: int,
+        rate: float = 0.0,
+        on_nodes: int = 0,
     ) -> tuple[Process, Path]:
-        """Starts creating pods (or nodes, without a namespace), `rate` a second; returns where it writes them."""
+        """Starts creating pods (or nodes, without a namespace), `rate` a second; returns where it writes them.
+
+        With `on_nodes` that many nodes hold the pods already.
+        """
         output = directory / f"created-{first}.txt"
         arguments: list[str | Path] = ["--kubeconfig", self.plane.admin_kubeconfig, "--output", output]
         arguments += ["--first", str(first), "--count", str(count), "--rate", str(rate)]
+        arguments += ["--on-nodes", str(on_nodes)]
         if namespace is not None:
             arguments += ["--namespace", namespace]
         return start_module("load", "e2e.bench.load", arguments, directory), output

@@ -62,7 +62,7 @@ async def _run(options: argparse.Namespace) -> None:
         documents = (bench_node(index) for index in indices)
     else:
         loader = _Loader(client, path_of("pods", namespace=options.namespace))
-        documents = (bench_pod(index, options.namespace) for index in indices)
+        documents = (bench_pod(index, options.namespace, options.on_nodes) for index in indices)
     try:
         if options.rate:
             await loader.at_rate(documents, options.rate)
@@ -81,6 +81,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, required=True)
     parser.add_argument("--count", type=int, required=True)
     parser.add_argument("--rate", type=float, default=0.0)
+    parser.add_argument("--on-nodes", type=int, default=0, help="so many nodes hold the pods already, all alike")
     parser.add_argument("--output", type=Path, required=True)
     asyncio.run(_run(parser.parse_args()))
 

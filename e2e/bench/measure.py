@@ -11,14 +11,14 @@ from e2e.bench.contestants import Contestant, Stage
 from e2e.bench.created import read_created
 from e2e.bench.meter import CpuMeter, thread_cpu_seconds
 from e2e.bench.results import Drain, Run, Steady, percentile
-from e2e.bench.watched import watched
+from e2e.bench.watched import Watched, watched
 from e2e.controlplane.process import Process
 
 _SAMPLE_SECONDS = 0.02
 _EVENT_POLL_SECONDS = 0.05
 _EVENT_STALL_SECONDS = 30.0
 # Between phases: what one phase left for the API server to do shall not be counted in the next.
-_REST_SECONDS = 3.0
+REST_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +36,16 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
-    """What both phases of a turn look at."""
+class Turn:
+    """What the phases of a turn look at; `started` is the monotonic moment before the process was started."""
 
     cluster: BenchCluster
-    plan: Plan
     stage: Stage
     watch: BindWatch
     process: Process
     meter: CpuMeter
+    started: float
+    limit_seconds: float
 
 
 def take_turn(
@@ -59,27 +60,36 @@ def take_turn(
         try:
             cluster.load_pods(namespace, directory, first=0, count=plan.pods)
             stage = Stage(cluster.plane, bayplan_kubeconfig, directory, namespace, directory / "created-0.txt")
-            time.sleep(_REST_SECONDS)
+            time.sleep(REST_SECONDS)
             with watched(contestant, stage) as running:
-                process = running.process
-                turn = _Turn(cluster, plan, stage, running.watch, process, CpuMeter(process))
-                drained = _drain(turn)
+                turn = turn_of(cluster, stage, running, plan.limit_seconds)
+                drained = drain(turn, plan.pods)
                 if plan.steady_pods and contestant.schedules:
-                    time.sleep(_REST_SECONDS)
-                    steady = _steady(turn)
+                    time.sleep(REST_SECONDS)
+                    steady = flow(turn, before=plan.pods, pods=plan.steady_pods, rate=plan.steady_rate)
         except (RuntimeError, TimeoutError) as error:
             problem = str(error)
         finally:
             cluster.clear(namespace)
-    time.sleep(_REST_SECONDS)
+    time.sleep(REST_SECONDS)
     return Run(contestant.name, nodes, repeat, drained, steady, problem)
 
 
-def _drain(turn: _Turn) -> Drain:
-    started = time.monotonic()
+def turn_of(cluster: BenchCluster, stage: Stage, running: Watched, limit_seconds: float) -> Turn:
+    """Returns the turn of a contestant that was just started."""
+    process = running.process
+    return Turn(cluster, stage, running.watch, process, CpuMeter(process), running.started, limit_seconds)
+
+
+def drain(turn: Turn, pods: int) -> Drain:
+    """Waits until the pods that were there before the start are bound and their Events written.
+
+    Raises:
+        RuntimeError, TimeoutError: the contestant ended, was too slow, or did less than it should.
+    """
+    started = turn.started
     apiserver, etcd = (turn.cluster.plane.process(name) for name in ("kube-apiserver", "etcd"))
     apiserver_before, etcd_before = apiserver.cpu_seconds(), etcd.cpu_seconds()
-    pods = turn.plan.pods
     _wait_bound(turn, pods)
     events_at_last_bind = turn.cluster.event_count(turn.stage.namespace)
     first_bind, last_bind = min(turn.watch.bound_at.values()), max(turn.watch.bound_at.values())
@@ -105,17 +115,23 @@ def _drain(turn: _Turn) -> Drain:
     return result
 
 
-def _steady(turn: _Turn) -> Steady:
-    plan = turn.plan
+def flow(turn: Turn, *, before: int, pods: int, rate: float) -> Steady:
+    """Has pods created, `rate` a second or, with 0, as fast as they are taken, and waits as `drain` does.
+
+    `before` is how many pods of this turn there were before.
+
+    Raises:
+        RuntimeError, TimeoutError: the contestant ended, was too slow, or did less than it should.
+    """
     cpu_before = turn.process.cpu_seconds()
     load, output = turn.cluster.start_load(
         turn.stage.directory,
         namespace=turn.stage.namespace,
-        first=plan.pods,
-        count=plan.steady_pods,
-        rate=plan.steady_rate,
+        first=before,
+        count=pods,
+        rate=rate,
     )
-    total = plan.pods + plan.steady_pods
+    total = before + pods
     try:
         _wait_bound(turn, total, load=load)
         load.wait()
@@ -128,33 +144,34 @@ def _steady(turn: _Turn) -> Steady:
     sent = [row.sent for row in created]
     return Steady(
         pods=len(created),
-        rate=plan.steady_rate,
+        rate=rate,
         achieved_rate=(len(sent) - 1) / (max(sent) - min(sent)),
         p50=percentile(latencies, 0.5),
         p99=percentile(latencies, 0.99),
         longest=max(latencies),
         create_p50=percentile([row.answered - row.sent for row in created], 0.5),
         cpu=cpu,
-        events=turn.cluster.scheduled_events(turn.stage.namespace) - plan.pods,
+        events=turn.cluster.scheduled_events(turn.stage.namespace) - before,
         peak_rss=turn.process.peak_rss_bytes(),
+        all_bound=max(turn.watch.bound_at[row.name] for row in created) - min(sent),
     )
 
 
-def _wait_bound(turn: _Turn, pods: int, *, load: Process | None = None) -> None:
-    deadline = time.monotonic() + turn.plan.limit_seconds
+def _wait_bound(turn: Turn, pods: int, *, load: Process | None = None) -> None:
+    deadline = time.monotonic() + turn.limit_seconds
     while (bound := turn.watch.poll()) < pods:
         turn.process.check_alive()
         turn.meter.sample()
         if load is not None and load.exit_code not in {None, 0}:
             raise RuntimeError(f"creating pods failed:\n{load.log_tail()}")
         if time.monotonic() >= deadline:
-            problem = f"{bound} of {pods} pods were bound within {turn.plan.limit_seconds:g} s"
+            problem = f"{bound} of {pods} pods were bound within {turn.limit_seconds:g} s"
             raise TimeoutError(f"{problem}:\n{turn.process.log_tail()}")
         time.sleep(_SAMPLE_SECONDS)
     turn.meter.sample()
 
 
-def _wait_events(turn: _Turn, pods: int) -> float:
+def _wait_events(turn: Turn, pods: int) -> float:
     """Waits for as many Events as there are bound pods, or until no more come, and returns when the last was seen."""
     seen, moment = -1, time.monotonic()
     while seen < pods and time.monotonic() - moment < _EVENT_STALL_SECONDS:

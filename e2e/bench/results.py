@@ -57,7 +57,10 @@ class Drain:
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """Pods created on the beat while the scheduler runs; latencies are from the request's sending to the bind."""
+    """Pods created while the scheduler runs, at a rate or, where that is 0, as fast as they are taken.
+
+    Latencies are from the request's sending to the bind, `all_bound` from the first sending to the last bind.
+    """
 
     pods: int
     rate: float
@@ -69,6 +72,7 @@ class Steady:
     cpu: float
     events: int
     peak_rss: int
+    all_bound: float
 
     @property
     def cpu_ms_per_pod(self) -> float:

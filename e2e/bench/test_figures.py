@@ -46,6 +46,7 @@ def steady() -> Steady:
         cpu=0.03,
         events=10,
         peak_rss=1,
+        all_bound=2.0,
     )
 
 

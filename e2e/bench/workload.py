@@ -28,10 +28,11 @@ def bench_node(index: int) -> Object:
     return node(node_name(index), cpu=f"{NODE_CPU_MILLIS}m", memory=f"{NODE_MEMORY_MIB}Mi", pods=str(NODE_PODS))
 
 
-def bench_pod(index: int, namespace: str) -> Object:
-    """Returns a pod of 100m and 500 MiB for whichever scheduler runs."""
+def bench_pod(index: int, namespace: str, on_nodes: int = 0) -> Object:
+    """Returns a pod of 100m and 500 MiB for whichever scheduler runs, or one that is on one of so many nodes."""
     requests = {"cpu": f"{POD_CPU_MILLIS}m", "memory": f"{POD_MEMORY_MIB}Mi"}
-    return pod(pod_name(index), namespace, scheduler=SCHEDULER_NAME, requests=requests)
+    placed = node_name(index % on_nodes) if on_nodes else None
+    return pod(pod_name(index), namespace, scheduler=SCHEDULER_NAME, requests=requests, node_name=placed)
 
 
 def packed_node(index: int) -> str:

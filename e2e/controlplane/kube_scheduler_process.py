@@ -49,3 +49,7 @@ class KubeSchedulerProcess(Process):
     def is_ready(self) -> bool:
         """Whether /healthz answers 200."""
         return is_healthy(self._port, tls=True)
+
+    def is_synced(self) -> bool:
+        """Whether /readyz answers 200, which a leader's does once its caches are filled."""
+        return is_healthy(self._port, path="/readyz", tls=True)

@@ -1,0 +1,65 @@
+"""How long, how much, and when: every other module is told by this."""
+
+from dataclasses import dataclass
+
+FILLERS_PER_NODE = 4
+"""How many pods of low priority fill a small node, or one of high priority and one of low."""
+_LONG_MINUTES = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Sizes and rates of a soak; rates are a second, times are seconds unless they say minutes."""
+
+    minutes: float = 60.0
+    nodes: int = 1000
+    tight_nodes: int = 20
+    """Small nodes besides, which pods of low priority fill and pods of high priority take from them."""
+    rate: float = 100.0
+    lifetime: float = 60.0
+    """How long a pod runs; one that is never bound is deleted at that age."""
+    instances: int = 2
+    hostile_rate: float = 1.0
+    resize_rate: float = 2.0
+    node_change_seconds: float = 2.0
+
+    @property
+    def filler_rate(self) -> float:
+        """Half as many pods again as the small nodes have room for, so that some always wait."""
+        return 1.5 * FILLERS_PER_NODE * self.tight_nodes / self.lifetime
+
+    @property
+    def preemptor_rate(self) -> float:
+        """As many pods as six of ten small nodes have room for, so that each finds one to make room on."""
+        return 0.6 * self.tight_nodes / self.lifetime
+
+    @property
+    def seconds(self) -> float:
+        return self.minutes * 60
+
+    @property
+    def restarts_at(self) -> tuple[float, ...]:
+        """When the API server is restarted: while memory settles, and in the middle.
+
+        The lists that follow a restart make a process larger once. After the first one that is so, and what further
+        ones add is seen.
+        """
+        return (self.settle_minutes * 60 / 2, self.seconds / 2)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether memory has the time to settle for ten minutes before it is judged."""
+        return self.minutes >= _LONG_MINUTES
+
+    @property
+    def settle_minutes(self) -> float:
+        """From the start of a process, or of its term as leader, until its memory is judged."""
+        return 10.0 if self.is_long else 2.0
+
+    @property
+    def growth_limit(self) -> float:
+        """The share by which resident memory may grow after that.
+
+        A run of minutes is too short for less: what a process keeps of pod shapes, up to a bound, still grows.
+        """
+        return 0.05 if self.is_long else 0.10
