@@ -27,8 +27,8 @@ _AFTER_RESTART_SECONDS = 30.0
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a soak, writes its samples and its summary, and returns 1 if a check failed."""
-    options = _options(arguments)
-    plan = Plan(options.minutes, options.nodes, options.rate, options.lifetime, options.instances)
+    options = options_of(arguments)
+    plan = plan_of(options)
     out: Path = options.out
     out.mkdir(parents=True, exist_ok=True)
     facts: dict[str, object] = {
@@ -59,6 +59,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for line in verdict_lines(checks):
         _say(line)
     return 0 if all(each.passed for each in checks) else 1
+
+
+def plan_of(options: argparse.Namespace) -> Plan:
+    """Returns the plan that the command line asks for."""
+    return Plan(
+        minutes=options.minutes,
+        nodes=options.nodes,
+        rate=options.rate,
+        lifetime=options.lifetime,
+        instances=options.instances,
+    )
 
 
 def _prepare(plane: ControlPlane, plan: Plan) -> None:
@@ -111,7 +122,8 @@ def _say(message: str) -> None:
     print(f"soak: {message}", flush=True)
 
 
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Returns the command line."""
     parser = argparse.ArgumentParser(prog="python -m e2e.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--nodes", type=int, default=1000)

@@ -6,6 +6,7 @@ from itertools import islice
 
 import pytest
 
+from e2e.soak.__main__ import options_of, plan_of
 from e2e.soak.kubelets import running_status
 from e2e.soak.ledger import Fate, Tracked
 from e2e.soak.plan import Plan
@@ -79,3 +80,9 @@ def test_a_pod_that_its_kubelet_has_reported_on_needs_no_further_report() -> Non
     reported = pod_decoder.decode(json.dumps(document | {"status": running_status(tracked)["status"]}))
     assert reported.is_reported
     assert amounts_of(reported) == Amounts(100, 0, 1)
+
+
+def test_the_command_line_names_what_differs_from_the_plan_of_an_hour() -> None:
+    assert plan_of(options_of([])) == Plan()
+    arguments = ["--minutes", "5", "--nodes", "7", "--rate", "8", "--lifetime", "9", "--instances", "1"]
+    assert plan_of(options_of(arguments)) == Plan(minutes=5, nodes=7, rate=8, lifetime=9, instances=1)
