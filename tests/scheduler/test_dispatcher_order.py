@@ -224,7 +224,8 @@ async def test_a_patient_patch_is_tried_for_ten_minutes_and_holds_no_worker_mean
     assert sum(scene.sleeps.delays[6:]) > 580
 
 
-async def test_a_newer_patch_takes_the_place_of_one_that_rests():
+async def resting_scene():
+    """A dispatcher whose patch of the pod "u" rests between two rounds of tries, and what ends the rest."""
     scene = Scene.started()
     rested = asyncio.Event()
 
@@ -235,6 +236,11 @@ async def test_a_newer_patch_takes_the_place_of_one_that_rests():
     scene.client.answers["u"] = [503] * 4
     scene.patch("u", b"1", patient=True)
     await until(lambda: 5.0 in scene.sleeps.delays)
+    return scene, rested
+
+
+async def test_a_newer_patch_takes_the_place_of_one_that_rests():
+    scene, rested = await resting_scene()
     scene.patch("u", b"2", patient=True)
     await until(lambda: scene.client.done[-1] == ("u", b"2"))
     rested.set()
@@ -244,16 +250,7 @@ async def test_a_newer_patch_takes_the_place_of_one_that_rests():
 
 
 async def test_a_patch_that_rests_is_dropped_when_its_pod_is_to_be_bound():
-    scene = Scene.started()
-    rested = asyncio.Event()
-
-    async def sleep(seconds):
-        await (rested.wait() if seconds >= 5.0 else asyncio.sleep(0))
-
-    scene.sleeps.instead = sleep
-    scene.client.answers["u"] = [503] * 4
-    scene.patch("u", b"1", patient=True)
-    await until(lambda: 5.0 in scene.sleeps.delays)
+    scene, rested = await resting_scene()
     begun = binding(scene)
     await until(lambda: begun)
     rested.set()
