@@ -50,6 +50,11 @@ class PodInfo:
         self._size = 0
 
     @property
+    def is_terminating(self) -> bool:
+        """Whether its deletion has begun; it stays until its grace period and its finalizers are done."""
+        return self.pod.metadata.deletion_timestamp is not None
+
+    @property
     def requests(self) -> PodRequests:
         """What an incoming pod asks for: from its spec alone."""
         if self._requests is None:

@@ -96,14 +96,14 @@ class ShadowTable(NodeTable):
     def add_pod(self, pod: PodInfo, node_name: str) -> int:
         """As in NodeTable."""
         row = super().add_pod(pod, node_name)
-        if pod.pod.metadata.deletion_timestamp is not None:
+        if pod.is_terminating:
             self._terminating_moved(pod, row, self.come, self.gone, undone=pod.uid in self.source.pods[row])
         return row
 
     def remove_pod(self, pod: PodInfo, row: int) -> None:
         """As in NodeTable."""
         super().remove_pod(pod, row)
-        if pod.pod.metadata.deletion_timestamp is not None:
+        if pod.is_terminating:
             self._terminating_moved(pod, row, self.gone, self.come, undone=pod.uid not in self.source.pods[row])
 
     def _terminating_moved(

@@ -132,10 +132,9 @@ class AttemptRunner:
     def _skipped(self, attempt: Attempt) -> Skipped | None:
         """Let go of a pod that is not to be scheduled any more; None if the pod is."""
         pod = attempt.pod
-        terminating = pod.pod.metadata.deletion_timestamp is not None
-        if terminating or self.cache.node_of(pod.uid) is not None:
+        if pod.is_terminating or self.cache.node_of(pod.uid) is not None:
             self.queue.done(pod.uid)
-            message = f"skip schedule deleting pod: {pod.key}" if terminating else ""
+            message = f"skip schedule deleting pod: {pod.key}" if pod.is_terminating else ""
             return Skipped(attempt.queued, attempt.framework, attempt.started, message)
         return None
 
@@ -220,7 +219,7 @@ class AttemptRunner:
         preemption/executor.go prepareCandidateAsync). Pods of other schedulers are theirs to move.
         """
         self.queue.nominate(pod, node_name)
-        if all(victim.pod.metadata.deletion_timestamp is not None for victim in victims):
+        if all(victim.is_terminating for victim in victims):
             return []
         displaced = [
             other

@@ -173,7 +173,7 @@ class BindingCycle:
 
     def _is_alive(self, uid: str) -> bool:
         newest = self.queue.newest(uid)
-        return newest is not None and newest.pod.metadata.deletion_timestamp is None
+        return newest is not None and not newest.is_terminating
 
     def _take(self, reserved: Reserved) -> bool:
         """End the wait for a bind; False if it was rejected meanwhile, and the pod perhaps reserved anew since."""

@@ -81,7 +81,7 @@ class PendingPodEvents:
         except ValueError as error:
             self._leave_out(info.uid, pod.metadata.resource_version, info.key, error)
             return
-        begins_to_end = pod.metadata.deletion_timestamp is not None and self._is_alive(info.uid)
+        begins_to_end = info.is_terminating and self._is_alive(info.uid)
         self._outdated.discard(info.uid)
         self.queue.update(info)
         if begins_to_end:
@@ -120,7 +120,7 @@ class PendingPodEvents:
 
     def _is_alive(self, uid: str) -> bool:
         held = self.queue.newest(uid)
-        return held is not None and held.pod.metadata.deletion_timestamp is None
+        return held is not None and not held.is_terminating
 
     def _is_news(self, uid: str, version: str) -> bool:
         """Whether the queue has something to learn from this version of the pod."""

@@ -77,7 +77,7 @@ class PreemptionExecutor:
         for other in nominated.displaced:
             self.conditions.nomination_ended(other)
         chosen = nominated.fit_error.victims
-        victims = [victim.uid for victim in chosen if not _is_terminating(victim)]
+        victims = [victim.uid for victim in chosen if not victim.is_terminating]
         if victims:
             self.observer.preemption_victims(len(chosen))
         # A bind not posted yet is taken back now: soon it would be too late, and the victim would have to be deleted.
@@ -162,7 +162,7 @@ class PreemptionExecutor:
         if running is not None:
             return await running
         victim = self.cache.pod(uid)
-        if victim is None or _is_terminating(victim):
+        if victim is None or victim.is_terminating:
             return ""
         task = self._ending[uid] = asyncio.create_task(self._end_now(victim, preemptor, node_name, evicts=evicts))
         try:
@@ -206,17 +206,13 @@ class PreemptionExecutor:
         if end.deletion_grace_period_seconds == 0 and not end.finalizers:
             self.victim_gone(uid)
             return
-        newest = None if _is_terminating(held) else read_pod(answer.body)
+        newest = None if held.is_terminating else read_pod(answer.body)
         if newest is None or not newest.spec.node_name:
             return
         try:
             self.cache.set_pod(PodInfo(newest), shown=False)
         except QuantityError as error:
             logger.debug("answer about a victim cannot be read pod=%r error=%s", held.key, error)
-
-
-def _is_terminating(pod: PodInfo) -> bool:
-    return pod.pod.metadata.deletion_timestamp is not None
 
 
 def _problem(call: ApiCall, answer: ApiResponse | None) -> str:

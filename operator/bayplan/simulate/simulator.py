@@ -159,7 +159,7 @@ class Simulator:
             elif pod.pod.spec.node_name:
                 given.running += 1
                 self.cache.set_pod(pod)
-            elif pod.pod.metadata.deletion_timestamp is not None:
+            elif pod.is_terminating:
                 given.finished += 1
             elif pod.pod.spec.scheduler_name not in self.frameworks:
                 given.other_schedulers += 1

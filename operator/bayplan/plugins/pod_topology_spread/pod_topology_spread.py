@@ -248,7 +248,7 @@ class PodTopologySpread:
         selects = selected_in(namespace, selector)
 
         def counts(other: PodInfo) -> bool:
-            return other.pod.metadata.deletion_timestamp is None and selects(other)
+            return not other.is_terminating and selects(other)
 
         key = (id(nodes), namespace, selector)
         known = self._counts.get(key)

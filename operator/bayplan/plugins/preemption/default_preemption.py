@@ -128,7 +128,7 @@ def why_not_eligible(pod: PodInfo, nominated_node: str, nodes: NodeTable, reject
 
 def is_terminating_by_preemption(pod: PodInfo) -> bool:
     """Return whether a scheduler is evicting the pod for another one (upstream: podTerminatingByPreemption)."""
-    if pod.pod.metadata.deletion_timestamp is None:
+    if not pod.is_terminating:
         return False
     for condition in pod.pod.status.conditions or ():
         if condition.type == "DisruptionTarget":
