@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPException
 
@@ -89,34 +89,35 @@ def finish(
     assert_alive_without_a_traceback(process)
 
 
-@pytest.mark.parametrize("part", ["kube-apiserver", "etcd"])
-def test_a_part_of_the_control_plane_that_hangs_for_a_while_costs_nothing(
-    control_plane: ControlPlane, client: ApiClient, namespace: str, run_bayplan: RunBayplan, part: str
-) -> None:
+def outlive(fault: Callable[[], None], client: ApiClient, namespace: str, run_bayplan: RunBayplan) -> None:
+    """Pods come before a fault that strikes while they are bound, and after it, and `finish` holds."""
     put_nodes(client)
     with PodRecorder(client) as recorder:
         pods = put_pods(client, namespace, "before", PODS)
         process = run_bayplan(configuration(qps=200), wait_ready=False)
         wait_until(lambda: len(recorder.bound_at()) >= 30, "the first binds", detail=process.log_tail)
-        with stopped(control_plane.process(part)):
-            time.sleep(STOPPED_SECONDS)
+        fault()
         assert_served(client)
         pods |= put_pods(client, namespace, "after", 80)
         finish(client, namespace, recorder, pods, process)
+
+
+@pytest.mark.parametrize("part", ["kube-apiserver", "etcd"])
+def test_a_part_of_the_control_plane_that_hangs_for_a_while_costs_nothing(
+    control_plane: ControlPlane, client: ApiClient, namespace: str, run_bayplan: RunBayplan, part: str
+) -> None:
+
+    def stop_for_a_while() -> None:
+        with stopped(control_plane.process(part)):
+            time.sleep(STOPPED_SECONDS)
+
+    outlive(stop_for_a_while, client, namespace, run_bayplan)
 
 
 def test_an_etcd_that_is_killed_and_comes_back_costs_no_pod_and_binds_none_twice(
     control_plane: ControlPlane, client: ApiClient, namespace: str, run_bayplan: RunBayplan
 ) -> None:
-    put_nodes(client)
-    with PodRecorder(client) as recorder:
-        pods = put_pods(client, namespace, "before", PODS)
-        process = run_bayplan(configuration(qps=200), wait_ready=False)
-        wait_until(lambda: len(recorder.bound_at()) >= 30, "the first binds", detail=process.log_tail)
-        control_plane.restart_etcd()
-        assert_served(client)
-        pods |= put_pods(client, namespace, "after", 80)
-        finish(client, namespace, recorder, pods, process)
+    outlive(control_plane.restart_etcd, client, namespace, run_bayplan)
 
 
 def test_what_happened_before_a_compaction_is_known_although_no_watch_can_tell(
