@@ -1,10 +1,12 @@
 """H68 to H75, H80 to H85, H90 to H97: bindings, status, Events, nodes, budgets and leases that nobody should send."""
 
+from dataclasses import replace
+
 from e2e.controlplane.client import Object, path_of
 from e2e.controlplane.objects import node
 from e2e.hostile.amounts import CPU
 from e2e.hostile.pods import MAX, on_node, one
-from e2e.hostile.row import NAMESPACE, Case, Request, Row, bind, change, create, create_pod, delete
+from e2e.hostile.row import BINDS, NAMESPACE, Case, Request, Row, bind, change, create, create_pod, delete
 
 ODD = {"key": "example.com/odd", "effect": "NoSchedule"}
 _BINDER, _CLUSTERS = "tests/scheduler/test_binder.py::", "tests/hostile/test_clusters.py::"
@@ -85,9 +87,9 @@ API_REQUESTS: tuple[Row, ...] = (
             create_pod(201, "to-a-missing-node"),
             bind(201, "to-a-missing-node", "no-such-node"),
             create_pod(201, "to-html"),
-            bind(500, "to-html", "<script>alert(1)</script>"),
+            bind(500, "to-html", "<script>alert(1)</script>", before_1_37=201),
             create_pod(201, "to-a-path"),
-            bind(500, "to-a-path", "../../x y"),
+            bind(500, "to-a-path", "../../x y", before_1_37=201),
         ),
         note="harms nobody",
         shown_by=(f"{_CLUSTERS}test_pods_that_an_older_api_server_bound_to_a_node_that_cannot_be_harm_nobody",),
@@ -181,12 +183,12 @@ API_REQUESTS: tuple[Row, ...] = (
         81,
         "nodes with cpu `1e100` or `1e1000000` and 10^10 pods",
         {
-            "on-huge-1": on_node("", "huge-1"),
-            "on-huge-2": on_node("", "huge-2"),
-            "max-on-huge-1": on_node(CPU, "huge-1", {"cpu": "1e100"}),
-            "max-on-huge-2": on_node(CPU, "huge-2", {"cpu": "1e1000000"}),
+            "on-huge-1": replace(on_node("", "huge-1"), kube_scheduler=CPU),
+            "on-huge-2": replace(on_node("", "huge-2"), kube_scheduler=CPU),
+            "max-on-huge-1": replace(on_node(CPU, "huge-1", {"cpu": "1e100"}), kube_scheduler=BINDS),
+            "max-on-huge-2": replace(on_node(CPU, "huge-2", {"cpu": "1e1000000"}), kube_scheduler=BINDS),
             "on-either-huge-node": Case(
-                "", {"tolerations": [{"operator": "Exists"}], "nodeSelector": {"pool": "huge"}}
+                "", {"tolerations": [{"operator": "Exists"}], "nodeSelector": {"pool": "huge"}}, kube_scheduler=CPU
             ),
         },
         before=(

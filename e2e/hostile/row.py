@@ -18,7 +18,7 @@ MERGE_PATCH = "application/merge-patch+json"
 class Case:
     """A pod that the API server takes: `verdict` is part of the message, or empty for a pod that is bound.
 
-    `kube_scheduler` is what kube-scheduler does with it where that is not the same: BINDS, FAILS or SILENT.
+    `kube_scheduler` is what kube-scheduler does where that is not the same: BINDS, FAILS, SILENT or its message.
     """
 
     verdict: str
@@ -31,13 +31,17 @@ class Case:
 
 @dataclass(frozen=True)
 class Request:
-    """A request of a user's, and the status by which the API server answers it; bytes are sent as they are."""
+    """A request of a user's, and the status by which the API server answers it; bytes are sent as they are.
+
+    `status_before_1_37` is an older API server's answer, if it is another.
+    """
 
     status: int
     method: str
     path: str
     body: object = None
     content_type: str = "application/json"
+    status_before_1_37: int = 0
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,9 @@ def delete(status: int, name: str, options: Object | None = None) -> Request:
     return Request(status, "DELETE", path_of("pods", name, namespace=NAMESPACE), options or {})
 
 
-def bind(status: int, pod_name: str, node: str, *, kind: str = "Node", **metadata: object) -> Request:
+def bind(
+    status: int, pod_name: str, node: str, *, kind: str = "Node", before_1_37: int = 0, **metadata: object
+) -> Request:
     """Returns the binding of a pod to a node; `metadata` is that of the Binding, its name if it is another."""
     body = {
         "apiVersion": "v1",
@@ -96,4 +102,5 @@ def bind(status: int, pod_name: str, node: str, *, kind: str = "Node", **metadat
         "metadata": {"name": pod_name, "namespace": NAMESPACE, **metadata},
         "target": {"kind": kind, "name": node},
     }
-    return Request(status, "POST", path_of("pods", pod_name, "binding", namespace=NAMESPACE), body)
+    path = path_of("pods", pod_name, "binding", namespace=NAMESPACE)
+    return Request(status, "POST", path, body, status_before_1_37=before_1_37)

@@ -4,7 +4,7 @@ from e2e.hostile.amounts import AMOUNTS
 from e2e.hostile.api_requests import API_REQUESTS
 from e2e.hostile.placement_rules import PLACEMENT_RULES
 from e2e.hostile.pod_fields import POD_FIELDS
-from e2e.hostile.row import BINDS, BOUND, Case, Row
+from e2e.hostile.row import BINDS, BOUND, FAILS, SILENT, Case, Row
 from e2e.hostile.very_much import VERY_MUCH
 
 ROWS: tuple[Row, ...] = tuple(
@@ -24,12 +24,14 @@ def _line(row: Row) -> str:
     acts = list(dict.fromkeys(_act(case.verdict) for case in row.pods.values()))
     tests = ", ".join(f"`{test}`" for test in row.shown_by)
     note = f"{row.note} ({tests})" if tests else row.note
-    others = ", ".join(dict.fromkeys(case.kube_scheduler for case in row.pods.values() if case.kube_scheduler))
+    others = "; ".join(dict.fromkeys(_act(case.kube_scheduler) for case in row.pods.values() if case.kube_scheduler))
     cells = (f"H{row.number}", row.what, ", ".join(map(str, statuses)), "; ".join(filter(None, [*acts, note])), others)
     return f"| {' | '.join(cells)} |"
 
 
 def _act(verdict: str) -> str:
+    if verdict in {BINDS, FAILS, SILENT}:
+        return verdict
     return BINDS if verdict == BOUND else f'"{verdict}"'
 
 
