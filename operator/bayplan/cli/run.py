@@ -73,6 +73,15 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
     leader_elect_resource_lock: ResourceLockOption = None,
     leader_elect_resource_name: ResourceNameOption = None,
     leader_elect_resource_namespace: ResourceNamespaceOption = None,
+    kubelet_rejection_backoff: Annotated[
+        int,
+        typer.Option(
+            "--kubelet-rejection-backoff",
+            min=0,
+            max=3600,
+            help="Seconds without pods for a node whose kubelet had no room for one; 0, as kube-scheduler, is none.",
+        ),
+    ] = 0,
     verbosity: Annotated[int, typer.Option("--verbosity", "-v", min=0, max=2, help="0 warnings, 1 info, 2 debug.")] = 1,
 ) -> None:
     """Schedule the pods that name one of our profiles, until SIGTERM."""
@@ -125,7 +134,9 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
             Path(configuration.client_connection.kubeconfig) if configuration.client_connection.kubeconfig else None
         )
         credentials = load_credentials(file, context)
-        return await App(configuration, credentials, address, http_port, source).run()
+        backoff = float(kubelet_rejection_backoff)
+        app = App(configuration, credentials, address, http_port, source, rejection_backoff_seconds=backoff)
+        return await app.run()
 
     try:
         _end_process(uvloop.run(serve()))
