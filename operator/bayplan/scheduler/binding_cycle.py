@@ -110,6 +110,7 @@ class BindingCycle:
         if self.cache.is_assumed(pod.uid):
             self.cache.forget_pod(pod.uid)
             self.queue.move_all(ASSIGNED_POD_DELETE, pod, None)
+        self.wake()
 
     def pod_gone(self, uid: str) -> None:
         """End a pod's wait for Permit plugins as its deletion has begun (upstream: handleAssumedPodDeletion)."""

@@ -31,7 +31,8 @@ class PendingPodEvents:
     Several sources tell of the same pod, one later than the other: an earlier version never replaces a later one, and a
     version that is held already is dropped before it is read. What was deleted, bound or ended enters the queue again
     only in a later version, whichever source is late. A pod that cannot be read is reported by name, once a version,
-    and left out. `on_gone` receives the UID of a pod that is pending no more, and of one whose deletion begins.
+    and left out. `on_gone` receives the UID of a pod that is pending no more, and of one whose deletion begins; who is
+    to be told may be made later.
     """
 
     cache: Cache
@@ -39,7 +40,7 @@ class PendingPodEvents:
     wake: Callable[[], None]
     observer: SchedulerObserver
     profiles: frozenset[str]
-    on_gone: Callable[[str], None]
+    on_gone: Callable[[str], None] = lambda uid: None
     _ended: RecentlyUsed[str, str] = field(default_factory=lambda: RecentlyUsed(_KEPT_BYTES, _size), init=False)
     """The version by which a pod was no longer pending, or in which it was left out, by UID."""
     _outdated: set[str] = field(default_factory=set, init=False)
