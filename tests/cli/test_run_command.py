@@ -44,7 +44,7 @@ def test_what_an_old_format_says_and_nobody_does_is_logged(tmp_path, capsys):
         main(["run", "--config", str(config), "--kubeconfig", str(tmp_path / "none")])
     assert ended.value.code == 2
     note = "alwaysCheckAllPredicates: has no effect: the first filter that rejects is named"
-    assert any(line.endswith(f"W bayplan.cli.run {config}: {note}") for line in capsys.readouterr().err.splitlines())
+    assert any(line.endswith(f"W bayplan.cli.serve {config}: {note}") for line in capsys.readouterr().err.splitlines())
 
 
 def test_the_name_of_the_file_stays_on_its_line(tmp_path, capsys):
@@ -52,7 +52,7 @@ def test_the_name_of_the_file_stays_on_its_line(tmp_path, capsys):
     config.write_text("{kind: Policy, apiVersion: v1, alwaysCheckAllPredicates: true}")
     with pytest.raises(SystemExit):
         main(["run", "--config", str(config), "--kubeconfig", str(tmp_path / "none")])
-    assert f'W bayplan.cli.run "{tmp_path}/a\\nb.yaml": alwaysCheckAllPredicates: ' in capsys.readouterr().err
+    assert f'W bayplan.cli.serve "{tmp_path}/a\\nb.yaml": alwaysCheckAllPredicates: ' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", [["run"], ["simulate", "--cluster", "/dev/null"]])
