@@ -118,3 +118,14 @@ def test_threads_of_libraries_have_no_say_in_how_it_ends(tmp_path):
     process.send_signal(signal.SIGTERM)
     _, log = process.communicate(timeout=60)
     assert (process.returncode, "Traceback" in log) == (0, False)
+
+
+@pytest.mark.parametrize(("flags", "ended"), [(["--config", "any"], 0), ([], -signal.SIGHUP)], ids=["file", "none"])
+def test_sighup_before_it_serves_ends_it_only_where_there_is_no_file_to_read_anew(flags, ended):
+    code = (
+        "import os, signal, bayplan.cli, bayplan.cli.serve\n"
+        "bayplan.cli.serve.serve = lambda *_, **__: os.kill(os.getpid(), signal.SIGHUP)\n"
+        f"bayplan.cli.main({['run', *flags]})\n"
+    )
+    found = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": "operator"}, check=False)
+    assert found.returncode == ended

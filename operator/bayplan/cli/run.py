@@ -66,6 +66,9 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
 ) -> None:
     """Schedule the pods that name one of our profiles, until SIGTERM."""
     signal.signal(signal.SIGTERM, _end_before_it_began)
+    if config is not None:
+        # The file is about to be read, and the scheduler heeds it from then on.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     logging.config.dictConfig(_logging(_LEVELS[verbosity]))
     with nothing_collected():
         # Imported here so that `--help` does not pay for kopf and the API client.
