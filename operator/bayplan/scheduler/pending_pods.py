@@ -82,7 +82,7 @@ class PendingPodEvents:
         except ValueError as error:
             self._leave_out(info.uid, pod.metadata.resource_version, info.key, error)
             return
-        begins_to_end = info.is_terminating and self._is_alive(info.uid)
+        begins_to_end = info.is_terminating and self.queue.is_alive(info.uid)
         self._outdated.discard(info.uid)
         self.queue.update(info)
         if begins_to_end:
@@ -118,10 +118,6 @@ class PendingPodEvents:
     def accounts_for(self, uid: str, version: str) -> bool:
         """Whether the pod waits, is being scheduled, has a node, or is not to be queued in this version."""
         return self.queue.get(uid) is not None or not self._is_news(uid, version)
-
-    def _is_alive(self, uid: str) -> bool:
-        held = self.queue.newest(uid)
-        return held is not None and not held.is_terminating
 
     def _is_news(self, uid: str, version: str) -> bool:
         """Whether the queue has something to learn from this version of the pod."""
