@@ -17,6 +17,10 @@ from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 from bayplan.scheduler.observer import SchedulerObserver
 
+UNSCHEDULABLE = "Unschedulable"
+SCHEDULER_ERROR = "SchedulerError"
+"""The reasons of PodScheduled=False (upstream: api/core/v1 types.go)."""
+
 
 class Attempt(msgspec.Struct, eq=False):
     """A popped pod with its profile, made for every pod; `started` is in seconds of the loop's clock."""
@@ -82,6 +86,11 @@ class Failed(Attempt, eq=False):
     nomination: str | None
     fit_error: FitError | None = None
     exception: BaseException | None = None
+
+    @property
+    def reason(self) -> str:
+        """What the condition calls it (upstream: schedule_one.go handleSchedulingFailure)."""
+        return SCHEDULER_ERROR if self.error else UNSCHEDULABLE
 
 
 Result = Skipped | Reserved | Nominated | Failed

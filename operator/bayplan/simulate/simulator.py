@@ -18,10 +18,10 @@ from bayplan.plugins.preemption.victims import Budgets
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queue_profile import queue_profile
+from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.attempt import AttemptRunner, Failed, Nominated, Reserved, Result, return_to_queue
+from bayplan.scheduler.attempt import UNSCHEDULABLE, AttemptRunner, Failed, Nominated, Reserved, Result, return_to_queue
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
-from bayplan.scheduler.failure_reporter import SCHEDULER_ERROR, UNSCHEDULABLE
 from bayplan.scheduler.trace import TraceTooLargeError
 from bayplan.simulate.admission import created_at, latest_times
 from bayplan.simulate.cluster import ClusterObjects, SkippedPod
@@ -226,8 +226,9 @@ class Simulator:
 
     def report(self) -> Report:
         """The attempts so far, and the cluster as it stands."""
-        gated = [pod for pod in self._pending if pod.uid not in self._reports and self.queue.get(pod.uid)]
-        pods = [*self._reports.values(), *(self._gated_report(pod) for pod in gated)]
+        untried = (self.queue.get(pod.uid) for pod in self._pending if pod.uid not in self._reports)
+        gated = [_gated_report(queued) for queued in untried if queued is not None]
+        pods = [*self._reports.values(), *gated]
         return Report(pods, self._summary(pods, len(gated)))
 
     def _goes_in_circles(self) -> bool:
@@ -264,8 +265,7 @@ class Simulator:
         if isinstance(attempt, Failed):
             if attempt.exception is not None:
                 logger.debug("scheduling cycle failed pod=%r", pod.key, exc_info=attempt.exception)
-            reason = SCHEDULER_ERROR if attempt.error else UNSCHEDULABLE
-            self._write_status(pod, attempt.nomination, (reason, attempt.message))
+            self._write_status(pod, attempt.nomination, (attempt.reason, attempt.message))
             return Decision(pod, attempt.fit_error, attempt.message)
         return Decision(pod, None, attempt.message)
 
@@ -295,12 +295,6 @@ class Simulator:
             if budget.status.disruptions_allowed > 0:
                 status = structs.replace(budget.status, disruptions_allowed=budget.status.disruptions_allowed - 1)
                 self._budget_lister.set(structs.replace(budget, status=status))
-
-    def _gated_report(self, pod: PodInfo) -> PodReport:
-        queued = self.queue.get(pod.uid)
-        report = _pod_report(pod)
-        report.attempts.append(AttemptReport(None, None, [], queued.gating_message if queued else None, 0))
-        return report
 
     def _summary(self, pods: list[PodReport], gated: int) -> Summary:
         given, seconds = self._given, self.seconds
@@ -332,3 +326,9 @@ class Simulator:
 
 def _pod_report(pod: PodInfo) -> PodReport:
     return PodReport(pod.namespace, pod.name, pod.pod.spec.scheduler_name, [])
+
+
+def _gated_report(queued: QueuedPodInfo) -> PodReport:
+    report = _pod_report(queued.pod_info)
+    report.attempts.append(AttemptReport(None, None, [], queued.gating_message, 0))
+    return report
