@@ -140,10 +140,11 @@ class AttemptRunner:
 
     def _skipped(self, attempt: Attempt) -> Skipped | None:
         """Let go of a pod that is not to be scheduled any more; None if the pod is."""
-        pod = attempt.pod
-        if pod.is_terminating or self.cache.node_of(pod.uid) is not None:
+        pod = attempt.queued.pod_info
+        is_terminating = pod.is_terminating
+        if is_terminating or self.cache.node_of(pod.uid) is not None:
             self.queue.done(pod.uid)
-            message = f"skip schedule deleting pod: {pod.key}" if pod.is_terminating else ""
+            message = f"skip schedule deleting pod: {pod.key}" if is_terminating else ""
             return Skipped(attempt.queued, attempt.framework, attempt.started, message)
         return None
 

@@ -109,6 +109,7 @@ class Simulator:
         self._clock = clock
         self._attempts_without_change = attempts_without_change
         self._unchanged = 0
+        self._most_unchanged = attempts_without_change
         self.seconds = 0.0
         """How long all decisions so far took together."""
         self.cache = Cache()
@@ -173,6 +174,7 @@ class Simulator:
             self.queue.add(pod)
             self._pending.append(pod)
         self._unchanged = 0
+        self._most_unchanged = self._attempts_without_change * (len(self._pending) + 1)
 
     def _fill_listers(self, objects: Iterable[NamedObject]) -> None:
         """What no plugin asked for is left out, as `bayplan run` does not watch it."""
@@ -193,7 +195,8 @@ class Simulator:
         Raises:
             ExplanationTooLargeError: it would take more memory than it may. Nothing is to be asked after that.
         """
-        if self._goes_in_circles():
+        if self._unchanged >= self._most_unchanged:
+            self._tell_of_circles()
             return None
         started = self._clock()
         attempt = self._attempts.run(explain=explain, with_scores=scores)
@@ -206,12 +209,13 @@ class Simulator:
         report = self._reports.get(decision.pod.uid)
         if report is None:
             report = self._reports[decision.pod.uid] = _pod_report(decision.pod)
-        kept = decision.attempt(explained=keep)
-        self._explanation_bytes += explanation_bytes(kept) if keep else 0
-        if self._explanation_bytes > MAX_EXPLANATION_BYTES:
-            what = f"the explanations up to pod {decision.pod.key}"
-            raise ExplanationTooLargeError(f"{what} take more than {MAX_EXPLANATION_BYTES >> 20} MiB")
-        report.attempts.append(kept)
+        told = decision.attempt(explained=keep)
+        if keep:
+            self._explanation_bytes += explanation_bytes(told)
+            if self._explanation_bytes > MAX_EXPLANATION_BYTES:
+                what = f"the explanations up to pod {decision.pod.key}"
+                raise ExplanationTooLargeError(f"{what} take more than {MAX_EXPLANATION_BYTES >> 20} MiB")
+        report.attempts.append(told)
         return decision
 
     def run(self, *, explain: bool = False) -> Report:
@@ -231,17 +235,13 @@ class Simulator:
         pods = [*self._reports.values(), *gated]
         return Report(pods, self._summary(pods, len(gated)))
 
-    def _goes_in_circles(self) -> bool:
-        """Whether the pods that wait are tried over and over, and nothing changes; the first time it is said."""
-        limit = self._attempts_without_change * (len(self._pending) + 1)
-        if self._unchanged < limit:
-            return False
-        if self._unchanged == limit and self.queue.has_ready():
+    def _tell_of_circles(self) -> None:
+        """Say, once, that the pods that wait are tried over and over, and nothing changes."""
+        if self._unchanged == self._most_unchanged and self.queue.has_ready():
             self._unchanged += 1
             logger.warning(
                 "simulation ended: plugins have pods tried again without end pods=%d", len(self.queue.uids())
             )
-        return True
 
     def _follow_up(self, attempt: Result) -> Decision:
         """Perform at once what `bayplan run` has the API server do: bind, end victims, write on pods."""
