@@ -48,8 +48,9 @@ class PodReader(Protocol):
 class PodLog(EntryLog[PodChange]):
     """The pods that came, went or look different; at most twice `keep` bytes of them.
 
-    Of a large pod there is only the row. Entries that all of `readers` have seen are let go of now and then, so that pods that are gone stay in memory only
-    while somebody has yet to hear of it. A reader that fell too far behind reads all pods again.
+    Of a large pod there is only the row. Entries that all of `readers` have seen are let go of now and then, so that
+    pods that are gone stay in memory only while somebody has yet to hear of it. A reader that fell too far behind reads
+    all pods again.
     """
 
     __slots__ = ("readers",)

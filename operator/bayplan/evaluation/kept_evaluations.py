@@ -36,9 +36,9 @@ class KeptEvaluations:
     """The most recently used evaluations; the cycle relies on it to forget those that would take too much memory.
 
     At least two are kept. What is compiled of pods' rules has a bound of its own, so that nobody can fill the memory
-    with pods of thousands of rules, nor push out what other pods need. An evaluation grows after it was put here, when rows are first filtered and scored:
-    those used since are measured whenever another is put, and once in a while. A table that grew makes all of them
-    start over, so they are dropped.
+    with pods of thousands of rules, nor push out what other pods need. An evaluation grows after it was put here, when
+    rows are first filtered and scored: those used since are measured whenever another is put, and once in a while. A
+    table that grew makes all of them start over, so they are dropped.
     """
 
     def __init__(self, nodes: NodeTable, limit: int = KEPT_BYTES) -> None:
@@ -93,7 +93,7 @@ class KeptEvaluations:
         """Keep an evaluation made for `pod`, and forget the least recently used ones that are too many."""
         rule_bytes = pod.size
         if rule_bytes > _LARGE_RULE_BYTES:
-            if self._large in self._kept:
+            if self._large is not None and self._large in self._kept:
                 self._drop([self._large])
             self._large, rule_bytes = key, 0
         kept = self._kept[key] = self._last = _Kept(evaluation, rule_bytes)
