@@ -90,12 +90,42 @@ def test_a_whole_file_of_its_time_is_read(tmp_path):
         ],
     }
     assert configuration == load(tmp_path, today)
-    served = "has no successor; use --bind-address and --http-port of bayplan run"
     assert list(map(str, notes)) == [
         "leaderElection.resourceLock: is leases: Kubernetes has no endpoints lock any more",
-        f"healthzBindAddress: {served}",
-        f"metricsBindAddress: {served}",
+        f"healthzBindAddress: {SERVED}",
+        f"metricsBindAddress: {SERVED}",
     ]
+
+
+SERVED = "has no successor; use --bind-address and --http-port of bayplan run"
+PORT, IP = "must be between 1 and 65535, inclusive", "must be a valid IP address, (e.g. 10.9.8.7)"
+
+
+@pytest.mark.parametrize("key", ["healthzBindAddress", "metricsBindAddress"])
+@pytest.mark.parametrize(
+    ("address", "refusals"),
+    [
+        ("0.0.0.0:10251", []),
+        ("[::]:10251", []),
+        (":10251", []),
+        ("127.0.0.1", []),
+        # What is no address at all was replaced by the default in those days, before it was checked.
+        ("nonsense", []),
+        ("::1", []),
+        ("nonsense:80", [IP]),
+        ("0.0.0.0:0", [PORT]),
+        ("0.0.0.0:65536", [PORT]),
+        ("[nonsense]:http", [PORT, IP]),
+    ],
+)
+def test_an_address_is_refused_as_it_was(tmp_path, key, address, refusals):
+    notes = []
+    content = V1ALPHA1 | {key: address}
+    if refusals:
+        assert complaints(tmp_path, content) == [f'{key}: Invalid value: "{address}": {each}' for each in refusals]
+    else:
+        load(tmp_path, content, notes=notes)
+        assert list(map(str, notes)) == [f"{key}: {SERVED}"]
 
 
 @pytest.mark.parametrize("lock", ["configmaps", "endpointsleases", "configmapsleases"])

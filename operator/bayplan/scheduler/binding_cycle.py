@@ -110,6 +110,7 @@ class BindingCycle:
         if self.cache.is_assumed(pod.uid):
             self.cache.forget_pod(pod.uid)
             self.queue.move_all(ASSIGNED_POD_DELETE, pod, None)
+        self.wake()
 
     def pod_gone(self, uid: str) -> None:
         """End a pod's wait for Permit plugins as its deletion has begun (upstream: handleAssumedPodDeletion)."""
@@ -141,7 +142,7 @@ class BindingCycle:
         uid = reserved.queued.uid
 
         def is_wanted() -> bool:
-            return self._waiting.get(uid) is reserved and self._is_alive(uid)
+            return self._waiting.get(uid) is reserved and self.queue.is_alive(uid)
 
         try:
             await self._announce(reserved)
@@ -171,10 +172,6 @@ class BindingCycle:
         if not await self.failures.conditions.expected_on(pod, node_name):
             logger.info("the node a pod will be bound to was not written pod=%r node=%r", pod.key, node_name)
 
-    def _is_alive(self, uid: str) -> bool:
-        newest = self.queue.newest(uid)
-        return newest is not None and not newest.is_terminating
-
     def _take(self, reserved: Reserved) -> bool:
         """End the wait for a bind; False if it was rejected meanwhile, and the pod perhaps reserved anew since."""
         if self._waiting.get(reserved.pod.uid) is not reserved:
@@ -195,7 +192,7 @@ class BindingCycle:
         pod = reserved.pod
         try:
             # Its deletion may have begun while the bind waited for its turn: the API server would refuse it.
-            result = await self._run_bind(reserved) if self._is_alive(pod.uid) else BindResult.GONE
+            result = await self._run_bind(reserved) if self.queue.is_alive(pod.uid) else BindResult.GONE
         except (Exception, asyncio.CancelledError) as error:
             if is_being_cancelled():
                 raise

@@ -108,7 +108,8 @@ class Scheduler:
         self._binding.never_bound(pod)
 
     def pod_gone(self, uid: str) -> None:
-        """Have a pod whose deletion has begun wait for nothing any more."""
+        """Have a pod whose deletion has begun, or that is pending no more, wait for nothing and repeat no Event."""
+        self._recorder.forget(uid)
         self._binding.pod_gone(uid)
         self._failures.texts.forget(uid)
 

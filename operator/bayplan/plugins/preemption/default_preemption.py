@@ -61,8 +61,7 @@ class DefaultPreemption:
     def post_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable, rejections: Rejections
     ) -> PostFilterResult:
-        nominated = self._nominator.nominated_node(pod.uid) or pod.pod.status.nominated_node_name
-        reason = why_not_eligible(pod, nominated, nodes, rejections)
+        reason = why_not_eligible(pod, self._nominator.nominated_or_named_node(pod), nodes, rejections)
         if reason is not None:
             return _no(reason, None)
         delay = self._args.preemption_delay_seconds
