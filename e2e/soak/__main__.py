@@ -4,12 +4,12 @@ import argparse
 import asyncio
 import json
 import shutil
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from bayplan.cli.process_end import end_process
 from e2e.bench import environment
 from e2e.bench.workload import scheduler_configuration
 from e2e.controlplane.installation import NAMESPACE as SYSTEM
@@ -137,4 +137,4 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_process(main())
