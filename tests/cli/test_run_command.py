@@ -124,6 +124,7 @@ def test_threads_of_libraries_have_no_say_in_how_it_ends(tmp_path):
 def test_sighup_before_it_serves_ends_it_only_where_there_is_no_file_to_read_anew(flags, ended):
     code = (
         "import os, signal, bayplan.cli, bayplan.cli.serve\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
         "bayplan.cli.serve.serve = lambda *_, **__: os.kill(os.getpid(), signal.SIGHUP)\n"
         f"bayplan.cli.main({['run', *flags]})\n"
     )

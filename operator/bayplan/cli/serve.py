@@ -2,9 +2,7 @@
 
 import logging
 import os
-import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
@@ -19,6 +17,7 @@ from bayplan.cli import BAD_INPUT
 from bayplan.cli.config import load_checked
 from bayplan.cli.feature_gates import without_effect
 from bayplan.cli.leader_election import LeaderElectionFlags, with_flags
+from bayplan.cli.process_end import end_process
 from bayplan.config.errors import ConfigurationError, FieldNote, note_lines
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.config.watched_file import WatchedFile
@@ -84,23 +83,10 @@ def serve(
         return await App(configuration, credentials, address, port, source).run()
 
     try:
-        _end_process(uvloop.run(schedule()))
+        end_process(uvloop.run(schedule()))
     except CredentialsError as error:
         typer.echo(f"bayplan: {error}", err=True)
         raise typer.Exit(BAD_INPUT) from None
     except OSError as error:
         typer.echo(f"bayplan: {address}:{port}: {error.strerror or error}", err=True)
         raise typer.Exit(1) from None
-
-
-def _end_process(code: int) -> NoReturn:
-    """End with `code` and without taking the interpreter apart; nothing else of bayplan does so (ADR 17).
-
-    All parts have ended by now, but threads of libraries go on: the HTTP client's, and kopf's if it hangs. One that
-    wants the interpreter while that is taken apart aborts the process, or is waited for.
-    """
-    logging.shutdown()
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
-            stream.flush()
-    os._exit(code)
