@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
+from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Status
 from bayplan.queue.queued_pod import NO_PLUGINS
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -104,12 +105,15 @@ class BindingCycle:
         """Return whether it sees the pod through, which then is not to be taken from it."""
         return uid in self._waiting or uid in self._binding
 
-    def never_bound(self, pod: PodInfo) -> None:
-        """Give back the room of an assumed pod that it holds no more and that certainly has no node."""
+    def never_bound(self, pod: PodInfo, framework: Framework) -> None:
+        """Give back what an assumed pod took that it holds no more and that certainly has no node.
+
+        What its attempt left for the plugins is gone, so Unreserve finds an empty state.
+        """
         self.queue.done(pod.uid)
-        if self.cache.is_assumed(pod.uid):
-            self.cache.forget_pod(pod.uid)
-            self.queue.move_all(ASSIGNED_POD_DELETE, pod, None)
+        node_name = self.cache.node_of(pod.uid)
+        if node_name is not None and self.cache.is_assumed(pod.uid):
+            self._free(pod, lambda: framework.run_unreserve({}, pod, node_name))
         self.wake()
 
     def pod_gone(self, uid: str) -> None:
@@ -257,9 +261,11 @@ class BindingCycle:
 
     def _give_back(self, reserved: Reserved, *, wakes_itself: bool = True) -> None:
         """Give back what the pod reserved and its room if it is still assumed, and wake pods that may use it."""
-        pod = reserved.pod
+        self._free(reserved.pod, reserved.unreserve, wakes_itself=wakes_itself)
+
+    def _free(self, pod: PodInfo, unreserve: Callable[[], None], *, wakes_itself: bool = True) -> None:
         try:
-            reserved.unreserve()
+            unreserve()
         except Exception:
             logger.exception("a Reserve plugin did not give back what it took pod=%r", pod.key)
         if self.cache.is_assumed(pod.uid):
