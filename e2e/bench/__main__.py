@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from e2e.arguments import positive
 from e2e.bench import environment
 from e2e.bench.cluster import BenchCluster
 from e2e.bench.contestants import BAYPLAN, BEFORE, Contestant, contestants
@@ -99,10 +100,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m e2e.bench", description=__doc__)
     names = list(contestants())
     parser.add_argument("--nodes", type=_numbers, default=[1000, 5000], help="numbers of nodes, e.g. 1000,5000")
-    parser.add_argument("--pods", type=_positive, default=5000, help="pods that wait when a scheduler starts")
+    parser.add_argument("--pods", type=positive, default=5000, help="pods that wait when a scheduler starts")
     parser.add_argument("--only", type=lambda text: text.split(","), help=f"contestants, in order: {','.join(names)}")
     parser.add_argument("--before", type=Path, help=f"another checkout, whose bayplan takes part as {BEFORE}")
-    parser.add_argument("--repeat", type=_positive, default=1, help="runs of each; every second one in reverse order")
+    parser.add_argument("--repeat", type=positive, default=1, help="runs of each; every second one in reverse order")
     parser.add_argument("--steady-rate", type=float, default=150.0, help="pods a second afterwards; 0 for none")
     parser.add_argument("--steady-seconds", type=float, default=10.0, help="for how long")
     parser.add_argument("--limit-seconds", type=float, default=900.0, help="a phase that takes longer has failed")
@@ -123,14 +124,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _numbers(text: str) -> list[int]:
-    return [_positive(part) for part in text.split(",")]
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text}: must be at least 1")
-    return number
+    return [positive(part) for part in text.split(",")]
 
 
 if __name__ == "__main__":

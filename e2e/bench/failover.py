@@ -91,8 +91,6 @@ class Pair:
 def take_over(cluster: BenchCluster, pair: Pair, number: int, signal: str, pods: int) -> Takeover:
     """Signals the leader while it binds pods, and waits until all of them are bound."""
     tail = cluster.plane.audit_tail()
-    namespace = cluster.new_namespace()
-    load, _ = cluster.start_load(cluster.plane.directory, namespace=namespace, first=0, count=pods)
 
     def wait(condition: Callable[[AuditTail], object], what: str) -> None:
         def true() -> object:
@@ -102,6 +100,10 @@ def take_over(cluster: BenchCluster, pair: Pair, number: int, signal: str, pods:
         wait_until(true, f"{pair.name}: {what}", timeout_seconds=_LIMIT_SECONDS)
 
     leader, standby = pair.leader, pair.standby
+    # All pods may be bound within the time between two renewals.
+    wait(lambda tail: leader.renewals(tail.events), "a renewal")
+    namespace = cluster.new_namespace()
+    load, _ = cluster.start_load(cluster.plane.directory, namespace=namespace, first=0, count=pods)
     wait(lambda tail: len(leader.binds(tail.events)) >= _BOUND_BEFORE, "the first binds")
     at = time.time()
     {"TERM": leader.process.terminate, "KILL": leader.process.kill, "STOP": leader.process.suspend}[signal]()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import load_credentials
+from bayplan.cli.process_end import end_process
 from e2e.bench.created import Created, write_created
 from e2e.bench.workload import bench_node, bench_pod
 from e2e.controlplane.client import Object, path_of
@@ -84,6 +85,7 @@ def main() -> None:
     parser.add_argument("--on-nodes", type=int, default=0, help="so many nodes hold the pods already, all alike")
     parser.add_argument("--output", type=Path, required=True)
     asyncio.run(_run(parser.parse_args()))
+    end_process(0)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ def main() -> None:
     """Takes the directory for the profile, then bayplan's own arguments."""
     directory, arguments = Path(sys.argv[1]), sys.argv[2:]
     # Loaded before the clock runs: start-up is not what is looked for.
-    for module in ("bayplan.cli.run", "bayplan.controller.app"):
+    for module in ("bayplan.cli.run", "bayplan.cli.serve"):
         import_module(module)
     profile = cProfile.Profile(time.thread_time)
     profile.enable()

@@ -8,46 +8,12 @@ import pytest
 from e2e.bench.__main__ import main
 from e2e.bench.contestants import ALL_NODES, BAYPLAN, SAMPLED, contestants
 from e2e.bench.created import Created, read_created, write_created
+from e2e.bench.made_up import drain, steady
 from e2e.bench.meter import interpolate
 from e2e.bench.report import document, ratios, table
-from e2e.bench.results import Drain, Run, Steady, percentile
+from e2e.bench.results import Drain, Run, percentile
 from e2e.bench.workload import PODS_PER_NODE, fewest_nodes, packed_node, scheduler_configuration
 from e2e.bench.writes import parse_writes
-
-
-def drain(*, pods: int = 100, seconds: float = 1.0, event_lag: float = 0.0) -> Drain:
-    return Drain(
-        pods=pods,
-        first_bind=2.0,
-        last_bind=2.0 + seconds,
-        last_event=2.0 + seconds + event_lag,
-        cpu_at_first_bind=0.5,
-        cpu_at_last_bind=0.7,
-        cpu_at_last_event=0.8,
-        threads={"main": 0.8},
-        apiserver_cpu=0.25,
-        etcd_cpu=0.05,
-        peak_rss=90_000_000,
-        nodes_used=1,
-        events_at_last_bind=pods,
-        events=pods,
-    )
-
-
-def steady() -> Steady:
-    return Steady(
-        pods=10,
-        rate=5.0,
-        achieved_rate=5.0,
-        p50=0.011,
-        p99=0.042,
-        longest=0.05,
-        create_p50=0.004,
-        cpu=0.03,
-        events=10,
-        peak_rss=1,
-        all_bound=2.0,
-    )
 
 
 def run(contestant: str, *, nodes: int = 500, repeat: int = 0, drained: Drain | None = None, problem: str = "") -> Run:

@@ -15,6 +15,7 @@ from bayplan.api.meta_objects import ObjectMeta, Quantity
 from bayplan.api.objects import Container, Node, NodeStatus, Pod, PodSpec, ResourceRequirements
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
+from bayplan.cli.process_end import end_process
 from bayplan.config.load import default_configuration
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
@@ -108,4 +109,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_process(main())

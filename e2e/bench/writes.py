@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bayplan.cli.process_end import end_process
 from e2e.bench.churn import Churn
 from e2e.bench.cluster import delete_until_gone
 from e2e.bench.contestants import BAYPLAN, BEFORE, SAMPLED, Contestant, Stage, contestants
@@ -226,4 +227,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_process(main())

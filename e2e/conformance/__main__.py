@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from e2e.arguments import positive
 from e2e.bench import environment
 from e2e.conformance.cluster import BAYPLAN, KUBE_SCHEDULER, NODES, start_cluster
 from e2e.conformance.configurations import CONFIGURATIONS
@@ -70,7 +71,7 @@ def _say(message: str) -> None:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m e2e.conformance", description=__doc__)
     parser.add_argument("--config", action="append", choices=CONFIGURATIONS, help="may be given twice; all without it")
-    parser.add_argument("--repeat", type=_positive, default=1, help="passes with each configuration")
+    parser.add_argument("--repeat", type=positive, default=1, help="passes with each configuration")
     parser.add_argument("--focus", help="a regular expression: only specs whose names match it")
     parser.add_argument("--seed", type=int, help="of the order of the specs; each further pass has the next")
     parser.add_argument("--scheduler", choices=(BAYPLAN, KUBE_SCHEDULER), default=BAYPLAN, help="who schedules")
@@ -81,13 +82,6 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     if options.seed is None:
         options.seed = random.SystemRandom().randrange(1, 10_000)
     return options
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text}: must be at least 1")
-    return number
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import ssl
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -34,6 +34,7 @@ class ControlPlaneOptions:
     """What runs besides etcd and kube-apiserver, and how.
 
     bench: no limits on requests in flight. audit: a log of what schedulers write, see `audit_events`.
+    garbage_percent: by how much kube-apiserver's memory grows before it collects garbage; more is less CPU (GOGC).
     unserved: versions of API groups that are off, such as storage.k8s.io/v1. kwok_stages: what kwok plays.
     Without kube-controller-manager nobody makes default service accounts or takes the not-ready taint off
     new nodes, so the two admission plugins that count on it are off as well.
@@ -43,6 +44,7 @@ class ControlPlaneOptions:
     kwok: bool = False
     bench: bool = False
     audit: bool = False
+    garbage_percent: int = 100
     disable_admission: tuple[str, ...] = ()
     unserved: tuple[str, ...] = ()
     kwok_stages: Path = commands.KWOK_STAGES
@@ -134,7 +136,8 @@ class ControlPlane:
             unlimited=self.options.bench,
             audit=audit,
         )
-        self._launch("kube-apiserver", command, self._apiserver_is_ready)
+        environment = {**os.environ, "GOGC": str(self.options.garbage_percent)}
+        self._launch("kube-apiserver", command, self._apiserver_is_ready, environment)
 
     def restart_etcd(self) -> None:
         """Kills etcd and starts it again on its data; kube-apiserver connects anew."""
@@ -276,9 +279,15 @@ class ControlPlane:
         port = self.ports.kube_controller_manager
         self._launch("kube-controller-manager", command, lambda: is_healthy(port, tls=True))
 
-    def _launch(self, name: str, command: Sequence[str | Path], is_ready: Callable[[], bool]) -> None:
+    def _launch(
+        self,
+        name: str,
+        command: Sequence[str | Path],
+        is_ready: Callable[[], bool],
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         log_path = self._folder("logs") / f"{name}.log"
-        process = Process(name, command, log_path=log_path, directory=self.directory)
+        process = Process(name, command, log_path=log_path, environment=environment, directory=self.directory)
         self._processes[name] = process
         process.wait_ready(is_ready, timeout_seconds=START_SECONDS)
 

@@ -86,9 +86,13 @@ def _kustomize(control_plane: ControlPlane, folder: Path) -> dict[str, dict[str,
 
 
 def test_applying_the_manifests_twice_changes_nothing(control_plane: ControlPlane, bayplan_identity: Path) -> None:
+    before = _installed(control_plane, "poddisruptionbudgets")
     lines = control_plane.kubectl("apply", "-k", MANIFESTS).splitlines()
-    assert len(lines) == 8
-    assert all(line.endswith(" unchanged") for line in lines)
+    assert len(lines) == 9
+    # kubectl sends the selector of a budget each time, as the API says to replace it; the API server changes nothing.
+    others = [line for line in lines if not line.endswith(" unchanged")]
+    assert others == ["poddisruptionbudget.policy/bayplan configured"]
+    assert _installed(control_plane, "poddisruptionbudgets") == before
 
 
 def test_the_service_account_has_the_shipped_rights_besides_those_every_service_account_has(
@@ -233,6 +237,15 @@ def test_two_replicas_are_replaced_one_after_the_other_and_share_a_lease_in_thei
     assert spread["labelSelector"]["matchLabels"].items() <= labels
 
 
+def test_evictions_leave_one_of_the_two_replicas(control_plane: ControlPlane, bayplan_identity: Path) -> None:
+    budget = _installed(control_plane, "poddisruptionbudgets")["spec"]
+    deployment = _installed(control_plane, "deployments")["spec"]
+    assert (deployment["replicas"], budget["minAvailable"]) == (2, 1)
+    assert budget["selector"] == deployment["selector"]
+    # One that is not ready helps nobody, and must not hold up a drain.
+    assert budget["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
+
+
 def test_an_overlay_moves_the_namespace_and_the_image(control_plane: ControlPlane, tmp_path: Path) -> None:
     overlay = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
@@ -259,7 +272,7 @@ def test_the_shipped_configuration_is_the_built_in_one_with_a_faster_client() ->
 
 def test_no_file_of_the_base_names_a_namespace_but_the_kustomization() -> None:
     files = [path for path in MANIFESTS.glob("*.yaml") if path.name != "kustomization.yaml"]
-    assert len(files) == 5
+    assert len(files) == 6
     assert not [path.name for path in files if "namespace:" in path.read_text()]
 
 
@@ -269,6 +282,7 @@ def test_the_installed_objects_carry_the_standard_labels(control_plane: ControlP
         path_of("serviceaccounts", "bayplan", namespace=NAMESPACE),
         path_of("deployments", "bayplan", namespace=NAMESPACE),
         path_of("services", "bayplan", namespace=NAMESPACE),
+        path_of("poddisruptionbudgets", "bayplan", namespace=NAMESPACE),
         path_of("clusterroles", "bayplan"),
         path_of("clusterrolebindings", "bayplan"),
     ):

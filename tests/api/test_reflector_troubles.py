@@ -151,8 +151,13 @@ async def test_a_refused_connection_is_tried_until_the_server_is_back():
             assert list(view.objects) == ["a"]
 
 
-@pytest.mark.parametrize("fault", [faults.SilentStream(), faults.BlackHole()], ids=lambda fault: type(fault).__name__)
-async def test_a_watch_that_is_silent_beyond_the_limit_is_opened_again(server, fault):
+@pytest.mark.parametrize(
+    ("fault", "level"),
+    [(faults.SilentStream(), logging.DEBUG), (faults.BlackHole(), logging.WARNING)],
+    ids=["open", "not opened"],
+)
+async def test_a_watch_that_is_silent_beyond_the_limit_is_opened_again(server, fault, level, caplog):
+    caplog.set_level(logging.DEBUG)
     server.inject(fault, method="WATCH")
     async with reflecting(server, timing=Timing(inactivity=0.05)) as (reflector, view):
         await until(lambda: server.watches(PODS))
@@ -160,6 +165,9 @@ async def test_a_watch_that_is_silent_beyond_the_limit_is_opened_again(server, f
         await until(lambda: view.objects)
         assert server.watches(PODS) >= 2
         assert reflector.relists_total == 0
+    # Where nothing happens silence is ordinary, as long as the API server answers.
+    first = next(record for record in caplog.records if "watch interrupted" in record.message)
+    assert (first.levelno, "Timeout" in first.message) == (level, True)
 
 
 async def test_a_list_without_an_answer_is_asked_for_again(server):

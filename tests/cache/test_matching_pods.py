@@ -12,8 +12,11 @@ def is_web(pod: PodInfo) -> bool:
     return (pod.pod.metadata.labels or {}).get("app") == "web"
 
 
-def pod_on(node: str, uid: str, app: str) -> PodInfo:
-    return make_pod_info(uid, uid=uid, node=node, labels={"app": app})
+def pod_on(node: str, uid: str, app: str, note: str = "") -> PodInfo:
+    return make_pod_info(uid, uid=uid, node=node, labels={"app": app, "note": note})
+
+
+TOO_LARGE_TO_LOG = "x" * 2**15
 
 
 def test_a_weight_sums_up(cache) -> None:
@@ -43,6 +46,25 @@ def test_only_pods_that_came_or_went_are_looked_at_again(cache) -> None:
     assert seen == ["c", "b"]
 
 
+def test_only_the_rows_of_large_pods_are_counted_again(cache) -> None:
+    seen = []
+
+    def watch(pod: PodInfo) -> bool:
+        seen.append(pod.uid)
+        return True
+
+    cache.set_pod(pod_on("n1", "a", "web"))
+    cache.set_pod(pod_on("n2", "b", "web"))
+    matching = MatchingPods(cache.nodes, watch)
+    matching.counts()
+    seen.clear()
+    cache.set_pod(pod_on("n2", "c", "web", TOO_LARGE_TO_LOG))
+    assert matching.counts().sum() == 3
+    cache.remove_pod("c")
+    assert matching.counts().sum() == 2
+    assert seen == ["b", "c", "b"]
+
+
 def test_the_version_grows_only_with_a_different_answer(cache) -> None:
     matching = MatchingPods(cache.nodes, is_web)
     matching.counts()
@@ -70,7 +92,7 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("node"), st.integers(0, 90)),
         st.tuples(st.just("no node"), st.integers(0, 90)),
-        st.tuples(st.sampled_from(["web", "db", "gone"]), st.integers(0, 3), st.integers(0, 90)),
+        st.tuples(st.sampled_from(["web", "db", "gone"]), st.integers(0, 3), st.integers(0, 90), st.booleans()),
         st.tuples(st.just("count")),
     ),
     max_size=40,
@@ -95,7 +117,7 @@ def test_after_any_changes_counts_equal_a_count_from_scratch(crowd: int, steps: 
                 counts = matching.counts()
                 assert counts.dtype == np.int64
                 assert counts.tolist() == [sum(map(is_web, pods.values())) for pods in cache.nodes.pods]
-            case ("gone", uid, _):
+            case ("gone", uid, _, _):
                 cache.remove_pod(str(uid))
-            case (app, uid, number):
-                cache.set_pod(pod_on(f"n{number}", str(uid), str(app)))
+            case (app, uid, number, is_large):
+                cache.set_pod(pod_on(f"n{number}", str(uid), str(app), TOO_LARGE_TO_LOG if is_large else ""))

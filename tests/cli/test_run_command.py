@@ -44,7 +44,7 @@ def test_what_an_old_format_says_and_nobody_does_is_logged(tmp_path, capsys):
         main(["run", "--config", str(config), "--kubeconfig", str(tmp_path / "none")])
     assert ended.value.code == 2
     note = "alwaysCheckAllPredicates: has no effect: the first filter that rejects is named"
-    assert any(line.endswith(f"W bayplan.cli.run {config}: {note}") for line in capsys.readouterr().err.splitlines())
+    assert any(line.endswith(f"W bayplan.cli.serve {config}: {note}") for line in capsys.readouterr().err.splitlines())
 
 
 def test_the_name_of_the_file_stays_on_its_line(tmp_path, capsys):
@@ -52,7 +52,7 @@ def test_the_name_of_the_file_stays_on_its_line(tmp_path, capsys):
     config.write_text("{kind: Policy, apiVersion: v1, alwaysCheckAllPredicates: true}")
     with pytest.raises(SystemExit):
         main(["run", "--config", str(config), "--kubeconfig", str(tmp_path / "none")])
-    assert f'W bayplan.cli.run "{tmp_path}/a\\nb.yaml": alwaysCheckAllPredicates: ' in capsys.readouterr().err
+    assert f'W bayplan.cli.serve "{tmp_path}/a\\nb.yaml": alwaysCheckAllPredicates: ' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", [["run"], ["simulate", "--cluster", "/dev/null"]])
@@ -118,3 +118,15 @@ def test_threads_of_libraries_have_no_say_in_how_it_ends(tmp_path):
     process.send_signal(signal.SIGTERM)
     _, log = process.communicate(timeout=60)
     assert (process.returncode, "Traceback" in log) == (0, False)
+
+
+@pytest.mark.parametrize(("flags", "ended"), [(["--config", "any"], 0), ([], -signal.SIGHUP)], ids=["file", "none"])
+def test_sighup_before_it_serves_ends_it_only_where_there_is_no_file_to_read_anew(flags, ended):
+    code = (
+        "import os, signal, bayplan.cli, bayplan.cli.serve\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
+        "bayplan.cli.serve.serve = lambda *_, **__: os.kill(os.getpid(), signal.SIGHUP)\n"
+        f"bayplan.cli.main({['run', *flags]})\n"
+    )
+    found = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": "operator"}, check=False)
+    assert found.returncode == ended

@@ -291,6 +291,19 @@ def test_shape_points_of_zero_are_written_out(tmp_path):
     assert "- utilization: 0\n            score: 0" in to_minimal_yaml(load(tmp_path, fit(scoringStrategy=strategy)))
 
 
+@pytest.mark.parametrize("weight", [{"weight": 0}, {}], ids=["0", "none"])
+def test_an_added_preference_without_weight_is_written_with_weight_0(tmp_path, weight):
+    preference = {"preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [weight | preference]}
+    configuration = load(tmp_path, profile_with_args("NodeAffinity", {"addedAffinity": preferred}))
+    for written in (to_effective_yaml(configuration), to_minimal_yaml(configuration)):
+        config = yaml.safe_load(written)["profiles"][0]["pluginConfig"]
+        args = next(each["args"] for each in config if each["name"] == "NodeAffinity")
+        assert args["addedAffinity"] == {
+            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 0} | preference]
+        }
+
+
 def test_key_material_is_hidden_where_it_is_only_shown(tmp_path):
     extender = {"urlPrefix": "x", "tlsConfig": {"keyData": "aHVudGVyMg=="}}
     configuration = load(tmp_path, V1 | {"extenders": [extender]})

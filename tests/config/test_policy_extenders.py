@@ -56,6 +56,15 @@ def test_a_timeout_may_be_in_nanoseconds(tmp_path, written, timeout):
     assert extender(tmp_path, httpTimeout=written).http_timeout == timeout
 
 
+@pytest.mark.parametrize("version", ["v1beta1", "", None])
+def test_an_api_version_which_samples_of_old_have_is_told(tmp_path, version):
+    notes = []
+    content = POLICY | {"extenders": [{"urlPrefix": "http://x", "apiVersion": version}]}
+    found = load(tmp_path, content, notes=notes)
+    assert list(map(str, notes)) == ["extenders[0].apiVersion: has no effect, as in 1.16"] * bool(version)
+    assert found == load(tmp_path, POLICY | {"extenders": [{"urlPrefix": "http://x"}]})
+
+
 def test_keys_of_any_case_are_read_as_they_were(tmp_path):
     found = extender(tmp_path, BindVerb="bind", TLSConfig={"Insecure": True, "CAFile": "a"})
     assert found.bind_verb == "bind"

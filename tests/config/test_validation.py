@@ -77,6 +77,32 @@ def test_kube_schedulers_other_plugins_are_said_to_be_missing(tmp_path, plugin):
     assert load(tmp_path, plugins(filter={"disabled": [{"name": plugin}]}), known_plugins=known)
 
 
+FORMER = {
+    "DefaultPodTopologySpread": "PodTopologySpread",
+    "NodeLabel": "addedAffinity",
+    "NodePreferAvoidPods": "PreferNoSchedule",
+    "NodeResourceLimits": "no successor",
+    "NodeResourcesLeastAllocated": "LeastAllocated",
+    "NodeResourcesMostAllocated": "MostAllocated",
+    "RequestedToCapacityRatio": "RequestedToCapacityRatio",
+    "SelectorSpread": "PodTopologySpread",
+    "ServiceAffinity": "podAffinity",
+}
+"""Plugins of kube-scheduler 1.17 to 1.20 that are gone, and what the advice names."""
+
+
+@pytest.mark.parametrize("name", sorted(FORMER))
+def test_a_plugin_of_former_times_is_refused_with_what_to_do_instead(tmp_path, name):
+    (enabled,) = complaints(tmp_path, plugins(score={"enabled": [{"name": name}]}))
+    (disabled,) = complaints(tmp_path, plugins(score={"disabled": [{"name": name}]}))
+    (configured,) = complaints(tmp_path, profile_with_args(name, {}))
+    advice = enabled.removeprefix(f'profiles[0].plugins.score.enabled[0]: Invalid value: "{name}": ')
+    assert advice.startswith("does not exist any more: ")
+    assert FORMER[name] in advice
+    assert disabled == f'profiles[0].plugins.score.disabled[0]: Invalid value: "{name}": {advice}'
+    assert configured == f'profiles[0].pluginConfig[0]: Invalid value: "{name}": {advice}'
+
+
 def test_all_errors_come_at_once(tmp_path):
     text = """
 apiVersion: kubescheduler.config.k8s.io/v1

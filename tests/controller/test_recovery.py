@@ -22,7 +22,9 @@ def told():
 
 @pytest.fixture
 def recovery(told):
-    return Recovery(told, told, told, told)
+    recovery = Recovery()
+    recovery.connect(told, told, told, told)
+    return recovery
 
 
 def test_a_return_has_the_queue_compared_and_ends_kopfs_pause(recovery, told):

@@ -51,7 +51,8 @@ class Scene:
         return self.kept.get((1, number, None)) is not None
 
 
-MANY_RULES = [make_term(f"pool In v{index}") for index in range(2000)]
+MANY_RULES = [make_term(f"pool In v{index}") for index in range(500)]
+VERY_MANY_RULES = 4 * MANY_RULES
 
 
 @pytest.mark.parametrize(
@@ -107,20 +108,33 @@ def test_an_evaluation_that_grew_since_it_was_put_counts_with_what_it_takes_now(
     assert scene.kept.measure() > before + 20 * scene.cache.nodes.capacity
 
 
-def test_shapes_with_very_many_rules_count_by_their_rules():
+def test_shapes_with_many_rules_count_by_their_rules():
     scene = Scene(limit=KEPT_RULE_BYTES // 2)
     scene.put(*range(100), used=False)
-    scene.put(*range(1000, 1010), used=False, node_affinity=MANY_RULES)
+    scene.put(*range(1000, 1040), used=False, node_affinity=MANY_RULES)
     assert scene.kept.measure() <= KEPT_RULE_BYTES // 2
-    assert len(scene.kept) < 20
-    assert scene.has(1009)
+    assert len(scene.kept) < 40
+    assert scene.has(1039)
 
 
 def test_rules_have_a_bound_of_their_own():
     scene = Scene()
-    scene.put(*range(1000, 1020), used=False, node_affinity=MANY_RULES)
+    scene.put(*range(1000, 1080), used=False, node_affinity=MANY_RULES)
     assert scene.kept.measure() <= KEPT_RULE_BYTES + 2**20
-    assert 2 < len(scene.kept) < 20
+    assert 2 < len(scene.kept) < 80
+
+
+def test_of_shapes_with_very_many_rules_the_newest_is_kept_and_ousts_no_ordinary_one():
+    scene = Scene()
+    scene.put(*range(10))
+    for number in range(1000, 1020):
+        scene.put(number, used=False, node_affinity=VERY_MANY_RULES)
+        assert scene.has(number)
+    assert len(scene.kept) == 11
+    assert all(scene.has(number) for number in range(10))
+    scene.kept.forget(1, 1019)
+    scene.put(1020, used=False, node_affinity=VERY_MANY_RULES)
+    assert scene.has(1020)
 
 
 def test_two_are_kept_however_large_they_are():

@@ -23,6 +23,16 @@ def test_nominated_pods_come_in_order_of_nomination(nominator):
     assert nominator.nominated_node("c") == "n2"
 
 
+def test_the_node_nominated_here_is_ahead_of_the_one_the_status_names(nominator):
+    named, unnamed = info("a", nominated="n1"), info("b")
+    assert nominator.nominated_or_named_node(named) == "n1"
+    assert nominator.nominated_or_named_node(unnamed) == ""
+    nominator.add(named, "n2")
+    nominator.add(unnamed, "n3")
+    assert nominator.nominated_or_named_node(named) == "n2"
+    assert nominator.nominated_or_named_node(unnamed) == "n3"
+
+
 def test_an_update_that_knows_no_nomination_keeps_ours(nominator):
     old, new = info("a"), info("a", version="2")
     nominator.add(old, "n1")

@@ -49,6 +49,18 @@ def test_a_pod_that_is_done_is_unknown(scene):
     assert scene.queue.get("p") is None
 
 
+@pytest.mark.parametrize("in_flight", [False, True])
+def test_a_pod_is_alive_until_its_deletion_begins(scene, in_flight):
+    assert not scene.queue.is_alive("p")
+    scene.add("p")
+    if in_flight:
+        scene.queue.pop()
+    assert scene.queue.is_alive("p")
+    scene.queue.update(info("p", version="2", deleting=True))
+    assert not scene.queue.is_alive("p")
+    assert scene.queue.newest("p") is not None
+
+
 def test_a_recreated_pod_is_another_pod(scene):
     scene.add("p", uid="first")
     scene.queue.delete("first")

@@ -180,7 +180,6 @@ class Scene(Handlers):
         )
 
     def _pod_gone(self, uid):
-        self.recorder.forget(uid)
         self.scheduler.pod_gone(uid)
 
     def clock(self):

@@ -4,6 +4,7 @@ from types import SimpleNamespace as Hook
 
 import pytest
 
+from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.status import Code, Status
 from bayplan.queue.queued_pod import SubQueue
 from bayplan.scheduler.binder import BindError, BindResult
@@ -77,6 +78,24 @@ async def test_what_was_reserved_is_given_back_unless_the_pod_was_bound(scene, r
     scene.binder.result = result
     await scene.first_attempt()
     assert log == ["reserve First", *([] if result is BindResult.BOUND else ["unreserve First"])]
+
+
+async def test_what_was_reserved_is_given_back_for_a_pod_that_was_never_bound_after_all(scene, caplog):
+    log = []
+    broken = Hook(name="Broken", reserve=lambda *_: Status(), unreserve=lambda state, *_: state["not there any more"])
+    scene.framework.reserves = [reserving(log, "First"), broken]
+    await scene.first_attempt(cpu="3")
+    assert log == ["reserve First"]
+    pod = scene.pod("waits", cpu="3")
+    await scene.attempt()
+    # As the API server shows it when etcd was restored from before the bind.
+    scene.scheduler.never_bound(scene.cache.pod("p"))
+    assert log == ["reserve First", "unreserve First"]
+    assert "a Reserve plugin did not give back what it took pod='default/p'" in caplog.text
+    assert scene.cache.node_of("p") is None
+    assert scene.sub_queue_of(pod.metadata.uid) is not SubQueue.UNSCHEDULABLE, "it may use the room"
+    scene.scheduler.never_bound(PodInfo(pod))
+    assert log == ["reserve First", "unreserve First"], "a pod that is not assumed has reserved nothing"
 
 
 async def test_a_pods_state_reaches_every_plugin_of_its_attempt_and_no_other_pods(scene):

@@ -18,11 +18,21 @@ from bayplan.api.objects import (
     PodSpec,
     ResourceRequirements,
     TopologySpreadConstraint,
+    Volume,
     WeightedPodAffinityTerm,
 )
-from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim, StorageClass, StorageMeta
+from bayplan.api.storage_objects import (
+    AzureDiskSource,
+    ObjectReference,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeSpec,
+    StorageClass,
+    StorageMeta,
+)
 from bayplan.api.workload_objects import Namespace, PriorityClass, Service
 from bayplan.cache.resources import node_allocatable, pod_requests
+from bayplan.plugins.volumes.csi_migration import translate_volume
 from bayplan.simulate.admission import Admission, AdmissionError, created_at, looked_up
 
 
@@ -129,6 +139,24 @@ def test_what_plugins_look_up_gets_the_api_servers_defaults():
     claim = admitted(PersistentVolumeClaim(metadata=StorageMeta(name="data")))
     assert (claim.spec.volume_mode, claim.spec.storage_class_name) == ("Filesystem", None)
     assert admitted(StorageClass(metadata=ObjectMeta(name="fast"))).volume_binding_mode == "Immediate"
+
+
+def test_an_azure_disk_of_no_kind_is_a_shared_one_which_its_driver_does_not_support():
+    spec = PersistentVolumeSpec(azure_disk=AzureDiskSource(disk_uri="d"))
+    volume = admitted(PersistentVolume(metadata=StorageMeta(name="pv"), spec=spec))
+    assert translate_volume(volume).problem == "kind(Shared) is not supported in csi migration"
+    disks = [Volume(name="a", azure_disk={"diskURI": "d"}), Volume(name="b", azure_disk={"kind": "Managed"})]
+    pod = Admission(()).pod(bare_pod(volumes=[*disks, Volume(name="c")]))
+    assert [volume.azure_disk for volume in pod.spec.volumes] == [
+        {"diskURI": "d", "kind": "Shared"},
+        {"kind": "Managed"},
+        None,
+    ]
+
+
+def test_the_phase_of_a_volume_with_a_claim_is_not_made_up():
+    spec = PersistentVolumeSpec(claim_ref=ObjectReference(name="data", namespace="default"))
+    assert admitted(PersistentVolume(metadata=StorageMeta(name="pv"), spec=spec)).status.phase == ""
 
 
 def test_a_namespace_carries_its_name_as_a_label():

@@ -3,7 +3,8 @@
 import pytest
 
 from e2e.bench.contestants import BAYPLAN, SAMPLED
-from e2e.bench.results import Drain, Steady
+from e2e.bench.made_up import drain
+from e2e.bench.results import Steady
 from e2e.bench.scale.figures import COLD, FLOWS, LARGE, MB, Outcome, Start, bars, lines
 from e2e.bench.scale.scenes import scenes
 
@@ -25,22 +26,7 @@ def flow(rate: float, *, p50: float = 0.01, p99: float = 0.1, all_bound: float =
 
 
 def start(*, ready: float = 5.0, seconds: float = 10.0, megabytes: int = 300) -> Start:
-    drained = Drain(
-        pods=1000,
-        first_bind=2.0,
-        last_bind=2.0 + seconds,
-        last_event=2.0 + seconds,
-        cpu_at_first_bind=0.5,
-        cpu_at_last_bind=0.7,
-        cpu_at_last_event=0.8,
-        threads={"main": 0.8},
-        apiserver_cpu=0.25,
-        etcd_cpu=0.05,
-        peak_rss=megabytes * MB,
-        nodes_used=1,
-        events_at_last_bind=1000,
-        events=1000,
-    )
+    drained = drain(pods=1000, seconds=seconds, peak_rss=megabytes * MB)
     return Start(ready, 200 * MB, drained)
 
 

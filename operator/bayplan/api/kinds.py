@@ -1,4 +1,4 @@
-"""The kinds that plugins look up besides nodes and pods: what files call them, and where the API has objects."""
+"""Nodes, pods, and the kinds that plugins look up besides: what files call them, and where the API has objects."""
 
 import re
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from bayplan.api import storage_objects as storage
 from bayplan.api import workload_objects as workload
+from bayplan.api.objects import Node, Pod
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,8 @@ class Resource:
         return f"/{'apis' if self.group else 'api'}/{self.api_version}/{self.plural}"
 
 
+NODES: Final = Resource(Node, "", "nodes")
+PODS: Final = Resource(Pod, "", "pods", namespaced=True)
 RESOURCES: Final[tuple[Resource, ...]] = (
     Resource(workload.Namespace, "", "namespaces"),
     Resource(workload.Service, "", "services", namespaced=True),

@@ -28,8 +28,8 @@ class NodeSelector(Struct, frozen=True):
     node_selector_terms: list[NodeSelectorTerm] | None = None
 
 
-class PreferredSchedulingTerm(Struct, frozen=True):
-    """Nodes that the pod prefers, and by what weight."""
+class PreferredSchedulingTerm(Struct, frozen=True, omit_defaults=False):
+    """Nodes that the pod prefers, and by what weight; both are written out, as upstream's types have it."""
 
     weight: int = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()

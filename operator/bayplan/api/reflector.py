@@ -145,8 +145,11 @@ class Reflector(Generic[T]):
             self._refusals += 1
             return self._after_failure(f"{type(error).__name__}: {error}", relist=self._is_stuck())
         except (CredentialsError, aiohttp.ClientError, OSError) as error:
-            # TimeoutError, too, is an OSError: silence beyond the limit.
-            return self._after_failure(f"{type(error).__name__}: {error}", relist=False, away=True)
+            # TimeoutError, too, is an OSError: silence beyond the limit. That of a watch is ordinary where nothing
+            # happens and the API server sends no bookmarks; if it is away, opening the next one fails.
+            is_silence = isinstance(error, TimeoutError) and self._watch_opened is not None
+            level = logging.DEBUG if is_silence else logging.WARNING
+            return self._after_failure(f"{type(error).__name__}: {error}", relist=False, away=True, level=level)
         except Exception:
             logger.exception("reflector failed, listing again watch=%s", self._name)
             return self._after_failure("unexpected error", relist=True)

@@ -45,17 +45,16 @@ class _Log(Generic[T]):
 class EntryLog(_Log[T]):
     """For readers that are told every entry; `keep` is the size of those kept at least.
 
-    Never more than twice `keep` is held, and no entry larger than `largest`: after such a one all readers start over.
+    Never more than twice `keep` is held, and no entry larger than `keep`: after such a one all readers start over.
     `size_of` must always say the same of an entry.
     """
 
-    __slots__ = ("_largest", "_shrink_at", "_size", "_size_of")
+    __slots__ = ("_shrink_at", "_size", "_size_of")
 
-    def __init__(self, keep: int, size_of: Callable[[T], int], largest: int | None = None) -> None:
+    def __init__(self, keep: int, size_of: Callable[[T], int]) -> None:
         super().__init__(keep)
         self._size = 0
         self._size_of = size_of
-        self._largest = keep if largest is None else largest
         self._shrink_at = 2 * keep
 
     @property
@@ -69,7 +68,7 @@ class EntryLog(_Log[T]):
         self._entries.append(entry)
         self.position += 1
         self._size += size
-        if size > self._largest:
+        if size > self._keep:
             self.forget_until(self.position)
         elif self._size > self._shrink_at:
             self._shrink()

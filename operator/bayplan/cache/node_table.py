@@ -19,14 +19,19 @@ Column = NDArray[np.int64]
 """One amount per row, `(capacity,) int64`: milli-CPU, bytes or counts."""
 
 PodChange = tuple[int, PodInfo | None, PodInfo | None]
-"""A row, the pod that went or looked different before, and the pod that came or how it looks now."""
+"""A row, the pod that went or looked different before, and the pod that came or how it looks now.
+
+Without any pod it says that something changed on the row, which then has to be read again.
+"""
 
 KEPT_POD_BYTES: Final = 48 * 2**20
 """How much of the pods that came and went `pods_changed` keeps at least, as `PodInfo.size` counts it."""
 _UNASKED_BYTES: Final = 2 * 2**20
 """How much may come before readers are asked again what they have seen."""
 _LARGEST_POD_BYTES: Final = 2**20
-"""Larger pods are not kept there; they are so rare that readers may as well read all pods again."""
+"""Larger pods are not kept there, only their rows: nobody makes readers start over by a few of these."""
+_ROW_BYTES: Final = 128
+"""What an entry without any pod counts."""
 
 _FIRST_CAPACITY = 64
 # Above this many times one amount a sum could leave int64; such rows are summed exactly and clamped instead.
@@ -43,16 +48,21 @@ class PodReader(Protocol):
 class PodLog(EntryLog[PodChange]):
     """The pods that came, went or look different; at most twice `keep` bytes of them.
 
-    Entries that all of `readers` have seen are let go of now and then, so that pods that are gone stay in memory only
-    while somebody has yet to hear of it. A reader that fell too far behind reads all pods again.
+    Of a large pod there is only the row. Entries that all of `readers` have seen are let go of now and then, so that
+    pods that are gone stay in memory only while somebody has yet to hear of it. A reader that fell too far behind reads
+    all pods again.
     """
 
     __slots__ = ("readers",)
 
     def __init__(self, keep: int = KEPT_POD_BYTES) -> None:
-        super().__init__(keep, _pod_bytes, _LARGEST_POD_BYTES)
+        super().__init__(keep, _pod_bytes)
         self.readers: WeakSet[PodReader] = WeakSet()
         self._shrink_at = min(_UNASKED_BYTES, 2 * keep)
+
+    def append(self, entry: PodChange) -> None:
+        """Record a change; see EntryLog."""
+        super().append(entry if _pod_bytes(entry) <= _LARGEST_POD_BYTES else (entry[0], None, None))
 
     def _shrink(self) -> None:
         # Those that have read nothing yet will read all pods.
@@ -64,7 +74,7 @@ class PodLog(EntryLog[PodChange]):
 
 def _pod_bytes(change: PodChange) -> int:
     _, before, after = change
-    return (0 if before is None else before.size) + (0 if after is None else after.size)
+    return ((0 if before is None else before.size) + (0 if after is None else after.size)) or _ROW_BYTES
 
 
 class NodeTable:

@@ -4,18 +4,14 @@ import logging
 import logging.config
 import os
 import signal
-import sys
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 
-from bayplan import __version__
-from bayplan.cli import BAD_INPUT, nothing_collected
-from bayplan.cli.feature_gates import FeatureGatesOption, without_effect
+from bayplan.cli import nothing_collected
+from bayplan.cli.feature_gates import FeatureGatesOption
 from bayplan.cli.leader_election import (
     LeaderElectionFlags,
     LeaderElectOption,
@@ -25,15 +21,8 @@ from bayplan.cli.leader_election import (
     ResourceNameOption,
     ResourceNamespaceOption,
     RetryPeriodOption,
-    with_flags,
 )
-from bayplan.config.errors import ConfigurationError, FieldNote, note_lines
-from bayplan.config.types import SchedulerConfiguration
 
-logger = logging.getLogger(__name__)
-
-KUBE_SCHEDULERS_LEASE = "kube-scheduler"
-"""What a file from `kube-scheduler --write-config-to` names."""
 _LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
 
 
@@ -86,20 +75,15 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
 ) -> None:
     """Schedule the pods that name one of our profiles, until SIGTERM."""
     signal.signal(signal.SIGTERM, _end_before_it_began)
-    address = bind_address or default_bind_address(os.environ)
+    if config is not None:
+        # The file is about to be read, and the scheduler heeds it from then on.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     logging.config.dictConfig(_logging(_LEVELS[verbosity]))
-    # Imported here so that the other commands do not pay for kopf and the API client.
     with nothing_collected():
-        import uvloop  # noqa: PLC0415
+        # Imported here so that `--help` does not pay for kopf and the API client.
+        from bayplan.cli.serve import ConfigurationFlags, serve  # noqa: PLC0415
 
-        from bayplan.api.credentials import load_credentials  # noqa: PLC0415
-        from bayplan.api.errors import CredentialsError  # noqa: PLC0415
-        from bayplan.cli.config import load_checked  # noqa: PLC0415
-        from bayplan.config.watched_file import WatchedFile  # noqa: PLC0415
-        from bayplan.controller.app import App  # noqa: PLC0415
-        from bayplan.controller.reload import ConfigurationSource, own_pod  # noqa: PLC0415
-
-    flags = LeaderElectionFlags(
+    election = LeaderElectionFlags(
         leader_elect=leader_elect,
         lease_duration=leader_elect_lease_duration,
         renew_deadline=leader_elect_renew_deadline,
@@ -108,57 +92,12 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
         resource_name=leader_elect_resource_name,
         resource_namespace=leader_elect_resource_namespace,
     )
-
-    def load() -> SchedulerConfiguration:
-        notes: list[FieldNote] = []
-        configuration = load_checked(config, scheduler_name, feature_gates, notes)
-        election = with_flags(configuration.leader_election, flags, os.environ)
-        configuration = replace(configuration, leader_election=election)
-        for line in note_lines(config, notes):
-            logger.warning("%s", line)
-        _warn(configuration)
-        return configuration
-
-    # Before it is read, so that a change meanwhile is seen.
-    source = None if config is None else ConfigurationSource(WatchedFile(config), load, own_pod(os.environ))
-    try:
-        configuration = load()
-    except ConfigurationError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(BAD_INPUT) from None
-
-    logger.info("bayplan starts version=%s", __version__)
-
-    async def serve() -> int:
-        file = kubeconfig or (
-            Path(configuration.client_connection.kubeconfig) if configuration.client_connection.kubeconfig else None
-        )
-        credentials = load_credentials(file, context)
-        backoff = float(kubelet_rejection_backoff)
-        app = App(configuration, credentials, address, http_port, source, rejection_backoff_seconds=backoff)
-        return await app.run()
-
-    try:
-        _end_process(uvloop.run(serve()))
-    except CredentialsError as error:
-        typer.echo(f"bayplan: {error}", err=True)
-        raise typer.Exit(BAD_INPUT) from None
-    except OSError as error:
-        typer.echo(f"bayplan: {address}:{http_port}: {error.strerror or error}", err=True)
-        raise typer.Exit(1) from None
-
-
-def _end_process(code: int) -> NoReturn:
-    """End with `code` and without taking the interpreter apart; nothing else of bayplan does so (ADR 17).
-
-    All parts have ended by now, but threads of libraries go on: the HTTP client's, and kopf's if it hangs. One that
-    wants the interpreter while that is taken apart aborts the process, or is waited for.
-    """
-    logging.shutdown()
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
-            stream.flush()
-    os._exit(code)
+    flags = ConfigurationFlags(
+        file=config, scheduler_name=scheduler_name, feature_gates=feature_gates, leader_election=election
+    )
+    address = bind_address or default_bind_address(os.environ)
+    backoff = float(kubelet_rejection_backoff)
+    serve(flags, backoff, kubeconfig=kubeconfig, context=context, address=address, port=http_port)
 
 
 def _end_before_it_began(*_: object) -> NoReturn:
@@ -187,12 +126,3 @@ def _logging(level: int) -> dict[str, Any]:
         # kopf has a line for each event of each pod, and what ends it is told by who starts it again.
         "loggers": {"kopf": {"level": logging.ERROR}},
     }
-
-
-def _warn(configuration: SchedulerConfiguration) -> None:
-    """Say what the configuration asks for that this version does not do."""
-    election = configuration.leader_election
-    if election.leader_elect and election.resource_name == KUBE_SCHEDULERS_LEASE:
-        logger.warning("leaderElection.resourceName is kube-scheduler's lease: one of the two schedules at a time")
-    for line in without_effect(configuration):
-        logger.warning("%s", line)

@@ -57,6 +57,23 @@ UPSTREAM_PLUGINS: Final = frozenset(entry.name for entry in UPSTREAM_DEFAULT_PLU
 REMOVED_PLUGINS: Final = frozenset(("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"))
 """Plugins kube-scheduler once had, with an error text of their own."""
 
+_SPREAD: Final = "PodTopologySpread spreads by its default constraints"
+FORMER_PLUGINS: Final[Mapping[str, str]] = {
+    "DefaultPodTopologySpread": _SPREAD,
+    "NodeLabel": "give the pods a nodeAffinity, or NodeAffinity an addedAffinity",
+    "NodePreferAvoidPods": "taint the nodes with PreferNoSchedule",
+    "NodeResourceLimits": "it has no successor",
+    "NodeResourcesLeastAllocated": "give NodeResourcesFit the scoringStrategy LeastAllocated",
+    "NodeResourcesMostAllocated": "give NodeResourcesFit the scoringStrategy MostAllocated",
+    "RequestedToCapacityRatio": "give NodeResourcesFit the scoringStrategy RequestedToCapacityRatio",
+    "SelectorSpread": _SPREAD,
+    "ServiceAffinity": "give the pods a podAffinity",
+}
+"""Plugins of kube-scheduler 1.17 to 1.20 that kube-scheduler does not know any more, and what to do instead.
+
+Source: pkg/scheduler/framework/plugins/registry.go of these releases.
+"""
+
 IMPLEMENTED_PLUGINS: Final = frozenset(entry.name for entry in UPSTREAM_DEFAULT_PLUGINS)
 """The plugins bayplan has."""
 

@@ -58,7 +58,7 @@ def decode_policy(
         weight = decode_hard_weight(fields) or hard_pod_affinity_weight
         reader.predicates(fields)
         reader.priorities(fields)
-        extenders: tuple[Extender, ...] = fields.objects("extenders", decode_policy_extender)
+        extenders: tuple[Extender, ...] = fields.objects("extenders", lambda each: decode_policy_extender(each, notes))
         errors += validate_extenders(extenders)
     selection = reader.selection
     selection.settle(errors, notes)

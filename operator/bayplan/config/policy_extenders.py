@@ -5,17 +5,19 @@ from dataclasses import fields as dataclass_fields
 from typing import Any
 
 from bayplan.config.connections import Extender, ExtenderManagedResource, ExtenderTLSConfig, decode_extender
+from bayplan.config.errors import FieldNote
 from bayplan.config.fields import Fields, camel_case
 
 
-def decode_policy_extender(fields: Fields) -> Extender:
+def decode_policy_extender(fields: Fields, notes: list[FieldNote]) -> Extender:
     """One extender of a policy, as today's configuration says it.
 
     Keys of any case work, as they did: `enableHttps`, `BindVerb`. `httpTimeout` may be in nanoseconds. An `apiVersion`,
-    which samples of old have, meant nothing.
+    which samples of old have, meant nothing, and `notes` gets that.
     """
     value = {key: fields.raw(key) for key in fields.keys() if key != "apiVersion"}  # noqa: SIM118  not a mapping
-    fields.raw("apiVersion")
+    if fields.raw("apiVersion"):
+        notes.append(FieldNote(fields.at("apiVersion"), "has no effect, as in 1.16"))
     plain = _renamed(value, Extender)
     if isinstance(tls := plain.get("tlsConfig"), dict):
         plain["tlsConfig"] = _renamed(tls, ExtenderTLSConfig)

@@ -16,6 +16,7 @@ from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
 from bayplan.config.fields import Fields, required_name
 from bayplan.config.plugin_args import decode_args, default_args
 from bayplan.config.plugin_sets import (
+    FORMER_PLUGINS,
     REMOVED_PLUGINS,
     UPSTREAM_PLUGINS,
     default_plugins,
@@ -106,8 +107,12 @@ def unknown_plugin(path: str, name: str, known: frozenset[str]) -> FieldError | 
     elif name in UPSTREAM_PLUGINS:
         detail = "is not implemented in this version of bayplan"
     else:
-        detail = "does not exist"
+        detail = _not_existing(name)
     return invalid(path, name, detail)
+
+
+def _not_existing(name: str) -> str:
+    return f"does not exist any more: {FORMER_PLUGINS[name]}" if name in FORMER_PLUGINS else "does not exist"
 
 
 def validate_common_queue_sort(profiles: tuple[Profile, ...]) -> list[FieldError]:
@@ -175,7 +180,7 @@ def decode_plugin_set(fields: Fields, known: frozenset[str]) -> PluginSet:
 def _check_disabled(fields: Fields, listed: PluginSet, known: frozenset[str]) -> None:
     for index, plugin in enumerate(listed.disabled):
         if plugin.name and plugin.name not in known | UPSTREAM_PLUGINS | REMOVED_PLUGINS | {"*"}:
-            fields.errors.append(invalid(item(fields.at("disabled"), index), plugin.name, "does not exist"))
+            fields.errors.append(invalid(item(fields.at("disabled"), index), plugin.name, _not_existing(plugin.name)))
 
 
 def decode_plugin_config(fields: Fields, known: frozenset[str], gates: FeatureGates) -> dict[str, PluginArgs]:

@@ -4,6 +4,8 @@ Sources, of releases 1.16 and 1.17: staging kube-scheduler/config/v1alpha1/types
 pkg/scheduler/apis/config/v1alpha1/defaults.go.
 """
 
+import ipaddress
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -46,6 +48,7 @@ _AUTOSCALER_PROVIDER: Final = "ClusterAutoscalerProvider"
 _PREEMPTION: Final = "DefaultPreemption"
 _OLD_LOCKS: Final = ("endpoints", "configmaps", "endpointsleases", "configmapsleases")
 _ADDRESSES: Final = ("healthzBindAddress", "metricsBindAddress")
+_HOST_AND_PORT: Final = re.compile(r"(?:\[(?P<bracketed>[^\[\]]*)\]|(?P<plain>[^\[\]:]*)):(?P<port>[^\[\]:]*)")
 _POINTS: Final[Mapping[str, str]] = {
     attribute: "postFilter" if attribute == "pre_score" else key
     for attribute, key in PLUGIN_SET_KEYS.items()
@@ -75,14 +78,40 @@ def decode_v1alpha1(
             fields, lambda block: _leader_election(block, notes), parallelism=16, delay_cache_until_active=False
         )
         name = fields.string("schedulerName") or DEFAULT_SCHEDULER_NAME
-        unserved = "has no successor; use --bind-address and --http-port of bayplan run"
-        notes.extend(FieldNote(key, unserved) for key in _ADDRESSES if fields.string(key))
+        for key in _ADDRESSES:
+            _check_address(fields, key, notes)
         hard_weight = decode_hard_weight(fields)
         algorithm = _algorithm(fields, directory, known, notes, hard_weight, gates=gates)
         profile = _with_bind_timeout(fields, algorithm.profiles[0])
         if fields.boolean("disablePreemption"):
             profile = _without_preemption(profile)
         return replace(settings, profiles=(replace(profile, scheduler_name=name),), extenders=algorithm.extenders)
+
+
+def _check_address(fields: Fields, key: str, notes: list[FieldNote]) -> None:
+    """Refuse the address where 1.16 did, and tell that it is not served.
+
+    What is no host with a port was no error: the default took its place before it was checked.
+    """
+    address = fields.string(key)
+    if not address:
+        return
+    notes.append(FieldNote(key, "has no successor; use --bind-address and --http-port of bayplan run"))
+    if (parts := _HOST_AND_PORT.fullmatch(address)) is None:
+        return
+    host, port = parts["bracketed"] or parts["plain"], parts["port"]
+    if not (port.isascii() and port.isdecimal() and 1 <= int(port[:6]) <= 65535):
+        fields.invalid(key, address, "must be between 1 and 65535, inclusive")
+    if host and not _is_address(host):
+        fields.invalid(key, address, "must be a valid IP address, (e.g. 10.9.8.7)")
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def path_in_v1alpha1(path: str) -> str:

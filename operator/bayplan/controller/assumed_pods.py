@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 
 from bayplan.api.client import ApiClient
 from bayplan.api.objects import Pod
-from bayplan.cache.cache import is_finished
+from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.pod_info import PodInfo
+from bayplan.controller.watches import Watches
 from bayplan.scheduler.binder import fetch_pod
+from bayplan.scheduler.pending_pods import PendingPodEvents
+from bayplan.scheduler.scheduler import Scheduler
 
 logger = logging.getLogger(__name__)
 
@@ -71,3 +74,20 @@ class AssumedPods:
                 self.unbound(found)
         elif found is not None:
             self._unbound_since.pop(pod.uid, None)
+
+
+def build_assumed_pods(
+    client: ApiClient, cache: Cache, scheduler: Scheduler, watches: Watches, pending: PendingPodEvents
+) -> AssumedPods:
+    """Make the check of the running process; pods whose bind is under way are the bind's to look after."""
+
+    def unbound(pod: Pod) -> None:
+        scheduler.never_bound(PodInfo(pod))
+        pending.changed(pod)
+
+    return AssumedPods(
+        client,
+        assumed=lambda: [pod for pod in cache.assumed_pods() if not scheduler.is_binding(pod.uid)],
+        ended=watches.assigned.on_delete,
+        unbound=unbound,
+    )

@@ -5,42 +5,36 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any
 from urllib.parse import urlsplit
 
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
-from bayplan.api.objects import Pod
 from bayplan.api.reflector import Reflector
 from bayplan.cache.cache import Cache
-from bayplan.cache.pod_info import PodInfo
 from bayplan.config.connections import ClientConnection
 from bayplan.config.types import SchedulerConfiguration
-from bayplan.controller.assumed_pods import AssumedPods
-from bayplan.controller.cache_debugger import CacheDebugger
+from bayplan.controller.assumed_pods import AssumedPods, build_assumed_pods
 from bayplan.controller.engines import EngineBuilder
 from bayplan.controller.intake_list import IntakeList
-from bayplan.controller.leadership import Leadership
+from bayplan.controller.leadership import Leadership, build_leadership
+from bayplan.controller.observation import build_health, build_server
 from bayplan.controller.operator_thread import KopfSessions, OperatorThread
 from bayplan.controller.recovery import Recovery
-from bayplan.controller.reload import ConfigurationReload, ConfigurationSource
+from bayplan.controller.reload import ConfigurationReload, ConfigurationSource, build_reload
 from bayplan.controller.watches import Watches
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.allocation import allocation_summary
 from bayplan.scheduler.api_calls import utc_now
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.pending_pods import PendingPodEvents
 from bayplan.scheduler.scheduler import Scheduler
-from bayplan.server.configuration import ConfigurationCollector
-from bayplan.server.debug import debug_routes
 from bayplan.server.health import HealthChecks
 from bayplan.server.http import HttpServer
-from bayplan.server.leader_election import LeaderElectionCollector
 from bayplan.server.metrics import SchedulerMetrics
-from bayplan.server.state import StateCollector, StateSources
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +75,16 @@ def build(
     memory.
     """
     names = frozenset(profile.scheduler_name for profile in configuration.profiles)
-    connection = configuration.client_connection
-    news = asyncio.Event()
-
-    cache, nominator = Cache(), Nominator()
     metrics = SchedulerMetrics(profiles=sorted(names))
-    leadership = _leadership(configuration, credentials, metrics)
+    leadership = build_leadership(configuration.leader_election, credentials, metrics)
     admit = leadership.admit if leadership is not None else None
-    client = _measured_client(make_client, credentials, connection, metrics, admit)
+    connect = partial(
+        _measured_client, make_client, credentials, configuration.client_connection, observer=metrics, admit=admit
+    )
     # Events have a rate limit of their own, as in kube-scheduler, so that they never hold up a bind.
-    events_client = _measured_client(make_client, credentials, connection, metrics, admit)
+    client, events_client = connect(), connect()
 
+    cache, nominator, news = Cache(), Nominator(), asyncio.Event()
     engines = EngineBuilder(cache=cache, nominator=nominator, client=client, admit=admit, observer=metrics, clock=clock)
     engine = engines.build(configuration)
     queue = SchedulingQueue(
@@ -104,20 +97,10 @@ def build(
         nominator=nominator,
     )
 
-    # These need one another: answers to the dispatcher's calls feed the queue, and the dispatcher sends the Events.
-    def pod_gone(uid: str) -> None:
-        recorder.forget(uid)
-        scheduler.pod_gone(uid)
-
-    def recovered() -> None:
-        recovery.recovered()
-
-    def went_back() -> None:
-        recovery.went_back()
-
-    pending = PendingPodEvents(cache, queue, news.set, metrics, names, pod_gone)
+    pending = PendingPodEvents(cache, queue, news.set, metrics, names)
     dispatcher = Dispatcher(client, events_client, on_patched=pending.written, wake=news.set)
     recorder = EventRecorder(emit=dispatcher.send, now=utc_now, hostname=socket.gethostname())
+    recovery = Recovery()
     watches = Watches(
         credentials,
         cache,
@@ -125,13 +108,12 @@ def build(
         metrics,
         wake=news.set,
         on_gone=recorder.forget,
-        on_recovered=recovered,
-        on_went_back=went_back,
+        on_recovered=recovery.recovered,
+        on_went_back=recovery.went_back,
         scheduler_names=names,
         rejection_backoff_seconds=rejection_backoff_seconds,
         make_reflector=make_reflector,
     )
-
     scheduler = Scheduler(
         cache=cache,
         queue=queue,
@@ -144,100 +126,47 @@ def build(
         news=news,
         clock=clock,
     )
-
-    intake_list = IntakeList(client, names, pending, on_went_back=went_back)
+    intake_list = IntakeList(client, names, pending, on_went_back=recovery.went_back)
     operator = OperatorThread(
         names, KopfSessions(credentials), take=pending.watched, on_restart=intake_list.ask_for_fill
     )
-    recovery = Recovery(watches, intake_list, operator, pending)
+    # What was made before those whom it tells: answers to the scheduler's writes feed the queue that it reads, and
+    # the watches tell of an outage whom else to ask.
+    pending.on_gone = scheduler.pod_gone
+    recovery.connect(watches, intake_list, operator, pending)
 
-    def never_bound(pod: Pod) -> None:
-        scheduler.never_bound(PodInfo(pod))
-        pending.changed(pod)
-        news.set()
-
-    assumed_pods = AssumedPods(
-        client,
-        # Others are their bind's to look after.
-        assumed=lambda: [pod for pod in cache.assumed_pods() if not scheduler.is_binding(pod.uid)],
-        ended=watches.assigned.on_delete,
-        unbound=never_bound,
-    )
-
-    own = None if source is None or source.own_pod is None else PodInfo(source.own_pod)
-
-    def tell(kind: Literal["Normal", "Warning"], reason: str, note: str) -> None:
-        # Replicas that do not lead may write nothing; log and metric say the same.
-        if own is not None and (leadership is None or leadership.is_leading()):
-            recorder.own(own, kind, reason, note)
-
-    collector = ConfigurationCollector()
-    metrics.registry.register(collector)
-    reload = ConfigurationReload(
-        source,
-        configuration,
-        engine,
-        build=engines.build,
-        take_over=scheduler.take_over,
-        forget_unwatched=watches.forget_unwatched,
-        collector=collector,
-        tell=tell,
-    )
-
-    state = StateSources(
-        pending=queue.pending,
-        cache=cache.sizes,
-        allocation=lambda: allocation_summary(cache.nodes),
-        watches=watches.states,
-    )
-    metrics.registry.register(StateCollector(state))
-    debugger = CacheDebugger(credentials, cache, queue, names, on_compared=metrics.cache_compared)
-    health = HealthChecks()
-    watches.add_readiness(health)
-    health.add_readiness("kopf", operator.problem)
-    health.add_readiness("intake", intake_list.problem)
-    if leadership is not None:
-        leadership.add_checks(health)
+    health = build_health(watches, operator, intake_list, leadership)
     return Parts(
         scheduler=scheduler,
         watches=watches,
         operator=operator,
         intake_list=intake_list,
-        assumed_pods=assumed_pods,
+        assumed_pods=build_assumed_pods(client, cache, scheduler, watches, pending),
         leadership=leadership,
-        reload=reload,
+        reload=build_reload(
+            source,
+            configuration,
+            engine,
+            build_engine=engines.build,
+            scheduler=scheduler,
+            watches=watches,
+            recorder=recorder,
+            registry=metrics.registry,
+            leadership=leadership,
+        ),
         clients=(client, events_client),
         health=health,
-        server=HttpServer(
-            metrics.registry,
-            health,
-            routes=debug_routes(debugger.compare) if configuration.enable_profiling else (),
+        server=build_server(
+            configuration, credentials, cache=cache, queue=queue, watches=watches, metrics=metrics, health=health
         ),
     )
-
-
-def _leadership(
-    configuration: SchedulerConfiguration, credentials: Credentials, metrics: SchedulerMetrics
-) -> Leadership | None:
-    """The part in the election that the configuration asks for, if it does."""
-    settings = configuration.leader_election
-    if not settings.leader_elect:
-        return None
-    leadership = Leadership(
-        settings, credentials, hostname=socket.gethostname(), host=urlsplit(credentials.server).netloc, observer=metrics
-    )
-    metrics.registry.register(
-        LeaderElectionCollector(
-            settings.resource_name, is_leading=leadership.is_leading, slow_paths=leadership.slow_paths
-        )
-    )
-    return leadership
 
 
 def _measured_client(
     make_client: Callable[..., ApiClient],
     credentials: Credentials,
     connection: ClientConnection,
+    *,
     observer: SchedulerObserver,
     admit: Callable[[], float] | None,
 ) -> ApiClient:

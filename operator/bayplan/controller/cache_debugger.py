@@ -12,8 +12,7 @@ import msgspec
 
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import CredentialsError
-from bayplan.api.kinds import Resource, resource_of
-from bayplan.api.objects import Node, Pod
+from bayplan.api.kinds import NODES, PODS, Resource, resource_of
 from bayplan.api.slices import in_slices
 from bayplan.api.watch_event import UNREADABLE, outline_of
 from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource
@@ -24,8 +23,6 @@ from bayplan.scheduler.debugger.dump import ListedDump, dump_held
 
 logger = logging.getLogger(__name__)
 
-_NODES = Resource(Node, "", "nodes")
-_PODS = Resource(Pod, "", "pods", namespaced=True)
 _PAGE_SIZE = "500"
 _NOT_FOUND = 404
 _TIMEOUT_SECONDS = 60.0
@@ -76,8 +73,8 @@ class CacheDebugger:
 
     async def _look(self) -> tuple[ListedDump, list[Difference]]:
         listed, held = ListedDump(self.profiles), Dump()
-        await self._list(_PODS, listed, listed.add_pod)
-        await self._list(_NODES, listed, listed.add_node)
+        await self._list(PODS, listed, listed.add_pod)
+        await self._list(NODES, listed, listed.add_node)
         for kind in self.cache.listers.wanted():
             await self._list_looked_up(resource_of(kind), listed)
         await in_slices(dump_held(held, self.cache, self.queue), lambda _: None, clock=self.clock)

@@ -3,9 +3,11 @@
 import asyncio
 import logging
 import random
+import socket
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from urllib.parse import urlsplit
 
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
@@ -18,6 +20,8 @@ from bayplan.leaderelection.write_gate import WriteGate, boot_clock
 from bayplan.scheduler.api_calls import utc_now
 from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.server.health import HealthChecks
+from bayplan.server.leader_election import LeaderElectionCollector
+from bayplan.server.metrics import SchedulerMetrics
 
 logger = logging.getLogger(__name__)
 
@@ -152,3 +156,20 @@ class Leadership:
         if self._elector.leading and age > self._elector.timing.lease_duration + _STALE_SECONDS:
             return "the lease was not renewed"
         return None
+
+
+def build_leadership(
+    settings: LeaderElection, credentials: Credentials, metrics: SchedulerMetrics
+) -> Leadership | None:
+    """Make the part in the election that the configuration asks for, with its metrics; None if it asks for none."""
+    if not settings.leader_elect:
+        return None
+    leadership = Leadership(
+        settings, credentials, hostname=socket.gethostname(), host=urlsplit(credentials.server).netloc, observer=metrics
+    )
+    metrics.registry.register(
+        LeaderElectionCollector(
+            settings.resource_name, is_leading=leadership.is_leading, slow_paths=leadership.slow_paths
+        )
+    )
+    return leadership

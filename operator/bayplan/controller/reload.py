@@ -7,15 +7,22 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
+from prometheus_client import CollectorRegistry
+
 from bayplan.api.errors import CredentialsError
 from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.objects import Pod
+from bayplan.cache.pod_info import PodInfo
 from bayplan.config.changes import changed_fields, changed_profiles, restart_errors
 from bayplan.config.errors import ConfigurationError, FieldError, forbidden, quote_unprintable
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.config.watched_file import WatchedFile
+from bayplan.controller.leadership import Leadership
+from bayplan.controller.watches import Watches
 from bayplan.scheduler.engine import Engine
+from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.extender.client import ExtenderClient
+from bayplan.scheduler.scheduler import Scheduler
 from bayplan.server.configuration import ConfigurationCollector
 
 logger = logging.getLogger(__name__)
@@ -146,6 +153,40 @@ class ConfigurationReload:
         self._collector.ended(successful=False)
         logger.error("configuration refused, the one before stays in force file=%s errors=%s", file, errors)
         self._tell("Warning", "ConfigurationRefused", f"{file} is not in force: {errors}")
+
+
+def build_reload(
+    source: ConfigurationSource | None,
+    configuration: SchedulerConfiguration,
+    engine: Engine,
+    *,
+    build_engine: Callable[[SchedulerConfiguration], Engine],
+    scheduler: Scheduler,
+    watches: Watches,
+    recorder: EventRecorder,
+    registry: CollectorRegistry,
+    leadership: Leadership | None,
+) -> ConfigurationReload:
+    """Make the reload of the running process: log, metrics and Events about its own pod tell what became of each."""
+    own = None if source is None or source.own_pod is None else PodInfo(source.own_pod)
+
+    def tell(kind: Literal["Normal", "Warning"], reason: str, note: str) -> None:
+        # Replicas that do not lead may write nothing; log and metric say the same.
+        if own is not None and (leadership is None or leadership.is_leading()):
+            recorder.own(own, kind, reason, note)
+
+    collector = ConfigurationCollector()
+    registry.register(collector)
+    return ConfigurationReload(
+        source,
+        configuration,
+        engine,
+        build=build_engine,
+        take_over=scheduler.take_over,
+        forget_unwatched=watches.forget_unwatched,
+        collector=collector,
+        tell=tell,
+    )
 
 
 def own_pod(environment: Mapping[str, str]) -> Pod | None:

@@ -8,9 +8,8 @@ from typing import Any
 
 from bayplan.api.backoff import Timing
 from bayplan.api.credentials import Credentials
-from bayplan.api.kinds import Resource, resource_of
+from bayplan.api.kinds import NODES, PODS, Resource, resource_of
 from bayplan.api.object_store import Handler
-from bayplan.api.objects import Node, Pod
 from bayplan.api.reflector import Reflector
 from bayplan.cache.cache import Cache
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -29,8 +28,6 @@ from bayplan.server.health import HealthChecks
 
 logger = logging.getLogger(__name__)
 
-_NODES = Resource(Node, "", "nodes")
-_PODS = Resource(Pod, "", "pods", namespaced=True)
 _FAILED = Resource(FailedPod, "", "pods", namespaced=True)
 _ASSIGNED = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 # A reflector gives up on a silent watch after 75 s: one that is older could not be opened again.
@@ -179,15 +176,15 @@ class Watches:
         nodes = NodeEvents(cache, queue, wake, observer, backoff)
         looked_up = map(resource_of, cache.listers.wanted())
         self._watches = [
-            watch(_NODES, nodes, keep_undecodable=False),
-            watch(_PODS, self.assigned, label="AssignedPod", field_selector=_ASSIGNED, on_recovered=on_recovered),
+            watch(NODES, nodes, keep_undecodable=False),
+            watch(PODS, self.assigned, label="AssignedPod", field_selector=_ASSIGNED, on_recovered=on_recovered),
             *(watch(r, ListerEvents(cache.listers.of(r.type), r.kind, queue, wake), optional=True) for r in looked_up),
         ]
         if scheduler_names:
             handler = ForeignNominationEvents(queue, wake)
             selector = foreign_nominations_selector(scheduler_names)
             self._watches.append(
-                watch(_PODS, handler, name="nominations", label="NominatedPod", field_selector=selector)
+                watch(PODS, handler, name="nominations", label="NominatedPod", field_selector=selector)
             )
             rejections = KubeletRejections(scheduler_names, observer, backoff)
             self._watches.append(

@@ -17,6 +17,8 @@ KEPT_BYTES: Final = 128 * 2**20
 """What evaluations may take together: some 500 plain shapes on 5,000 nodes."""
 KEPT_RULE_BYTES: Final = 32 * 2**20
 """How much of that may be compiled rules and other things worked out of pods, as `PodInfo.size` counts them."""
+_LARGE_RULE_BYTES: Final = 2 * 2**20
+"""Of pods with more than this only the newest one's evaluation is kept, on top of those: it ousts no other."""
 _OBJECT_BYTES: Final = 4 * 2**10
 """What an evaluation takes besides its arrays."""
 _MEASURED_EVERY: Final = 4096
@@ -34,9 +36,9 @@ class KeptEvaluations:
     """The most recently used evaluations; the cycle relies on it to forget those that would take too much memory.
 
     At least two are kept. What is compiled of pods' rules has a bound of its own, so that nobody can fill the memory
-    with pods of thousands of rules. An evaluation grows after it was put here, when rows are first filtered and scored:
-    those used since are measured whenever another is put, and once in a while. A table that grew makes all of them
-    start over, so they are dropped.
+    with pods of thousands of rules, nor push out what other pods need. An evaluation grows after it was put here, when
+    rows are first filtered and scored: those used since are measured whenever another is put, and once in a while. A
+    table that grew makes all of them start over, so they are dropped.
     """
 
     def __init__(self, nodes: NodeTable, limit: int = KEPT_BYTES) -> None:
@@ -48,6 +50,7 @@ class KeptEvaluations:
         self._last: _Kept | None = None
         self._gets = 0
         self._total = self._rule_bytes = 0
+        self._large: Key | None = None
         self._table_bytes: dict[NominatedTable, int] = {}
 
     def __len__(self) -> int:
@@ -88,8 +91,13 @@ class KeptEvaluations:
 
     def put(self, key: Key, evaluation: Evaluation, pod: PodInfo) -> None:
         """Keep an evaluation made for `pod`, and forget the least recently used ones that are too many."""
-        kept = self._kept[key] = self._last = _Kept(evaluation, pod.size)
-        self._rule_bytes += pod.size
+        rule_bytes = pod.size
+        if rule_bytes > _LARGE_RULE_BYTES:
+            if self._large is not None and self._large in self._kept:
+                self._drop([self._large])
+            self._large, rule_bytes = key, 0
+        kept = self._kept[key] = self._last = _Kept(evaluation, rule_bytes)
+        self._rule_bytes += rule_bytes
         self._used.add(kept)
         seen = key[2]
         if seen is not None and seen not in self._table_bytes:

@@ -93,7 +93,9 @@ def _is_schedulable_after_pod_deleted(pod: PodInfo, old: object, new: object) ->
     """Queue the pod again if the deleted pod held one of its disks or claims."""
     if not isinstance(old, PodInfo):
         return QueueingHint.QUEUE
-    if old.namespace != pod.namespace:
+    # Few pods hold anything, and the waiting one may want a thousand claims: what was held is looked at first.
+    if old.namespace != pod.namespace or not old.pod.spec.volumes:
         return QueueingHint.SKIP
-    shared = set(named_claims(pod.pod)) & set(named_claims(old.pod))
-    return QueueingHint.queue_if(bool(shared) or are_in_conflict(disk_uses([pod.pod]), disk_uses([old.pod])))
+    claims, disks = set(named_claims(old.pod)), disk_uses([old.pod])
+    shared = bool(claims) and not claims.isdisjoint(named_claims(pod.pod))
+    return QueueingHint.queue_if(shared or (bool(disks) and are_in_conflict(disk_uses([pod.pod]), disks)))

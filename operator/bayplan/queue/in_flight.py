@@ -63,8 +63,7 @@ class InFlightPods:
         return self._pods.get(uid) or self._being_bound.get(uid)
 
     def start(self, queued: QueuedPodInfo) -> None:
-        """Count the pod as in flight; from now on it misses nothing."""
-        assert self.get(queued.uid) is None, f"pod {queued.pod_info.key} is in flight already"
+        """Count a pod that is not yet as in flight; from now on it misses nothing."""
         self._pods[queued.uid] = InFlightPod(queued, self._dropped + len(self._events))
 
     def begin_bind(self, uid: str) -> None:
@@ -106,7 +105,7 @@ class InFlightPods:
 
     def done(self, uid: str) -> None:
         """Forget the pod, and the events that only it still needed."""
-        if self._being_bound.pop(uid, None) is None and self._pods.pop(uid, None) is not None:
+        if self._being_bound.pop(uid, None) is None and self._pods.pop(uid, None) is not None and self._events:
             self._drop_unneeded()
 
     def _drop_unneeded(self) -> None:

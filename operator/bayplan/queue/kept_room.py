@@ -48,9 +48,10 @@ class KeptRoom:
 
     def take(self, uid: str, node: str) -> None:
         """End the nomination of a pod that takes `node`; if it was nominated elsewhere, that room is free again."""
-        if self.nominator.nominated_node(uid) == node:
+        kept = self.nominator.nominated_node(uid)
+        if kept == node:
             self.nominator.delete(uid)
-        else:
+        elif kept is not None:
             self.end(uid)
 
     def _of(self, uid: str) -> tuple[PodInfo, str] | None:

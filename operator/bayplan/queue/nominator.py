@@ -86,6 +86,10 @@ class Nominator:
         """Return the node the pod is nominated to, if any."""
         return self._node_of.get(uid)
 
+    def nominated_or_named_node(self, pod: PodInfo) -> str:
+        """Return the node the pod is nominated to, otherwise the one that its status names; "" if there is neither."""
+        return self._node_of.get(pod.uid) or pod.pod.status.nominated_node_name
+
     def lowest_priority_from(self, priority: int) -> int | None:
         """Return the lowest priority of a nominated pod that is at least `priority`; None if no such pod is nominated.
 

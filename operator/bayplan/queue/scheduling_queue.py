@@ -1,26 +1,19 @@
 """The scheduling queue (upstream: backend/queue/scheduling_queue.go); README.md draws its states."""
 
-from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
-from bayplan.api.meta_objects import is_later_version
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.cluster_event import UNSCHEDULED_POD_ADD, ClusterEvent, EventResource
-from bayplan.queue.in_flight import KEPT_EVENT_BYTES, InFlightPod, InFlightPods
+from bayplan.framework.cluster_event import UNSCHEDULED_POD_ADD, ClusterEvent
+from bayplan.queue.in_flight import KEPT_EVENT_BYTES, InFlightPods
 from bayplan.queue.kept_room import KeptRoom
 from bayplan.queue.keyed_heap import SortKey
 from bayplan.queue.nominator import Nominator
+from bayplan.queue.pod_updates import PodUpdates
 from bayplan.queue.queue_profile import QueueProfile, QueueSettings
-from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo, SubQueue, backoff_expiration
-from bayplan.queue.queueing_hints import (
-    ObservedEvent,
-    QueueingHintMaps,
-    is_in_flight_pod_worth_requeuing,
-    is_pod_worth_requeuing,
-    pod_changes,
-)
+from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo, backoff_expiration
+from bayplan.queue.queueing_hints import ObservedEvent, QueueingHintMaps, is_in_flight_pod_worth_requeuing
 from bayplan.queue.sub_queues import QueueObserver, SubQueues
 
 _CONFIGURATION_CHANGE = "ConfigurationChange"
@@ -68,6 +61,7 @@ class SchedulingQueue:
         )
         self._in_flight = InFlightPods(self.kept_event_bytes)
         self._kept_room = KeptRoom(self.nominator, self._hint_maps, self._move)
+        self._updates = PodUpdates(self._sub_queues, self._in_flight, self._kept_room, self._hint_maps)
 
     # Pod objects come and go.
 
@@ -89,46 +83,8 @@ class SchedulingQueue:
 
     def update(self, new: PodInfo) -> None:
         """Replace the pod's object and requeue the pod if that may help; an unknown pod is added."""
-        in_flight = self._in_flight.get(new.uid)
-        queued = self._sub_queues.pods.get(new.uid)
-        if in_flight is not None:
-            self._update_in_flight(in_flight, new)
-        elif queued is None:
+        if not self._updates.take(new):
             self.add(new)
-        elif not _same_version(queued.pod_info, new):
-            before, queued.pod_info = queued.pod_info, new
-            self._kept_room.follow(before, new)
-            if queued.sub_queue in (SubQueue.GATED, SubQueue.UNSCHEDULABLE):
-                self._wake_updated(queued, before)
-            else:
-                self._sub_queues.sort(queued)
-
-    def _update_in_flight(self, in_flight: InFlightPod, new: PodInfo) -> None:
-        old = in_flight.pod_info
-        if in_flight.deleted and not is_later_version(_version(new), _version(in_flight.pod_info)):
-            return
-        in_flight.deleted = False
-        if _same_version(in_flight.pod_info, new):
-            return
-        in_flight.latest = new
-        # The attempt decides on the nomination; its outcome meets the newest object when the pod is handed back.
-        self._kept_room.refresh(new)
-        for event in pod_changes(old, new, EventResource.TARGET_POD):
-            self._in_flight.record(ObservedEvent(event, old, new, self._hint_maps[event], only_uid=new.uid))
-
-    def _wake_updated(self, queued: QueuedPodInfo, old: PodInfo) -> None:
-        new = queued.pod_info
-        events = pod_changes(old, new, EventResource.TARGET_POD)
-        if queued.sub_queue is SubQueue.GATED:
-            # The gate reads the pod itself, so it runs again rather than a hint about the pod.
-            self._sub_queues.requeue(queued, events[0].label)
-            return
-        failures: Counter[str] = Counter()
-        for event in events:
-            observed = ObservedEvent(event, old, new, self._hint_maps[event])
-            if is_pod_worth_requeuing(queued, observed, failures):
-                self._sub_queues.requeue(queued, event.label)
-                return
 
     def delete(self, uid: str) -> None:
         """Forget the pod wherever it is, and its nomination.
@@ -333,17 +289,14 @@ class SchedulingQueue:
         queued = self._sub_queues.pods.get(uid)
         return None if queued is None else queued.pod_info
 
+    def is_alive(self, uid: str) -> bool:
+        """Return whether the pod is known and its deletion has not begun."""
+        newest = self.newest(uid)
+        return newest is not None and not newest.is_terminating
+
     def validate(self) -> None:
         """Assert every invariant of README.md; O(n), for tests and debugging."""
         self._sub_queues.validate()
         self._in_flight.validate()
         queued = self._sub_queues.pods
         assert not any(pod.queued.uid in queued for pod in self._in_flight), "a pod is queued and in flight"
-
-
-def _same_version(known: PodInfo, new: PodInfo) -> bool:
-    return _version(known) == _version(new) != ""
-
-
-def _version(pod: PodInfo) -> str:
-    return pod.pod.metadata.resource_version

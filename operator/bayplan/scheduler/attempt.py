@@ -17,6 +17,10 @@ from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 from bayplan.scheduler.observer import SchedulerObserver
 
+UNSCHEDULABLE = "Unschedulable"
+SCHEDULER_ERROR = "SchedulerError"
+"""The reasons of PodScheduled=False (upstream: api/core/v1 types.go)."""
+
 
 class Attempt(msgspec.Struct, eq=False):
     """A popped pod with its profile, made for every pod; `started` is in seconds of the loop's clock."""
@@ -83,6 +87,11 @@ class Failed(Attempt, eq=False):
     fit_error: FitError | None = None
     exception: BaseException | None = None
 
+    @property
+    def reason(self) -> str:
+        """What the condition calls it (upstream: schedule_one.go handleSchedulingFailure)."""
+        return SCHEDULER_ERROR if self.error else UNSCHEDULABLE
+
 
 Result = Skipped | Reserved | Nominated | Failed
 """What one attempt came to."""
@@ -131,10 +140,11 @@ class AttemptRunner:
 
     def _skipped(self, attempt: Attempt) -> Skipped | None:
         """Let go of a pod that is not to be scheduled any more; None if the pod is."""
-        pod = attempt.pod
-        if pod.is_terminating or self.cache.node_of(pod.uid) is not None:
+        pod = attempt.queued.pod_info
+        is_terminating = pod.is_terminating
+        if is_terminating or self.cache.node_of(pod.uid) is not None:
             self.queue.done(pod.uid)
-            message = f"skip schedule deleting pod: {pod.key}" if pod.is_terminating else ""
+            message = f"skip schedule deleting pod: {pod.key}" if is_terminating else ""
             return Skipped(attempt.queued, attempt.framework, attempt.started, message)
         return None
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
+from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Status
 from bayplan.queue.queued_pod import NO_PLUGINS
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -104,12 +105,16 @@ class BindingCycle:
         """Return whether it sees the pod through, which then is not to be taken from it."""
         return uid in self._waiting or uid in self._binding
 
-    def never_bound(self, pod: PodInfo) -> None:
-        """Give back the room of an assumed pod that it holds no more and that certainly has no node."""
+    def never_bound(self, pod: PodInfo, framework: Framework) -> None:
+        """Give back what an assumed pod took that it holds no more and that certainly has no node.
+
+        What its attempt left for the plugins is gone, so Unreserve finds an empty state.
+        """
         self.queue.done(pod.uid)
-        if self.cache.is_assumed(pod.uid):
-            self.cache.forget_pod(pod.uid)
-            self.queue.move_all(ASSIGNED_POD_DELETE, pod, None)
+        node_name = self.cache.node_of(pod.uid)
+        if node_name is not None and self.cache.is_assumed(pod.uid):
+            self._free(pod, lambda: framework.run_unreserve({}, pod, node_name))
+        self.wake()
 
     def pod_gone(self, uid: str) -> None:
         """End a pod's wait for Permit plugins as its deletion has begun (upstream: handleAssumedPodDeletion)."""
@@ -141,7 +146,7 @@ class BindingCycle:
         uid = reserved.queued.uid
 
         def is_wanted() -> bool:
-            return self._waiting.get(uid) is reserved and self._is_alive(uid)
+            return self._waiting.get(uid) is reserved and self.queue.is_alive(uid)
 
         try:
             await self._announce(reserved)
@@ -171,10 +176,6 @@ class BindingCycle:
         if not await self.failures.conditions.expected_on(pod, node_name):
             logger.info("the node a pod will be bound to was not written pod=%r node=%r", pod.key, node_name)
 
-    def _is_alive(self, uid: str) -> bool:
-        newest = self.queue.newest(uid)
-        return newest is not None and not newest.is_terminating
-
     def _take(self, reserved: Reserved) -> bool:
         """End the wait for a bind; False if it was rejected meanwhile, and the pod perhaps reserved anew since."""
         if self._waiting.get(reserved.pod.uid) is not reserved:
@@ -195,7 +196,7 @@ class BindingCycle:
         pod = reserved.pod
         try:
             # Its deletion may have begun while the bind waited for its turn: the API server would refuse it.
-            result = await self._run_bind(reserved) if self._is_alive(pod.uid) else BindResult.GONE
+            result = await self._run_bind(reserved) if self.queue.is_alive(pod.uid) else BindResult.GONE
         except (Exception, asyncio.CancelledError) as error:
             if is_being_cancelled():
                 raise
@@ -260,9 +261,11 @@ class BindingCycle:
 
     def _give_back(self, reserved: Reserved, *, wakes_itself: bool = True) -> None:
         """Give back what the pod reserved and its room if it is still assumed, and wake pods that may use it."""
-        pod = reserved.pod
+        self._free(reserved.pod, reserved.unreserve, wakes_itself=wakes_itself)
+
+    def _free(self, pod: PodInfo, unreserve: Callable[[], None], *, wakes_itself: bool = True) -> None:
         try:
-            reserved.unreserve()
+            unreserve()
         except Exception:
             logger.exception("a Reserve plugin did not give back what it took pod=%r", pod.key)
         if self.cache.is_assumed(pod.uid):

@@ -98,7 +98,8 @@ class SchedulingCycle:
     ) -> None:
         self._nodes = nodes
         self._evaluations = KeptEvaluations(nodes)
-        self._nominations = Nominations(nodes, nominator or Nominator(), self._evaluations.forget_nominated)
+        self._nominator = nominator or Nominator()
+        self._nominations = Nominations(nodes, self._nominator, self._evaluations.forget_nominated)
         self._observe = observe
         self._search = NodeSearch(nodes) if any(each.limits_search for each in frameworks) else None
 
@@ -226,7 +227,7 @@ class SchedulingCycle:
 
         Upstream: schedule_one.go evaluateNominatedNode.
         """
-        name = self._nominations.nominator.nominated_node(pod.uid) or pod.pod.status.nominated_node_name
+        name = self._nominator.nominated_or_named_node(pod)
         row = self._nodes.row(name) if name else None
         return row if row is None or self._nodes.exists[row] else None
 

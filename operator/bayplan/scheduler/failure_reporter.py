@@ -19,15 +19,12 @@ from bayplan.scheduler.api_calls import (
     shown_condition,
     utc_now,
 )
-from bayplan.scheduler.attempt import Failed, Nominated
+from bayplan.scheduler.attempt import UNSCHEDULABLE, Failed, Nominated
 from bayplan.scheduler.condition_texts import ConditionTexts
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.observer import SchedulerObserver
 
 logger = logging.getLogger(__name__)
-
-UNSCHEDULABLE = "Unschedulable"
-SCHEDULER_ERROR = "SchedulerError"
 
 
 class Patch(Protocol):
@@ -148,11 +145,10 @@ class FailureReporter:
         if failed.gone:
             return
         self._record(failed.pod, failed.message)
-        reason = SCHEDULER_ERROR if failed.error else UNSCHEDULABLE
         backs_off_until = failed.queued.backoff_expiration
         self.texts.failed(
             failed.pod,
-            (reason, failed.message),
+            (failed.reason, failed.message),
             failed.nomination,
             None if backs_off_until is None else release_time(backs_off_until),
         )

@@ -31,7 +31,8 @@ class PendingPodEvents:
     Several sources tell of the same pod, one later than the other: an earlier version never replaces a later one, and a
     version that is held already is dropped before it is read. What was deleted, bound or ended enters the queue again
     only in a later version, whichever source is late. A pod that cannot be read is reported by name, once a version,
-    and left out. `on_gone` receives the UID of a pod that is pending no more, and of one whose deletion begins.
+    and left out. `on_gone` receives the UID of a pod that is pending no more, and of one whose deletion begins; who is
+    to be told may be made later.
     """
 
     cache: Cache
@@ -39,7 +40,7 @@ class PendingPodEvents:
     wake: Callable[[], None]
     observer: SchedulerObserver
     profiles: frozenset[str]
-    on_gone: Callable[[str], None]
+    on_gone: Callable[[str], None] = lambda uid: None
     _ended: RecentlyUsed[str, str] = field(default_factory=lambda: RecentlyUsed(_KEPT_BYTES, _size), init=False)
     """The version by which a pod was no longer pending, or in which it was left out, by UID."""
     _outdated: set[str] = field(default_factory=set, init=False)
@@ -81,7 +82,7 @@ class PendingPodEvents:
         except ValueError as error:
             self._leave_out(info.uid, pod.metadata.resource_version, info.key, error)
             return
-        begins_to_end = info.is_terminating and self._is_alive(info.uid)
+        begins_to_end = info.is_terminating and self.queue.is_alive(info.uid)
         self._outdated.discard(info.uid)
         self.queue.update(info)
         if begins_to_end:
@@ -117,10 +118,6 @@ class PendingPodEvents:
     def accounts_for(self, uid: str, version: str) -> bool:
         """Whether the pod waits, is being scheduled, has a node, or is not to be queued in this version."""
         return self.queue.get(uid) is not None or not self._is_news(uid, version)
-
-    def _is_alive(self, uid: str) -> bool:
-        held = self.queue.newest(uid)
-        return held is not None and not held.is_terminating
 
     def _is_news(self, uid: str, version: str) -> bool:
         """Whether the queue has something to learn from this version of the pod."""

@@ -14,11 +14,11 @@ from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import ApiCall, delete_call, disruption_target_call, eviction_call, utc_now
-from bayplan.scheduler.attempt import Nominated, return_to_queue
+from bayplan.scheduler.attempt import UNSCHEDULABLE, Nominated, return_to_queue
 from bayplan.scheduler.cancellation import is_being_cancelled
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
-from bayplan.scheduler.failure_reporter import UNSCHEDULABLE, FailureReporter, PodConditions
+from bayplan.scheduler.failure_reporter import FailureReporter, PodConditions
 from bayplan.scheduler.observer import SchedulerObserver
 
 logger = logging.getLogger(__name__)

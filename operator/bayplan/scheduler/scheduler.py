@@ -104,11 +104,12 @@ class Scheduler:
         return self._binding.holds(uid)
 
     def never_bound(self, pod: PodInfo) -> None:
-        """Give back the room of an assumed pod that nobody binds any more and that certainly has no node."""
-        self._binding.never_bound(pod)
+        """Give back what an assumed pod took that nobody binds any more and that certainly has no node."""
+        self._binding.never_bound(pod, self._attempts.frameworks[pod.pod.spec.scheduler_name])
 
     def pod_gone(self, uid: str) -> None:
-        """Have a pod whose deletion has begun wait for nothing any more."""
+        """Have a pod whose deletion has begun, or that is pending no more, wait for nothing and repeat no Event."""
+        self._recorder.forget(uid)
         self._binding.pod_gone(uid)
         self._failures.texts.forget(uid)
 

@@ -18,6 +18,7 @@ from bayplan.api.objects import (
     PodSpec,
     ResourceRequirements,
     TopologySpreadConstraint,
+    Volume,
 )
 from bayplan.api.quantity import QuantityError, nano
 from bayplan.api.storage_objects import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -34,6 +35,7 @@ UNNAMED_SCHEDULER: Final = "default-scheduler"
 _SYSTEM_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _MAX_NAME: Final = 253
+_AZURE_KIND: Final = "Shared"
 
 
 class AdmissionError(ValueError):
@@ -82,9 +84,9 @@ class Admission:
             changes["scheduler_name"] = UNNAMED_SCHEDULER
         if spec.priority is None:
             changes |= self._priority(spec)
-        for field, containers in (("containers", spec.containers), ("init_containers", spec.init_containers)):
-            if containers and (spec.host_network or _lacks_requests(containers)):
-                changes[field] = [_with_requests(_with_host_ports(c) if spec.host_network else c) for c in containers]
+        changes |= _completed_containers(spec)
+        if any(map(_lacks_kind, spec.volumes or ())):
+            changes["volumes"] = [_with_kind(each) if _lacks_kind(each) else each for each in spec.volumes or ()]
         if spec.resources is not None:
             changes["resources"] = with_pod_level_requests(structs.replace(spec, **changes))
         if spec.topology_spread_constraints:
@@ -172,6 +174,15 @@ def _check_constraints(constraints: Sequence[TopologySpreadConstraint]) -> None:
         seen.add(pair)
 
 
+def _completed_containers(spec: PodSpec) -> dict[str, object]:
+    """The containers that get requests from their limits, or ports of their host."""
+    return {
+        field: [_with_requests(_with_host_ports(each) if spec.host_network else each) for each in containers]
+        for field, containers in (("containers", spec.containers), ("init_containers", spec.init_containers))
+        if containers and (spec.host_network or _lacks_requests(containers))
+    }
+
+
 def _lacks_requests(containers: Sequence[Container]) -> bool:
     return any(
         c.resources is not None
@@ -198,6 +209,14 @@ def _requesting(resources: ResourceRequirements, limits: Mapping[str, Quantity])
     return structs.replace(resources, requests={**limits, **(resources.requests or {})})
 
 
+def _lacks_kind(volume: Volume) -> bool:
+    return volume.azure_disk is not None and volume.azure_disk.get("kind") is None
+
+
+def _with_kind(volume: Volume) -> Volume:
+    return structs.replace(volume, azure_disk={**(volume.azure_disk or {}), "kind": _AZURE_KIND})
+
+
 def _with(obj: Any, **changes: object) -> Any:  # noqa: ANN401  a wire object of any type, which it keeps
     return structs.replace(obj, **changes)
 
@@ -213,8 +232,11 @@ def _volume(volume: PersistentVolume) -> PersistentVolume:
     _check_storage(spec.capacity, "spec.capacity")
     if spec.volume_mode is None:
         volume = structs.replace(volume, spec=structs.replace(spec, volume_mode="Filesystem"))
-    if not volume.status.phase:
-        # The volume controller sets it soon after a volume is created.
+    if (disk := spec.azure_disk) is not None and disk.kind is None:
+        volume = _with(volume, spec=structs.replace(volume.spec, azure_disk=structs.replace(disk, kind=_AZURE_KIND)))
+    if not volume.status.phase and spec.claim_ref is None:
+        # The API server says Pending, and the volume controller corrects it at once. No scheduler looks at the phase
+        # of a volume that is for a claim (upstream: volume/persistentvolume/pv_controller.go syncVolume).
         volume = structs.replace(volume, status=structs.replace(volume.status, phase="Available"))
     return volume
 

@@ -18,10 +18,10 @@ from bayplan.plugins.preemption.victims import Budgets
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queue_profile import queue_profile
+from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.attempt import AttemptRunner, Failed, Nominated, Reserved, Result, return_to_queue
+from bayplan.scheduler.attempt import UNSCHEDULABLE, AttemptRunner, Failed, Nominated, Reserved, Result, return_to_queue
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
-from bayplan.scheduler.failure_reporter import SCHEDULER_ERROR, UNSCHEDULABLE
 from bayplan.scheduler.trace import TraceTooLargeError
 from bayplan.simulate.admission import created_at, latest_times
 from bayplan.simulate.cluster import ClusterObjects, SkippedPod
@@ -109,6 +109,7 @@ class Simulator:
         self._clock = clock
         self._attempts_without_change = attempts_without_change
         self._unchanged = 0
+        self._most_unchanged = attempts_without_change
         self.seconds = 0.0
         """How long all decisions so far took together."""
         self.cache = Cache()
@@ -173,6 +174,7 @@ class Simulator:
             self.queue.add(pod)
             self._pending.append(pod)
         self._unchanged = 0
+        self._most_unchanged = self._attempts_without_change * (len(self._pending) + 1)
 
     def _fill_listers(self, objects: Iterable[NamedObject]) -> None:
         """What no plugin asked for is left out, as `bayplan run` does not watch it."""
@@ -193,7 +195,8 @@ class Simulator:
         Raises:
             ExplanationTooLargeError: it would take more memory than it may. Nothing is to be asked after that.
         """
-        if self._goes_in_circles():
+        if self._unchanged >= self._most_unchanged:
+            self._tell_of_circles()
             return None
         started = self._clock()
         attempt = self._attempts.run(explain=explain, with_scores=scores)
@@ -206,12 +209,13 @@ class Simulator:
         report = self._reports.get(decision.pod.uid)
         if report is None:
             report = self._reports[decision.pod.uid] = _pod_report(decision.pod)
-        kept = decision.attempt(explained=keep)
-        self._explanation_bytes += explanation_bytes(kept) if keep else 0
-        if self._explanation_bytes > MAX_EXPLANATION_BYTES:
-            what = f"the explanations up to pod {decision.pod.key}"
-            raise ExplanationTooLargeError(f"{what} take more than {MAX_EXPLANATION_BYTES >> 20} MiB")
-        report.attempts.append(kept)
+        told = decision.attempt(explained=keep)
+        if keep:
+            self._explanation_bytes += explanation_bytes(told)
+            if self._explanation_bytes > MAX_EXPLANATION_BYTES:
+                what = f"the explanations up to pod {decision.pod.key}"
+                raise ExplanationTooLargeError(f"{what} take more than {MAX_EXPLANATION_BYTES >> 20} MiB")
+        report.attempts.append(told)
         return decision
 
     def run(self, *, explain: bool = False) -> Report:
@@ -226,21 +230,18 @@ class Simulator:
 
     def report(self) -> Report:
         """The attempts so far, and the cluster as it stands."""
-        gated = [pod for pod in self._pending if pod.uid not in self._reports and self.queue.get(pod.uid)]
-        pods = [*self._reports.values(), *(self._gated_report(pod) for pod in gated)]
+        untried = (self.queue.get(pod.uid) for pod in self._pending if pod.uid not in self._reports)
+        gated = [_gated_report(queued) for queued in untried if queued is not None]
+        pods = [*self._reports.values(), *gated]
         return Report(pods, self._summary(pods, len(gated)))
 
-    def _goes_in_circles(self) -> bool:
-        """Whether the pods that wait are tried over and over, and nothing changes; the first time it is said."""
-        limit = self._attempts_without_change * (len(self._pending) + 1)
-        if self._unchanged < limit:
-            return False
-        if self._unchanged == limit and self.queue.has_ready():
+    def _tell_of_circles(self) -> None:
+        """Say, once, that the pods that wait are tried over and over, and nothing changes."""
+        if self._unchanged == self._most_unchanged and self.queue.has_ready():
             self._unchanged += 1
             logger.warning(
                 "simulation ended: plugins have pods tried again without end pods=%d", len(self.queue.uids())
             )
-        return True
 
     def _follow_up(self, attempt: Result) -> Decision:
         """Perform at once what `bayplan run` has the API server do: bind, end victims, write on pods."""
@@ -264,8 +265,7 @@ class Simulator:
         if isinstance(attempt, Failed):
             if attempt.exception is not None:
                 logger.debug("scheduling cycle failed pod=%r", pod.key, exc_info=attempt.exception)
-            reason = SCHEDULER_ERROR if attempt.error else UNSCHEDULABLE
-            self._write_status(pod, attempt.nomination, (reason, attempt.message))
+            self._write_status(pod, attempt.nomination, (attempt.reason, attempt.message))
             return Decision(pod, attempt.fit_error, attempt.message)
         return Decision(pod, None, attempt.message)
 
@@ -295,12 +295,6 @@ class Simulator:
             if budget.status.disruptions_allowed > 0:
                 status = structs.replace(budget.status, disruptions_allowed=budget.status.disruptions_allowed - 1)
                 self._budget_lister.set(structs.replace(budget, status=status))
-
-    def _gated_report(self, pod: PodInfo) -> PodReport:
-        queued = self.queue.get(pod.uid)
-        report = _pod_report(pod)
-        report.attempts.append(AttemptReport(None, None, [], queued.gating_message if queued else None, 0))
-        return report
 
     def _summary(self, pods: list[PodReport], gated: int) -> Summary:
         given, seconds = self._given, self.seconds
@@ -332,3 +326,9 @@ class Simulator:
 
 def _pod_report(pod: PodInfo) -> PodReport:
     return PodReport(pod.namespace, pod.name, pod.pod.spec.scheduler_name, [])
+
+
+def _gated_report(queued: QueuedPodInfo) -> PodReport:
+    report = _pod_report(queued.pod_info)
+    report.attempts.append(AttemptReport(None, None, [], queued.gating_message, 0))
+    return report

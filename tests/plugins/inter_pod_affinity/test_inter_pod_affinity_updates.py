@@ -21,6 +21,8 @@ SELECTORS = [
 ]
 NAMESPACE_SELECTORS = [None, None, None, LabelSelector(), make_selector(team="red"), make_selector("team NotIn red")]
 
+TOO_LARGE_TO_LOG = {"note": "x" * 2**15}
+
 _few = st.sampled_from
 labels = st.fixed_dictionaries({}, optional={"app": _few(["x", "y"]), "tier": _few(["1", "2"]), "id": _few("123")})
 terms = st.builds(
@@ -99,6 +101,8 @@ class Changing:
 
     def place(self, shape: int, number: int, node: str, form: dict[str, Any]) -> None:
         uid = f"{shape}-{number}"
+        if number == 1:
+            form = form | {"labels": form.get("labels", {}) | TOO_LARGE_TO_LOG}
         self.scene.cache.set_pod(make_pod_info(uid, uid=uid, node=node, **form))
 
     def check(self) -> None:

@@ -104,6 +104,22 @@ def test_a_missing_claim_keeps_the_pod_away_and_a_claim_of_a_running_pod_that_is
     assert made.rejections(made.limits, pod_with("c")) == {"n1": rejected, "n2": rejected}
 
 
+def test_of_a_disk_and_a_claim_with_a_problem_the_first_volume_is_told_of():
+    made = VolumeScene(host("n1"), host("n2"), csi_node("n1", ebs_csi_aws_com=9))
+    missing = (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ['looking up PVC default/c: persistentvolumeclaim "c" not found'])
+    invalid = "failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS volume (aws://x/y)"
+    untranslatable = (Code.ERROR, [f"converting volume(d) from inline to csi: {invalid}"])
+    disk, named = Volume(name="d", aws_elastic_block_store={"volumeID": "aws://x/y"}), pod_with("c").spec.volumes[0]
+    assert made.rejections(made.limits, pod_with(volumes=[named, disk])) == {"n1": missing, "n2": missing}
+    # Nodes without a CSINode do not ask for the name that the driver knows.
+    assert made.rejections(made.limits, pod_with(volumes=[disk, named])) == {"n1": untranslatable, "n2": missing}
+    nameless = pod_with("").spec.volumes[0]
+    assert made.rejections(made.limits, pod_with(volumes=[disk, nameless])) == {
+        "n1": untranslatable,
+        "n2": (Code.ERROR, ["PersistentVolumeClaim had no name"]),
+    }
+
+
 def test_a_foreign_ephemeral_claim_stops_its_own_pod_only():
     made = scene(1, *bound("b"), claim("q-e", owner="x"), pod_with(name="q", node="n1", ephemeral=("e",)))
     assert made.texts(made.limits, pod_with("b")) == {}

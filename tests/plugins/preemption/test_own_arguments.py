@@ -53,6 +53,26 @@ def test_a_strict_budget_with_an_empty_selector_covers_every_pod_as_for_the_evic
     assert "without violating a PodDisruptionBudget" in strict.post_filter_message(high())
 
 
+def test_a_pod_of_two_budgets_is_no_strict_victim_as_the_eviction_api_takes_none(tmp_path):
+    objects = [
+        make_node("n1", cpu="4"),
+        low("a", labels={"app": "a", "tier": "b"}),
+        make_budget("one", app="a", allowed=5),
+        make_budget("two", tier="b", allowed=5),
+    ]
+    assert World(*objects).preempt(high()) == ("n1", ["a"]), "kube-scheduler deletes it"
+    strict = World(*objects, configuration=preempting_with(tmp_path, pdbPolicy="Strict"))
+    assert strict.post_filter_message(high()) == (
+        "preemption: 0/1 nodes are available: 1 node(s) where a victim has more than one PodDisruptionBudget, "
+        "which the Eviction API refuses."
+    )
+    assert strict.schedule(high()).retry_after == 10
+    # Of two that would do the other ends, although it is of a higher priority.
+    strict.add(make_node("n2", cpu="6"), low("b", "n2", cpu="3", labels={"app": "a", "tier": "b"}))
+    strict.add(low("c", "n2", cpu="3", priority=3))
+    assert strict.preempt(high()) == ("n2", ["c"])
+
+
 def test_strict_budgets_count_the_pods_that_are_evicted_and_no_others(tmp_path):
     objects = [
         make_node("n1", cpu="4"),

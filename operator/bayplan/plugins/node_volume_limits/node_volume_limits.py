@@ -31,11 +31,11 @@ from bayplan.framework.status import SUCCESS, Code, Codes, Reason
 from bayplan.framework.traits import Reads, Traits
 from bayplan.plugins.node_volume_limits.volume_counts import VolumeCounts
 from bayplan.plugins.volumes.claims import (
-    VolumeError,
+    ClaimReference,
     claim_class,
     claim_hint,
     claim_not_found,
-    claim_references,
+    claim_reference,
     has_claims,
     ownership_problem,
 )
@@ -52,6 +52,13 @@ _EXCEEDED = "node(s) exceed max volume count"
 Mask = NDArray[np.bool_]
 
 
+class ClaimError(NamedTuple):
+    """Why a claim keeps its pod from every node, as the user is told, and as what it counts."""
+
+    text: str
+    code: Code = Code.ERROR
+
+
 class WantedVolumes(NamedTuple):
     """The volumes of a pod that is to be scheduled."""
 
@@ -59,6 +66,8 @@ class WantedVolumes(NamedTuple):
     """Each with whether it is an in-tree volume that a driver has taken over."""
     untranslatable: str
     """Why an in-tree disk of the pod has no name at its driver, or ""; nodes without a CSINode do not ask."""
+    problem: ClaimError | None = None
+    """What is wrong with a claim, told where nothing is wrong with a disk before it; what comes after is not read."""
 
 
 class NodeVolumeLimits:
@@ -86,12 +95,17 @@ class NodeVolumeLimits:
         return PreFilterResult(SUCCESS) if _has_attachable_volumes(pod) else NOT_CONCERNED
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
-        try:
-            wanted = self._attachable.of_new_pod(pod)
-        except MissingClaimError:
-            return np.full(len(rows), Code.UNSCHEDULABLE_AND_UNRESOLVABLE, dtype=np.int8)
-        except VolumeError:
-            return np.full(len(rows), Code.ERROR, dtype=np.int8)
+        wanted = self._attachable.of_new_pod(pod)
+        if wanted.problem is None:
+            codes = self._count(wanted, nodes, rows)
+        else:
+            codes = np.full(len(rows), wanted.problem.code, dtype=np.int8)
+        if wanted.untranslatable:
+            codes[self._csi_nodes.existing()[rows]] = Code.ERROR
+        return codes
+
+    def _count(self, wanted: WantedVolumes, nodes: NodeTable, rows: Rows) -> Codes:
+        """Reject where a driver is missing or would have too many volumes."""
         rejected = np.zeros(len(rows), dtype=np.bool_)
         for driver in self._required_drivers(wanted):
             rejected |= self._missing(driver, wanted, rows)
@@ -103,20 +117,17 @@ class NodeVolumeLimits:
                 count, new = self._counts.with_new(volumes, driver, nodes, rows[limited])
                 rejected[limited] |= (new > 0) & (count > limits[limited])
         codes: Codes = rejected * np.int8(Code.UNSCHEDULABLE)
-        if wanted.untranslatable:
-            codes[self._csi_nodes.existing()[rows]] = Code.ERROR
         return codes
 
     def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
         left = np.ones(len(rows), dtype=np.bool_)
-        try:
-            wanted = self._attachable.of_new_pod(pod)
-        except (MissingClaimError, VolumeError) as problem:
-            return [Reason(str(problem), left)]
+        wanted = self._attachable.of_new_pod(pod)
         reasons: list[Reason] = []
         if wanted.untranslatable:
             left = ~self._csi_nodes.existing()[rows]
             reasons.append(Reason(wanted.untranslatable, ~left))
+        if wanted.problem is not None:
+            return [*reasons, Reason(wanted.problem.text, left)]
         for driver in self._required_drivers(wanted):
             missing_here = self._missing(driver, wanted, rows) & left
             reasons.append(Reason(f"{driver} CSI driver is not installed on the node", missing_here))
@@ -179,10 +190,6 @@ def _is_schedulable_after_attachment_deleted(pod: PodInfo, old: object, new: obj
     return QueueingHint.SKIP
 
 
-class MissingClaimError(Exception):
-    """The pod names a claim that does not exist; the text is shown to the user."""
-
-
 class AttachableVolumes:
     """Resolves claims and inline volumes to volumes as CSI drivers count them.
 
@@ -196,33 +203,26 @@ class AttachableVolumes:
         self._classes = listers.of(StorageClass)
 
     def of_new_pod(self, pod: PodInfo) -> WantedVolumes:
-        """Return the volumes of a pod that is to be scheduled.
-
-        Raises:
-            MissingClaimError: the pod names a claim that does not exist.
-            VolumeError: it names a claim "", or an ephemeral claim that is not its own.
-        """
+        """Return the volumes of a pod that is to be scheduled, in order (upstream: csi.go filterAttachableVolumes)."""
         found: dict[CSIVolume, bool] = {}
         untranslatable = ""
-        for reference in claim_references(pod.pod):
-            if not reference.name:
-                raise VolumeError("PersistentVolumeClaim had no name")
-            key = f"{pod.namespace}/{reference.name}"
-            claim = self._claims.get(key)
-            if claim is None:
-                raise MissingClaimError(f"looking up PVC {key}: {claim_not_found(reference.name)}")
-            if reference.ephemeral and (problem := ownership_problem(pod, claim)):
-                raise VolumeError(problem)
-            volume, is_migrated = self._resolved(claim)
-            if volume is not None:
-                found[volume] = found.get(volume, True) and is_migrated
-        for inline in pod.pod.spec.volumes or ():
-            translation = translate_inline_volume(inline)
-            if translation is not None:
+        for volume in pod.pod.spec.volumes or ():
+            reference = claim_reference(pod.pod, volume)
+            if reference is None:
+                translation = translate_inline_volume(volume)
+                if translation is None:
+                    continue
                 if translation.problem and not untranslatable:
-                    untranslatable = f"converting volume({inline.name}) from inline to csi: {translation.problem}"
+                    untranslatable = f"converting volume({volume.name}) from inline to csi: {translation.problem}"
                 if translation.csi is not None:
                     found.setdefault(translation.csi, True)
+                continue
+            claim = self._claims.get(f"{pod.namespace}/{reference.name}")
+            if (problem := _problem(pod, reference, claim)) is not None or claim is None:
+                return WantedVolumes({}, untranslatable, problem)
+            counted, is_migrated = self._resolved(claim)
+            if counted is not None:
+                found[counted] = found.get(counted, True) and is_migrated
         return WantedVolumes(found, untranslatable)
 
     def of_claim(self, claim: PersistentVolumeClaim) -> CSIVolume | None:
@@ -250,3 +250,14 @@ class AttachableVolumes:
         # No driver gives a handle with blanks, so this equals no real one.
         handle = f"to be made for {claim.metadata.namespace}/{claim.metadata.name}"
         return (CSIVolume(driver, handle) if driver else None), driver != storage_class.provisioner
+
+
+def _problem(pod: PodInfo, reference: ClaimReference, claim: PersistentVolumeClaim | None) -> ClaimError | None:
+    """Why a claim of a pod that is to be scheduled cannot be counted, if so."""
+    if not reference.name:
+        return ClaimError("PersistentVolumeClaim had no name")
+    if claim is None:
+        text = f"looking up PVC {pod.namespace}/{reference.name}: {claim_not_found(reference.name)}"
+        return ClaimError(text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+    text = ownership_problem(pod, claim) if reference.ephemeral else ""
+    return ClaimError(text) if text else None

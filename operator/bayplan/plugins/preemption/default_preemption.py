@@ -15,7 +15,13 @@ from bayplan.framework.candidate import choose
 from bayplan.framework.interface import CycleState, PostFilterResult, Rejections
 from bayplan.framework.status import SUCCESS, Code, Diagnosis, Status
 from bayplan.framework.traits import Traits
-from bayplan.plugins.preemption.dry_run import STRICT, DryRun, Findings, rows_where_preemption_might_help
+from bayplan.plugins.preemption.dry_run import (
+    SEVERAL_BUDGETS,
+    STRICT,
+    DryRun,
+    Findings,
+    rows_where_preemption_might_help,
+)
 from bayplan.plugins.preemption.victims import Budgets, VictimRule
 from bayplan.queue.nominator import Nominator
 
@@ -61,8 +67,7 @@ class DefaultPreemption:
     def post_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable, rejections: Rejections
     ) -> PostFilterResult:
-        nominated = self._nominator.nominated_node(pod.uid) or pod.pod.status.nominated_node_name
-        reason = why_not_eligible(pod, nominated, nodes, rejections)
+        reason = why_not_eligible(pod, self._nominator.nominated_or_named_node(pod), nodes, rejections)
         if reason is not None:
             return _no(reason, None)
         delay = self._args.preemption_delay_seconds
@@ -85,7 +90,7 @@ class DefaultPreemption:
     def _retry_after(self, findings: Findings) -> float | None:
         """Return in how many seconds there may be a candidate although no event wakes the pod."""
         waits = []
-        if findings.reasons[STRICT]:
+        if findings.reasons[STRICT] or findings.reasons[SEVERAL_BUDGETS]:
             waits.append(_BUDGETS_SECONDS)
         if findings.evictable_from < inf:
             waits.append(max(findings.evictable_from - self._clock(), 0.0))

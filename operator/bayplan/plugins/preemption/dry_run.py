@@ -25,6 +25,7 @@ from bayplan.plugins.preemption.victims import Budgets, LowerPriorityPods, Victi
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 NO_VICTIMS: Final = "No preemption victims found for incoming pod"
 STRICT: Final = "node(s) where no victims can be found without violating a PodDisruptionBudget"
+SEVERAL_BUDGETS: Final = "node(s) where a victim has more than one PodDisruptionBudget, which the Eviction API refuses"
 
 _KEPT_PRIORITIES: Final = 8
 _LEAST_BLOCK: Final = 16
@@ -100,7 +101,8 @@ class DryRun:
     """Finds victims on the nodes whose rejection evictions could lift.
 
     Upstream: framework/preemption/preemption.go findCandidates and DryRunPreemption. With `strict` a node whose
-    victims together are more than a disruption budget allows is no candidate, and all candidates violate nothing.
+    victims together are more than a disruption budget allows, or one of which has several budgets, is no candidate, and
+    all candidates violate nothing.
     kube-scheduler counts a violation also for a victim that pods of its budget come before which are spared.
     """
 
@@ -157,9 +159,10 @@ class DryRun:
     def _take(self, findings: Findings, selection: VictimSelection) -> None:
         violations = selection.violations
         if self.strict and violations:
-            violations = len(self.budgets.split_by_violation(selection.victims)[0])
+            violating = self.budgets.split_by_violation(selection.victims)[0]
+            violations = len(violating)
         if self.strict and violations:
-            findings.reasons[STRICT] += 1
+            findings.reasons[SEVERAL_BUDGETS if any(map(self.budgets.is_refused, violating)) else STRICT] += 1
         elif selection.victims:
             # Objects may have been replaced since, with nothing that matters here changed but, say, a deletion begun.
             now = self.nodes.pods[selection.row]

@@ -112,7 +112,8 @@ class Budgets:
     """The disruption budgets of a lister; selectors are compiled once, and matches kept until a budget changes.
 
     To kube-scheduler's preemption an empty selector covers no pod, and no selector covers a pod without labels. With
-    `as_evicted` it is as for the Eviction API: an empty selector covers all pods of its namespace.
+    `as_evicted` it is as for the Eviction API: an empty selector covers all pods of its namespace, and a pod of several
+    budgets cannot be evicted.
 
     Upstream: framework/preemption/util.go FilterVictimsWithPDBViolation, which looks at budgets in any order, and
     registry/core/pod/storage/eviction.go getPodDisruptionBudgets.
@@ -134,7 +135,8 @@ class Budgets:
         """Split `pods`, most important first, into those whose eviction would violate a budget and the others.
 
         Both keep their order. A pod takes from the budgets it matches until one is overdrawn, and that one counts too;
-        so of pods under one budget the least important are the violating ones.
+        so of pods under one budget the least important are the violating ones. One that cannot be evicted takes nothing
+        and is violating.
         """
         self._catch_up()
         if not self._by_namespace:
@@ -143,14 +145,18 @@ class Budgets:
         violating: list[PodInfo] = []
         others: list[PodInfo] = []
         for pod in pods:
-            violates = False
-            for budget in self._covering(pod):
+            violates = self.is_refused(pod)
+            for budget in () if violates else self._covering(pod):
                 taken[id(budget)] = used = taken.get(id(budget), 0) + 1
                 if used > budget.status.disruptions_allowed:
                     violates = True
                     break
             (violating if violates else others).append(pod)
         return violating, others
+
+    def is_refused(self, pod: PodInfo) -> bool:
+        """Whether the Eviction API refuses to evict the pod whatever its budgets allow, where that is asked."""
+        return self._as_evicted and len(self._covering(pod)) > 1
 
     def covering(self, pod: PodInfo) -> tuple[PodDisruptionBudget, ...]:
         """Return the budgets that the pod takes from when it is evicted."""

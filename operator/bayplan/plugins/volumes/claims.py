@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bayplan.api.objects import Pod
+from bayplan.api.objects import Pod, Volume
 from bayplan.api.storage_objects import NO_ANNOTATIONS, PersistentVolume, PersistentVolumeClaim, StorageAnnotations
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import QueueingHint, QueueingHintFn
@@ -25,10 +25,17 @@ class ClaimReference(NamedTuple):
 def claim_references(pod: Pod) -> Iterator[ClaimReference]:
     """Yield the claims of the pod's volumes in order (upstream: component-helpers storage/ephemeral)."""
     for volume in pod.spec.volumes or ():
-        if volume.persistent_volume_claim is not None:
-            yield ClaimReference(volume.persistent_volume_claim.claim_name, ephemeral=False)
-        elif volume.ephemeral is not None:
-            yield ClaimReference(f"{pod.metadata.name}-{volume.name}", ephemeral=True)
+        if (reference := claim_reference(pod, volume)) is not None:
+            yield reference
+
+
+def claim_reference(pod: Pod, volume: Volume) -> ClaimReference | None:
+    """Return the claim that a volume of the pod stands for, if it is one of a claim."""
+    if volume.persistent_volume_claim is not None:
+        return ClaimReference(volume.persistent_volume_claim.claim_name, ephemeral=False)
+    if volume.ephemeral is not None:
+        return ClaimReference(f"{pod.metadata.name}-{volume.name}", ephemeral=True)
+    return None
 
 
 def named_claims(pod: Pod) -> list[str]:
