@@ -129,8 +129,8 @@ def test_a_node_that_turns_odd_is_left_and_taken_again_when_it_recovers(world: W
     wait_bound(client, NAMESPACE, ["odd-0", "odd-2"])
 
 
-def test_memory_is_back_where_it_was_once_they_are_gone(world: World) -> None:
-    """What stays of one storm is what stays of three: it has a bound, and none of the pods is kept for good."""
+def test_more_storms_leave_no_more_memory_behind_than_one(world: World) -> None:
+    """What stays of one are logs and caches with bounds in bytes, and memory that the allocator holds for the next."""
     after_one = world.calm()
     for serial in range(2):
         world.storm(f"again-{serial}")
