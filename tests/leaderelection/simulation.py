@@ -83,11 +83,19 @@ class Cluster:
 
     @property
     def spec(self):
-        return self.document["spec"]
+        return self.document.get("spec") or {}
 
     def edit(self, **spec):
         """Somebody changes the Lease by hand."""
         self._store({**self.document, "spec": {**self.spec, **spec}})
+
+    def empty(self):
+        """Somebody removes the whole spec."""
+        self._store({"metadata": self.document["metadata"]})
+
+    def make_by_hand(self, **spec):
+        """Somebody makes the Lease, as a manifest would."""
+        self._store({"metadata": {"name": LOCK.name, "namespace": LOCK.namespace}, "spec": spec or None})
 
     def label(self, **labels):
         self._store({**self.document, "metadata": {**self.document["metadata"], "labels": labels}})
@@ -113,7 +121,7 @@ class Cluster:
     def _store(self, document):
         self.version += 1
         self.document = {**document, "metadata": {**document["metadata"], "resourceVersion": str(self.version)}}
-        self.history.append((self.now, self.spec["holderIdentity"]))
+        self.history.append((self.now, self.spec.get("holderIdentity", "")))
         return self._lease()
 
     def _lease(self):
