@@ -49,7 +49,7 @@ class Cluster:
         self.document = None
         self.version = 0
         self.contenders = []
-        self.is_away = False
+        self.is_away = self.refuses_writes = False
         self.most_open = 0
         self.history = []  # (time, holder)
         self.network = lambda _: Network()
@@ -107,6 +107,9 @@ class Cluster:
         """What the API server does with a request."""
         if isinstance(step, Read):
             return Missing() if self.document is None else self._lease()
+        return Problem("status 400: BadRequest") if self.refuses_writes else self._write(step)
+
+    def _write(self, step):
         if isinstance(step, Create):
             if self.document is not None:
                 return Problem("status 409: AlreadyExists")
@@ -167,11 +170,11 @@ class Contender:
         self._turn += 1
         self.ended = True
 
-    def stop(self):
-        """SIGTERM, with nothing left to write."""
+    def stop(self, seconds=1.0):
+        """SIGTERM, with nothing left to write, and so long for the release."""
         if not self.ended:
             self._turn += 1
-            self._steps, self._kept = self.elector.give_up(1.0), self._steps
+            self._steps, self._kept = self.elector.give_up(seconds), self._steps
             self._go_on(self._turn, None)
 
     @property

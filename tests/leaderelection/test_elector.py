@@ -116,6 +116,41 @@ def test_a_release_that_fails_is_given_up_after_the_time_it_has(cluster, leader)
     assert cluster.spec["holderIdentity"] == "first"
 
 
+def test_a_release_is_sent_again_when_the_connection_that_took_it_is_dead(cluster, leader, standby):
+    lost = iter(["request"])
+    cluster.network = lambda each: Network(lost=next(lost, "") if each is leader else "")
+    leader.stop(6.0)
+    assert cluster.run_until(lambda: standby.leading) < 6.0
+
+
+def test_a_slow_api_server_hears_of_the_release_before_anything_else(cluster, leader, standby):
+    cluster.network = lambda each: Network(there=1.2, back=1.2) if each is leader else Network()
+    leader.stop(6.0)
+    assert cluster.run_until(lambda: standby.leading) < 1.2 + LONGEST_LOOK + NETWORK
+    assert leader.said == ["became leader"]
+    cluster.run(3)
+    assert leader.said == ["became leader", "stopped leading"]
+    assert leader.ended
+
+
+def test_since_when_a_free_lease_is_refused_is_known_until_it_is_taken_or_another_holds_it(cluster):
+    contender = cluster.contender("first")
+    cluster.make_by_hand(holderIdentity="", leaseDurationSeconds=1, acquireTime="now", renewTime="now")
+    cluster.refuses_writes = True
+    contender.start()
+    cluster.run(30)
+    assert contender.elector.refused_since == pytest.approx(contender.clock() - 30, abs=1)
+    cluster.edit(holderIdentity="another", leaseDurationSeconds=15)
+    cluster.run(2)
+    assert contender.elector.refused_since is None
+    cluster.run(20)
+    assert contender.elector.refused_since is not None
+    cluster.refuses_writes = False
+    cluster.run(2)
+    assert contender.leading
+    assert contender.elector.refused_since is None
+
+
 def test_a_standby_that_is_told_to_stop_writes_nothing(cluster, leader, standby):
     standby.stop()
     cluster.run(1)

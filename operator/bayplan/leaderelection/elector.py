@@ -127,6 +127,8 @@ class Elector:
     """How often a renewal had to read the Lease first."""
     problem: Problem | None = field(default=None, init=False)
     """What keeps it from reading or writing the Lease, None while that works."""
+    refused_since: float | None = field(default=None, init=False)
+    """Since when it claims a Lease that is free and does not get it, None while that is not so."""
     renewed_at: float = field(default=0.0, init=False)
     """When the renewal was sent that holds now."""
     _seen: Lease | None = field(default=None, init=False)
@@ -164,23 +166,27 @@ class Elector:
     def give_up(self, timeout: float) -> Steps:
         """Let another replica lead at once, if this one does; nothing may be written any more.
 
-        What fails is not tried again for longer than `timeout`, in seconds: the Lease then runs out by itself.
+        What fails is tried again, but in all for no longer than `timeout`, in seconds: the Lease then runs out by
+        itself. A server that takes half of that for an answer is not too slow.
         """
         until = self.clock() + timeout
         self.gate.shut()
         if not self.leading or self._seen is None:
             return
-        yield Announce("stopped leading")
         while self._is_holder and (left := until - self.clock()) > 0:
-            answer = yield Update(self._seen, released(self._seen.record, self.now()), left)
+            # A connection that died leaves time for another.
+            tried = min(left, timeout / 2)
+            answer = yield Update(self._seen, released(self._seen.record, self.now()), tried)
             if not isinstance(answer, Lease):
                 # It changed since, or the API server is away.
                 yield Pause(_RELEASE_PAUSE_SECONDS)
                 answer = yield Read(max(until - self.clock(), 0.0))
             if isinstance(answer, Missing):
-                return
+                break
             if isinstance(answer, Lease):
                 self._see(answer, self.clock())
+        # Others wait for the release, and nobody for the Event.
+        yield Announce("stopped leading")
 
     @property
     def holder(self) -> str:
@@ -219,6 +225,7 @@ class Elector:
             return False
         # A leader never takes a Lease back; one that is missing may be so without its holder having noticed yet.
         if (self._holds() or self.leading) and not self._is_holder:
+            self.refused_since = None
             return False
         claim = self._claim()
         write = Update(found, claim, left()) if isinstance(found, Lease) else Create(claim, left())
@@ -229,7 +236,9 @@ class Elector:
         sent = self.clock()
         answer = yield from self._ask(step)
         if not isinstance(answer, Lease):
+            self.refused_since = sent if self.refused_since is None else self.refused_since
             return False
+        self.refused_since = None
         self._see(answer, sent)
         self.renewed_at = sent
         self.gate.open_until(sent + self.timing.renew_deadline)
