@@ -88,17 +88,15 @@ class ShadowTable(NodeTable):
 
     def place(self, pods: Iterable[PodInfo], row: int) -> None:
         """Count `pods` on an existing row; whoever is there already is not counted twice."""
-        name = self.names[row]
         for pod in pods:
             if pod.uid not in self.pods[row]:
-                self.add_pod(pod, name)
+                self.add_pod(pod, row)
 
-    def add_pod(self, pod: PodInfo, node_name: str) -> int:
+    def add_pod(self, pod: PodInfo, row: int) -> None:
         """As in NodeTable."""
-        row = super().add_pod(pod, node_name)
+        super().add_pod(pod, row)
         if pod.is_terminating:
             self._terminating_moved(pod, row, self.come, self.gone, undone=pod.uid in self.source.pods[row])
-        return row
 
     def remove_pod(self, pod: PodInfo, row: int) -> None:
         """As in NodeTable."""
@@ -136,9 +134,3 @@ class ShadowTable(NodeTable):
             setattr(self, attribute, getattr(source, attribute).copy())
         self.pods = [dict(on_row) for on_row in source.pods]
         self.clamped_rows = set(source.clamped_rows)
-
-    def _claim(self, name: str) -> int:
-        raise LookupError(f"node {name} is not in the table")
-
-    def _release(self, row: int) -> None:
-        """Rows belong to the source."""

@@ -56,7 +56,6 @@ _Key = tuple[TermKind, AffinityTerm]
 class PlacedTerms(PodView):
     """Every term of every pod in a node table; always equal to what a count from scratch would give.
 
-    Rows without a node object count too: readers go by node labels, which those do not have.
     Call `catch_up` before anything else.
     """
 

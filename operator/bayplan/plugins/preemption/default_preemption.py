@@ -122,7 +122,7 @@ def why_not_eligible(pod: PodInfo, nominated_node: str, nodes: NodeTable, reject
     if pod.pod.spec.preemption_policy == "Never":
         return "not eligible due to preemptionPolicy=Never."
     row = nodes.row(nominated_node) if nominated_node else None
-    if row is None or not nodes.exists[row]:
+    if row is None:
         return None
     if Code.UNSCHEDULABLE_AND_UNRESOLVABLE in rejections.codes[rejections.rows == row]:
         return None
