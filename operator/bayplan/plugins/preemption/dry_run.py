@@ -18,9 +18,10 @@ from bayplan.framework.candidate import Candidate
 from bayplan.framework.interface import FilterPlugin, Rejections
 from bayplan.framework.status import Code
 from bayplan.framework.traits import Reads
+from bayplan.plugins.preemption.budgets import Budgets
 from bayplan.plugins.preemption.kept_selections import KeptSelections
 from bayplan.plugins.preemption.on_columns import ColumnVictimSelector
-from bayplan.plugins.preemption.victims import Budgets, LowerPriorityPods, VictimRule, VictimSelection, importance
+from bayplan.plugins.preemption.victims import LowerPriorityPods, VictimRule, VictimSelection, importance
 
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 NO_VICTIMS: Final = "No preemption victims found for incoming pod"
