@@ -8,8 +8,8 @@ from bayplan.cache.node_table import KEPT_POD_BYTES, NodeTable, PodLog
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import RowFollower
 
-_KEPT_POD_BYTES: Final = KEPT_POD_BYTES // 8
-"""What `pods_changed` of a table beside the real one keeps at least: there may be six of them."""
+KEPT_SHADOW_POD_BYTES: Final = KEPT_POD_BYTES // 8
+"""What `pods_changed` of a table beside the real one keeps at least: there are six of them, or more that share this."""
 
 _USAGE = ("non_zero_cpu", "non_zero_memory", "pod_count")
 
@@ -32,7 +32,7 @@ class ShadowTable(NodeTable):
         self._row_of = source._row_of  # noqa: SLF001 - rows and names are the source's
         self._held_by_all = source._held_by_all  # noqa: SLF001 - and so are amounts of nodes
         self.layout = -1
-        self.pods_changed = PodLog(_KEPT_POD_BYTES)
+        self.pods_changed = PodLog(KEPT_SHADOW_POD_BYTES)
         self.gone: dict[int, dict[str, PodInfo]] = {}
         """The terminating pods of the source that were taken off here, by row and UID."""
         self.come: dict[int, dict[str, PodInfo]] = {}
