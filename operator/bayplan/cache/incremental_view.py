@@ -89,8 +89,8 @@ class UsageView(NodeView):
 class PodView(_View[Sequence[PodChange]]):
     """Follows pods, for readers that count them.
 
-    `_read_pods` gets those that came, went or look different, in order; `_read_row` is for rows that are no longer as
-    they were read, for a reason that the log does not tell.
+    `_read_pods` gets those that came, went or look different, in order; `_read_rows`, or `_read_row` for each, is for rows
+    that are no longer as they were read, for a reason that the log does not tell.
     """
 
     def __init__(self, nodes: NodeTable) -> None:
@@ -106,12 +106,17 @@ class PodView(_View[Sequence[PodChange]]):
             # The row as it is now has all other changes in it.
             changes = [change for change in changes if change[0] not in rows]
         self._read_pods(changes)
-        for row in sorted(rows):
-            self._read_row(row)
+        if rows:
+            self._read_rows(sorted(rows))
 
     def _read_pods(self, changes: Sequence[PodChange]) -> None:
         """Take in some changes; by default everything is derived anew."""
         self._read_all()
+
+    def _read_rows(self, rows: Sequence[int]) -> None:
+        """Derive anew what some rows say; by default one after the other."""
+        for row in rows:
+            self._read_row(row)
 
     def _read_row(self, row: int) -> None:
         """Derive anew what one row says; by default everything is."""

@@ -246,9 +246,14 @@ class NodeTable:
             self.clamped_rows.discard(row)
 
     def _recount_resources(self, row: int, names: Iterable[str]) -> None:
-        amounts = [pod.placed.amounts for pod in self.pods[row].values()]
-        for name in names:
-            self.requested[name][row] = min(sum([each.get(name, 0) for each in amounts]), TOO_MUCH)
+        totals = dict.fromkeys(names, 0)
+        for pod in self.pods[row].values():
+            amounts = pod.placed.amounts
+            # Whichever are fewer: nodes and pods may each have thousands of resources.
+            for name in amounts.keys() & totals.keys():
+                totals[name] += amounts[name]
+        for name, total in totals.items():
+            self.requested[name][row] = min(total, TOO_MUCH)
 
     def _set_allocatable(self, row: int, amounts: dict[str, int]) -> None:
         """Write what the node of a row has; what no node had gets a column, what none has any more loses it."""

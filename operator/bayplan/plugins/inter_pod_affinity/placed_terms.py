@@ -99,12 +99,13 @@ class PlacedTerms(PodView):
 
     def _read_all(self) -> None:
         """Start over; readers get the difference like any other change."""
-        self._read_rows(range(len(self._nodes.pods)), {row for placed in self._terms.values() for row in placed.rows})
+        self._recount(range(len(self._nodes.pods)), {row for placed in self._terms.values() for row in placed.rows})
 
-    def _read_row(self, row: int) -> None:
-        self._read_rows((row,), {row})
+    def _read_rows(self, rows: Sequence[int]) -> None:
+        # All at once, because each look for the terms of some rows is a look at all terms.
+        self._recount(rows, set(rows))
 
-    def _read_rows(self, rows: Iterable[int], held: AbstractSet[int]) -> None:
+    def _recount(self, rows: Iterable[int], held: AbstractSet[int]) -> None:
         """Make the terms of some rows what their pods have; `held` are the rows of which terms may be known."""
         counted: dict[tuple[int, _Key], tuple[int, int]] = {}
         for placed in self._terms.values():
