@@ -89,8 +89,8 @@ class UsageView(NodeView):
 class PodView(_View[Sequence[PodChange]]):
     """Follows pods, for readers that count them.
 
-    `_read_pods` gets those that came, went or look different, in order; `_read_rows`, or `_read_row` for each, is for rows
-    that are no longer as they were read, for a reason that the log does not tell.
+    `_read_pods` gets those that came, went or look different, in order; `_read_rows`, or `_read_row` for each, is for
+    rows that are no longer as they were read, for a reason that the log does not tell.
     """
 
     def __init__(self, nodes: NodeTable) -> None:

@@ -69,6 +69,25 @@ def test_what_a_budget_allows_may_change_without_any_pod_being_compared_again(li
     assert CountedLabels.asked == asked
 
 
+def test_the_version_grows_when_budgets_say_something_else_and_not_with_every_write(lister):
+    budgets = Budgets(lister)
+    seen = [budgets.version]
+    for budget in (
+        now_allowing(lister.get("default/a0"), 1),
+        make_budget("new", app="a0"),
+        make_budget("new", app="a1"),
+        make_budget("new", disrupted=["p"], app="a1"),
+    ):
+        lister.set(budget)
+        seen.append(budgets.version)
+    lister.delete("default/new")
+    seen.append(budgets.version)
+    assert seen == sorted({*seen})
+    healthy = lister.get("default/a0")
+    lister.set(replace(healthy, metadata=replace(healthy.metadata, resource_version="99", labels={"some": "note"})))
+    assert budgets.version == seen[-1]
+
+
 SELECTORS = [
     None,
     LabelSelector(),

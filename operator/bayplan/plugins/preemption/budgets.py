@@ -47,13 +47,15 @@ class Budgets:
         self._lister = lister
         self._as_evicted = as_evicted
         self._changes = KeyFollower(lister.changes)
+        self._version = 0
         self._known: dict[str, _Selected] = {}
         self._by_namespace: dict[str, _Namespace] = {}
 
     @property
     def version(self) -> int:
-        """Grows whenever a budget changes."""
-        return self._lister.version
+        """Grows whenever a budget covers other pods, or allows more or fewer disruptions."""
+        self._catch_up()
+        return self._version
 
     def split_by_violation(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
         """Split `pods`, most important first, into those whose eviction would violate a budget and the others.
@@ -111,6 +113,7 @@ class Budgets:
         for key in keys:
             known, budget = self._known.get(key), self._lister.get(key)
             if known is not None and budget is not None and _select_alike(known.budget, budget):
+                self._version += not _allow_alike(known.budget, budget)
                 known.budget = budget
                 continue
             if known is not None:
@@ -118,6 +121,7 @@ class Budgets:
                 del self._known[key]
             if budget is not None:
                 namespaces[budget.metadata.namespace] = None
+        self._version += len(namespaces)
         for name in namespaces:
             self._read_namespace(name)
 
@@ -138,3 +142,11 @@ class Budgets:
 def _select_alike(before: PodDisruptionBudget, now: PodDisruptionBudget) -> bool:
     """Whether two versions under one key are the same budget with the same selector."""
     return before.metadata.uid == now.metadata.uid and before.spec.selector == now.spec.selector
+
+
+def _allow_alike(before: PodDisruptionBudget, now: PodDisruptionBudget) -> bool:
+    """Whether two versions of a budget allow as many disruptions, of the same pods; the rest of a status is counts."""
+    return (before.status.disruptions_allowed, before.status.disrupted_pods) == (
+        now.status.disruptions_allowed,
+        now.status.disrupted_pods,
+    )

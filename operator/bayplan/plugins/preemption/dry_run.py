@@ -146,10 +146,13 @@ class DryRun:
     def _collect(
         self, findings: Findings, columns: ColumnVictimSelector, one_node: NodeVictimSelector, order: Rows, wanted: int
     ) -> None:
-        """Select victims on the rows in order until there are enough candidates; a block of rows at a time."""
+        """Select victims on the rows in order until there are enough candidates; a block of rows at a time.
+
+        Each block is as large as all before it together, so that few are made where every node violates a budget.
+        """
         at = 0
         while at < len(order):
-            block = order[at : at + max(wanted - len(findings.candidates), _LEAST_BLOCK)].tolist()
+            block = order[at : at + max(wanted - len(findings.candidates), _LEAST_BLOCK, at)].tolist()
             at += len(block)
             selected = columns.select(block)
             for row in block:
