@@ -105,6 +105,10 @@ class Observer(SchedulerObserver):
         self.left_out = []
         self.handled = []
         self.permit_waits = []
+        self.rejections = []
+
+    def kubelet_rejected(self, reason):
+        self.rejections.append(reason)
 
     def attempt(self, profile, result, seconds):
         self.attempts.append((profile, result, seconds))
