@@ -2,15 +2,12 @@
 
 import sys
 
-import msgspec
 import pytest
 from tests.builders import make_node, make_pod_info
 from tests.hostile.world import HOST, ZONE, World, expression, near_pods, node, node_affinity, pod, spread, term
 
-from bayplan.api.objects import PodAffinity
 from bayplan.cache.cache import Cache
 from bayplan.cache.node_tree import NodeTree
-from bayplan.plugins.inter_pod_affinity.placed_terms import PlacedTerms
 
 
 def tolerations_and_taints(world, n):
@@ -128,24 +125,6 @@ def test_zones_of_one_node_beside_a_large_one_are_put_in_turn_in_steps_that_grow
         return _work(tree.in_turn)
 
     assert work_of(2000) < 2.5 * work_of(1000)
-
-
-def test_many_rows_of_large_pods_are_compared_with_the_terms_on_nodes_once():
-    def work_of(changed):
-        cache = Cache()
-        for i in range(200):
-            cache.set_node(make_node(f"n{i}"))
-        for i in range(500):
-            far = near_pods("podAntiAffinity", [term(HOST, expression("app", "In", f"b{i}"))])["affinity"]
-            apart = msgspec.convert(far["podAntiAffinity"], PodAffinity)
-            cache.set_pod(make_pod_info(f"p{i}", uid=f"p{i}", node="n0", pod_anti_affinity=apart))
-        terms = PlacedTerms(cache.nodes)
-        terms.catch_up()
-        for i in range(changed):
-            cache.set_pod(make_pod_info(f"large-{i}", uid=f"large-{i}", node=f"n{i}", labels={"note": "x" * 2**15}))
-        return _work(terms.catch_up)
-
-    assert work_of(200) < 2.5 * work_of(10)
 
 
 def test_pods_are_summed_once_for_all_the_resources_that_a_node_brings():

@@ -41,13 +41,7 @@ class MatchingPods(PodView):
         self._counts = np.array(counted, dtype=np.int64)
         self.version += 1
 
-    def _read_row(self, row: int) -> None:
-        counted = sum(map(self._predicate, self._nodes.pods[row].values()))
-        if counted != self._counts[row]:
-            self._counts[row] = counted
-            self.version += 1
-
-    def _read_pods(self, changes: Sequence[PodChange]) -> None:
+    def _read(self, changes: Sequence[PodChange]) -> None:
         counts, predicate = self._counts, self._predicate
         for row, before, after in changes:
             grown = (0 if after is None else predicate(after)) - (0 if before is None else predicate(before))

@@ -19,19 +19,14 @@ Column = NDArray[np.int64]
 """One amount per row, `(capacity,) int64`: milli-CPU, bytes or counts."""
 
 PodChange = tuple[int, PodInfo | None, PodInfo | None]
-"""A row, the pod that went or looked different before, and the pod that came or how it looks now.
-
-Without any pod it says that something changed on the row, which then has to be read again.
-"""
+"""A row, the pod that went or looked different before, and the pod that came or how it looks now."""
 
 KEPT_POD_BYTES: Final = 48 * 2**20
 """How much of the pods that came and went `pods_changed` keeps at least, as `PodInfo.size` counts it."""
 _UNASKED_BYTES: Final = 2 * 2**20
 """How much may come before readers are asked again what they have seen."""
 _LARGEST_POD_BYTES: Final = 2**20
-"""Larger pods are not kept there, only their rows: nobody makes readers start over by a few of these."""
-_ROW_BYTES: Final = 128
-"""What an entry without any pod counts."""
+"""Larger pods are not kept there, but told to all readers at once: nobody makes these start over by a few pods."""
 
 _FIRST_CAPACITY = 64
 # Above this many times one amount a sum could leave int64; such rows are summed exactly and clamped instead.
@@ -44,13 +39,16 @@ class PodReader(Protocol):
     read_to: int
     """The position in the log up to which it knows everything."""
 
+    def take(self, change: PodChange) -> None:
+        """Take in a change that the log does not keep, before or after those that it does."""
+
 
 class PodLog(EntryLog[PodChange]):
     """The pods that came, went or look different; at most twice `keep` bytes of them.
 
-    Of a large pod there is only the row. Entries that all of `readers` have seen are let go of now and then, so that
-    pods that are gone stay in memory only while somebody has yet to hear of it. A reader that fell too far behind reads
-    all pods again.
+    Large pods are not among them. Entries that all of `readers` have seen are let go of now and then, so that pods that
+    are gone stay in memory only while somebody has yet to hear of it. A reader that fell too far behind reads all pods
+    again.
     """
 
     __slots__ = ("readers",)
@@ -61,8 +59,12 @@ class PodLog(EntryLog[PodChange]):
         self._shrink_at = min(_UNASKED_BYTES, 2 * keep)
 
     def append(self, entry: PodChange) -> None:
-        """Record a change; see EntryLog."""
-        super().append(entry if _pod_bytes(entry) <= _LARGEST_POD_BYTES else (entry[0], None, None))
+        """Record a change, or tell it to all readers if it is about a large pod."""
+        if _pod_bytes(entry) <= _LARGEST_POD_BYTES:
+            super().append(entry)
+            return
+        for reader in self.readers:
+            reader.take(entry)
 
     def _shrink(self) -> None:
         # Those that have read nothing yet will read all pods.
@@ -74,7 +76,7 @@ class PodLog(EntryLog[PodChange]):
 
 def _pod_bytes(change: PodChange) -> int:
     _, before, after = change
-    return ((0 if before is None else before.size) + (0 if after is None else after.size)) or _ROW_BYTES
+    return (0 if before is None else before.size) + (0 if after is None else after.size)
 
 
 class NodeTable:

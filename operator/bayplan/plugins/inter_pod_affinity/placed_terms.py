@@ -2,8 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
@@ -81,7 +80,7 @@ class PlacedTerms(PodView):
         """Give the terms that a pod with these labels has to be compared with: no other can match it."""
         return self._index.that_may_match(labels)
 
-    def _read_pods(self, changes: Sequence[PodChange]) -> None:
+    def _read(self, changes: Sequence[PodChange]) -> None:
         touched = False
         for row, before, after in changes:
             # What stays must not be dropped in between.
@@ -99,21 +98,12 @@ class PlacedTerms(PodView):
 
     def _read_all(self) -> None:
         """Start over; readers get the difference like any other change."""
-        self._recount(range(len(self._nodes.pods)), {row for placed in self._terms.values() for row in placed.rows})
-
-    def _read_rows(self, rows: Sequence[int]) -> None:
-        # All at once, because each look for the terms of some rows is a look at all terms.
-        self._recount(rows, set(rows))
-
-    def _recount(self, rows: Iterable[int], held: AbstractSet[int]) -> None:
-        """Make the terms of some rows what their pods have; `held` are the rows of which terms may be known."""
         counted: dict[tuple[int, _Key], tuple[int, int]] = {}
         for placed in self._terms.values():
-            for row in held & placed.rows.keys():
-                uses, amount = placed.rows[row]
+            for row, (uses, amount) in placed.rows.items():
                 counted[row, (placed.kind, placed.term)] = -uses, -amount
-        for row in rows:
-            for pod in self._nodes.pods[row].values():
+        for row, pods in enumerate(self._nodes.pods):
+            for pod in pods.values():
                 for key, weight in _keys(pod.affinity_terms):
                     uses, amount = counted.get((row, key), (0, 0))
                     counted[row, key] = uses + 1, amount + weight
