@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import make_node, make_pod_info
@@ -17,6 +18,15 @@ def pod_on(node: str, uid: str, app: str, note: str = "") -> PodInfo:
 
 
 TOO_LARGE_TO_LOG = "x" * 2**15
+
+
+@pytest.fixture
+def cache() -> Cache:
+    """A cache with two nodes."""
+    cache = Cache()
+    for name in ("n1", "n2"):
+        cache.set_node(make_node(name))
+    return cache
 
 
 def test_a_weight_sums_up(cache) -> None:

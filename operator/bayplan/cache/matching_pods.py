@@ -18,8 +18,7 @@ class MatchingPods(PodView):
     """Counts, per row of a node table, the pods that a predicate holds for; spreading and pod affinity build on it.
 
     The answer always equals a count from scratch, but only pods that came or went are looked at, and all of them when
-    the table was laid out anew. Rows without a node object count their pods too, so readers mask with
-    `NodeTable.exists` where that matters.
+    the table was laid out anew.
     """
 
     def __init__(self, nodes: NodeTable, predicate: PodPredicate) -> None:

@@ -14,6 +14,7 @@ from bayplan.api.selectors import Labels
 from bayplan.cache.affinity_terms import NO_TERMS, AffinityTerm, PodAffinityTerms
 from bayplan.cache.change_log import EntryLog
 from bayplan.cache.incremental_view import PodView
+from bayplan.cache.label_index import LabelIndex
 from bayplan.cache.node_table import NodeTable, PodChange
 from bayplan.cache.pod_info import PodInfo
 
@@ -55,16 +56,13 @@ _Key = tuple[TermKind, AffinityTerm]
 class PlacedTerms(PodView):
     """Every term of every pod in a node table; always equal to what a count from scratch would give.
 
-    Rows without a node object count too: readers go by node labels, which those do not have.
     Call `catch_up` before anything else.
     """
 
     def __init__(self, nodes: NodeTable) -> None:
         super().__init__(nodes)
         self._terms: dict[_Key, PlacedTerm] = {}
-        # Terms that need a label, by that label, and those that need none; dicts keep the order they came in.
-        self._by_label: dict[tuple[str, str], dict[PlacedTerm, None]] = {}
-        self._free: dict[PlacedTerm, None] = {}
+        self._index: LabelIndex[PlacedTerm] = LabelIndex()
         self.changes: EntryLog[TermChange] = EntryLog(KEPT_TERM_BYTES, lambda change: change[0].term.size)
         """What came and went; a reader for whom it does not reach back far enough reads all terms."""
         self._key_uses: Counter[str] = Counter()
@@ -80,9 +78,7 @@ class PlacedTerms(PodView):
 
     def that_may_match(self, labels: Labels | None) -> Iterator[PlacedTerm]:
         """Give the terms that a pod with these labels has to be compared with: no other can match it."""
-        yield from self._free
-        for label in (labels or {}).items():
-            yield from self._by_label.get(label, ())
+        return self._index.that_may_match(labels)
 
     def _read(self, changes: Sequence[PodChange]) -> None:
         touched = False
@@ -141,21 +137,13 @@ class PlacedTerms(PodView):
         placed = self._terms[key] = PlacedTerm(*key)
         self.kinds[key[0]] += 1
         self._key_uses.update(key[1].label_keys)
-        if key[1].required_labels is None:
-            self._free[placed] = None
-        else:
-            for label in key[1].required_labels:
-                self._by_label.setdefault(label, {})[placed] = None
+        self._index.add(placed, key[1].required_labels)
         return placed
 
     def _remove(self, key: _Key) -> None:
         kind, term = key
         placed = self._terms.pop(key)
-        self._free.pop(placed, None)
-        for label in term.required_labels or ():
-            del self._by_label[label][placed]
-            if not self._by_label[label]:
-                del self._by_label[label]
+        self._index.remove(placed, term.required_labels)
         self.kinds[kind] -= 1
         for name in term.label_keys:
             self._key_uses[name] -= 1
