@@ -230,7 +230,7 @@ async def test_one_that_stays_for_seconds_is_named_once(scene, server, caplog):
     await until(lambda: warnings(caplog))
     assert "permission missing, grant list and watch resource=persistentvolumeclaims" in warnings(caplog)[0]
     refused = len(server.requests)
-    await until(lambda: len(server.requests) > refused + 2)
+    await until(lambda: len(server.requests) > refused)
     assert len(warnings(caplog)) == 1
 
 
