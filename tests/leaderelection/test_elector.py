@@ -281,6 +281,19 @@ def test_a_lease_that_is_edited_after_a_renewal_never_has_two_leaders(cluster, l
     assert [each.leading for each in cluster.contenders].count(True) == 1
 
 
+@pytest.mark.parametrize("second", ["shortened", "another holder, and short"])
+def test_two_edits_with_a_renewal_between_that_nobody_saw_are_no_renewals(cluster, leader, standby, second):
+    cluster.run_until(lambda: cluster.now - cluster.history[-1][0] < 0.02)
+    cluster.run(PERIOD - 0.7)
+    EDITS["shortened"](cluster)
+    cluster.run_until(lambda: cluster.spec["leaseDurationSeconds"] == 15)
+    standby.pause(0.3)
+    EDITS[second](cluster)
+    cluster.network = lambda each: Network(there=0.9, back=0.9) if each is leader else Network()
+    cluster.run(20)
+    assert cluster.most_open == 1
+
+
 def test_a_lease_that_was_made_too_long_by_hand_is_shorter_again_when_its_holder_has_renewed_it_twice(
     cluster, leader, standby
 ):
