@@ -10,12 +10,18 @@ def assert_adds_up(cache: Cache) -> None:
     assert table.node_count == int(table.exists.sum())
     assert table.requested.keys() | {PODS} == table.allocatable.keys() | {PODS}
     assert all(column.any() for column in table.allocatable.values()), "a resource that no node has has a column"
-    placed = {uid: (row, pod) for row, pods in enumerate(table.pods) for uid, pod in pods.items()}
-    assert len(placed) == sum(map(len, table.pods)) == sizes.pods
+    placed = {uid: (table.names[row], pod) for row, pods in enumerate(table.pods) for uid, pod in pods.items()}
+    assert len(placed) == int(table.pod_count.sum())
+    aside = {uid: (name, pod) for name, pods in cache.without_node.items() for uid, pod in pods.items()}
+    assert placed.keys().isdisjoint(aside)
+    assert all(cache.without_node.values())
+    assert not any(map(cache.has_node, cache.without_node))
+    placed |= aside
+    assert len(placed) == sizes.pods
     assert sizes.assumed_pods == len(cache.assumed_pods()) == sum(map(cache.is_assumed, placed))
-    for uid, (row, pod) in placed.items():
+    for uid, (name, pod) in placed.items():
         assert cache.pod(uid) is pod
-        assert cache.node_of(uid) == table.names[row]
+        assert cache.node_of(uid) == name
     for row, pods in enumerate(table.pods):
         assert table.pod_count[row] == len(pods)
         for name, column in table.requested.items():

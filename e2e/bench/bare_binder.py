@@ -34,7 +34,7 @@ class _BareBinder:
         self._namespace = namespace
         self._calls: asyncio.Queue[ApiCall] = asyncio.Queue()
         self._recorder = EventRecorder(
-            emit=lambda uid, call, if_missing: self._calls.put_nowait(call),
+            emit=lambda uid, call, if_missing=None, *, repeatable=False: self._calls.put_nowait(call),
             now=lambda: datetime.now(UTC),
             hostname=socket.gethostname(),
         )

@@ -106,8 +106,13 @@ class Turn:
         nodes, seconds = self.size.nodes, self.size.seconds
         bound = iter([each["metadata"]["name"] for each in self._bound()])
 
+        # Of each node in order, however slow the API server is: whoever comes meets the same nodes at the end.
+        turns = [asyncio.Lock() for _ in range(nodes)]
+
         async def taint(beat: int) -> None:
-            await churn.taint(node_name(beat // 2 % nodes), tainted=beat % 2 == 0)
+            index = beat // 2 % nodes
+            async with turns[index]:
+                await churn.taint(node_name(index), tainted=beat % 2 == 0)
 
         async def replace(_: int) -> None:
             await churn.delete_pod(_NAMESPACE, next(bound))

@@ -72,12 +72,12 @@ class ApiClient:
     def exchange(
         self, method: str, path: str, body: object = None, content_type: str = "application/json"
     ) -> tuple[int, bytes]:
-        """Does one request and returns the status and the raw reply, whatever the status.
+        """Does one request and returns the status and the raw reply, whatever the status; bytes go as they are.
 
         Raises:
             OSError, http.client.HTTPException: there was no complete reply.
         """
-        data = None if body is None else json.dumps(body).encode()
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         headers = {**self._headers, "Accept": "application/json"}
         if data is not None:
             headers["Content-Type"] = content_type

@@ -148,14 +148,14 @@ def events_of(client: ApiClient, namespace: str, name: str, reason: str = "") ->
 def wait_event_counts(client: ApiClient, namespace: str, name: str, reason: str, counts: list[int]) -> None:
     """Waits until the Events of a reason about a pod, oldest first, are repeated so often.
 
-    A version of the pod has an Event of its own, and what was written on the pod made one.
+    Counts are written twice a minute.
     """
 
     def found() -> bool:
         events = events_of(client, namespace, name, reason)
         return [event.get("series", {}).get("count", 1) for event in events] == counts
 
-    wait_until(found, f"Events {reason} about {name} with the counts {counts}")
+    wait_until(found, f"Events {reason} about {name} with the counts {counts}", timeout_seconds=60.0)
 
 
 def wait_event(

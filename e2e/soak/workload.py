@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from e2e.bench.workload import (
     NODE_CPU_MILLIS,
@@ -15,9 +14,10 @@ from e2e.bench.workload import (
 )
 from e2e.controlplane.client import Object
 from e2e.controlplane.objects import node, pod
-from e2e.scenarios.odd_nodes_and_storage import LABELS
-from e2e.scenarios.odd_pod_cases import CASES
-from e2e.scenarios.odd_pods import BOUND, Case
+from e2e.hostile.row import BOUND, Case
+from e2e.hostile.surroundings import LABELS, document_of
+from e2e.hostile.table import CASES
+from e2e.hostile.very_much import LARGEST
 from e2e.soak.ledger import Fate
 from e2e.soak.plan import FILLERS_PER_NODE, Plan
 from e2e.soak.room import Amounts
@@ -32,8 +32,10 @@ _TAINT = {"key": "example.com/tight", "effect": "NoSchedule"}
 _ZONES = 3
 _SPREAD_EVERY = 10
 _APPS = 8
-# Cases about nodes and claims that are not here, or whose verdict is that of smaller nodes.
-_ELSEWHERE = ("on-", "max-on-", "claim-", "sidecar-too-big", "500-containers", "n" * 253)
+# Cases about nodes, zones and claims that are not here, or whose verdict is that of smaller nodes; those that do not go
+# when they are deleted; those that would be most of the load.
+_ELSEWHERE = ("on-", "max-on-", "five-of-two-zones", "claim-", "sidecar-too-big", "500-containers", "n" * 253)
+_LASTING = ("with-a-finalizer", "of-a-missing-owner", "grace-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Creation:
 
 def hostile_cases() -> dict[str, Case]:
     """Returns the odd pods whose verdict is the same on the soak's nodes, by name."""
-    return {name: case for name, case in CASES.items() if not name.startswith(_ELSEWHERE)}
+    return {name: case for name, case in CASES.items() if not name.startswith((*_ELSEWHERE, *_LASTING, LARGEST))}
 
 
 def soak_nodes(plan: Plan) -> list[Object]:
@@ -109,8 +111,7 @@ class Workload:
 
     def _odd(self, serial: int) -> Creation:
         name, case = next(self._hostile)
-        spec: dict[str, Any] = {"requests": {"cpu": "10m"}, **case.spec}
-        document = pod(f"hostile-{serial}", NAMESPACE, scheduler=SCHEDULER_NAME, labels=case.labels, **spec)
+        document = document_of(f"hostile-{serial}", case, SCHEDULER_NAME, NAMESPACE)
         document["metadata"]["annotations"] = {**case.annotations, "case": name}
         fate = Fate.BINDS if case.verdict == BOUND else Fate.NEVER_BINDS
         return Creation(document, HOSTILE, fate)

@@ -137,6 +137,34 @@ def test_only_nodes_that_exist_are_there_to_bind_to():
     assert_adds_up(cache)
 
 
+def test_pods_on_nodes_that_do_not_exist_take_no_row_and_leave_nothing_behind():
+    cache = cache_with("a")
+    before = (cache.nodes.capacity, cache.nodes.layout, cache.nodes.usage_changed.position)
+    for i in range(1000):
+        cache.set_pod(make_pod_info(uid=f"p{i}", node=f"made-up-{i}"))
+    assert (cache.nodes.capacity, cache.nodes.layout, cache.nodes.usage_changed.position) == before
+    assert_adds_up(cache)
+    for i in range(1000):
+        cache.remove_pod(f"p{i}")
+    assert (cache.without_node, cache.sizes().pods) == ({}, 0)
+
+
+def test_pods_that_were_there_before_their_node_count_once_it_comes_and_again_when_it_comes_back():
+    cache = cache_with("a", pods=[make_pod_info(uid=uid, node="late", cpu="1") for uid in ("p", "q", "r")])
+    cache.set_pod(make_pod_info(uid="q", node="late", cpu="1", labels={"now": "another"}))
+    for _ in range(2):
+        cache.set_node(make_node("late"))
+        assert cpu_on(cache, "late") == 3000
+        assert_adds_up(cache)
+        cache.remove_node("late")
+        assert_adds_up(cache)
+    cache.remove_pod("r")
+    cache.set_pod(make_pod_info(uid="p", node="a", cpu="1"))
+    cache.set_node(make_node("late"))
+    assert cpu_on(cache, "late") == 1000
+    assert cache.nodes.pods[cache.nodes.row("late")]["q"].pod.metadata.labels == {"now": "another"}
+
+
 NODES = [f"n{i}" for i in range(80)]
 REQUESTS = st.dictionaries(
     st.sampled_from(["cpu", "memory", "example.com/gpu"]),
@@ -253,8 +281,9 @@ class CacheMachine(RuleBasedStateMachine):
         sizes = self.cache.sizes()
         assert (sizes.pods, sizes.assumed_pods) == (len(self.placed), len(self.assumed))
         assert {pod.uid for pod in self.cache.assumed_pods()} == self.assumed
-        for name in {*self.nodes, *(name for _, name in self.placed.values())}:
+        for name in self.nodes:
             assert columns_of(ours, name) == columns_of(theirs, name)
+        assert self.cache.without_node == fresh.without_node
         for uid, (pod, name) in self.placed.items():
             assert (self.cache.pod(uid), self.cache.node_of(uid)) == (pod, name)
             assert self.cache.is_assumed(uid) == (uid in self.assumed)

@@ -3,7 +3,11 @@
 import sys
 
 import pytest
+from tests.builders import make_node, make_pod_info
 from tests.hostile.world import HOST, ZONE, World, expression, near_pods, node, node_affinity, pod, spread, term
+
+from bayplan.cache.cache import Cache
+from bayplan.cache.node_tree import NodeTree
 
 
 def tolerations_and_taints(world, n):
@@ -111,6 +115,27 @@ def _work_of_a_pod(family, n):
 def test_twice_as_much_is_at_most_some_more_than_twice_the_work(family):
     once, twice = _work_of_a_pod(family, 300), _work_of_a_pod(family, 600)
     assert twice < 2.5 * once, f"{once} steps for 300, {twice} for 600"
+
+
+def test_zones_of_one_node_beside_a_large_one_are_put_in_turn_in_steps_that_grow_with_the_nodes():
+    def work_of(nodes):
+        tree = NodeTree()
+        for i in range(nodes):
+            tree.set(make_node(f"n{i}", labels={ZONE: "large" if i % 2 else f"z{i}"}))
+        return _work(tree.in_turn)
+
+    assert work_of(2000) < 2.5 * work_of(1000)
+
+
+def test_pods_are_summed_once_for_all_the_resources_that_a_node_brings():
+    def work_of(names):
+        cache = Cache()
+        cache.set_node(make_node("n"))
+        for i in range(500):
+            cache.set_pod(make_pod_info(f"p{i}", uid=f"p{i}", node="n"))
+        return _work(lambda: cache.set_node(make_node("n", allocatable={f"example.com/{i}": 1 for i in range(names)})))
+
+    assert work_of(40) < 2.5 * work_of(10)
 
 
 def test_thousands_of_terms_on_nodes_cost_other_pods_next_to_nothing():

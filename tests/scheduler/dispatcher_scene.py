@@ -67,11 +67,11 @@ class Scene:
     def _wake(self):
         self.woken += 1
 
-    def send(self, *paths, uid=None, method="POST", if_missing=None):
+    def send(self, *paths, uid=None, method="POST", if_missing=None, **options):
         """Events of a pod each, or all of one; `if_missing` is the path of what creates them."""
         for path in paths:
             create = None if if_missing is None else ApiCall("POST", if_missing, None, "x", if_missing)
-            self.dispatcher.send(uid or path, ApiCall(method, path, None, "x", path), create)
+            self.dispatcher.send(uid or path, ApiCall(method, path, None, "x", path), create, **options)
 
     def patch(self, uid, body=b"", **options):
         call = ApiCall("PATCH", uid, json.dumps({"status": {"v": body.decode()}}).encode(), "x", uid)

@@ -77,7 +77,11 @@ class Recorder:
     def scheduled(self, pod, node_name):
         self.said.append((pod.uid, "Scheduled", node_name))
 
-    def failed_scheduling(self, pod, message):
+    def failed_scheduling(self, pod, message, *, told_later=False):
+        if not told_later:
+            self.told(pod, message)
+
+    def told(self, pod, message):
         self.said.append((pod.uid, "FailedScheduling", message))
 
     def preempted(self, victim, preemptor, node_name, *, in_memory=False):
@@ -101,6 +105,10 @@ class Observer(SchedulerObserver):
         self.left_out = []
         self.handled = []
         self.permit_waits = []
+        self.rejections = []
+
+    def kubelet_rejected(self, reason):
+        self.rejections.append(reason)
 
     def attempt(self, profile, result, seconds):
         self.attempts.append((profile, result, seconds))

@@ -18,9 +18,9 @@ def test_nodes_with_a_pod_are_in_use_and_nodes_that_are_gone_count_for_nothing()
     table.set_node(make_node("idle", cpu="1", memory="1", pods=1))
     table.set_node(make_node("free", cpu="2", memory="4", pods=5))
     table.set_node(make_node("gone", cpu="7"))
-    for name, node in (("p", "used"), ("q", "used"), ("r", "gone"), ("s", "ghost")):
-        table.add_pod(make_pod_info(name, cpu="1500m", memory="2", requests={GPU: 1}), node)
-    table.add_pod(make_pod_info("asks for nothing"), "idle")
+    for name, node in (("p", "used"), ("q", "used"), ("r", "gone")):
+        table.add_pod(make_pod_info(name, cpu="1500m", memory="2", requests={GPU: 1}), table.row(node))
+    table.add_pod(make_pod_info("asks for nothing"), table.row("idle"))
     table.drop_node("gone")
     summary = allocation_summary(table)
     assert (summary.nodes, summary.nodes_in_use) == (3, 2)

@@ -20,7 +20,13 @@ class Scene:
         self.known = {}
         self.pods = {"p": POD}
         self.writes = []
-        self.texts = ConditionTexts(self.pods.get, lambda pod: self.known.get(pod.uid), self._write, lambda: self.now)
+        self.texts = ConditionTexts(
+            self.pods.get,
+            lambda pod: self.known.get(pod.uid),
+            self._write,
+            lambda pod, condition: self._write(pod, condition, None),
+            lambda: self.now,
+        )
 
     def _write(self, pod, condition, nomination):
         self.known[pod.uid] = condition
@@ -28,7 +34,7 @@ class Scene:
 
     def fail(self, message, *, reason="Unschedulable", pod=POD, nomination=None, backs_off=1.0):
         until = None if backs_off is None else self.now + backs_off
-        self.texts.failed(pod, (reason, message), nomination, until)
+        return self.texts.failed(pod, (reason, message), nomination, until)
 
     def wait(self, seconds):
         self.now += seconds
@@ -57,6 +63,12 @@ def test_a_new_text_is_written_once_the_attempt_after_the_back_off_has_not_chang
     told.wait(1.0)
     assert told.new_writes() == ["tainted"]
     assert told.texts.next_deadline() is None
+
+
+def test_whoever_reports_an_attempt_hears_whether_its_text_waits(told):
+    assert told.fail("tainted") is True
+    assert told.fail("full") is False, "that was written before"
+    assert told.fail("no answer", reason="SchedulerError") is False, "that is written at once"
 
 
 def test_of_texts_that_change_while_they_wait_the_newest_is_written(told):
@@ -199,6 +211,13 @@ async def test_the_loop_writes_a_text_whose_time_has_come(scene):
     refused_for_another_reason(scene)
     await loop(scene, 15.0)
     assert [text.count("untolerated taint") for _, _, text in scene.dispatcher.patches] == [0, 1]
+
+
+async def test_an_event_and_the_condition_say_the_same_at_the_same_time(scene):
+    refused_for_another_reason(scene)
+    assert len(scene.recorder.said) == 1
+    await loop(scene, 15.0)
+    assert [text for _, _, text in scene.recorder.said] == [text for _, _, text in scene.dispatcher.patches]
 
 
 async def test_the_loop_wakes_by_itself_when_a_text_is_due(scene):

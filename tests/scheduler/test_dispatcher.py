@@ -259,6 +259,23 @@ async def test_while_binds_wait_for_a_worker_few_calls_are_under_way_and_then_al
     assert len(scene.events.done) == 20
 
 
+async def test_what_very_many_waiting_pods_are_told_keeps_few_requests_under_way_and_holds_up_nothing_else():
+    scene = Scene.started()
+    scene.close()
+    for number in range(100):
+        scene.patch(f"u{number}")
+        scene.send(f"failed {number}", repeatable=True)
+    await settle()
+    assert (scene.client.most, scene.events.most) == (2, 2)
+    scene.send(*(f"bound {number}" for number in range(100)))
+    await settle()
+    assert scene.events.most == 16
+    scene.open()
+    await scene.drain()
+    assert (len(scene.client.done), len(scene.events.done)) == (100, 200)
+    assert scene.events.started.index("failed 50") > scene.events.started.index("bound 99")
+
+
 async def test_however_long_binds_wait_calls_are_made():
     scene = Scene.started(bind_workers=1)
     release = asyncio.Event()

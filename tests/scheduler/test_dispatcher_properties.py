@@ -28,7 +28,7 @@ class RandomRun(Scene):
             self.dispatcher.submit(uid, lambda: self.job(number, uid, value))
         elif kind == "event":
             self.events_of[uid].append(f"{uid}/e{number}")
-            self.send(f"{uid}/e{number}", uid=uid)
+            self.send(f"{uid}/e{number}", uid=uid, repeatable=number % 2 == 0)
         elif kind in {"patch", "urgent"}:
             body = str(number).encode()
             self.patches[uid].append(body)

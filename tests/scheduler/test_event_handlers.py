@@ -62,7 +62,7 @@ def test_a_heartbeat_is_no_change():
     assert node_changes(beat("2026-01-01T00:00:00Z"), beat("2026-01-01T00:00:10Z")) == []
 
 
-def test_a_node_that_goes_is_told_and_its_pods_stay_counted(handlers):
+def test_a_node_that_goes_is_told_and_its_pods_count_again_when_it_comes_back(handlers):
     handlers.nodes.on_add(make_node("another"))
     handlers.assigned.on_add(make_pod(node="a", cpu="1"))
     handlers.queue.labels()
@@ -70,6 +70,7 @@ def test_a_node_that_goes_is_told_and_its_pods_stay_counted(handlers):
     handlers.nodes.on_delete(node)
     assert not handlers.cache.has_node("a")
     assert handlers.queue.events == [("NodeDelete", node, None)]
+    handlers.nodes.on_add(node)
     assert handlers.cpu() == 1000
 
 

@@ -8,9 +8,10 @@ from bayplan.scheduler.api_calls import JSON, ApiCall
 from bayplan.scheduler.event_queue import EventQueue
 
 
-def put(queue, uid, number, size=100, *, series=False):
+def put(queue, uid, number, size=100, *, series=False, repeatable=False):
     call = ApiCall("POST", f"/apis/events/{uid}", b"x" * size, JSON, f"{number}")
-    queue.put(uid, call, ApiCall("POST", "/apis/events", b"y" * size, JSON, uid) if series else None)
+    if_missing = ApiCall("POST", "/apis/events", b"y" * size, JSON, uid) if series else None
+    queue.put(uid, call, if_missing, repeatable=repeatable)
 
 
 def bytes_of(count):
@@ -40,7 +41,7 @@ def test_one_event_of_a_pod_at_a_time_in_the_order_of_their_coming(steps):
     for number, (kind, value) in enumerate(steps):
         if kind == "put":
             came[value].append(f"{number}")
-            put(queue, value, number)
+            put(queue, value, number, repeatable=number % 3 == 0)
         elif under_way and value < 2:
             queue.done(under_way.pop(0))
         elif (each := queue.take()) is not None:
@@ -54,6 +55,31 @@ def test_one_event_of_a_pod_at_a_time_in_the_order_of_their_coming(steps):
         queue.done(each.uid)
     assert got == {uid: numbers for uid, numbers in came.items() if numbers}
     assert (len(queue), queue.ready, queue.dropped) == (0, 0, 0)
+
+
+def test_what_waiting_pods_are_told_comes_last_but_in_order_for_each_pod():
+    queue = EventQueue()
+    put(queue, "u", "u failed", repeatable=True)
+    put(queue, "v", "v failed", repeatable=True)
+    put(queue, "v", "v bound")
+    put(queue, "w", "w bound")
+    assert taken(queue) == ["w bound", "u failed", "v failed", "v bound"]
+
+
+def test_nothing_that_waiting_pods_are_told_is_given_where_it_is_not_wanted():
+    queue = EventQueue()
+    put(queue, "u", "u failed", repeatable=True)
+    put(queue, "w", "w bound")
+    assert queue.take(repeatable=False).uid == "w"
+    assert queue.take(repeatable=False) is None
+    assert (queue.ready, queue.take().uid) == (1, "u")
+
+
+def test_what_waiting_pods_are_told_is_dropped_first():
+    queue = EventQueue(max_bytes=bytes_of(10))
+    for number in range(12):
+        put(queue, f"u{number}", number, repeatable=number % 4 == 1)
+    assert taken(queue) == ["0", "2", "3", "4", "6", "7", "8", "10", "11", "9"]
 
 
 def test_the_oldest_are_dropped_where_there_is_no_room():

@@ -76,4 +76,5 @@ def observe_everything(observer: SchedulerObserver) -> None:
     observer.permit_waited("Unschedulable", 0.5)
     observer.bind_ambiguous()
     observer.undecodable("Pod")
+    observer.kubelet_rejected("OutOfcpu")
     observer.rest_request("GET", "<error>", HOST, 1.0)

@@ -132,7 +132,7 @@ def test_ten_thousand_pods_add_no_series():
 
 def test_the_metrics_take_exactly_the_calls_of_the_protocol():
     calls = [name for name in vars(SchedulerObserver) if not name.startswith("_")]
-    assert len(calls) == 15
+    assert len(calls) == 16
     for name in calls:
         assert inspect.signature(getattr(type(metrics()), name)) == inspect.signature(getattr(SchedulerObserver, name))
 

@@ -7,6 +7,7 @@ from weakref import WeakValueDictionary
 from bayplan.api.meta_objects import LabelSelector
 from bayplan.api.objects import Pod, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from bayplan.api.selectors import Labels, compile_label_selector
+from bayplan.cache.label_index import required_labels
 
 _MAX_WEIGHT = 2**31 - 1
 _BYTES_PER_CHARACTER = 16
@@ -46,7 +47,7 @@ class AffinityTerm:
         self._selector = compile_label_selector(term.label_selector)
         self.error = self._selector.error or self.namespace_selector.error
         self.label_keys = _label_keys(term.label_selector)
-        self.required_labels = _required_labels(term.label_selector)
+        self.required_labels = required_labels(term.label_selector)
         """A label of which every matching pod has one of these values, as pairs; None where no label is needed."""
         self.selects_namespaces = not (self.namespace_selector.is_nothing or self.namespace_selector.is_everything)
         """Whether a namespace's labels decide."""
@@ -149,14 +150,3 @@ def _label_keys(selector: LabelSelector | None) -> frozenset[str]:
     if selector is None:
         return frozenset()
     return frozenset(selector.match_labels or ()) | {each.key for each in selector.match_expressions or ()}
-
-
-def _required_labels(selector: LabelSelector | None) -> tuple[tuple[str, str], ...] | None:
-    if selector is None:
-        return ()
-    if selector.match_labels:
-        return (next(iter(selector.match_labels.items())),)
-    for each in selector.match_expressions or ():
-        if each.operator == "In":
-            return tuple((each.key, value) for value in dict.fromkeys(each.values or ()))
-    return None

@@ -18,7 +18,7 @@ def is_finished(pod: Pod) -> bool:
 @dataclass(slots=True)
 class _Placement:
     pod: PodInfo
-    row: int
+    node_name: str
     assumed: bool
 
 
@@ -41,11 +41,16 @@ class Cache:
 
     The scheduling loop assumes and forgets; event handlers set and remove. Everything is keyed by UID: a pod that was
     deleted and created again under its name is another pod. Calls are idempotent: a repeated event changes nothing.
+
+    A pod whose node does not exist, or not yet, or not any more, is kept beside the table until it goes or the node
+    comes: anybody can create pods that name any node. Upstream's snapshot leaves such pods out too.
     """
 
     def __init__(self) -> None:
         self.nodes = NodeTable()
         self.listers = Listers()
+        self.without_node: dict[str, dict[str, PodInfo]] = {}
+        """The pods that count on no row, by the name of the node that there is not, and UID."""
         self._placements: dict[str, _Placement] = {}
         self._assumed = 0
 
@@ -55,17 +60,21 @@ class Cache:
         Raises:
             QuantityError: the node's allocatable cannot be read; the cache keeps what it had.
         """
-        self.nodes.set_node(node)
+        row = self.nodes.set_node(node)
+        pods = self.without_node.pop(node.metadata.name, None)
+        if pods is not None:
+            self.nodes.add_pods(pods, row)
 
     def remove_node(self, name: str) -> None:
         """Forget a node; pods still on it are remembered in case it comes back."""
         if self.has_node(name):
-            self.nodes.drop_node(name)
+            pods = self.nodes.drop_node(name)
+            if pods:
+                self.without_node[name] = pods
 
     def has_node(self, name: str) -> bool:
         """Whether a node of that name exists now; asked right before a bind, as the API server does not check."""
-        row = self.nodes.row(name)
-        return row is not None and bool(self.nodes.exists[row])
+        return self.nodes.row(name) is not None
 
     def assume_pod(self, pod: PodInfo, node_name: str) -> None:
         """Count the pod on its node before the API confirms; the next cycle relies on this, `forget_pod` undoes it.
@@ -75,9 +84,7 @@ class Cache:
         """
         if pod.uid in self._placements:
             raise ValueError(f"pod {pod.key} is already on a node")
-        row = self.nodes.add_pod(pod, node_name)
-        self._placements[pod.uid] = _Placement(pod, row, assumed=True)
-        self._assumed += 1
+        self._add(pod, node_name, assumed=True)
 
     def forget_pod(self, uid: str) -> None:
         """Undo an assumption whose bind definitely failed; a confirmed pod stays."""
@@ -101,21 +108,15 @@ class Cache:
                 self._drop(pod.uid, held)
             return
         if held is not None:
-            if self.nodes.names[held.row] == pod.pod.spec.node_name and held.pod.placed == placed:
+            if held.node_name == pod.pod.spec.node_name and held.pod.placed == placed:
                 # What the node gives up is the same: swap the object, leave the columns and their readers alone.
                 if shown:
                     self._confirm(held)
-                if _looks_different(held.pod.pod, pod.pod):
-                    self.nodes.usage_changed.append(held.row)
-                alike = _are_counted_alike(held.pod.pod, pod.pod)
-                self.nodes.replace_pod(held.pod, pod, held.row, counted_alike=alike)
-                held.pod = pod
+                self._replace(held, pod)
                 return
             shown = shown or not held.assumed
             self._drop(pod.uid, held)
-        row = self.nodes.add_pod(pod, pod.pod.spec.node_name)
-        self._placements[pod.uid] = _Placement(pod, row, assumed=not shown)
-        self._assumed += not shown
+        self._add(pod, pod.pod.spec.node_name, assumed=not shown)
 
     def remove_pod(self, uid: str) -> None:
         """Forget a pod that is gone, assumed or not."""
@@ -131,12 +132,12 @@ class Cache:
     def node_of(self, uid: str) -> str | None:
         """The node the pod is counted on, assumed or confirmed."""
         placement = self._placements.get(uid)
-        return None if placement is None else self.nodes.names[placement.row]
+        return None if placement is None else placement.node_name
 
     def confirmed_node(self, uid: str) -> str | None:
         """The node the watch has shown the pod on; None while it is assumed or unknown."""
         placement = self._placements.get(uid)
-        return None if placement is None or placement.assumed else self.nodes.names[placement.row]
+        return None if placement is None or placement.assumed else placement.node_name
 
     def pod(self, uid: str) -> PodInfo | None:
         """The pod as last seen, if it is counted on a node."""
@@ -156,9 +157,37 @@ class Cache:
             placement.assumed = False
             self._assumed -= 1
 
+    def _add(self, pod: PodInfo, node_name: str, *, assumed: bool) -> None:
+        _ = pod.placed
+        row = self.nodes.row(node_name)
+        if row is None:
+            self.without_node.setdefault(node_name, {})[pod.uid] = pod
+        else:
+            self.nodes.add_pod(pod, row)
+        self._placements[pod.uid] = _Placement(pod, node_name, assumed)
+        self._assumed += assumed
+
+    def _replace(self, placement: _Placement, pod: PodInfo) -> None:
+        before, placement.pod = placement.pod, pod
+        row = self.nodes.row(placement.node_name)
+        if row is None:
+            self.without_node[placement.node_name][pod.uid] = pod
+            return
+        if _looks_different(before.pod, pod.pod):
+            self.nodes.usage_changed.append(row)
+        self.nodes.replace_pod(before, pod, row, counted_alike=_are_counted_alike(before.pod, pod.pod))
+
     def _drop(self, uid: str, placement: _Placement) -> None:
         self._confirm(placement)
-        self.nodes.remove_pod(placement.pod, placement.row)
+        name = placement.node_name
+        row = self.nodes.row(name)
+        if row is not None:
+            self.nodes.remove_pod(placement.pod, row)
+        else:
+            pods = self.without_node[name]
+            del pods[uid]
+            if not pods:
+                del self.without_node[name]
         del self._placements[uid]
 
 

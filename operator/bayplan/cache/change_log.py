@@ -73,6 +73,13 @@ class EntryLog(_Log[T]):
         elif self._size > self._shrink_at:
             self._shrink()
 
+    def set_kept(self, keep: int) -> None:
+        """Hold at least the last entries of `keep` in all from now on, and at most twice as much."""
+        self._keep = keep
+        self._shrink_at = min(self._shrink_at, 2 * keep)
+        if self._size > self._shrink_at:
+            self._shrink()
+
     def _shrink(self) -> None:
         count, left = 0, self._size
         while left > self._keep:

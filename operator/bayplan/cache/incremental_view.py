@@ -87,10 +87,9 @@ class UsageView(NodeView):
 
 
 class PodView(_View[Sequence[PodChange]]):
-    """Follows pods, for readers that count them.
+    """Follows pods, for readers that count them; `_read` gets those that came, went or look different.
 
-    `_read_pods` gets those that came, went or look different, in order; `_read_row` is for rows that are no longer as
-    they were read, for a reason that the log does not tell.
+    They come in order, but for large ones, which come at once: a reader must end alike in any order.
     """
 
     def __init__(self, nodes: NodeTable) -> None:
@@ -100,19 +99,7 @@ class PodView(_View[Sequence[PodChange]]):
     def _log(self) -> _Log[Sequence[PodChange]]:
         return self._nodes.pods_changed
 
-    def _read(self, changes: Sequence[PodChange]) -> None:
-        rows = {row for row, before, after in changes if before is after}
-        if rows:
-            # The row as it is now has all other changes in it.
-            changes = [change for change in changes if change[0] not in rows]
-        self._read_pods(changes)
-        for row in sorted(rows):
-            self._read_row(row)
-
-    def _read_pods(self, changes: Sequence[PodChange]) -> None:
-        """Take in some changes; by default everything is derived anew."""
-        self._read_all()
-
-    def _read_row(self, row: int) -> None:
-        """Derive anew what one row says; by default everything is."""
-        self._read_all()
+    def take(self, change: PodChange) -> None:
+        """See `PodReader.take`; who is to start over will find the pod as it is then."""
+        if self._layout == self._nodes.layout:
+            self._read((change,))

@@ -18,8 +18,7 @@ class MatchingPods(PodView):
     """Counts, per row of a node table, the pods that a predicate holds for; spreading and pod affinity build on it.
 
     The answer always equals a count from scratch, but only pods that came or went are looked at, and all of them when
-    the table was laid out anew. Rows without a node object count their pods too, so readers mask with
-    `NodeTable.exists` where that matters.
+    the table was laid out anew.
     """
 
     def __init__(self, nodes: NodeTable, predicate: PodPredicate) -> None:
@@ -42,13 +41,7 @@ class MatchingPods(PodView):
         self._counts = np.array(counted, dtype=np.int64)
         self.version += 1
 
-    def _read_row(self, row: int) -> None:
-        counted = sum(map(self._predicate, self._nodes.pods[row].values()))
-        if counted != self._counts[row]:
-            self._counts[row] = counted
-            self.version += 1
-
-    def _read_pods(self, changes: Sequence[PodChange]) -> None:
+    def _read(self, changes: Sequence[PodChange]) -> None:
         counts, predicate = self._counts, self._predicate
         for row, before, after in changes:
             grown = (0 if after is None else predicate(after)) - (0 if before is None else predicate(before))

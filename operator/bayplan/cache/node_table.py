@@ -1,7 +1,7 @@
 """The columnar node table that a scheduling cycle reads: one row a node, one numpy column a quantity."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Protocol
 from weakref import WeakSet
 
@@ -19,19 +19,14 @@ Column = NDArray[np.int64]
 """One amount per row, `(capacity,) int64`: milli-CPU, bytes or counts."""
 
 PodChange = tuple[int, PodInfo | None, PodInfo | None]
-"""A row, the pod that went or looked different before, and the pod that came or how it looks now.
-
-Without any pod it says that something changed on the row, which then has to be read again.
-"""
+"""A row, the pod that went or looked different before, and the pod that came or how it looks now."""
 
 KEPT_POD_BYTES: Final = 48 * 2**20
 """How much of the pods that came and went `pods_changed` keeps at least, as `PodInfo.size` counts it."""
 _UNASKED_BYTES: Final = 2 * 2**20
 """How much may come before readers are asked again what they have seen."""
 _LARGEST_POD_BYTES: Final = 2**20
-"""Larger pods are not kept there, only their rows: nobody makes readers start over by a few of these."""
-_ROW_BYTES: Final = 128
-"""What an entry without any pod counts."""
+"""Larger pods are not kept there, but told to all readers at once: nobody makes these start over by a few pods."""
 
 _FIRST_CAPACITY = 64
 # Above this many times one amount a sum could leave int64; such rows are summed exactly and clamped instead.
@@ -44,13 +39,16 @@ class PodReader(Protocol):
     read_to: int
     """The position in the log up to which it knows everything."""
 
+    def take(self, change: PodChange) -> None:
+        """Take in a change that the log does not keep, before or after those that it does."""
+
 
 class PodLog(EntryLog[PodChange]):
     """The pods that came, went or look different; at most twice `keep` bytes of them.
 
-    Of a large pod there is only the row. Entries that all of `readers` have seen are let go of now and then, so that
-    pods that are gone stay in memory only while somebody has yet to hear of it. A reader that fell too far behind reads
-    all pods again.
+    Large pods are not among them. Entries that all of `readers` have seen are let go of now and then, so that pods that
+    are gone stay in memory only while somebody has yet to hear of it. A reader that fell too far behind reads all pods
+    again.
     """
 
     __slots__ = ("readers",)
@@ -61,8 +59,12 @@ class PodLog(EntryLog[PodChange]):
         self._shrink_at = min(_UNASKED_BYTES, 2 * keep)
 
     def append(self, entry: PodChange) -> None:
-        """Record a change; see EntryLog."""
-        super().append(entry if _pod_bytes(entry) <= _LARGEST_POD_BYTES else (entry[0], None, None))
+        """Record a change, or tell it to all readers if it is about a large pod."""
+        if _pod_bytes(entry) <= _LARGEST_POD_BYTES:
+            super().append(entry)
+            return
+        for reader in self.readers:
+            reader.take(entry)
 
     def _shrink(self) -> None:
         # Those that have read nothing yet will read all pods.
@@ -74,15 +76,15 @@ class PodLog(EntryLog[PodChange]):
 
 def _pod_bytes(change: PodChange) -> int:
     _, before, after = change
-    return ((0 if before is None else before.size) + (0 if after is None else after.size)) or _ROW_BYTES
+    return (0 if before is None else before.size) + (0 if after is None else after.size)
 
 
 class NodeTable:
     """Nodes and what their pods take, as columns that change in place.
 
     Filters and scores read the columns for many rows at once; the cache is the only writer. A row is a node's for as
-    long as the node or any of its pods exists. `exists` is False on free rows and on rows whose node object is gone
-    (or has not come yet) while its pods are still known: no cycle may choose those.
+    long as the node exists, so the table is as large as there ever were nodes at once, whatever pods say. `exists` is
+    False on free rows. The cache keeps pods that name no node there is.
 
     `allocatable` has a column for each resource that some node has, and `requested` one for each of these but "pods".
     What pods ask for and no node has is not counted, because anybody can make up names, until a node has it.
@@ -123,7 +125,7 @@ class NodeTable:
         return self.node_count
 
     def row(self, name: str) -> int | None:
-        """The row of the node called `name`, whether its object is known or only its pods."""
+        """The row of the node called `name`; None if there is none."""
         return self._row_of.get(name)
 
     def rows(self) -> NDArray[np.intp]:
@@ -155,39 +157,47 @@ class NodeTable:
         self._log_object(row)
         return row
 
-    def drop_node(self, name: str) -> None:
-        """Forget a node object; its row stays while pods are on it."""
-        row = self._row_of[name]
-        self.nodes[row] = None
+    def drop_node(self, name: str) -> dict[str, PodInfo]:
+        """Forget a node and give its row back; return the pods that were on it by UID, which count no more."""
+        row = self._row_of.pop(name)
+        pods, self.pods[row] = self.pods[row], {}
+        for pod in pods.values():
+            self.pods_changed.append((row, pod, None))
+        self._count_all(row)
+        self._set_allocatable(row, {})
         self.exists[row] = False
         self.node_count -= 1
+        self.nodes[row] = None
+        self.names[row] = ""
         self.tree.remove(name)
-        self._set_allocatable(row, {})
+        self._free.append(row)
         self._log_object(row)
-        self._release(row)
+        return pods
 
-    def add_pod(self, pod: PodInfo, node_name: str) -> int:
-        """Count `pod` on its node, known or not, and return the row.
+    def add_pod(self, pod: PodInfo, row: int) -> None:
+        """Count `pod` on the node of `row`.
 
         Raises:
             QuantityError: its requests cannot be read; nothing was changed.
         """
         _ = pod.placed
-        row = self._row_of.get(node_name)
-        if row is None:
-            row = self._claim(node_name)
         self.pods[row][pod.uid] = pod
         self.pods_changed.append((row, None, pod))
         self._count(pod, row, 1)
-        return row
+
+    def add_pods(self, pods: Mapping[str, PodInfo], row: int) -> None:
+        """Count pods by UID, whose requests can be read, on a row without any: as `add_pod`, but summed once."""
+        self.pods[row].update(pods)
+        for pod in pods.values():
+            self.pods_changed.append((row, None, pod))
+        self._count_all(row)
+        self.usage_changed.append(row)
 
     def remove_pod(self, pod: PodInfo, row: int) -> None:
         """Take back what `add_pod` counted for this very `pod`."""
         del self.pods[row][pod.uid]
         self.pods_changed.append((row, pod, None))
         self._count(pod, row, -1)
-        if self.nodes[row] is None:
-            self._release(row)
 
     def replace_pod(self, before: PodInfo, pod: PodInfo, row: int, *, counted_alike: bool) -> None:
         """Put a new version of a pod in its place, which takes the same.
@@ -222,6 +232,10 @@ class NodeTable:
             self.non_zero_memory[row] += sign * requests.non_zero_memory
         self.usage_changed.append(row)
 
+    def _count_all(self, row: int) -> None:
+        self.pod_count[row] = len(self.pods[row])
+        self._recount(row)
+
     def _recount(self, row: int) -> None:
         """Sum a row from its pods with Python's integers and clamp, so that absurd requests cannot wrap int64."""
         pods = list(self.pods[row].values())
@@ -234,9 +248,14 @@ class NodeTable:
             self.clamped_rows.discard(row)
 
     def _recount_resources(self, row: int, names: Iterable[str]) -> None:
-        amounts = [pod.placed.amounts for pod in self.pods[row].values()]
-        for name in names:
-            self.requested[name][row] = min(sum([each.get(name, 0) for each in amounts]), TOO_MUCH)
+        totals = dict.fromkeys(names, 0)
+        for pod in self.pods[row].values():
+            amounts = pod.placed.amounts
+            # Whichever are fewer: nodes and pods may each have thousands of resources.
+            for name in amounts.keys() & totals.keys():
+                totals[name] += amounts[name]
+        for name, total in totals.items():
+            self.requested[name][row] = min(total, TOO_MUCH)
 
     def _set_allocatable(self, row: int, amounts: dict[str, int]) -> None:
         """Write what the node of a row has; what no node had gets a column, what none has any more loses it."""
@@ -275,12 +294,6 @@ class NodeTable:
             self._row_of[name] = row
             self.names[row] = name
         return row
-
-    def _release(self, row: int) -> None:
-        if self.nodes[row] is None and not self.pods[row]:
-            del self._row_of[self.names[row]]
-            self.names[row] = ""
-            self._free.append(row)
 
     def _grow(self) -> None:
         old, self.capacity = self.capacity, self.capacity * 2

@@ -1,7 +1,7 @@
 """The order in which a limited search visits nodes: one of each zone in turn."""
 
 from collections.abc import KeysView
-from itertools import chain, zip_longest
+from itertools import chain
 
 from bayplan.api.objects import Node
 
@@ -28,7 +28,13 @@ class NodeTree:
 
     def in_turn(self) -> list[str]:
         """Return all names: the first of every zone, then the second of every zone that has one, and so on."""
-        return [name for name in chain.from_iterable(zip_longest(*self._zones.values())) if name is not None]
+        # Not zip_longest: it would ask zones that have ended again for as long as the largest has names.
+        rounds: list[list[str]] = []
+        for names in self._zones.values():
+            rounds.extend([] for _ in range(len(names) - len(rounds)))
+            for names_of_round, name in zip(rounds, names, strict=False):
+                names_of_round.append(name)
+        return [*chain.from_iterable(rounds)]
 
     def set(self, node: Node) -> None:
         """Take in a new node, or one whose labels may be others now."""

@@ -8,8 +8,8 @@ from bayplan.cache.node_table import KEPT_POD_BYTES, NodeTable, PodLog
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import RowFollower
 
-_KEPT_POD_BYTES: Final = KEPT_POD_BYTES // 8
-"""What `pods_changed` of a table beside the real one keeps at least: there may be six of them."""
+KEPT_SHADOW_POD_BYTES: Final = KEPT_POD_BYTES // 8
+"""What `pods_changed` of a table beside the real one keeps at least: there are six of them, or more that share this."""
 
 _USAGE = ("non_zero_cpu", "non_zero_memory", "pod_count")
 
@@ -32,7 +32,7 @@ class ShadowTable(NodeTable):
         self._row_of = source._row_of  # noqa: SLF001 - rows and names are the source's
         self._held_by_all = source._held_by_all  # noqa: SLF001 - and so are amounts of nodes
         self.layout = -1
-        self.pods_changed = PodLog(_KEPT_POD_BYTES)
+        self.pods_changed = PodLog(KEPT_SHADOW_POD_BYTES)
         self.gone: dict[int, dict[str, PodInfo]] = {}
         """The terminating pods of the source that were taken off here, by row and UID."""
         self.come: dict[int, dict[str, PodInfo]] = {}
@@ -88,17 +88,15 @@ class ShadowTable(NodeTable):
 
     def place(self, pods: Iterable[PodInfo], row: int) -> None:
         """Count `pods` on an existing row; whoever is there already is not counted twice."""
-        name = self.names[row]
         for pod in pods:
             if pod.uid not in self.pods[row]:
-                self.add_pod(pod, name)
+                self.add_pod(pod, row)
 
-    def add_pod(self, pod: PodInfo, node_name: str) -> int:
+    def add_pod(self, pod: PodInfo, row: int) -> None:
         """As in NodeTable."""
-        row = super().add_pod(pod, node_name)
+        super().add_pod(pod, row)
         if pod.is_terminating:
             self._terminating_moved(pod, row, self.come, self.gone, undone=pod.uid in self.source.pods[row])
-        return row
 
     def remove_pod(self, pod: PodInfo, row: int) -> None:
         """As in NodeTable."""
@@ -136,9 +134,3 @@ class ShadowTable(NodeTable):
             setattr(self, attribute, getattr(source, attribute).copy())
         self.pods = [dict(on_row) for on_row in source.pods]
         self.clamped_rows = set(source.clamped_rows)
-
-    def _claim(self, name: str) -> int:
-        raise LookupError(f"node {name} is not in the table")
-
-    def _release(self, row: int) -> None:
-        """Rows belong to the source."""

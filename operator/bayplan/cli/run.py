@@ -62,6 +62,15 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
     leader_elect_resource_lock: ResourceLockOption = None,
     leader_elect_resource_name: ResourceNameOption = None,
     leader_elect_resource_namespace: ResourceNamespaceOption = None,
+    kubelet_rejection_backoff: Annotated[
+        int,
+        typer.Option(
+            "--kubelet-rejection-backoff",
+            min=0,
+            max=3600,
+            help="Seconds without pods for a node whose kubelet had no room for one; 0, as kube-scheduler, is none.",
+        ),
+    ] = 0,
     verbosity: Annotated[int, typer.Option("--verbosity", "-v", min=0, max=2, help="0 warnings, 1 info, 2 debug.")] = 1,
 ) -> None:
     """Schedule the pods that name one of our profiles, until SIGTERM."""
@@ -87,7 +96,8 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
         file=config, scheduler_name=scheduler_name, feature_gates=feature_gates, leader_election=election
     )
     address = bind_address or default_bind_address(os.environ)
-    serve(flags, kubeconfig=kubeconfig, context=context, address=address, port=http_port)
+    backoff = float(kubelet_rejection_backoff)
+    serve(flags, backoff, kubeconfig=kubeconfig, context=context, address=address, port=http_port)
 
 
 def _end_before_it_began(*_: object) -> NoReturn:

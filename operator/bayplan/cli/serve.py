@@ -58,9 +58,17 @@ class ConfigurationFlags:
 
 
 def serve(
-    flags: ConfigurationFlags, *, kubeconfig: Path | None, context: str | None, address: str, port: int
+    flags: ConfigurationFlags,
+    rejection_backoff_seconds: float,
+    *,
+    kubeconfig: Path | None,
+    context: str | None,
+    address: str,
+    port: int,
 ) -> NoReturn:
     """Schedule until SIGTERM, or until that is not possible any more, and end the process with its exit code.
+
+    A node whose kubelet had no room for a pod gets none for `rejection_backoff_seconds`.
 
     Raises:
         typer.Exit: it cannot begin; why is on standard error.
@@ -80,7 +88,8 @@ def serve(
     async def schedule() -> int:
         named = configuration.client_connection.kubeconfig
         credentials = load_credentials(kubeconfig or (Path(named) if named else None), context)
-        return await App(configuration, credentials, address, port, source).run()
+        backoff = rejection_backoff_seconds
+        return await App(configuration, credentials, address, port, source, rejection_backoff_seconds=backoff).run()
 
     try:
         end_process(uvloop.run(schedule()))

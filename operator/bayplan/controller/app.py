@@ -45,8 +45,10 @@ class App:
         bind_address: str,
         http_port: int,
         source: ConfigurationSource | None = None,
+        *,
+        rejection_backoff_seconds: float = 0.0,
     ) -> None:
-        self.parts = build(configuration, credentials, source)
+        self.parts = build(configuration, credentials, source, rejection_backoff_seconds=rejection_backoff_seconds)
         self.port = 0
         self._address = (bind_address, http_port)
         self._stop = asyncio.Event()

@@ -61,13 +61,15 @@ def build(
     credentials: Credentials,
     source: ConfigurationSource | None = None,
     *,
+    rejection_backoff_seconds: float = 0.0,
     clock: Callable[[], float] = time.monotonic,
     make_client: Callable[..., ApiClient] = ApiClient,
     make_reflector: Callable[..., Reflector[Any]] = Reflector,
 ) -> Parts:
     """Make the parts of a scheduler that reaches its API server by `credentials`.
 
-    From `source`, if there is one, a changed configuration is taken over later on.
+    From `source`, if there is one, a changed configuration is taken over later on. A node whose kubelet had no room for
+    a pod gets none for `rejection_backoff_seconds`.
 
     `clock`, monotonic and in seconds, and what makes clients and reflectors are given by who has time and API server in
     memory.
@@ -109,6 +111,7 @@ def build(
         on_recovered=recovery.recovered,
         on_went_back=recovery.went_back,
         scheduler_names=names,
+        rejection_backoff_seconds=rejection_backoff_seconds,
         make_reflector=make_reflector,
     )
     scheduler = Scheduler(

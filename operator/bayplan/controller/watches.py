@@ -21,11 +21,14 @@ from bayplan.scheduler.event_handlers import (
     ObservedHandler,
     foreign_nominations_selector,
 )
+from bayplan.scheduler.kubelet_rejections import REJECTED_PODS, FailedPod, KubeletRejections
+from bayplan.scheduler.node_backoff import NodeBackoff
 from bayplan.scheduler.observer import SchedulerObserver, WatchState
 from bayplan.server.health import HealthChecks
 
 logger = logging.getLogger(__name__)
 
+_FAILED = Resource(FailedPod, "", "pods", namespaced=True)
 _ASSIGNED = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 # A reflector gives up on a silent watch after 75 s: one that is older could not be opened again.
 STALE_SECONDS = 90.0
@@ -39,7 +42,8 @@ class Watch:
     A kind is `optional` where an API server that does not serve it counts as one without objects, as older ones do
     with kinds that came later. `absent` says that this was found; the kind is asked for again all the same, with the
     reflector's back-off. A kind that was served keeps its objects if it no longer is: among API servers of two
-    versions only one may know it. `name` tells a second watch of a kind from the first.
+    versions only one may know it. Neither the start nor readiness waits for one that is not `needed`. `name` tells a
+    second watch of a kind from the first.
     """
 
     def __init__(
@@ -52,6 +56,7 @@ class Watch:
         name: str = "",
         label: str = "",
         optional: bool = False,
+        needed: bool = True,
         field_selector: str = "",
         keep_undecodable: bool = True,
         on_recovered: Callable[[], None] | None = None,
@@ -63,6 +68,7 @@ class Watch:
         self.name = name or resource.plural
         self.absent = False
         self._optional = optional
+        self.needed = needed
         self._observer = observer
         self._handler = handler
         self.reflector: Reflector[Any] = make_reflector(
@@ -82,8 +88,8 @@ class Watch:
 
     @property
     def synced(self) -> bool:
-        """Whether all objects are known that there were at the start."""
-        return self.reflector.synced or self.absent
+        """Whether all objects are known that there were at the start, as far as they are needed."""
+        return self.reflector.synced or self.absent or not self.needed
 
     def problem(self) -> str | None:
         """Why scheduling has to wait for this kind, in constant words; None if it need not."""
@@ -133,7 +139,8 @@ class Watch:
 class Watches:
     """Nodes, pods on nodes, and every kind that the cache's listers are wanted for.
 
-    With `scheduler_names` nominations of pods that other schedulers place are watched as well. Build the frameworks
+    With `scheduler_names` nominations of pods that other schedulers place are watched as well, and pods of these that
+    kubelets reject; then their nodes are left alone for `rejection_backoff_seconds`, unless 0. Build the frameworks
     first: what their plugins asked for is watched from the start, and nothing else ever. `on_recovered` is called when
     the API server was away and is back, and when the watch of pods had a gap: others may have missed something.
     `on_went_back` is called when a list is older than what was known before.
@@ -151,6 +158,7 @@ class Watches:
         on_recovered: Callable[[], None] | None = None,
         on_went_back: Callable[[], None] | None = None,
         scheduler_names: Collection[str] = (),
+        rejection_backoff_seconds: float = 0.0,
         timing: Timing | None = None,
         make_reflector: Callable[..., Reflector[Any]] = Reflector,
         clock: Callable[[], float] = time.monotonic,
@@ -162,8 +170,10 @@ class Watches:
             options |= {"on_went_back": on_went_back, "timing": timing, "make_reflector": make_reflector}
             return Watch(credentials, resource, handler, observer, **options)
 
-        self.assigned = AssignedPodEvents(cache, queue, wake, observer, on_gone=on_gone)
-        nodes = NodeEvents(cache, queue, wake, observer)
+        seconds = rejection_backoff_seconds
+        backoff = NodeBackoff(seconds, cache, queue, wake) if seconds else None
+        self.assigned = AssignedPodEvents(cache, queue, wake, observer, on_gone, backoff)
+        nodes = NodeEvents(cache, queue, wake, observer, backoff)
         looked_up = map(resource_of, cache.listers.wanted())
         self._watches = [
             watch(NODES, nodes, keep_undecodable=False),
@@ -175,6 +185,17 @@ class Watches:
             selector = foreign_nominations_selector(scheduler_names)
             self._watches.append(
                 watch(PODS, handler, name="nominations", label="NominatedPod", field_selector=selector)
+            )
+            rejections = KubeletRejections(scheduler_names, observer, backoff)
+            self._watches.append(
+                watch(
+                    _FAILED,
+                    rejections,
+                    name="rejections",
+                    label="FailedPod",
+                    needed=False,
+                    field_selector=REJECTED_PODS,
+                )
             )
 
     @property
@@ -197,7 +218,7 @@ class Watches:
 
     def add_readiness(self, health: HealthChecks) -> None:
         """Have each kind's state told by `/readyz`: whether it was listed, and whether its watch is alive."""
-        for watch in self._watches:
+        for watch in (each for each in self._watches if each.needed):
             health.add_readiness(f"{watch.name}-synced", watch.problem)
             health.add_readiness(f"{watch.name}-watched", partial(watch.staleness, self._clock))
 

@@ -154,7 +154,7 @@ class NominatedRound:
         """Filter the node `pod` itself is nominated to again: there it must not be counted besides itself."""
         name = self._nominations.nominator.nominated_node(pod.uid)
         row = None if name is None else self._nodes.row(name)
-        if row is None or row not in self.seen.pods or not self._nodes.exists[row]:
+        if row is None or row not in self.seen.pods:
             return
         self._own_row = row
         if not self._one_at_a_time:

@@ -11,9 +11,14 @@ from bayplan.api.quantity import QuantityError
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.shadow_table import ShadowTable
+from bayplan.cache.shadow_table import KEPT_SHADOW_POD_BYTES, ShadowTable
 
-_KEPT_TABLES: Final = 4
+KEPT_TABLE_BYTES: Final = 32 * 2**20
+"""What tables of nominated pods may take together beyond the first few: some twenty on 5,000 nodes with 20,000 pods."""
+_FEW_TABLES: Final = 4
+_NO_PODS_BYTES: Final = getsizeof({}) + 8
+_POD_BYTES: Final = getsizeof({"": None}) - getsizeof({})
+"""What a pod takes on its row; with more of them there each takes less."""
 
 
 class PodNominator(Protocol):
@@ -100,10 +105,11 @@ class NominatedTable:
 
     @property
     def nbytes(self) -> int:
-        """What the copy of the node table takes, in bytes; pods are shared with it."""
+        """What the copy of the node table takes at most, in bytes, besides its log; pods are shared with it."""
         table = self.table
         columns = (*table.requested.values(), table.non_zero_cpu, table.non_zero_memory, table.pod_count)
-        return sum(column.nbytes for column in columns) + sum(map(getsizeof, table.pods))
+        pods = table.capacity * _NO_PODS_BYTES + int(table.pod_count.sum()) * _POD_BYTES
+        return sum([column.nbytes for column in columns]) + pods
 
     def row_of(self, pod: PodInfo) -> int | None:
         """The row that `pod` itself is added to, if it is."""
@@ -139,14 +145,24 @@ class NominatedTable:
 class Nominations:
     """The nominated tables of one node table, by the lowest priority they count.
 
+    Those used last are kept: a few, and as many more as fit into `limit` bytes. Their logs together have the bound of
+    the logs of a few.
+
     `on_gone` is called with each table that is not used any more: whoever holds it must let go, as it is a copy of all
     that pods take.
     """
 
-    def __init__(self, nodes: NodeTable, nominator: PodNominator, on_gone: Callable[[NominatedTable], None]) -> None:
+    def __init__(
+        self,
+        nodes: NodeTable,
+        nominator: PodNominator,
+        on_gone: Callable[[NominatedTable], None],
+        limit: int = KEPT_TABLE_BYTES,
+    ) -> None:
         self.nominator = nominator
         self._nodes = nodes
         self._on_gone = on_gone
+        self._limit = limit
         self._tables: dict[int, NominatedTable] = {}
         self._without: ShadowTable | None = None
 
@@ -163,12 +179,17 @@ class Nominations:
         if priority is None:
             return None
         table = self._tables.pop(priority, None)
+        is_new = table is None
         if table is None:
-            self._keep(_KEPT_TABLES - 1)
             table = NominatedTable(self._nodes, self.nominator, priority)
         # The most recently used one is the last.
         self._tables[priority] = table
         table.follow()
+        if len(self._tables) > _FEW_TABLES:
+            # They are copies of one table, so each takes about as much.
+            self._keep(max(_FEW_TABLES, self._limit // table.nbytes))
+            if is_new:
+                self._share_log_bytes()
         return table
 
     def without_nominated(self) -> ShadowTable:
@@ -177,6 +198,11 @@ class Nominations:
             self._without = ShadowTable(self._nodes)
         self._without.follow()
         return self._without
+
+    def _share_log_bytes(self) -> None:
+        each = _FEW_TABLES * KEPT_SHADOW_POD_BYTES // max(len(self._tables), _FEW_TABLES)
+        for table in self._tables.values():
+            table.table.pods_changed.set_kept(each)
 
     def _keep(self, count: int) -> None:
         for priority in list(self._tables)[: max(len(self._tables) - count, 0)]:

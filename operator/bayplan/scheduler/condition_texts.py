@@ -33,12 +33,14 @@ class ConditionTexts:
     kube-scheduler's attempts wait for their patch, which spreads them likewise.
 
     `newest` gives a pod in its newest version, None if it waits no more, and `told` what its condition is or will be
-    once all is written. `write` writes one, with a nomination as `pod_scheduled_call` has it. `clock` is in seconds.
+    once all is written. `write` writes one at once, with a nomination as `pod_scheduled_call` has it, and `write_late`
+    one that waited. `clock` is in seconds.
     """
 
     newest: Callable[[str], PodInfo | None]
     told: Callable[[PodInfo], WrittenCondition | None]
     write: Callable[[PodInfo, WrittenCondition, str | None], None]
+    write_late: Callable[[PodInfo, WrittenCondition], None]
     clock: Callable[[], float]
     _texts: dict[int, dict[str, WrittenCondition]] = field(default_factory=dict, init=False)
     """By the second in which they are due, and by the UID of the pod."""
@@ -47,20 +49,21 @@ class ConditionTexts:
 
     def failed(
         self, pod: PodInfo, condition: WrittenCondition, nomination: str | None, backs_off_until: float | None
-    ) -> None:
-        """Write why the pod is pending, or have a text wait if nothing else changed."""
+    ) -> bool:
+        """Write why the pod is pending, or have a text wait if nothing else changed; whether it waits."""
         condition = (condition[0], condition_message(condition[1]))
         due = self._due.get(pod.uid)
         self.forget(pod.uid)
         told = self.told(pod)
         if nomination is None and told is not None and told[0] == condition[0]:
             if told == condition:
-                return
+                return False
             if due is None and backs_off_until is not None:
                 due = self._free_second(backs_off_until + _GRACE_SECONDS)
             if due is not None and self._wait(pod.uid, condition, due):
-                return
+                return True
         self.write(pod, condition, nomination)
+        return False
 
     def forget(self, uid: str) -> None:
         """Write nothing that waits about the pod: it has a node, is nominated, or is gone."""
@@ -80,7 +83,7 @@ class ConditionTexts:
                 self.forget(uid)
                 pod = self.newest(uid)
                 if pod is not None and self.told(pod) != condition:
-                    self.write(pod, condition, None)
+                    self.write_late(pod, condition)
 
     def next_deadline(self) -> float | None:
         """Return when `flush` has something to do next; None while no text waits."""

@@ -228,8 +228,7 @@ class SchedulingCycle:
         Upstream: schedule_one.go evaluateNominatedNode.
         """
         name = self._nominator.nominated_or_named_node(pod)
-        row = self._nodes.row(name) if name else None
-        return row if row is None or self._nodes.exists[row] else None
+        return self._nodes.row(name) if name else None
 
     def _report(self, point: str, ok: bool, framework: Framework, started: float) -> float:
         """Report how long an extension point took for all nodes; returns the time now."""

@@ -26,6 +26,9 @@ _MAY_PASS = frozenset({409, 500, 502, 503, 504})
 _CALLS_BESIDE_WAITING_BINDS = 4
 """So many Events and patches are under way at most while binds wait for a worker: the API server is busy enough."""
 
+_WORKERS_FOR_WAITING_PODS = 2
+"""So many patches, and as many Events that say why pods wait, are under way at most: those who create pods go first."""
+
 _SLOW_BIND_SECONDS = 1.0
 _MAX_SLOW_BINDS = 512
 
@@ -39,7 +42,8 @@ class Dispatcher:
     is lost or a request hangs, holds none of the workers any more. Each of the other kinds has workers of its own, so
     that calls without an answer hold up nothing but their like; Events have a client, and so a rate limit, of their
     own, too, as in kube-scheduler. The writes on one pod are in order: patches that wait are sent as one, those that
-    still wait when its bind begins are dropped, one on its way is waited for, and its Events follow each other.
+    still wait when its bind begins are dropped, one on its way is waited for, and its Events follow each other. What
+    pods are told that wait has few workers, so that very many of them take no more than their share of the API server.
     Workers are few long-lived tasks, not one task a call, which costs less per pod. `on_patched` receives the body of
     the answer to each status patch that was taken: the pod in its newest version. `sleep` is how the time between tries
     passes.
@@ -52,7 +56,7 @@ class Dispatcher:
         *,
         on_patched: Callable[[bytes], None] = lambda body: None,
         bind_workers: int = 32,
-        patch_workers: int = 16,
+        patch_workers: int = _WORKERS_FOR_WAITING_PODS,
         preemption_workers: int = 16,
         event_workers: int = 16,
         slow_bind_seconds: float = _SLOW_BIND_SECONDS,
@@ -70,6 +74,7 @@ class Dispatcher:
         self._urgent: set[asyncio.Task[None]] = set()
         self._resting: set[asyncio.Task[None]] = set()
         self._events = EventQueue()
+        self._repeatable = 0  # Events under way that say why a pod waits.
         self._settled = asyncio.Event()
         self._settled.set()
         self._ended = asyncio.Event()
@@ -133,14 +138,15 @@ class Dispatcher:
         answer, _ = await self._answer(self._client, call)
         return answer
 
-    def send(self, uid: str, call: ApiCall, if_missing: ApiCall | None = None) -> None:
+    def send(self, uid: str, call: ApiCall, if_missing: ApiCall | None = None, *, repeatable: bool = False) -> None:
         """Write an Event about the pod when there is time, after those about it that were sent before.
 
-        `if_missing` is made where `call` is answered 404: it creates the Event that was lost, or has expired.
+        `if_missing` is made where `call` is answered 404: it creates the Event that was lost, or has expired. A
+        `repeatable` one says why a pod waits, and is written after the others, a few at a time.
         """
         events = self._events
         dropped = events.dropped
-        events.put(uid, call, if_missing)
+        events.put(uid, call, if_missing, repeatable=repeatable)
         if events.dropped > dropped and (dropped == 0 or events.dropped // 1000 > dropped // 1000):
             logger.warning("events are dropped because the API server takes them too slowly total=%d", events.dropped)
         self._announcing.wake()
@@ -208,8 +214,11 @@ class Dispatcher:
     def _next_event(self) -> Job | None:
         if self._jobs and self._announcing.busy >= max(1, _CALLS_BESIDE_WAITING_BINDS - self._patching.busy):
             return None
-        write = self._events.take()
-        return None if write is None else lambda: self._perform_event(write)
+        write = self._events.take(repeatable=self._repeatable < _WORKERS_FOR_WAITING_PODS)
+        if write is None:
+            return None
+        self._repeatable += write.repeatable
+        return lambda: self._perform_event(write)
 
     # What they do.
 
@@ -280,6 +289,7 @@ class Dispatcher:
             if answer is None or answer.status >= 400:
                 _log_given_up(call, problem)
         finally:
+            self._repeatable -= write.repeatable
             self._events.done(write.uid)
 
     async def _answer(

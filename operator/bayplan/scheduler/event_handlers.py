@@ -17,6 +17,7 @@ from bayplan.framework import cluster_event as events
 from bayplan.framework.cluster_event import ActionType, ClusterEvent, EventResource, cluster_event
 from bayplan.queue.queueing_hints import is_scaled_down, pod_changes
 from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.scheduler.node_backoff import NodeBackoff
 from bayplan.scheduler.observer import SchedulerObserver
 
 logger = logging.getLogger(__name__)
@@ -62,6 +63,7 @@ class NodeEvents:
     queue: SchedulingQueue
     wake: Callable[[], None]
     observer: SchedulerObserver
+    backoff: NodeBackoff | None = None
 
     def on_add(self, node: Node) -> None:
         """A node appeared."""
@@ -93,7 +95,7 @@ class NodeEvents:
 
     def _set(self, node: Node) -> bool:
         try:
-            self.cache.set_node(node)
+            self.cache.set_node(node if self.backoff is None else self.backoff.shown(node))
         except QuantityError as error:
             # A node whose capacity nobody can read must not be chosen on what it had before.
             logger.warning("node left out node=%r error=%s", node.metadata.name, error)
@@ -112,6 +114,7 @@ class AssignedPodEvents:
     wake: Callable[[], None]
     observer: SchedulerObserver
     on_gone: Callable[[str], None]
+    backoff: NodeBackoff | None = None
     _ended: set[str] = field(default_factory=set, init=False)
 
     def on_add(self, pod: Pod) -> None:
@@ -125,6 +128,8 @@ class AssignedPodEvents:
             # Bound by somebody else while it waited here: it is nobody's to schedule any more.
             if assumed is None:
                 self.queue.delete(info.uid)
+            elif self.backoff is not None:
+                self.backoff.bound(info.uid)
             self.queue.move_all(events.ASSIGNED_POD_ADD, None, info)
             # It may have been scaled down while it was bound, which no watch tells of by itself.
             if assumed is not None and is_scaled_down(assumed, info):

@@ -2,10 +2,11 @@
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -19,8 +20,13 @@ logger = logging.getLogger(__name__)
 _What = tuple[Literal["Normal", "Warning"], str, str]
 """An event's type, reason and action."""
 
-Emit = Callable[[str, ApiCall, ApiCall | None], None]
-"""`(uid, call, if_missing)`: makes a call about the pod, and the other one where the first finds no Event."""
+
+class Emit(Protocol):
+    """Makes a call about a pod, and the other one where the first finds no Event."""
+
+    def __call__(self, uid: str, call: ApiCall, if_missing: ApiCall | None = None, *, repeatable: bool = False) -> None:
+        """Make `call` about the pod `uid`; a `repeatable` one says why a pod waits, and comes last."""
+
 
 _MAX_NOTE_BYTES = 1024
 _CUT = " ..."
@@ -29,12 +35,21 @@ _SERIES_IDLE_SECONDS = 360.0
 _SERIES_REFRESH_SECONDS = 1800.0
 _SWEEP_SECONDS = 30.0
 
+COUNTS_PER_SWEEP: Final = 30
+"""So many counts of Events that go on are written twice a minute, besides those not written for half an hour."""
 
-@dataclass(slots=True)
+ENDED_BYTES: Final = 8 * 2**20
+"""What the Events that ended and whose count is to be written take at most: of ordinary ones some four thousand."""
+
+_SERIES_OVERHEAD_BYTES = 1_200
+
+
+@dataclass(slots=True, eq=False)
 class _Series:
     """An Event that may be repeated; times are in seconds of the recorder's clock."""
 
-    version: str
+    uid: str
+    note: str
     path: str
     create: ApiCall
     count: int
@@ -43,16 +58,23 @@ class _Series:
     last_seen: float
     last_written: float
 
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        return _SERIES_OVERHEAD_BYTES + len(self.note) + len(self.create.body or b"")
+
 
 class EventRecorder:
     """Turns what happened to a pod into API calls, so that a repeated event becomes one object that counts.
 
-    As kube-scheduler (upstream: client-go tools/events): what makes two events the same is their type, reason and
-    action and the pod in its version, but not the note. The first is created, the second starts a series, later ones
-    are counted in memory and written when the series has gone on for half an hour or has been idle for six minutes. An
-    Event that is not there any more is created with its series so far. `emit` takes the calls; `sweep` may be called
-    at any time and does something twice a minute. `now` is the time that is written, `clock` the one that passes, in
-    seconds.
+    A pod's first failure is created as an Event, and so is each with another note. Others are counted in memory. The
+    count is written when the Event has ended and six minutes have gone by, and before that when there is time: a few
+    twice a minute, the oldest first, and any after half an hour, so that it does not expire. kube-scheduler has an
+    Event for each version of the pod and writes its second occurrence at once (upstream: client-go tools/events; ADR
+    19). An Event that is not there any more is created with its series so far.
+
+    `emit` takes the calls; `sweep` may be called at any time and does something twice a minute. `now` is the time that
+    is written, `clock` the one that passes, in seconds.
     """
 
     def __init__(
@@ -68,7 +90,10 @@ class EventRecorder:
         self._clock = clock
         self._hostname = hostname
         self._series: dict[str, _Series] = {}
-        """What failed pods are told in their newest version, by the UID of the pod."""
+        """What failed pods are told, by the UID of the pod."""
+        self._ended: deque[_Series] = deque()
+        """What they were told before, and pods that are bound or gone, as far as its count is not written."""
+        self._ended_bytes = 0
         self._swept = clock()
 
     def scheduled(self, pod: PodInfo, node_name: str) -> None:
@@ -76,22 +101,23 @@ class EventRecorder:
         note = f"Successfully assigned {pod.key} to {node_name}"
         self._create(pod, ("Normal", "Scheduled", "Binding"), note, self._now())
 
-    def failed_scheduling(self, pod: PodInfo, message: str) -> None:
-        """Record why the pod is still pending."""
-        now, seconds = self._now(), self._clock()
-        version = pod.pod.metadata.resource_version
-        series = self._series.get(pod.uid)
-        if series is not None and series.version == version and seconds - series.last_seen < _SERIES_IDLE_SECONDS:
+    def failed_scheduling(self, pod: PodInfo, message: str, *, told_later: bool = False) -> None:
+        """Record that an attempt on the pod failed, and why; if that is `told_later`, only that it did."""
+        series = self._current(pod.uid)
+        if series is not None and (told_later or series.note == cut_note(message)):
             series.count += 1
-            series.last_observed, series.last_seen = now, seconds
-            if series.written == 1:
-                self._write(pod.uid, series)
+            series.last_observed, series.last_seen = self._now(), self._clock()
+        else:
+            self._begin(pod, message)
+
+    def told(self, pod: PodInfo, message: str) -> None:
+        """Record why the last attempt on the pod failed, of which only that was recorded."""
+        series = self._current(pod.uid)
+        if series is not None and series.note == cut_note(message):
             return
-        self.forget(pod.uid)
-        created = self._create(pod, ("Warning", "FailedScheduling", "Scheduling"), message, now)
-        if created is not None:
-            path, call = created
-            self._series[pod.uid] = _Series(version, path, call, 1, 1, now, seconds, seconds)
+        if series is not None and series.count > series.written:
+            series.count -= 1
+        self._begin(pod, message)
 
     def preempted(self, victim: PodInfo, preemptor: PodInfo, node_name: str, *, in_memory: bool = False) -> None:
         """Record on a victim the pod it makes room for, by UID: its owner may not see the other's name.
@@ -109,25 +135,48 @@ class EventRecorder:
         self._create(pod, (kind, reason, "Reload"), note, self._now(), scheduler="bayplan")
 
     def forget(self, uid: str) -> None:
-        """Drop the series of a pod that is gone, bound or idle, writing a count not written yet."""
+        """End what was told of a pod that is gone or bound; a count not written yet is written in time."""
         series = self._series.pop(uid, None)
         if series is not None and series.count > series.written:
-            self._write(uid, series)
+            self._ended.append(series)
+            self._ended_bytes += series.size
+            while self._ended_bytes > ENDED_BYTES:
+                self._write_ended()
 
     def sweep(self) -> None:
-        """Write series that are due and forget those that went idle."""
+        """End what was not repeated for long, and write counts."""
         seconds = self._clock()
         if seconds - self._swept < _SWEEP_SECONDS:
             return
         self._swept = seconds
-        for uid, series in list(self._series.items()):
+        for series in list(self._series.values()):
             if seconds - series.last_seen >= _SERIES_IDLE_SECONDS:
-                self.forget(uid)
-            elif series.count > 1 and seconds - series.last_written >= _SERIES_REFRESH_SECONDS:
-                self._write(uid, series)
+                self.forget(series.uid)
+        while self._ended and seconds - self._ended[0].last_seen >= _SERIES_IDLE_SECONDS:
+            self._write_ended()
+        behind = [each for each in self._series.values() if each.count > each.written]
+        behind.sort(key=lambda each: each.last_written)
+        for number, series in enumerate(behind):
+            if number >= COUNTS_PER_SWEEP and seconds - series.last_written < _SERIES_REFRESH_SECONDS:
+                break
+            self._write(series)
+
+    def _current(self, uid: str) -> _Series | None:
+        """What the pod is told, unless that was long ago."""
+        series = self._series.get(uid)
+        return None if series is None or self._clock() - series.last_seen >= _SERIES_IDLE_SECONDS else series
+
+    def _begin(self, pod: PodInfo, message: str) -> None:
+        """Tell the pod, and from now on count how often."""
+        self.forget(pod.uid)
+        now, seconds, note = self._now(), self._clock(), cut_note(message)
+        created = self._create(pod, ("Warning", "FailedScheduling", "Scheduling"), note, now, repeatable=True)
+        if created is not None:
+            path, call = created
+            self._series[pod.uid] = _Series(pod.uid, note, path, call, 1, 1, now, seconds, seconds)
 
     def _create(
-        self, pod: PodInfo, what: _What, note: str, now: datetime, *, scheduler: str = ""
+        self, pod: PodInfo, what: _What, note: str, now: datetime, *, scheduler: str = "", repeatable: bool = False
     ) -> tuple[str, ApiCall] | None:
         """Emit the event's creation; return its path and the call, or None, and log, for names no request can carry.
 
@@ -160,16 +209,21 @@ class EventRecorder:
             logger.warning("event cannot be written pod=%r error=%s", pod.key, error)
             return None
         call = ApiCall("POST", collection, content, JSON, pod.key)
-        self._emit(pod.uid, call, None)
+        self._emit(pod.uid, call, repeatable=repeatable)
         return path, call
 
-    def _write(self, uid: str, series: _Series) -> None:
+    def _write_ended(self) -> None:
+        series = self._ended.popleft()
+        self._ended_bytes -= series.size
+        self._write(series)
+
+    def _write(self, series: _Series) -> None:
         content = {"count": series.count, "lastObservedTime": rfc3339_micro(series.last_observed)}
         series.written, series.last_written = series.count, self._clock()
         patch = ApiCall(
             "PATCH", series.path, msgspec.json.encode({"series": content}), MERGE_PATCH, series.create.about
         )
-        self._emit(uid, patch, _with_series(series.create, content))
+        self._emit(series.uid, patch, _with_series(series.create, content), repeatable=True)
 
 
 def _with_series(create: ApiCall, series: dict[str, Any]) -> ApiCall:

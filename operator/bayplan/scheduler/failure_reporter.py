@@ -125,7 +125,8 @@ def _awaited() -> tuple[asyncio.Future[bool], Callable[[bool], None]]:
 class FailureReporter:
     """Writes why a pod is still pending; the loop, binding and preemption rely on it for every failed attempt.
 
-    The pod is in the queue already: what cannot be written is logged, and the others go on.
+    Condition and Event say the same: while a text waits, attempts are only counted on the Event that there is. The pod
+    is in the queue already: what cannot be written is logged, and the others go on.
     """
 
     recorder: EventRecorder
@@ -136,7 +137,7 @@ class FailureReporter:
     texts: ConditionTexts = field(init=False)
 
     def __post_init__(self) -> None:
-        self.texts = ConditionTexts(self.newest, self.conditions.told, self._write, self.clock)
+        self.texts = ConditionTexts(self.newest, self.conditions.told, self._write, self._write_late, self.clock)
 
     def report(self, failed: Failed) -> None:
         """Report an attempt whose pod is back in the queue; nothing is written on a pod that was deleted."""
@@ -144,14 +145,14 @@ class FailureReporter:
         self.observer.attempt(failed.queued.profile, "error" if failed.error else "unschedulable", seconds)
         if failed.gone:
             return
-        self._record(failed.pod, failed.message)
         backs_off_until = failed.queued.backoff_expiration
-        self.texts.failed(
+        waits = self.texts.failed(
             failed.pod,
             (failed.reason, failed.message),
             failed.nomination,
             None if backs_off_until is None else release_time(backs_off_until),
         )
+        self._record(failed.pod, failed.message, told_later=waits)
 
     async def nominated(self, nominated: Nominated) -> bool:
         """Report why the pod waits and on which node; returns whether the API server took the nomination."""
@@ -161,9 +162,9 @@ class FailureReporter:
         self._record(pod, message)
         return await self.conditions.nominated(pod, UNSCHEDULABLE, message, nominated.node_name)
 
-    def _record(self, pod: PodInfo, message: str) -> None:
+    def _record(self, pod: PodInfo, message: str, *, told_later: bool = False) -> None:
         try:
-            self.recorder.failed_scheduling(pod, message)
+            self.recorder.failed_scheduling(pod, message, told_later=told_later)
         except Exception:
             logger.exception("event of a failed attempt failed pod=%r", pod.key)
 
@@ -172,3 +173,10 @@ class FailureReporter:
             self.conditions.pending(pod, *condition, nomination=nomination)
         except Exception:
             logger.exception("condition cannot be written pod=%r", pod.key)
+
+    def _write_late(self, pod: PodInfo, condition: WrittenCondition) -> None:
+        self._write(pod, condition, None)
+        try:
+            self.recorder.told(pod, condition[1])
+        except Exception:
+            logger.exception("event of a failed attempt failed pod=%r", pod.key)

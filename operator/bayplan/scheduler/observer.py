@@ -64,5 +64,8 @@ class SchedulerObserver(Protocol):
     def throttled(self, method: str, host: str, seconds: float) -> None:
         """A request waited this long for the client's own rate limit."""
 
+    def kubelet_rejected(self, reason: str) -> None:
+        """A kubelet did not admit a pod of ours; `reason` is one of a fixed list."""
+
     def undecodable(self, kind: str) -> None:
         """An object of this kind could not be decoded and was left out."""

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
+from bayplan.scheduler.kubelet_rejections import REASONS
 from bayplan.scheduler.observer import AttemptResult
 from bayplan.server.instruments import Histogram, LabelValues, Tally, exponential_buckets
 
@@ -152,6 +153,12 @@ class SchedulerMetrics:
             ("kind",),
         )
         self._ambiguous = self._tally("bayplan_bind_ambiguous_total", "Number of bindings whose answer was lost.")
+        self._kubelet_rejections = self._tally(
+            "bayplan_kubelet_rejections_total",
+            "Number of pods of this scheduler that the kubelet of their node did not admit, by its reason.",
+            ("reason",),
+            preset=((reason,) for reason in sorted(REASONS)),
+        )
         self._comparisons = self._tally(
             "bayplan_cache_comparisons_total", "Number of times the cache was compared with the API server's content."
         )
@@ -221,6 +228,10 @@ class SchedulerMetrics:
     def throttled(self, method: str, host: str, seconds: float) -> None:
         """See `SchedulerObserver.throttled`."""
         self._throttle_seconds.observe((method, host), seconds)
+
+    def kubelet_rejected(self, reason: str) -> None:
+        """See `SchedulerObserver.kubelet_rejected`."""
+        self._kubelet_rejections.values[(reason,)] += 1
 
     def undecodable(self, kind: str) -> None:
         """See `SchedulerObserver.undecodable`."""

@@ -121,7 +121,8 @@ class Changing:
 def test_after_any_changes_it_says_what_a_look_at_every_pod_would(pods, script, hard_weight, ignore, log_keep):
     args = InterPodAffinityArgs(hard_pod_affinity_weight=hard_weight, ignore_preferred_terms_of_existing_pods=ignore)
     scene = AffinityScene(args=args)
-    scene.cache.nodes.pods_changed = PodLog(keep=log_keep * 8192)
+    log, scene.cache.nodes.pods_changed = scene.cache.nodes.pods_changed, PodLog(keep=log_keep * 8192)
+    scene.cache.nodes.pods_changed.readers |= log.readers
     world = Changing(scene, pods)
     for i, name in enumerate(["n0", "n1", "n2"]):
         world.apply(("node", name, {"zone": f"z{i % 2 + 1}"}))

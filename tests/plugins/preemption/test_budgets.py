@@ -1,6 +1,8 @@
 from tests.builders import make_node
 from tests.plugins.preemption.worlds import World, high, low, make_budget, minute
 
+from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
+
 
 def test_a_node_whose_budgets_hold_is_preferred_and_violations_are_counted():
     world = World(
@@ -51,3 +53,22 @@ def test_disruptions_that_are_counted_already_violate_nothing():
     world = World(make_node("n1", cpu="4"), low("a", labels={"app": "a"}), make_budget(disrupted=["a"], app="a"))
     (candidate,) = world.schedule(high()).candidates
     assert candidate.pdb_violations == 0
+
+
+def test_where_every_node_violates_a_budget_victims_are_selected_on_many_nodes_at_once(monkeypatch):
+    filters = []
+    run = NodeResourcesFit.filter
+
+    def count(*arguments):
+        filters.append(arguments)
+        return run(*arguments)
+
+    monkeypatch.setattr(NodeResourcesFit, "filter", count)
+    counts = []
+    for number in (400, 800):
+        world = World(make_budget(app="a"), *[make_node(f"n{i}", cpu="4") for i in range(number)])
+        world.add(*[low(f"p{i}", f"n{i}", cpu="4", labels={"app": "a"}) for i in range(number)])
+        filters.clear()
+        assert len(world.schedule(high()).candidates) == number
+        counts.append(len(filters))
+    assert counts[1] <= counts[0] + 2, counts

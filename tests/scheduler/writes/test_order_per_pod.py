@@ -25,6 +25,6 @@ async def test_a_bind_is_the_last_write_on_its_pod():
 
 async def test_a_pod_is_never_said_to_fail_after_it_was_said_to_be_bound():
     async with running((Refuse(503), {"path": "/events", "times": 16}), nodes=[("full", "0")]) as scene:
-        written = await bind_the_rejected(scene, 8, after=lambda: len(scene.events()) == 16)
+        written = await bind_the_rejected(scene, 8, after=lambda: len(scene.events()) >= 16)
         told = [[each for each in writes if each not in {"bind", "condition"}] for writes in written.values()]
         assert [writes for writes in told if writes[-1] != "Scheduled"] == []

@@ -2,8 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
@@ -15,6 +14,7 @@ from bayplan.api.selectors import Labels
 from bayplan.cache.affinity_terms import NO_TERMS, AffinityTerm, PodAffinityTerms
 from bayplan.cache.change_log import EntryLog
 from bayplan.cache.incremental_view import PodView
+from bayplan.cache.label_index import LabelIndex
 from bayplan.cache.node_table import NodeTable, PodChange
 from bayplan.cache.pod_info import PodInfo
 
@@ -56,16 +56,13 @@ _Key = tuple[TermKind, AffinityTerm]
 class PlacedTerms(PodView):
     """Every term of every pod in a node table; always equal to what a count from scratch would give.
 
-    Rows without a node object count too: readers go by node labels, which those do not have.
     Call `catch_up` before anything else.
     """
 
     def __init__(self, nodes: NodeTable) -> None:
         super().__init__(nodes)
         self._terms: dict[_Key, PlacedTerm] = {}
-        # Terms that need a label, by that label, and those that need none; dicts keep the order they came in.
-        self._by_label: dict[tuple[str, str], dict[PlacedTerm, None]] = {}
-        self._free: dict[PlacedTerm, None] = {}
+        self._index: LabelIndex[PlacedTerm] = LabelIndex()
         self.changes: EntryLog[TermChange] = EntryLog(KEPT_TERM_BYTES, lambda change: change[0].term.size)
         """What came and went; a reader for whom it does not reach back far enough reads all terms."""
         self._key_uses: Counter[str] = Counter()
@@ -81,11 +78,9 @@ class PlacedTerms(PodView):
 
     def that_may_match(self, labels: Labels | None) -> Iterator[PlacedTerm]:
         """Give the terms that a pod with these labels has to be compared with: no other can match it."""
-        yield from self._free
-        for label in (labels or {}).items():
-            yield from self._by_label.get(label, ())
+        return self._index.that_may_match(labels)
 
-    def _read_pods(self, changes: Sequence[PodChange]) -> None:
+    def _read(self, changes: Sequence[PodChange]) -> None:
         touched = False
         for row, before, after in changes:
             # What stays must not be dropped in between.
@@ -103,20 +98,12 @@ class PlacedTerms(PodView):
 
     def _read_all(self) -> None:
         """Start over; readers get the difference like any other change."""
-        self._read_rows(range(len(self._nodes.pods)), {row for placed in self._terms.values() for row in placed.rows})
-
-    def _read_row(self, row: int) -> None:
-        self._read_rows((row,), {row})
-
-    def _read_rows(self, rows: Iterable[int], held: AbstractSet[int]) -> None:
-        """Make the terms of some rows what their pods have; `held` are the rows of which terms may be known."""
         counted: dict[tuple[int, _Key], tuple[int, int]] = {}
         for placed in self._terms.values():
-            for row in held & placed.rows.keys():
-                uses, amount = placed.rows[row]
+            for row, (uses, amount) in placed.rows.items():
                 counted[row, (placed.kind, placed.term)] = -uses, -amount
-        for row in rows:
-            for pod in self._nodes.pods[row].values():
+        for row, pods in enumerate(self._nodes.pods):
+            for pod in pods.values():
                 for key, weight in _keys(pod.affinity_terms):
                     uses, amount = counted.get((row, key), (0, 0))
                     counted[row, key] = uses + 1, amount + weight
@@ -150,21 +137,13 @@ class PlacedTerms(PodView):
         placed = self._terms[key] = PlacedTerm(*key)
         self.kinds[key[0]] += 1
         self._key_uses.update(key[1].label_keys)
-        if key[1].required_labels is None:
-            self._free[placed] = None
-        else:
-            for label in key[1].required_labels:
-                self._by_label.setdefault(label, {})[placed] = None
+        self._index.add(placed, key[1].required_labels)
         return placed
 
     def _remove(self, key: _Key) -> None:
         kind, term = key
         placed = self._terms.pop(key)
-        self._free.pop(placed, None)
-        for label in term.required_labels or ():
-            del self._by_label[label][placed]
-            if not self._by_label[label]:
-                del self._by_label[label]
+        self._index.remove(placed, term.required_labels)
         self.kinds[kind] -= 1
         for name in term.label_keys:
             self._key_uses[name] -= 1

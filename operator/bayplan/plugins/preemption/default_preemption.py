@@ -15,6 +15,7 @@ from bayplan.framework.candidate import choose
 from bayplan.framework.interface import CycleState, PostFilterResult, Rejections
 from bayplan.framework.status import SUCCESS, Code, Diagnosis, Status
 from bayplan.framework.traits import Traits
+from bayplan.plugins.preemption.budgets import Budgets
 from bayplan.plugins.preemption.dry_run import (
     SEVERAL_BUDGETS,
     STRICT,
@@ -22,7 +23,7 @@ from bayplan.plugins.preemption.dry_run import (
     Findings,
     rows_where_preemption_might_help,
 )
-from bayplan.plugins.preemption.victims import Budgets, VictimRule
+from bayplan.plugins.preemption.victims import VictimRule
 from bayplan.queue.nominator import Nominator
 
 _BUDGETS_SECONDS: Final = 10.0
@@ -122,7 +123,7 @@ def why_not_eligible(pod: PodInfo, nominated_node: str, nodes: NodeTable, reject
     if pod.pod.spec.preemption_policy == "Never":
         return "not eligible due to preemptionPolicy=Never."
     row = nodes.row(nominated_node) if nominated_node else None
-    if row is None or not nodes.exists[row]:
+    if row is None:
         return None
     if Code.UNSCHEDULABLE_AND_UNRESOLVABLE in rejections.codes[rejections.rows == row]:
         return None

@@ -18,9 +18,10 @@ from bayplan.framework.candidate import Candidate
 from bayplan.framework.interface import FilterPlugin, Rejections
 from bayplan.framework.status import Code
 from bayplan.framework.traits import Reads
+from bayplan.plugins.preemption.budgets import Budgets
 from bayplan.plugins.preemption.kept_selections import KeptSelections
 from bayplan.plugins.preemption.on_columns import ColumnVictimSelector
-from bayplan.plugins.preemption.victims import Budgets, LowerPriorityPods, VictimRule, VictimSelection, importance
+from bayplan.plugins.preemption.victims import LowerPriorityPods, VictimRule, VictimSelection, importance
 
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 NO_VICTIMS: Final = "No preemption victims found for incoming pod"
@@ -145,10 +146,13 @@ class DryRun:
     def _collect(
         self, findings: Findings, columns: ColumnVictimSelector, one_node: NodeVictimSelector, order: Rows, wanted: int
     ) -> None:
-        """Select victims on the rows in order until there are enough candidates; a block of rows at a time."""
+        """Select victims on the rows in order until there are enough candidates; a block of rows at a time.
+
+        Each block is as large as all before it together, so that few are made where every node violates a budget.
+        """
         at = 0
         while at < len(order):
-            block = order[at : at + max(wanted - len(findings.candidates), _LEAST_BLOCK)].tolist()
+            block = order[at : at + max(wanted - len(findings.candidates), _LEAST_BLOCK, at)].tolist()
             at += len(block)
             selected = columns.select(block)
             for row in block:

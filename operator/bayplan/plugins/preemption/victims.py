@@ -3,15 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from bayplan.api.selectors import LabelMatcher, compile_label_selector
-from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.change_log import Rows
 from bayplan.cache.incremental_view import UsageView
-from bayplan.cache.listers import Lister
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.candidate import Candidate, start_time
@@ -106,83 +102,3 @@ class LowerPriorityPods(UsageView):
             for name, amount in pod.placed.amounts.items():
                 if name in self.requested:
                     self.requested[name][row] += amount
-
-
-class Budgets:
-    """The disruption budgets of a lister; selectors are compiled once, and matches kept until a budget changes.
-
-    To kube-scheduler's preemption an empty selector covers no pod, and no selector covers a pod without labels. With
-    `as_evicted` it is as for the Eviction API: an empty selector covers all pods of its namespace, and a pod of several
-    budgets cannot be evicted.
-
-    Upstream: framework/preemption/util.go FilterVictimsWithPDBViolation, which looks at budgets in any order, and
-    registry/core/pod/storage/eviction.go getPodDisruptionBudgets.
-    """
-
-    def __init__(self, lister: Lister[PodDisruptionBudget], *, as_evicted: bool = False) -> None:
-        self._lister = lister
-        self._as_evicted = as_evicted
-        self._version = -1
-        self._by_namespace: dict[str, list[tuple[PodDisruptionBudget, LabelMatcher]]] = {}
-        self._matches: WeakKeyDictionary[PodInfo, tuple[PodDisruptionBudget, ...]] = WeakKeyDictionary()
-
-    @property
-    def version(self) -> int:
-        """Grows whenever a budget changes."""
-        return self._lister.version
-
-    def split_by_violation(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
-        """Split `pods`, most important first, into those whose eviction would violate a budget and the others.
-
-        Both keep their order. A pod takes from the budgets it matches until one is overdrawn, and that one counts too;
-        so of pods under one budget the least important are the violating ones. One that cannot be evicted takes nothing
-        and is violating.
-        """
-        self._catch_up()
-        if not self._by_namespace:
-            return [], list(pods)
-        taken: dict[int, int] = {}
-        violating: list[PodInfo] = []
-        others: list[PodInfo] = []
-        for pod in pods:
-            violates = self.is_refused(pod)
-            for budget in () if violates else self._covering(pod):
-                taken[id(budget)] = used = taken.get(id(budget), 0) + 1
-                if used > budget.status.disruptions_allowed:
-                    violates = True
-                    break
-            (violating if violates else others).append(pod)
-        return violating, others
-
-    def is_refused(self, pod: PodInfo) -> bool:
-        """Whether the Eviction API refuses to evict the pod whatever its budgets allow, where that is asked."""
-        return self._as_evicted and len(self._covering(pod)) > 1
-
-    def covering(self, pod: PodInfo) -> tuple[PodDisruptionBudget, ...]:
-        """Return the budgets that the pod takes from when it is evicted."""
-        self._catch_up()
-        return self._covering(pod)
-
-    def _covering(self, pod: PodInfo) -> tuple[PodDisruptionBudget, ...]:
-        matches = self._matches.get(pod)
-        if matches is None:
-            labels = pod.pod.metadata.labels
-            is_covered = bool(labels) or self._as_evicted
-            matches = tuple(
-                budget
-                for budget, matcher in (self._by_namespace.get(pod.namespace, ()) if is_covered else ())
-                if matcher.matches(labels) and pod.name not in (budget.status.disrupted_pods or ())
-            )
-            self._matches[pod] = matches
-        return matches
-
-    def _catch_up(self) -> None:
-        if self._version == self._lister.version:
-            return
-        self._version = self._lister.version
-        self._matches = WeakKeyDictionary()
-        self._by_namespace = {}
-        for budget in self._lister.objects.values():
-            matcher = compile_label_selector(budget.spec.selector)
-            if not matcher.is_nothing and (self._as_evicted or not matcher.is_everything):
-                self._by_namespace.setdefault(budget.metadata.namespace, []).append((budget, matcher))

@@ -156,7 +156,7 @@ class VolumeBinding:
         row = self._nodes.row(node_name)
         try:
             claims = self._binder.get_pod_volume_claims(pod)
-            if row is None or not self._nodes.exists[row] or not (claims.unbound_delayed or claims.unbound_immediate):
+            if row is None or not (claims.unbound_delayed or claims.unbound_immediate):
                 return SUCCESS
             found = self._binder.find_pod_volumes(claims, self._nodes, np.array([row], dtype=np.intp))
             volumes = PodVolumes.of(found, node_name)

@@ -28,6 +28,9 @@ def dump_held(dump: Dump, cache: Cache, queue: SchedulingQueue) -> Iterator[None
         if name:
             _dump_row(dump, cache, row)
             yield
+    for name in list(cache.without_node):
+        _dump_pods(dump, cache, name, cache.without_node.get(name, {}))
+        yield
     waiting = dump.of(PENDING)
     nominated = dump.of(NOMINATIONS)
     uids = queue.uids()
@@ -97,15 +100,19 @@ def _dump_row(dump: Dump, cache: Cache, row: int) -> None:
     if node is not None:
         offered = {resource: int(column[row]) for resource, column in table.allocatable.items()}
         dump.of(NODES)[name] = (*_version(node), _amounts(offered))
-    for uid, pod in pods.items():
-        if cache.is_assumed(uid):
-            dump.assumed[uid] = (pod.key, name)
-        else:
-            dump.of(PODS)[uid] = _placed(pod, name)
+    _dump_pods(dump, cache, name, pods)
     requested = {resource: int(column[row]) for resource, column in table.requested.items()}
     non_zero = (int(table.non_zero_cpu[row]), int(table.non_zero_memory[row]))
     dump.of(REQUESTED)[name] = (int(table.pod_count[row]), *non_zero, _amounts(requested))
     dump.sums[name] = _sums(list(pods.values()), table.requested)
+
+
+def _dump_pods(dump: Dump, cache: Cache, node_name: str, pods: Mapping[str, PodInfo]) -> None:
+    for uid, pod in pods.items():
+        if cache.is_assumed(uid):
+            dump.assumed[uid] = (pod.key, node_name)
+        else:
+            dump.of(PODS)[uid] = _placed(pod, node_name)
 
 
 def _sums(pods: Collection[PodInfo], resources: Collection[str]) -> Fact:

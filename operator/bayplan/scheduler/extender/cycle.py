@@ -179,7 +179,7 @@ def _valid(
     found = []
     for name, victims in proposed.items():
         row = nodes.row(name)
-        if row is None or not nodes.exists[row]:
+        if row is None:
             raise ExtenderError(f'nodeinfo not found for node name "{name}"')
         there = nodes.pods[row]
         for uid in victims.uids:

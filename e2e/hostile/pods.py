@@ -1,22 +1,10 @@
-"""Pods the API server accepts and a scheduler should not trust, each with the verdict it must get."""
-
-from dataclasses import dataclass, field
+"""Builders of odd pods, each with the verdict it must get."""
 
 from e2e.controlplane.client import Object
 from e2e.controlplane.objects import container
+from e2e.hostile.row import BOUND, Case
 
-BOUND = ""
 MAX = 2**63 - 1
-
-
-@dataclass(frozen=True)
-class Case:
-    """A pod and what must become of it: `verdict` is part of the message, or empty for a pod that is bound."""
-
-    verdict: str
-    spec: Object = field(default_factory=dict)
-    annotations: Object = field(default_factory=dict)
-    labels: Object = field(default_factory=dict)
 
 
 def requests(verdict: str = BOUND, **amounts: object) -> Case:
