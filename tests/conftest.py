@@ -1,6 +1,5 @@
 import gc
 import os
-import signal
 import tracemalloc
 from collections.abc import Callable, Iterator
 
@@ -10,14 +9,6 @@ from hypothesis import settings
 # The machine may be busy, so no deadline; in CI every run tries the same cases.
 settings.register_profile("bayplan", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("bayplan")
-
-
-@pytest.fixture(autouse=True)
-def _sigterm_as_it_was() -> Iterator[None]:
-    """Have `bayplan run`, called within the tests, leave no way behind for them to end without a word."""
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture

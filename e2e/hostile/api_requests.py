@@ -243,8 +243,8 @@ API_REQUESTS: tuple[Row, ...] = (
             _lease(400, "of-a-second", renewTime="2026-01-01T00:00:00"),
             _lease(201, "of-nobody", holderIdentity=""),
         ),
-        note="one that says nothing is free",
-        shown_by=("tests/leaderelection/test_lease.py::test_a_lease_that_says_nothing_is_nobodys",),
+        note="one that says nothing is taken after its time",
+        shown_by=("tests/leaderelection/test_lease.py::test_a_lease_that_says_nothing_names_nobody_and_is_no_release",),
     ),
     Row(90, "a pod with texts of 1.6 MB, of 3.1 MB", requests=(_pod_of_size(500, 1.6), _pod_of_size(413, 3.1))),
     Row(

@@ -1,6 +1,30 @@
-"""`python -m bayplan` is `bayplan`."""
+"""`python -m bayplan` is `bayplan`, and both begin here."""
 
-from bayplan.cli import main
+import os
+import signal
+import sys
+from typing import NoReturn
+
+
+def main() -> None:
+    """Run the command line of the process; always ends in SystemExit.
+
+    `bayplan run` heeds SIGTERM from here on, before anything is loaded, which takes long on a busy machine.
+    """
+    if sys.argv[1:2] == ["run"]:
+        signal.signal(signal.SIGTERM, _end_before_it_began)
+    from bayplan import cli  # noqa: PLC0415  after the handler is there
+
+    cli.main()
+
+
+def _end_before_it_began(*_: object) -> NoReturn:
+    """Heed SIGTERM until the scheduler does: there is nothing yet to be finished.
+
+    As the first process of a container it would not even get a signal that it does not handle.
+    """
+    os._exit(0)
+
 
 if __name__ == "__main__":
     main()

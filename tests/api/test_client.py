@@ -313,6 +313,24 @@ async def test_a_write_that_waited_for_its_rate_is_admitted_afterwards(server):
     assert events == ["asked", "waited", "asked"]
 
 
+async def test_admission_is_the_last_thing_before_a_write_is_handed_over(server):
+    events = []
+
+    def clock():
+        events.append("clock")
+        return 0.0
+
+    def admit():
+        events.append("asked")
+        return 60.0
+
+    async with calling(Credentials(server=server.url), qps=0, clock=clock, admit=admit) as client:
+        request = client.request("PATCH", f"{POD}/status", body=b"{}", is_wanted=lambda: not events.append("wanted"))
+        await request
+    assert events[events.index("asked") - 1] == "clock"
+    assert events.index("wanted") < events.index("asked")
+
+
 async def test_a_write_that_waited_for_a_token_is_admitted_afterwards(server):
     events = []
 

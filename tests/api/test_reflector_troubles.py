@@ -112,18 +112,20 @@ async def test_retry_after_is_honoured(server):
         assert sleeps.delays == [17.0]
 
 
-async def test_a_refusal_is_told_once_and_forgotten_when_the_server_answers(server, caplog):
+async def test_refusals_are_told_with_their_time_and_forgotten_when_the_server_answers(server, caplog):
     told, sleeps = [], Sleeps()
     server.inject(faults.Refuse(404, "NotFound"), times=3)
     server.inject(faults.Refuse(500), times=2)
 
-    def on_refused(status, reason):
-        told.append((status, reflector.refused_with, reason))
+    def on_refused(status, reason, seconds):
+        told.append((status, reflector.refused_with, reason, seconds))
         return status == 404
 
     async with reflecting(server, sleeps=sleeps, on_refused=on_refused) as (reflector, view):
         await until(lambda: reflector.synced)
-        assert [(status, known) for status, known, _ in told] == [(404, 404), (500, 500)]
+        assert [(status, known) for status, known, *_ in told] == 3 * [(404, 404)] + 2 * [(500, 500)]
+        seconds = [since for *_, since in told]
+        assert seconds[0] == seconds[3] == 0.0 < seconds[1] <= seconds[2]
         assert told[0][2] == "404 NotFound: injected"
         assert reflector.refused_with == 0
         # What was reported is not logged; what was not, is.
@@ -132,7 +134,7 @@ async def test_a_refusal_is_told_once_and_forgotten_when_the_server_answers(serv
         await until(lambda: view.objects)
         server.inject(faults.Refuse(403))
         server.end_watches()
-        await until(lambda: len(told) == 3)
+        await until(lambda: len(told) == 6)
         await until(lambda: not reflector.refused_with)
 
 

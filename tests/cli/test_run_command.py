@@ -130,3 +130,47 @@ def test_sighup_before_it_serves_ends_it_only_where_there_is_no_file_to_read_ane
     )
     found = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": "operator"}, check=False)
     assert found.returncode == ended
+
+
+@pytest.mark.parametrize(("command", "ended"), [("run", 0), ("demo", -signal.SIGTERM)])
+def test_sigterm_ends_a_run_with_0_while_it_is_still_being_loaded(tmp_path, command, ended):
+    (tmp_path / "typer.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n")
+    folders = f"{tmp_path}{os.pathsep}operator"
+    arguments = [sys.executable, "-m", "bayplan", command]
+    found = subprocess.run(arguments, env={**os.environ, "PYTHONPATH": folders}, check=False, timeout=60)
+    assert found.returncode == ended
+
+
+def serve_instead(tmp_path, body):
+    """Runs `bayplan run` on a file with an App that does only what `body` says; returns its exit code."""
+    config = tmp_path / "config.yaml"
+    config.write_text("{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration}")
+    arguments = ["run", "--config", str(config), "--kubeconfig", str(kubeconfig(tmp_path))]
+    code = (
+        "import asyncio, os, time, bayplan.cli, bayplan.cli.serve\n"
+        "from bayplan.config.errors import ConfigurationError\n"
+        "class App:\n"
+        "    def __init__(self, configuration, credentials, address, port, source, **_):\n"
+        "        self.source = source\n"
+        "    async def run(self):\n"
+        f"        {body}\n"
+        "        return 0\n"
+        "bayplan.cli.serve.App = App\n"
+        f"bayplan.cli.main({arguments})\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": "operator"}
+    return subprocess.run([sys.executable, "-c", code], env=environment, check=False, timeout=50).returncode
+
+
+def test_a_thread_that_hangs_does_not_keep_the_process(tmp_path):
+    body = "asyncio.get_running_loop().run_in_executor(None, time.sleep, 3600)"
+    assert serve_instead(tmp_path, body) == 0
+
+
+def test_what_was_a_file_at_the_start_is_never_read_as_a_pipe(tmp_path):
+    body = (
+        "path = self.source.file.path; path.unlink(); os.mkfifo(path); os.open(path, os.O_RDWR)\n"
+        "        try: self.source.load()\n"
+        "        except ConfigurationError as error: return 7 if 'is no regular file' in str(error) else 8"
+    )
+    assert serve_instead(tmp_path, body) == 7

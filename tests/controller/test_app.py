@@ -32,6 +32,17 @@ async def test_it_starts_becomes_ready_binds_and_exits_0_when_told(cluster):
     assert_adds_up(cluster.app.parts.scheduler.cache)
 
 
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+async def test_that_it_was_told_to_stop_and_ended_is_in_the_log(cluster, caplog, signum):
+    caplog.set_level(logging.INFO)
+    cluster.start("n1")
+    await cluster.until_ready()
+    os.kill(os.getpid(), signum)
+    assert await cluster.exit_code() == 0
+    assert f"told to stop, ending signal={signum.name}" in caplog.messages
+    assert caplog.messages[-1] == "ended"
+
+
 async def test_a_bind_under_way_is_finished_before_it_exits(cluster):
     cluster.start("n1")
     await cluster.until_ready()

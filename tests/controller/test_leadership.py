@@ -37,6 +37,12 @@ def held_by(name, seconds=3600):
     }
 
 
+def released():
+    moment = "2026-11-22T12:00:00.000000Z"
+    lease = held_by("", 1)
+    return {**lease, "spec": {**lease["spec"], "acquireTime": moment, "renewTime": moment}}
+
+
 def spec_of(cluster):
     return cluster.server.objects[LEASES][KEY]["spec"]
 
@@ -90,7 +96,7 @@ async def test_a_standby_is_ready_keeps_its_queue_and_writes_nothing(standby):
 async def test_a_standby_decides_at_once_when_the_lease_is_given_up(standby, caplog):
     caplog.set_level("INFO")
     await standby.until(lambda: any(seen.path.endswith("leases/bayplan") for seen in standby.server.requests))
-    standby.server.put(LEASES, held_by("", 1))
+    standby.server.put(LEASES, released())
     await standby.until(lambda: standby.node_of("waiting") == "n1")
     spec = spec_of(standby)
     assert spec["leaseTransitions"] == 5
@@ -117,8 +123,16 @@ async def test_the_lease_is_given_up_after_the_last_write(leader):
     assert leader.node_of("a") == "n1"
     assert (spec_of(leader)["holderIdentity"], spec_of(leader)["leaseDurationSeconds"]) == ("", 1)
     assert "Successfully assigned default/a to n1" in leader.notes()
-    last = writes(leader)[-1]
-    assert (last.method, json.loads(last.body)["spec"]["holderIdentity"]) == ("PUT", "")
+    released, last = writes(leader)[-2:]
+    assert (released.method, json.loads(released.body)["spec"]["holderIdentity"]) == ("PUT", "")
+    assert json.loads(last.body)["note"].endswith("stopped leading")
+
+
+async def test_an_api_server_that_takes_its_time_is_told_all_the_same_who_leads_no_more(leader):
+    leader.server.inject(Delay(1.2), path="leases", times=100)
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await leader.exit_code() == 0
+    assert spec_of(leader)["holderIdentity"] == ""
 
 
 async def until_closed(cluster):
@@ -168,6 +182,19 @@ async def test_a_role_without_leases_keeps_it_from_being_ready_and_says_so(clust
     assert "[-]leaderElection failed: the role does not allow to get, create and update the lease" in text
     assert (await cluster.get("/livez"))[0] == 200
     assert cluster.node_of("waiting") is None
+
+
+async def test_a_standby_that_does_not_get_a_free_lease_is_not_ready_and_says_why(cluster, caplog):
+    cluster.server.put(LEASES, released())
+    cluster.server.inject(Refuse(400), path="leases", method="PUT", times=10_000)
+    cluster.start("n1", configuration=electing(**SHORT))
+    await cluster.until_ready()
+    async with asyncio.timeout(30):
+        while await cluster.ready():  # noqa: ASYNC110  asked over HTTP
+            await asyncio.sleep(0.05)
+    _, text = await cluster.get("/readyz?verbose")
+    assert "[-]leaderElection failed: the lease is free, and the API server does not let it be taken" in text
+    assert "the lease was not read or written problem=status 400" in caplog.text
 
 
 @pytest.mark.parametrize("elects", [None, False])

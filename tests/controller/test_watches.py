@@ -84,6 +84,10 @@ def warnings(caplog):
     return [record.message for record in caplog.records if record.levelno >= logging.WARNING]
 
 
+def missing(caplog):
+    return [text for text in warnings(caplog) if text.startswith("permission missing")]
+
+
 def storage_class(name):
     return {"metadata": {"name": name}, "provisioner": "example.com/disk"}
 
@@ -210,6 +214,28 @@ async def test_a_missing_permission_is_named_and_ends_when_it_is_granted(scene, 
     (error,) = warnings(caplog)
     assert f"permission missing, grant list and watch resource={plural}" in error
     assert "403 Forbidden" in error
+
+
+async def test_a_refusal_that_passes_at_once_after_it_was_allowed_is_no_missing_permission(scene, server, caplog):
+    scene.start()
+    await until(lambda: scene.watches.synced and server.watches(CLAIMS))
+    server.inject(Refuse(403), path=CLAIMS, times=2)
+    server.end_watches()
+    await until(lambda: len(scene.failing()) == 1)
+    await until(lambda: scene.failing() == [])
+    assert missing(caplog) == []
+
+
+async def test_one_that_stays_for_seconds_is_named_once(scene, server, caplog):
+    scene.start()
+    await until(lambda: scene.watches.synced and server.watches(CLAIMS))
+    server.inject(Refuse(403), path=CLAIMS, times=1000)
+    server.end_watches()
+    await until(lambda: missing(caplog))
+    assert "grant list and watch resource=persistentvolumeclaims" in missing(caplog)[0]
+    refused = len(server.requests)
+    await until(lambda: len(server.requests) > refused)
+    assert len(missing(caplog)) == 1
 
 
 async def test_a_permission_that_is_withdrawn_later_makes_it_unready(scene, server):

@@ -49,7 +49,7 @@ class Cluster:
         self.document = None
         self.version = 0
         self.contenders = []
-        self.is_away = False
+        self.is_away = self.refuses_writes = False
         self.most_open = 0
         self.history = []  # (time, holder)
         self.network = lambda _: Network()
@@ -83,11 +83,19 @@ class Cluster:
 
     @property
     def spec(self):
-        return self.document["spec"]
+        return self.document.get("spec") or {}
 
     def edit(self, **spec):
         """Somebody changes the Lease by hand."""
         self._store({**self.document, "spec": {**self.spec, **spec}})
+
+    def empty(self):
+        """Somebody removes the whole spec."""
+        self._store({"metadata": self.document["metadata"]})
+
+    def make_by_hand(self, **spec):
+        """Somebody makes the Lease, as a manifest would."""
+        self._store({"metadata": {"name": LOCK.name, "namespace": LOCK.namespace}, "spec": spec or None})
 
     def label(self, **labels):
         self._store({**self.document, "metadata": {**self.document["metadata"], "labels": labels}})
@@ -99,6 +107,9 @@ class Cluster:
         """What the API server does with a request."""
         if isinstance(step, Read):
             return Missing() if self.document is None else self._lease()
+        return Problem("status 400: BadRequest") if self.refuses_writes else self._write(step)
+
+    def _write(self, step):
         if isinstance(step, Create):
             if self.document is not None:
                 return Problem("status 409: AlreadyExists")
@@ -113,7 +124,7 @@ class Cluster:
     def _store(self, document):
         self.version += 1
         self.document = {**document, "metadata": {**document["metadata"], "resourceVersion": str(self.version)}}
-        self.history.append((self.now, self.spec["holderIdentity"]))
+        self.history.append((self.now, self.spec.get("holderIdentity", "")))
         return self._lease()
 
     def _lease(self):
@@ -159,11 +170,11 @@ class Contender:
         self._turn += 1
         self.ended = True
 
-    def stop(self):
-        """SIGTERM, with nothing left to write."""
+    def stop(self, seconds=1.0):
+        """SIGTERM, with nothing left to write, and so long for the release."""
         if not self.ended:
             self._turn += 1
-            self._steps, self._kept = self.elector.give_up(1.0), self._steps
+            self._steps, self._kept = self.elector.give_up(seconds), self._steps
             self._go_on(self._turn, None)
 
     @property

@@ -147,7 +147,7 @@ def test_it_leads_tells_so_and_gives_the_lease_up_when_told(elsewhere, start):
     assert not running.elector.gate.is_open
     assert (elsewhere.spec["holderIdentity"], elsewhere.spec["leaseDurationSeconds"]) == ("", 1)
     assert elsewhere.notes() == ["me became leader", "me stopped leading"]
-    assert elsewhere.writes()[-2:] == [("POST", "events"), ("PUT", "bayplan")], "something after the release"
+    assert elsewhere.writes()[-2:] == [("PUT", "bayplan"), ("POST", "events")], "the release waits for nothing"
 
 
 def test_the_second_leads_when_the_first_gives_up(elsewhere, start):

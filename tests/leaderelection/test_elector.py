@@ -116,6 +116,41 @@ def test_a_release_that_fails_is_given_up_after_the_time_it_has(cluster, leader)
     assert cluster.spec["holderIdentity"] == "first"
 
 
+def test_a_release_is_sent_again_when_the_connection_that_took_it_is_dead(cluster, leader, standby):
+    lost = iter(["request"])
+    cluster.network = lambda each: Network(lost=next(lost, "") if each is leader else "")
+    leader.stop(6.0)
+    assert cluster.run_until(lambda: standby.leading) < 6.0
+
+
+def test_a_slow_api_server_hears_of_the_release_before_anything_else(cluster, leader, standby):
+    cluster.network = lambda each: Network(there=1.2, back=1.2) if each is leader else Network()
+    leader.stop(6.0)
+    assert cluster.run_until(lambda: standby.leading) < 1.2 + LONGEST_LOOK + NETWORK
+    assert leader.said == ["became leader"]
+    cluster.run(3)
+    assert leader.said == ["became leader", "stopped leading"]
+    assert leader.ended
+
+
+def test_since_when_a_free_lease_is_refused_is_known_until_it_is_taken_or_another_holds_it(cluster):
+    contender = cluster.contender("first")
+    cluster.make_by_hand(holderIdentity="", leaseDurationSeconds=1, acquireTime="now", renewTime="now")
+    cluster.refuses_writes = True
+    contender.start()
+    cluster.run(30)
+    assert contender.elector.refused_since == pytest.approx(contender.clock() - 30, abs=1)
+    cluster.edit(holderIdentity="another", leaseDurationSeconds=15)
+    cluster.run(2)
+    assert contender.elector.refused_since is None
+    cluster.run(20)
+    assert contender.elector.refused_since is not None
+    cluster.refuses_writes = False
+    cluster.run(2)
+    assert contender.leading
+    assert contender.elector.refused_since is None
+
+
 def test_a_standby_that_is_told_to_stop_writes_nothing(cluster, leader, standby):
     standby.stop()
     cluster.run(1)
@@ -209,6 +244,60 @@ def test_a_leader_whose_lease_is_taken_by_hand_stops_at_its_next_renewal_and_doe
     assert cluster.most_open == 1
 
 
+def removed_and_made_anew(cluster):
+    cluster.delete()
+    cluster.run(0.05)
+    cluster.make_by_hand()
+
+
+EDITS = {
+    "emptied": Cluster.empty,
+    "removed and made anew": removed_and_made_anew,
+    "shortened": lambda cluster: cluster.edit(leaseDurationSeconds=1),
+    "without a duration": lambda cluster: cluster.edit(leaseDurationSeconds=None),
+    "without a holder": lambda cluster: cluster.edit(holderIdentity=""),
+    "a release in part": lambda cluster: cluster.edit(holderIdentity="", leaseDurationSeconds=1),
+    "another holder, and short": lambda cluster: cluster.edit(holderIdentity="somebody", leaseDurationSeconds=1),
+    "shortened, as if renewed": lambda cluster: cluster.edit(
+        leaseDurationSeconds=1, renewTime="2026-01-01T00:00:00.000000Z"
+    ),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+@pytest.mark.parametrize("comes", ["before", "after"])
+def test_a_lease_that_is_edited_after_a_renewal_never_has_two_leaders(cluster, leader, edit, comes):
+    if comes == "before":
+        cluster.contender("second").start()
+        cluster.run(5)
+    cluster.run_until(lambda: cluster.now - cluster.history[-1][0] < 0.02)
+    # Its next renewal is refused, and found to be so, late.
+    cluster.network = lambda each: Network(there=0.9, back=0.9) if each is leader else Network()
+    edit(cluster)
+    if comes == "after":
+        cluster.contender("second").start()
+    cluster.run(40)
+    assert cluster.most_open == 1
+    assert [each.leading for each in cluster.contenders].count(True) == 1
+
+
+def test_a_lease_that_was_made_too_long_by_hand_is_shorter_again_when_its_holder_has_renewed_it_twice(
+    cluster, leader, standby
+):
+    cluster.edit(leaseDurationSeconds=3600)
+    cluster.run(3 * PERIOD + 1)
+    leader.kill()
+    assert cluster.run_until(lambda: standby.leading) < DURATION + 1
+
+
+def test_transitions_begin_anew_after_the_last_one_that_a_lease_can_count(cluster, leader, standby):
+    cluster.edit(leaseTransitions=2**31 - 1)
+    cluster.run(PERIOD + 1)
+    leader.stop()
+    cluster.run_until(lambda: standby.leading)
+    assert cluster.spec["leaseTransitions"] == 0
+
+
 def test_a_process_that_was_stopped_finds_its_gate_closed_and_ends(cluster, leader, standby):
     leader.pause(30)
     stopped = cluster.now
@@ -262,11 +351,13 @@ def test_pauses_differ_by_chance_up_to_upstreams_factor(cluster, leader):
     assert lucky.sent["Read"] / unlucky.sent["Read"] == pytest.approx(1 + JITTER_FACTOR, rel=0.05)
 
 
+EDIT_IN_PLACE = [EDITS["emptied"], EDITS["shortened"], EDITS["another holder, and short"]]
+
 faults = st.lists(
     st.tuples(
         st.floats(0, 120),
         st.integers(0, 2),
-        st.sampled_from(["pause", "kill", "stop", "start", "away", "back"]),
+        st.sampled_from(["pause", "kill", "stop", "start", "away", "back", "edit"]),
         st.floats(0.1, 40),
     ),
     max_size=12,
@@ -299,6 +390,8 @@ def test_never_are_two_gates_open_at_once_and_in_the_end_one_is(rates, events, f
                 cluster.is_away = what == "away"
             elif what == "pause":
                 contenders[which].pause(seconds)
+            elif what == "edit" and cluster.document is not None:
+                EDIT_IN_PLACE[which](cluster)
             elif what == "kill":
                 contenders[which].kill()
             else:

@@ -3,6 +3,7 @@ from datetime import UTC, datetime
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from bayplan.leaderelection.lease import LeaseLock, LeaseRecord, new_lease, read_lease, record_of_holder, released
 
@@ -48,10 +49,10 @@ def test_an_update_keeps_what_others_wrote():
 
 
 @pytest.mark.parametrize("spec", [None, {}, {"holderIdentity": None, "leaseDurationSeconds": None}])
-def test_a_lease_that_says_nothing_is_nobodys(spec):
+def test_a_lease_that_says_nothing_names_nobody_and_is_no_release(spec):
     lease = read_lease(json.dumps({"metadata": {}, "spec": spec}).encode())
     assert lease.record == LeaseRecord()
-    assert lease.record.is_released
+    assert not lease.record.is_released
     assert json.loads(lease.with_record(LeaseRecord("me")))["spec"]["holderIdentity"] == "me"
 
 
@@ -61,6 +62,8 @@ def test_what_is_released_is_nobodys_and_what_was_emptied_is_not():
     assert released(held, NOON).lease_transitions == 2
     assert not held.is_released
     assert not LeaseRecord("", 15).is_released
+    assert not LeaseRecord("", 1).is_released
+    assert not replace(held, holder_identity="", lease_duration_seconds=1, acquire_time="").is_released
 
 
 @pytest.mark.parametrize(

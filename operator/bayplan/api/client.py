@@ -210,9 +210,7 @@ class ApiClient:
     async def _send(self, client: Client, token: str | None, wanted: _Request) -> ApiResponse:
         method, path = wanted.method, wanted.path
         seconds = wanted.timeout_seconds
-        if self._admit is not None and method != "GET":
-            seconds = min(seconds, self._admit())
-        request = client.request(method, self._origin + path).timeout(timedelta(seconds=seconds))
+        request = client.request(method, self._origin + path)
         if token is not None:
             if token is not self._token:
                 self._token, self._authorization = token, f"Bearer {token}"
@@ -225,8 +223,11 @@ class ApiClient:
         code = "<error>"
         task = asyncio.current_task()
         cancelled_before = task.cancelling() if task is not None else 0
+        if self._admit is not None and method != "GET":
+            # The last thing before it is handed over: from then on it cannot be held back, and its time begins.
+            seconds = min(seconds, self._admit())
         try:
-            answer = await request.build().send()
+            answer = await request.timeout(timedelta(seconds=seconds)).build().send()
             status = answer.status
             content = bytes(await answer.bytes())
             code = str(status)

@@ -41,8 +41,9 @@ class Reflector(Generic[T]):
     placed on outdated facts).
 
     `objects` is the store itself, by "namespace/name" or name: read it, do not change it. `refused_with` is the HTTP
-    status of the server's last refusal, 0 once it answered again. `on_refused` receives the status and the reason of a
-    refusal that differs from the one before; where it returns True it reported it, and repeats are not logged here.
+    status of the server's last refusal, 0 once it answered again. `on_refused` receives the status and the reason of
+    each refusal, and the seconds since the first of those in a row, 0.0 for that; where it returns True it sees to it
+    that people are told, and it is not logged here.
     `on_recovered` is called when the server watches again after it was away, and after each list but the first.
     `on_went_back` is called before that if the list is older than what was known: etcd was restored. Such a list is the
     truth, whatever versions its objects have.
@@ -61,7 +62,7 @@ class Reflector(Generic[T]):
         page_size: int = 500,
         keep_undecodable: bool = True,
         on_undecodable: Callable[[str, str], None] | None = None,
-        on_refused: Callable[[int, str], bool] | None = None,
+        on_refused: Callable[[int, str, float], bool] | None = None,
         on_recovered: Callable[[], None] | None = None,
         on_went_back: Callable[[], None] | None = None,
         timing: Timing | None = None,
@@ -80,7 +81,7 @@ class Reflector(Generic[T]):
         self._on_went_back = on_went_back
         self._history = VersionHistory()
         self._anew = self._went_back = False
-        self._reported = False
+        self._refused_at = 0.0
         self._timing = timing or Timing()
         self._handler = handler
         self._store: ObjectStore[T] = ObjectStore(
@@ -160,15 +161,16 @@ class Reflector(Generic[T]):
         return self._after_failure("the server ended the watch at once", relist=self._is_stuck())
 
     def _after_refusal(self, error: AnswerError) -> float:
+        now = self._clock()
         if error.status != self.refused_with:
-            self.refused_with = error.status
-            self._reported = self._on_refused is not None and self._on_refused(error.status, str(error))
+            self.refused_with, self._refused_at = error.status, now
+        reported = self._on_refused is not None and self._on_refused(error.status, str(error), now - self._refused_at)
         self._refusals += 1
         gone = error.status == GONE
         # An expired version is the normal end of a long gap: the list after it need not wait, whatever failed before.
         # A version that has just been listed is another matter.
         at_once = gone and (self._was_steady() or not self._expired_at_once)
-        level = logging.DEBUG if self._reported else logging.WARNING
+        level = logging.DEBUG if reported else logging.WARNING
         delay = self._after_failure(
             f"answer {error}", relist=gone or self._is_stuck(), away=is_away(error.status), level=level
         )

@@ -82,12 +82,13 @@ def load_checked(
     notes: list[FieldNote] | None = None,
     *,
     reads_certificates: bool = True,
+    only_regular: bool = False,
 ) -> SchedulerConfiguration:
     """Return the configuration in `file`, or the default one, which `bayplan run` can then begin with.
 
     Plugin sets work out, plugins from outside are imported and made, and extenders' certificates are read unless they
-    need not be here. `feature_gates` are the values of `--feature-gates`. `notes` gets what an old format says that has
-    no successor.
+    need not be here. With `only_regular` the file may be no pipe. `feature_gates` are the values of
+    `--feature-gates`. `notes` gets what an old format says that has no successor.
 
     Raises:
         ConfigurationError: with everything that is wrong.
@@ -104,6 +105,7 @@ def load_checked(
         notes=notes,
         extends=in_tree_extends,
         reads_certificates=reads_certificates,
+        only_regular=only_regular,
         check=lambda configuration: build_frameworks(configuration, NodeTable()),
     )
 

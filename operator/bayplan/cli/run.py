@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 
@@ -74,7 +74,6 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
     verbosity: Annotated[int, typer.Option("--verbosity", "-v", min=0, max=2, help="0 warnings, 1 info, 2 debug.")] = 1,
 ) -> None:
     """Schedule the pods that name one of our profiles, until SIGTERM."""
-    signal.signal(signal.SIGTERM, _end_before_it_began)
     if config is not None:
         # The file is about to be read, and the scheduler heeds it from then on.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -98,14 +97,6 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
     address = bind_address or default_bind_address(os.environ)
     backoff = float(kubelet_rejection_backoff)
     serve(flags, backoff, kubeconfig=kubeconfig, context=context, address=address, port=http_port)
-
-
-def _end_before_it_began(*_: object) -> NoReturn:
-    """Heed SIGTERM until the scheduler does: there is nothing yet to be finished.
-
-    As the first process of a container it would not even get a signal that it does not handle.
-    """
-    os._exit(0)
 
 
 def default_bind_address(environment: Mapping[str, str]) -> str:

@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -39,14 +40,18 @@ class ConfigurationFlags:
     feature_gates: Sequence[str] | None
     leader_election: LeaderElectionFlags
 
-    def load(self) -> SchedulerConfiguration:
+    def load(self, *, only_regular: bool = False) -> SchedulerConfiguration:
         """Read and check the file, add what the flags say, and log what has no effect.
+
+        With `only_regular` the file may be no pipe.
 
         Raises:
             ConfigurationError: with everything that is wrong.
         """
         notes: list[FieldNote] = []
-        configuration = load_checked(self.file, self.scheduler_name, self.feature_gates, notes)
+        configuration = load_checked(
+            self.file, self.scheduler_name, self.feature_gates, notes, only_regular=only_regular
+        )
         election = with_flags(configuration.leader_election, self.leader_election, os.environ)
         for line in note_lines(self.file, notes):
             logger.warning("%s", line)
@@ -74,9 +79,11 @@ def serve(
         typer.Exit: it cannot begin; why is on standard error.
     """
     # Before it is read, so that a change meanwhile is seen.
-    source = (
-        None if flags.file is None else ConfigurationSource(WatchedFile(flags.file), flags.load, own_pod(os.environ))
-    )
+    source = None
+    if flags.file is not None:
+        watched = WatchedFile(flags.file)
+        load = partial(flags.load, only_regular=watched.is_regular)
+        source = ConfigurationSource(watched, load, own_pod(os.environ))
     try:
         configuration = flags.load()
     except ConfigurationError as error:
@@ -85,14 +92,16 @@ def serve(
 
     logger.info("bayplan starts version=%s", __version__)
 
-    async def schedule() -> int:
+    async def schedule() -> NoReturn:
         named = configuration.client_connection.kubeconfig
         credentials = load_credentials(kubeconfig or (Path(named) if named else None), context)
         backoff = rejection_backoff_seconds
-        return await App(configuration, credentials, address, port, source, rejection_backoff_seconds=backoff).run()
+        app = App(configuration, credentials, address, port, source, rejection_backoff_seconds=backoff)
+        # From here: the loop's end waits for threads, and one may read from a file system that hangs.
+        end_process(await app.run())
 
     try:
-        end_process(uvloop.run(schedule()))
+        uvloop.run(schedule())
     except CredentialsError as error:
         typer.echo(f"bayplan: {error}", err=True)
         raise typer.Exit(BAD_INPUT) from None

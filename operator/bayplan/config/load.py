@@ -48,6 +48,7 @@ def load_configuration(
     notes: list[FieldNote] | None = None,
     extends: Extends | None = None,
     reads_certificates: bool = False,
+    only_regular: bool = False,
     check: Callable[[SchedulerConfiguration], object] | None = None,
 ) -> SchedulerConfiguration:
     """The effective configuration in the file: decoded strictly, defaulted, merged and validated.
@@ -62,6 +63,7 @@ def load_configuration(
         notes: gets what an old format says and today's has no successor for.
         extends: with it, other errors are told together with those of plugin sets that do not work out.
         reads_certificates: with it, the certificates of extenders must be there and fit, as `bayplan run` needs them.
+        only_regular: with it, the file may be no pipe, which could keep the caller for a minute.
         check: is given the configuration when it has no errors, and raises ConfigurationError with those it finds.
 
     Raises:
@@ -69,7 +71,7 @@ def load_configuration(
     """
     errors: list[FieldError] = []
     said: list[FieldNote] = [] if notes is None else notes
-    document = read_document(path, errors)
+    document = read_document(path, errors, only_regular=only_regular)
     version, kind = document.get("apiVersion"), document.get("kind")
     old = (version, kind) == (_ALPHA_VERSION, KIND)
     if (version, kind) == (API_VERSION, KIND):

@@ -20,9 +20,10 @@ class WatchedFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._is_regular = False
+        self.is_regular = False
+        """Whether it is a file and not a pipe, as it was found first."""
         with suppress(OSError, ValueError):
-            self._is_regular = stat.S_ISREG(path.stat().st_mode)
+            self.is_regular = stat.S_ISREG(path.stat().st_mode)
         self._taken = self._seen = self._content()
 
     def take(self) -> None:
@@ -35,7 +36,7 @@ class WatchedFile:
         return before == self._seen != self._taken
 
     def _content(self) -> bytes:
-        if not self._is_regular:
+        if not self.is_regular:
             return b""
         try:
             return sha256(read_file(self.path, MAX_BYTES + 1, only_regular=True)).digest()

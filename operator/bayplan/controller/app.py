@@ -60,7 +60,7 @@ class App:
         """Schedule until told to stop; 0 after a signal, 1 if a part that must not end did, or the lease is lost."""
         parts = self.parts
         for signum in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(signum, self._stop.set)
+            asyncio.get_running_loop().add_signal_handler(signum, self._told_to_stop, signum)
         if parts.reload.source is not None:
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, parts.reload.ask)
         # Most of what a pod makes dies by reference count before a collection this rare would look at it.
@@ -90,7 +90,12 @@ class App:
         if self._failed is not None:
             logger.critical("ending because a part failed error=%r", self._failed)
             return 1
+        logger.info("ended")
         return 0
+
+    def _told_to_stop(self, signum: signal.Signals) -> None:
+        logger.info("told to stop, ending signal=%s", signum.name)
+        self._stop.set()
 
     async def _synced(self) -> bool:
         """Wait for the first list of every kind; False if told to stop first."""

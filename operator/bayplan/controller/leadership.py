@@ -25,7 +25,9 @@ from bayplan.server.metrics import SchedulerMetrics
 
 logger = logging.getLogger(__name__)
 
-GIVE_UP_SECONDS = 1.0
+GIVE_UP_SECONDS = 6.0
+"""How long a release may take: it is what a standby waits for, and spares it the whole duration of the lease."""
+_LAST_WORDS_SECONDS = 2.0
 _STALE_SECONDS = 20.0
 """So long after its lease ran out a leader that did not notice is not alive (upstream: LeaderHealthzAdaptor)."""
 _CHECK = "leaderElection"
@@ -130,12 +132,12 @@ class Leadership:
         await self._leading.wait()
 
     async def give_up(self) -> None:
-        """Let no write start any more and another replica lead at once; returns after a second or two at the latest."""
+        """Let no write start any more and another replica lead at once; returns after eight seconds at the latest."""
         if self._thread is None or self._ended is None or self._ended.done():
             return
         logger.info("giving the lease up lease=%s", self.lock)
         self._thread.stop(GIVE_UP_SECONDS)
-        await asyncio.wait([self._ended], timeout=2 * GIVE_UP_SECONDS)
+        await asyncio.wait([self._ended], timeout=GIVE_UP_SECONDS + _LAST_WORDS_SECONDS)
 
     def _lead(self) -> None:
         logger.info("leading lease=%s identity=%s", self.lock, self._elector.identity)
@@ -149,6 +151,9 @@ class Leadership:
         problem = self._elector.problem
         if problem is not None and problem.forbidden:
             return "the role does not allow to get, create and update the lease"
+        since = self._elector.refused_since
+        if since is not None and boot_clock() - since > self._elector.timing.lease_duration:
+            return "the lease is free, and the API server does not let it be taken"
         return self._stale()
 
     def _stale(self) -> str | None:

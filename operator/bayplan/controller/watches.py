@@ -33,6 +33,8 @@ _ASSIGNED = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 # A reflector gives up on a silent watch after 75 s: one that is older could not be opened again.
 STALE_SECONDS = 90.0
 _FORBIDDEN = 403
+# An API server that has just started refuses everybody until it has read the roles.
+_ROLES_SECONDS = 3.0
 _NOT_FOUND = 404
 
 
@@ -68,6 +70,7 @@ class Watch:
         self.name = name or resource.plural
         self.absent = False
         self._optional = optional
+        self._told_forbidden = False
         self.needed = needed
         self._observer = observer
         self._handler = handler
@@ -104,17 +107,23 @@ class Watch:
             return None
         return f"the watch of {self.name} is stale"
 
-    def _refused(self, status: int, reason: str) -> bool:
+    def _refused(self, status: int, reason: str, seconds: float) -> bool:
+        is_first = seconds == 0.0
         if status == _FORBIDDEN:
-            logger.error(
-                "permission missing, grant list and watch resource=%s apiGroup=%r reason=%r",
-                self.resource.plural,
-                self.resource.group,
-                reason,
-            )
+            # What was allowed before is given time to be so again.
+            is_certain = seconds >= _ROLES_SECONDS or not self.reflector.synced
+            if is_certain and (is_first or not self._told_forbidden):
+                logger.error(
+                    "permission missing, grant list and watch resource=%s apiGroup=%r reason=%r",
+                    self.resource.plural,
+                    self.resource.group,
+                    reason,
+                )
+            self._told_forbidden = is_certain
             return True
         if status == _NOT_FOUND and self._optional:
-            self._not_served()
+            if is_first:
+                self._not_served()
             return True
         return False
 

@@ -11,7 +11,7 @@ from bayplan.leaderelection.lease_client import LeaseClient
 
 logger = logging.getLogger(__name__)
 
-_LAST_ANNOUNCE_SECONDS = 0.5
+_LAST_ANNOUNCE_SECONDS = 1.5
 
 
 @dataclass(eq=False)

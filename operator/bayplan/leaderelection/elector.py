@@ -1,8 +1,9 @@
 """The elector: a contender for one Lease, as steps without any I/O (upstream: client-go tools/leaderelection).
 
 It differs from upstream where that has two leaders at once: a leader that sees another holder stops at once, and does
-not try for the rest of its deadline; a Lease that vanished, or was emptied by hand, is left to the holder that was seen
-until its time is up; and what counts is when a renewal was sent, not when it was answered.
+not try for the rest of its deadline; a Lease that vanished, or was edited by hand, is left to the holder that was seen
+until the longest time is up that it could believe in; and what counts is when a renewal was sent, not when it was
+answered.
 """
 
 import math
@@ -13,7 +14,7 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from bayplan.leaderelection.lease import Lease, LeaseRecord, record_of_holder, released
+from bayplan.leaderelection.lease import MAX_TRANSITIONS, Lease, LeaseRecord, record_of_holder, released
 from bayplan.leaderelection.write_gate import WriteGate
 
 JITTER_FACTOR: Final = 1.2
@@ -126,11 +127,20 @@ class Elector:
     """How often a renewal had to read the Lease first."""
     problem: Problem | None = field(default=None, init=False)
     """What keeps it from reading or writing the Lease, None while that works."""
+    refused_since: float | None = field(default=None, init=False)
+    """Since when it claims a Lease that is free and does not get it, None while that is not so."""
     renewed_at: float = field(default=0.0, init=False)
     """When the renewal was sent that holds now."""
     _seen: Lease | None = field(default=None, init=False)
-    _seen_at: float = field(default=0.0, init=False)
+    _patience: float = field(init=False)
+    """How long others are left alone after a change of the record, in seconds."""
+    _free_at: float = field(default=-math.inf, init=False)
+    """When the Lease may be taken that was seen last."""
     _told: str | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        # Whoever leads already may have been given as long as this process would be.
+        self._patience = self.timing.lease_duration
 
     def contend(self) -> Steps:
         """Try until this process leads, then renew.
@@ -156,23 +166,27 @@ class Elector:
     def give_up(self, timeout: float) -> Steps:
         """Let another replica lead at once, if this one does; nothing may be written any more.
 
-        What fails is not tried again for longer than `timeout`, in seconds: the Lease then runs out by itself.
+        What fails is tried again, but in all for no longer than `timeout`, in seconds: the Lease then runs out by
+        itself. A server that takes half of that for an answer is not too slow.
         """
         until = self.clock() + timeout
         self.gate.shut()
         if not self.leading or self._seen is None:
             return
-        yield Announce("stopped leading")
         while self._is_holder and (left := until - self.clock()) > 0:
-            answer = yield Update(self._seen, released(self._seen.record, self.now()), left)
+            # A connection that died leaves time for another.
+            tried = min(left, timeout / 2)
+            answer = yield Update(self._seen, released(self._seen.record, self.now()), tried)
             if not isinstance(answer, Lease):
                 # It changed since, or the API server is away.
                 yield Pause(_RELEASE_PAUSE_SECONDS)
                 answer = yield Read(max(until - self.clock(), 0.0))
             if isinstance(answer, Missing):
-                return
+                break
             if isinstance(answer, Lease):
                 self._see(answer, self.clock())
+        # Others wait for the release, and nobody for the Event.
+        yield Announce("stopped leading")
 
     @property
     def holder(self) -> str:
@@ -211,6 +225,7 @@ class Elector:
             return False
         # A leader never takes a Lease back; one that is missing may be so without its holder having noticed yet.
         if (self._holds() or self.leading) and not self._is_holder:
+            self.refused_since = None
             return False
         claim = self._claim()
         write = Update(found, claim, left()) if isinstance(found, Lease) else Create(claim, left())
@@ -221,7 +236,9 @@ class Elector:
         sent = self.clock()
         answer = yield from self._ask(step)
         if not isinstance(answer, Lease):
+            self.refused_since = sent if self.refused_since is None else self.refused_since
             return False
+        self.refused_since = None
         self._see(answer, sent)
         self.renewed_at = sent
         self.gate.open_until(sent + self.timing.renew_deadline)
@@ -240,7 +257,7 @@ class Elector:
             return record_of_holder(self.identity, seconds, self.now(), transitions=0)
         old = self._seen.record
         if not self._is_holder:
-            return record_of_holder(self.identity, seconds, self.now(), transitions=old.lease_transitions + 1)
+            return record_of_holder(self.identity, seconds, self.now(), transitions=_next_transition(old))
         claim = record_of_holder(self.identity, seconds, self.now(), transitions=old.lease_transitions)
         return replace(claim, acquire_time=old.acquire_time or claim.acquire_time)
 
@@ -250,9 +267,7 @@ class Elector:
 
     def _holds(self) -> bool:
         """Whether the record that was seen last still keeps others from taking the Lease."""
-        if self._seen is None or self._seen.record.is_released:
-            return False
-        return self._seen_at + self._seen.record.lease_duration_seconds > self.clock()
+        return self._seen is not None and self._free_at > self.clock()
 
     def _observe(self, lease: Lease) -> None:
         """Take in what was read; its time starts anew if the record changed, and only then."""
@@ -262,13 +277,32 @@ class Elector:
             self._seen = lease
 
     def _see(self, lease: Lease, at: float) -> None:
-        self._seen, self._seen_at = lease, at
+        self._free_at = self._when_free(lease.record, at)
+        self._seen = lease
         if self.holder != self._told:
             self._told = self.holder
             self.on_new_leader(self.holder)
 
+    def _when_free(self, record: LeaseRecord, at: float) -> float:
+        """Return when a record that was seen at `at` no longer keeps anybody from taking the Lease.
+
+        Whoever edits a Lease by hand does not stop its holder, which goes on until its next renewal. So nothing but a
+        release makes the wait shorter than the holder could expect it to be when it renewed last.
+        """
+        old = self._seen.record if self._seen is not None else None
+        if record.is_released if old is None else record.releases(old):
+            return -math.inf
+        is_renewal = old is not None and bool(record.renew_time) and record.renew_time != old.renew_time
+        # A renewal is believed to be one when the record before had that duration, too.
+        before = self._patience if old is None or not is_renewal else float(old.lease_duration_seconds)
+        self._patience = max(before, float(record.lease_duration_seconds))
+        return at + self._patience
+
     def _seconds_to_next_look(self) -> float:
         pause = self.timing.retry_period / _LOOKS_A_PERIOD * (1.0 + JITTER_FACTOR * self.random())
-        if self._seen is None or not self._holds():
-            return pause
-        return min(pause, self._seen_at + self._seen.record.lease_duration_seconds - self.clock())
+        return min(pause, self._free_at - self.clock()) if self._holds() else pause
+
+
+def _next_transition(record: LeaseRecord) -> int:
+    """Count one more; after the last number that a Lease takes comes 0, or nobody could ever lead again."""
+    return record.lease_transitions + 1 if record.lease_transitions < MAX_TRANSITIONS else 0

@@ -11,6 +11,9 @@ from bayplan.api.kinds import path_segment
 from bayplan.scheduler.api_calls import rfc3339_micro
 
 API_VERSION: Final = "coordination.k8s.io/v1"
+RELEASED_SECONDS: Final = 1
+"""The duration that a release writes: the API server refuses none."""
+MAX_TRANSITIONS: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +55,16 @@ class LeaseRecord(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def is_released(self) -> bool:
-        """Whether its holder gave it up, as all electors do: no holder, and a duration of one second at most."""
-        return not self.holder_identity and self.lease_duration_seconds <= 1
+        """Whether it is exactly what a holder writes that gives it up, and not what somebody emptied by hand."""
+        is_written = bool(self.renew_time) and self.renew_time == self.acquire_time
+        return not self.holder_identity and self.lease_duration_seconds == RELEASED_SECONDS and is_written
+
+    def releases(self, seen: "LeaseRecord") -> bool:
+        """Whether its holder gave it up after it had written `seen`, or somebody who led since then did."""
+        if seen.is_released:
+            return self.is_released
+        is_later = self.renew_time != seen.renew_time and self.lease_transitions >= seen.lease_transitions
+        return self.is_released and is_later
 
 
 def record_of_holder(identity: str, seconds: int, now: datetime, *, transitions: int) -> LeaseRecord:
@@ -64,7 +75,7 @@ def record_of_holder(identity: str, seconds: int, now: datetime, *, transitions:
 
 def released(record: LeaseRecord, now: datetime) -> LeaseRecord:
     """Return the record that gives a lease up (upstream: leaderelection.go tryRelease)."""
-    return record_of_holder("", 1, now, transitions=record.lease_transitions)
+    return record_of_holder("", RELEASED_SECONDS, now, transitions=record.lease_transitions)
 
 
 class _Spec(msgspec.Struct, rename="camel"):
