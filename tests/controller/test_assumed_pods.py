@@ -19,13 +19,19 @@ class Scene:
         self.server = server
         self.assumed = {}
         self.ended, self.unbound, self.now = [], [], 0.0
+        self.looked_through = 0
         self.check = AssumedPods(
             client,
-            assumed=lambda: list(self.assumed.values()),
+            assumed=self._assumed,
+            is_assumed=lambda uid: uid in self.assumed,
             ended=self._ended,
             unbound=lambda pod: self.unbound.append(pod.metadata.name),
             clock=lambda: self.now,
         )
+
+    def _assumed(self):
+        self.looked_through += 1
+        return list(self.assumed.values())
 
     def _ended(self, gone):
         self.ended.append(gone.metadata.name)
@@ -100,6 +106,14 @@ async def test_a_pod_the_watch_shows_while_the_answer_is_on_its_way_is_the_watch
     scene.server.inject(Meanwhile(scene.assumed.clear), path="/pods/a")
     await scene.rounds(2)
     assert scene.ended == []
+
+
+async def test_all_assumed_pods_are_looked_through_once_a_round_however_many_there_are(scene):
+    for number in range(20):
+        scene.bound(f"p{number}")
+    await scene.rounds(3)
+    assert len(scene.server.requests) == 40
+    assert scene.looked_through == 3
 
 
 async def test_a_name_no_path_can_hold_does_not_raise(scene):

@@ -122,3 +122,60 @@ def test_a_pod_that_waits_with_its_kind_can_be_deleted(scene):
     scene.queue.validate()
     scene.wait(2)
     assert scene.drain() == ["c"]
+
+
+def test_pods_that_are_rejected_and_go_leave_nothing_behind(allocated):
+    scene = Scene(profile=make_profile(shape=lambda pod: colour_of(pod) * 10_000))
+    reject_and_delete(scene, range(10))
+    before = allocated()
+    reject_and_delete(scene, range(10, 110))
+    assert allocated() - before < 100_000
+
+
+def reject_and_delete(scene, numbers):
+    """As many pods, each of a kind of its own, of which every second is deleted while it is tried again."""
+    for number in numbers:
+        scene.fail(scene.popped(f"p{number}", colour=f"c{number}"), FIT, as_its_kind=True)
+        if number % 2:
+            scene.update(info(f"p{number}", colour=f"d{number}", version="2"))
+            scene.wait(300)
+            queued = scene.pop()
+            scene.queue.delete(queued.uid)
+            scene.fail(queued, FIT, as_its_kind=True)
+        scene.queue.delete(f"p{number}")
+        scene.queue.validate()
+
+
+def test_pods_that_are_rejected_and_placed_leave_nothing_behind(allocated):
+    def place(numbers):
+        for number in numbers:
+            scene.fail(scene.popped(f"p{number}", colour=f"c{number}"), FIT, as_its_kind=True)
+            scene.wait(300)
+            scene.drain()
+
+    scene = Scene(profile=make_profile(shape=lambda pod: colour_of(pod) * 10_000))
+    place(range(10))
+    before = allocated()
+    place(range(10, 110))
+    assert allocated() - before < 100_000
+
+
+def test_others_of_the_kind_go_on_waiting_when_the_one_that_was_rejected_last_is_deleted(scene):
+    for name in ("a", "b", "c"):
+        scene.fail(scene.popped(name, colour="red"), FIT, as_its_kind=True)
+    scene.move(ASSIGNED_POD_DELETE)
+    assert reject_next(scene) == "a"
+    assert not scene.queue.has_ready()
+    scene.queue.delete("a")
+    scene.queue.validate()
+    assert not scene.queue.has_ready()
+
+
+def test_a_kind_none_of_whose_rejected_pods_is_left_is_tried_again(scene):
+    back_off(scene, "a", "b", "c", colour="red")
+    assert reject_next(scene) == "a"
+    assert not scene.queue.has_ready()
+    scene.queue.delete("a")
+    scene.queue.validate()
+    assert reject_next(scene) == "b"
+    assert not scene.queue.has_ready()

@@ -63,6 +63,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.gone: set[str] = set()
         self.nominated: dict[str, str] = {}
         self.hopeless: set[tuple[str, int]] = set()
+        self.rejected_as: dict[str, tuple[str, int]] = {}
         self.names = 0
 
     def standing_in(self, *sub_queues: SubQueue) -> dict[str, QueuedPodInfo]:
@@ -73,6 +74,13 @@ class QueueMachine(RuleBasedStateMachine):
         """What pods have in common that any attempt ends alike for; a nominated pod is like no other."""
         pod = self.alive[uid]
         return None if uid in self.nominated else (pod.colour, pod.pod.priority)
+
+    def leaves(self, uid: str) -> None:
+        """What was learnt of a kind holds as long as one of the pods it was learnt from."""
+        self.alive.pop(uid, None)
+        self.gone.add(uid)
+        self.rejected_as.pop(uid, None)
+        self.hopeless &= set(self.rejected_as.values())
 
     # Pods.
 
@@ -115,8 +123,7 @@ class QueueMachine(RuleBasedStateMachine):
     def delete(self, uid):
         with self.room_left_by(uid, to=None):
             self.queue.delete(uid)
-            self.alive.pop(uid, None)
-            self.gone.add(uid)
+            self.leaves(uid)
 
     # Attempts.
 
@@ -173,7 +180,9 @@ class QueueMachine(RuleBasedStateMachine):
         helped = any(expected.helped_by(event, colours) for event, colours in expected.missed)
         assert self.scene.sub_queue(queued.uid) is (SubQueue.BACKOFF if helped else SubQueue.UNSCHEDULABLE)
         if as_its_kind and not helped and queued.uid not in self.nominated:
+            self.rejected_as[queued.uid] = self.kind_of(queued.uid)
             self.hopeless.add(self.kind_of(queued.uid))
+            self.hopeless &= set(self.rejected_as.values())
 
     @rule(queued=consumes(popped))
     def break_off(self, queued):
@@ -196,8 +205,7 @@ class QueueMachine(RuleBasedStateMachine):
         with self.room_left_by(queued.uid, to=None):
             self.queue.done(queued.uid)
             del self.in_flight[queued.uid]
-            self.alive.pop(queued.uid, None)
-            self.gone.add(queued.uid)
+            self.leaves(queued.uid)
 
     # Nominations.
 

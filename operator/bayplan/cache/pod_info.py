@@ -2,6 +2,8 @@
 
 from collections.abc import Hashable
 
+import msgspec
+
 from bayplan.api.objects import Pod
 from bayplan.cache.affinity_terms import PodAffinityTerms, affinity_terms
 from bayplan.cache.encoded import encoded_size
@@ -10,6 +12,17 @@ from bayplan.cache.resources import PodRequests, is_resize_infeasible, placed_re
 
 _BYTES_PER_ENCODED_BYTE = 48
 """What a pod takes in memory at most, with all that is derived, for a byte of it as encoded; most take 5 to 25."""
+
+
+class Signature(msgspec.Struct, eq=False):
+    """What a profile takes a pod for, shared by pods of one template.
+
+    It was worked out from `inputs` beside the pod, and is known to hold at `version` of what may change them.
+    """
+
+    version: int
+    inputs: tuple[object, ...]
+    value: Hashable
 
 
 class PodInfo:
@@ -42,7 +55,7 @@ class PodInfo:
         self.uid = meta.uid
         self.key = f"{meta.namespace}/{meta.name}"
         self.priority = pod.spec.priority or 0
-        self.signatures: dict[str, tuple[int, Hashable]] = {}
+        self.signatures: dict[str, Signature] = {}
         self._affinity_terms: PodAffinityTerms | None = None
         self._host_ports: tuple[HostPort, ...] | None = None
         self._requests: PodRequests | None = None

@@ -27,14 +27,16 @@ class AssumedPods:
 
     A pod that was bound, ran and ended while the watch of pods on nodes had a gap is in no later list: nothing would
     ever take it off its node. One that was never bound after all, by an error or because the API server's data went
-    back, would be nobody's. `assumed` gives the pods counted on the scheduler's word whose bind is over, `ended` is
-    told of those that are gone, and `unbound`, with what the API server shows, of those that it has shown without a
-    node for longer than a bind can take, so that none can land any more. Pods that still run are left alone: the watch
-    will show them. `clock` is in seconds and never goes back.
+    back, would be nobody's. `assumed` gives the pods counted on the scheduler's word whose bind is over, and
+    `is_assumed` tells whether one is still among them. `ended` is told of those that are gone, and `unbound`,
+    with what the API server shows, of those that it has shown without a node for longer than a bind can take, so that
+    none can land any more. Pods that still run are left alone: the watch will show them. `clock` is in seconds and
+    never goes back.
     """
 
     client: ApiClient
     assumed: Callable[[], Collection[PodInfo]]
+    is_assumed: Callable[[str], bool]
     ended: Callable[[Pod], None]
     unbound: Callable[[Pod], None]
     clock: Callable[[], float] = time.monotonic
@@ -53,7 +55,7 @@ class AssumedPods:
         for uid in assumed.keys() & self._seen:
             pod = assumed[uid]
             status, found = await fetch_pod(self.client, pod.namespace, pod.name)
-            if uid in {each.uid for each in self.assumed()}:
+            if self.is_assumed(uid):
                 self._compare(pod, status, found)
         self._seen = set(assumed)
         self._unbound_since = {uid: at for uid, at in self._unbound_since.items() if uid in assumed}
@@ -88,6 +90,7 @@ def build_assumed_pods(
     return AssumedPods(
         client,
         assumed=lambda: [pod for pod in cache.assumed_pods() if not scheduler.is_binding(pod.uid)],
+        is_assumed=lambda uid: cache.is_assumed(uid) and not scheduler.is_binding(uid),
         ended=watches.assigned.on_delete,
         unbound=unbound,
     )

@@ -69,7 +69,13 @@ class VersionedSignPlugin(SignPlugin, Protocol):
 
     @property
     def sign_version(self) -> int:
-        """Grows when that changes, so that pods must be signed anew."""
+        """Grows when that changes, so that pods may have to be signed anew."""
+
+    def sign_inputs(self, pod: PodInfo) -> object:
+        """What the pod's signature depends on beside the pod: while it is equal, so is the signature.
+
+        It is asked once after each new version, and much cheaper than signing.
+        """
 
 
 @runtime_checkable

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from bayplan.cache.node_table import NodeTable
-from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.pod_info import PodInfo, Signature
 from bayplan.cache.pod_templates import PodTemplates
 from bayplan.config.connections import Extender
 from bayplan.config.types import Profile
@@ -227,19 +227,28 @@ class Framework:
         """Equal for pods that every filter and score treats alike; None if the pod is like no other.
 
         Kept on the pod and shared by pods of one template, so it is not worked out again unless what plugins make of
-        such pods has changed.
+        such a pod has changed.
         """
-        name, version = self.profile_name, self._first_version
+        version = self._first_version
         for plugin in self._sign_versions:
             version += plugin.sign_version
-        known = pod.signatures.get(name)
-        if known is None or known[0] != version:
+        known = pod.signatures.get(self.profile_name)
+        if known is None or known.version != version:
+            known = self._renewed(known, pod, version)
+        return known.value
+
+    def _renewed(self, known: Signature | None, pod: PodInfo, version: int) -> Signature:
+        """Keep on the pod, and return, what holds at `version`: what is known, unless what it follows from changed."""
+        name = self.profile_name
+        inputs = (self._first_version, *(plugin.sign_inputs(pod) for plugin in self._sign_versions))
+        if known is None or known.inputs != inputs:
             model = pod if self._templates is None else self._templates.model_of(pod)
             known = model.signatures.get(name)
-            if known is None or known[0] != version:
-                known = model.signatures[name] = version, self._sign(model)
+            if known is None or known.inputs != inputs:
+                known = model.signatures[name] = Signature(version, inputs, self._sign(model))
             pod.signatures[name] = known
-        return known[1]
+        known.version = version
+        return known
 
     def _sign(self, pod: PodInfo) -> Hashable:
         if self._signers is None:

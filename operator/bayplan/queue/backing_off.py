@@ -1,10 +1,23 @@
 """Pods that back off after a rejection, of which an idle scheduler tries one of a kind before its time."""
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 
 from bayplan.queue.keyed_heap import KeyedHeap, SortKey
 from bayplan.queue.queued_pod import QueuedPodInfo
+
+
+@dataclass(slots=True, eq=False)
+class _Kind:
+    """A kind of which a pod was rejected, and how many such pods are still there.
+
+    `news` is the number of the last news before that rejection.
+    """
+
+    key: Hashable
+    news: int = 0
+    pods: int = 0
 
 
 @dataclass(slots=True)
@@ -14,7 +27,8 @@ class BackingOffPods:
     Where one pod was rejected, another that is alike in all that filters and preemption look at is rejected, too, until
     something happens. So once a pod of a kind was rejected, the others of the kind wait for the end of their back-off,
     or for news; upstream, which tries all of them, is held back by the patch after each. `kind_of` gives a pod's kind,
-    and None for a pod that is like no other.
+    and None for a pod that is like no other. A kind is known as long as one of the pods is there that were
+    rejected as of it, so that pods that come and go without any news leave nothing behind.
     """
 
     kind_of: Callable[[QueuedPodInfo], Hashable]
@@ -23,7 +37,9 @@ class BackingOffPods:
     _parked: dict[Hashable, KeyedHeap] = field(init=False, default_factory=dict)
     _parked_as: dict[str, Hashable] = field(init=False, default_factory=dict)
     _keys: dict[str, SortKey] = field(init=False, default_factory=dict)
-    _rejected: set[Hashable] = field(init=False, default_factory=set)
+    _kinds: dict[Hashable, _Kind] = field(init=False, default_factory=dict)
+    _rejected_as: dict[str, _Kind] = field(init=False, default_factory=dict)
+    _news: int = field(init=False, default=0)
     _is_stale: bool = field(init=False, default=False)
 
     def __len__(self) -> int:
@@ -59,21 +75,47 @@ class BackingOffPods:
             self._release()
         while (queued := self._candidates.peek()) is not None:
             kind = self.kind_of(queued)
-            if kind is None or kind not in self._rejected:
+            if kind is None or not self._was_rejected(kind):
                 return queued
             self._park(queued, kind)
         return None
 
     def reject(self, queued: QueuedPodInfo) -> None:
         """Have the pods of this one's kind wait: it was rejected, whichever of them it would have been."""
-        kind = self.kind_of(queued)
+        key = self.kind_of(queued)
+        if key is None:
+            return
+        kind = self._kinds.get(key)
+        if kind is None:
+            kind = self._kinds[key] = _Kind(key)
+        kind.news = self._news
+        before = self._rejected_as.get(queued.uid)
+        if before is not kind:
+            kind.pods += 1
+            self._rejected_as[queued.uid] = kind
+            if before is not None:
+                self._release_kind(before)
+
+    def forget(self, uid: str) -> None:
+        """Let go what was learnt from rejections of the pod alone, which is in no queue and never comes back."""
+        kind = self._rejected_as.pop(uid, None)
         if kind is not None:
-            self._rejected.add(kind)
+            self._release_kind(kind)
 
     def news(self) -> None:
         """Have one pod of each kind tried again: something happened."""
-        self._rejected.clear()
+        self._news += 1
         self._is_stale = bool(self._parked)
+
+    def _was_rejected(self, key: Hashable) -> bool:
+        kind = self._kinds.get(key)
+        return kind is not None and kind.news == self._news
+
+    def _release_kind(self, kind: _Kind) -> None:
+        kind.pods -= 1
+        if not kind.pods:
+            del self._kinds[kind.key]
+            self._is_stale = bool(self._parked)
 
     def _park(self, queued: QueuedPodInfo, kind: Hashable) -> None:
         self._candidates.discard(queued.uid)
@@ -89,16 +131,16 @@ class BackingOffPods:
                 del self._parked[kind]
 
     def _release(self) -> None:
-        """Make the first pod of each kind that was not rejected since the news a candidate."""
+        """Make the first pod of each kind that is not known to be rejected since the news a candidate."""
         self._is_stale = False
-        for kind in [each for each in self._parked if each not in self._rejected]:
+        for kind in [each for each in self._parked if not self._was_rejected(each)]:
             queued = self._parked[kind].peek()
             if queued is not None:
                 self._unpark(queued.uid)
                 self._candidates.push(queued, self._keys[queued.uid])
 
     def validate(self) -> None:
-        """Assert that each pod is a candidate or parked under its kind, and is in the order of all."""
+        """Assert that each pod is a candidate or parked and in the order of all, and that each kind has its pods."""
         self._all.validate()
         self._candidates.validate()
         known = {queued.uid for queued in self._all}
@@ -109,3 +151,5 @@ class BackingOffPods:
         assert not parked & candidates, "a pod is parked and a candidate"
         assert parked | candidates == known, "a pod backs off and is neither a candidate nor parked"
         assert all(len(pods) for pods in self._parked.values()), "an empty kind is kept"
+        pods = Counter(kind.key for kind in self._rejected_as.values())
+        assert pods == {key: kind.pods for key, kind in self._kinds.items()}, "a kind outlives its pods"

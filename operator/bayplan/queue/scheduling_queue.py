@@ -97,6 +97,7 @@ class SchedulingQueue:
         in_flight = self._in_flight.get(uid)
         if in_flight is not None:
             in_flight.deleted = True
+        self._sub_queues.forget(uid)
         self._kept_room.end(uid)
 
     # Attempts.
@@ -123,6 +124,7 @@ class SchedulingQueue:
     def done(self, uid: str) -> None:
         """End the tracking of a popped pod that does not come back, and its nomination."""
         self._in_flight.done(uid)
+        self._sub_queues.forget(uid)
         self._kept_room.end(uid)
 
     def add_unschedulable(

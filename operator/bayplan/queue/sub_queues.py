@@ -131,6 +131,10 @@ class SubQueues:
         """Have pods like this one back off until there is news: it was rejected as any of them would be."""
         self._backoff.reject(queued)
 
+    def forget(self, uid: str) -> None:
+        """Let go what was learnt of a pod that left for good."""
+        self._backoff.forget(uid)
+
     def news(self) -> None:
         """Have one pod of each kind tried before its back-off is over: something happened."""
         self._backoff.news()

@@ -1,5 +1,6 @@
 """Status patches that wait and those under way: one at a time for each pod, and none after its bind began."""
 
+from collections import OrderedDict
 from collections.abc import Callable
 
 import msgspec
@@ -45,7 +46,8 @@ class PodPatches:
 
     def __init__(self, release: Callable[[Job], None]) -> None:
         self._release = release
-        self._waiting: dict[str, PodPatch] = {}
+        # Taken from the front: a plain dict is searched past all that was taken since it grew last.
+        self._waiting: OrderedDict[str, PodPatch] = OrderedDict()
         self._under_way: dict[str, PodPatch] = {}
         self._resting: dict[str, PodPatch] = {}
         self._binds: dict[str, list[Job]] = {}

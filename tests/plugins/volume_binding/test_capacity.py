@@ -27,3 +27,23 @@ def test_a_class_whose_capacities_are_gone_leaves_nothing_behind(labels):
         assert tracemalloc.get_traced_memory()[0] < 250_000
     finally:
         tracemalloc.stop()
+
+
+def test_label_keys_whose_capacities_are_gone_leave_nothing_behind(allocated):
+    nodes, listers = NodeTable(), Listers()
+    lister = listers.of(CSIStorageCapacity)
+    capacities = StorageCapacities(nodes, listers, NodeTopology(NodeIndex(nodes), nodes))
+    lister.set(capacity("stays", "fast", "1Gi", LabelSelector(match_labels={"zone": "a"})))
+
+    def come_and_go(numbers):
+        for number in numbers:
+            lister.set(capacity("k", "fast", "1Gi", LabelSelector(match_labels={f"example.com/k{number}": "v"})))
+            capacities.of_class("fast")
+            lister.delete("kube-system/k")
+            capacities.of_class("fast")
+
+    allocated()
+    come_and_go(range(20))
+    before = allocated()
+    come_and_go(range(20, 220))
+    assert allocated() - before < 50_000

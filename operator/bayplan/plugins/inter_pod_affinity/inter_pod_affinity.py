@@ -79,6 +79,9 @@ class InterPodAffinity:
         placed.catch_up()
         return placed.label_keys_version
 
+    def sign_inputs(self, pod: PodInfo) -> Hashable:
+        return self._cluster.placed.label_keys_version
+
     def sign_pod(self, pod: PodInfo) -> Hashable:
         terms, placed = pod.affinity_terms, self._cluster.placed
         if terms is NO_TERMS and not placed:

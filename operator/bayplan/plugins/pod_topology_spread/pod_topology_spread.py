@@ -34,7 +34,6 @@ from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
 from bayplan.framework.traits import Normalize, Reads, Traits
 from bayplan.plugins.pod_topology_spread.constraints import (
     SCHEDULE_ANYWAY,
-    DefaultSelectors,
     PodSelector,
     SpreadConstraint,
     SpreadConstraints,
@@ -42,6 +41,7 @@ from bayplan.plugins.pod_topology_spread.constraints import (
     resolve,
     selected_in,
 )
+from bayplan.plugins.pod_topology_spread.default_selectors import DefaultSelectors
 from bayplan.plugins.pod_topology_spread.domains import SpreadDomains
 from bayplan.plugins.pod_topology_spread.filter_and_score import HardSpread, SoftSpread
 
@@ -95,8 +95,13 @@ class PodTopologySpread:
 
     @property
     def sign_version(self) -> int:
-        """Grows when pods may get other default constraints, so that signatures must be worked out again."""
+        """Grows when pods may get other default constraints; `sign_inputs` tells of one pod whether it does."""
         return 0 if self._selectors is None else self._selectors.version
+
+    def sign_inputs(self, pod: PodInfo) -> Hashable:
+        if self._selectors is None or pod.pod.spec.topology_spread_constraints:
+            return None
+        return self._selectors.inputs(pod)
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
         constraints = self._constraints(pod)

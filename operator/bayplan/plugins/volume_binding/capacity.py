@@ -12,6 +12,7 @@ from bayplan.api.storage_objects import CSIStorageCapacity
 from bayplan.cache.change_log import KeyFollower
 from bayplan.cache.incremental_view import NodeView
 from bayplan.cache.listers import Listers
+from bayplan.cache.node_index import LabelColumn
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.plugins.volume_binding.node_topology import (
     NodeTopology,
@@ -107,15 +108,13 @@ class _ClassCapacities:
     def __init__(self) -> None:
         self.space: Space | None = None
         """What `space_on` returned, until something changes."""
-        self._by_term: dict[SingleLabelTerm, dict[str, _Amounts]] = {}
-        self._largest: dict[str, tuple[NumberByLabelValue, NumberByLabelValue]] = {}
-        """By label key the limit and the total of the capacity that counts."""
+        self._by_label: dict[str, _CapacitiesByLabel] = {}
         self._others: dict[str, _Capacity] = {}
 
     @property
     def is_empty(self) -> bool:
         """Whether the class has no capacity."""
-        return not (self._by_term or self._others)
+        return not (self._by_label or self._others)
 
     def space_on(self, nodes: NodeTable, topology: NodeTopology) -> Space:
         """Return what each row has space for."""
@@ -123,38 +122,66 @@ class _ClassCapacities:
         for capacity in self._others.values():
             there = topology.matching_labels(capacity.topology)
             _raise_to(space, np.where(there, capacity.amounts.limit, NO_SPACE), np.int64(capacity.amounts.total))
-        for key, (limits, totals) in self._largest.items():
-            labels = topology.index.labels.column(key)
-            _raise_to(space, limits.by_id(labels)[labels.ids], totals.by_id(labels)[labels.ids])
+        for label, capacities in self._by_label.items():
+            _raise_to(space, *capacities.on(topology.index.labels.column(label)))
         return space
 
     def set(self, key: str, capacity: _Capacity) -> None:
         """Take in a capacity that was not there."""
         self.space = None
-        if capacity.term is None:
+        term = capacity.term
+        if term is None:
             self._others[key] = capacity
         else:
-            self._by_term.setdefault(capacity.term, {})[key] = capacity.amounts
-            self._renew(capacity.term)
+            self._by_label.setdefault(term.key, _CapacitiesByLabel()).set(term.value, key, capacity.amounts)
 
     def delete(self, key: str, capacity: _Capacity) -> None:
         """Forget a capacity."""
         self.space = None
-        if capacity.term is None:
+        term = capacity.term
+        if term is None:
             del self._others[key]
-        else:
-            del self._by_term[capacity.term][key]
-            self._renew(capacity.term)
+            return
+        capacities = self._by_label[term.key]
+        capacities.delete(term.value, key)
+        if capacities.is_empty:
+            del self._by_label[term.key]
 
-    def _renew(self, term: SingleLabelTerm) -> None:
-        published = self._by_term[term]
+
+class _CapacitiesByLabel:
+    """Keeps the capacities of one class for nodes with a value of one label, and which of a value's counts."""
+
+    def __init__(self) -> None:
+        self._published: dict[str, dict[str, _Amounts]] = {}
+        self._limits = NumberByLabelValue(NO_SPACE)
+        self._totals = NumberByLabelValue(0)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no value of the label has a capacity."""
+        return not self._published
+
+    def on(self, labels: LabelColumn) -> Space:
+        """Return what each row has space for by its value in the label's column."""
+        return Space(self._limits.by_id(labels)[labels.ids], self._totals.by_id(labels)[labels.ids])
+
+    def set(self, value: str, key: str, amounts: _Amounts) -> None:
+        """Take in a capacity that was not there."""
+        self._published.setdefault(value, {})[key] = amounts
+        self._renew(value)
+
+    def delete(self, value: str, key: str) -> None:
+        """Forget a capacity."""
+        del self._published[value][key]
+        self._renew(value)
+
+    def _renew(self, value: str) -> None:
+        published = self._published[value]
         if not published:
-            del self._by_term[term]
+            del self._published[value]
         counted = max(published.values(), default=_Amounts(NO_SPACE, 0))
-        if term.key not in self._largest:
-            self._largest[term.key] = NumberByLabelValue(NO_SPACE), NumberByLabelValue(0)
-        for numbers, amount in zip(self._largest[term.key], counted, strict=True):
-            numbers.set(term.value, amount)
+        self._limits.set(value, counted.limit)
+        self._totals.set(value, counted.total)
 
 
 def _no_space(nodes: NodeTable) -> Space:
