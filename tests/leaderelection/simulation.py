@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from bayplan.leaderelection.elector import (
+    JITTER_FACTOR,
     Announce,
     Create,
     Elector,
@@ -23,6 +24,9 @@ from bayplan.leaderelection.write_gate import WriteGate
 
 LOCK = LeaseLock("kube-system", "bayplan")
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+DURATION, DEADLINE, PERIOD = 15.0, 10.0, 2.0
+LONGEST_LOOK = PERIOD / 5 * (1 + JITTER_FACTOR)
+NETWORK = 0.1
 
 
 @dataclass
@@ -225,3 +229,23 @@ class Contender:
                 cluster.at(cluster.now + network.back, lambda: self._go_on(turn, answer))
 
         cluster.at(cluster.now + network.there, arrive)
+
+
+def removed_and_made_anew(cluster):
+    cluster.delete()
+    cluster.run(0.05)
+    cluster.make_by_hand()
+
+
+EDITS = {
+    "emptied": Cluster.empty,
+    "removed and made anew": removed_and_made_anew,
+    "shortened": lambda cluster: cluster.edit(leaseDurationSeconds=1),
+    "without a duration": lambda cluster: cluster.edit(leaseDurationSeconds=None),
+    "without a holder": lambda cluster: cluster.edit(holderIdentity=""),
+    "a release in part": lambda cluster: cluster.edit(holderIdentity="", leaseDurationSeconds=1),
+    "another holder, and short": lambda cluster: cluster.edit(holderIdentity="somebody", leaseDurationSeconds=1),
+    "shortened, as if renewed": lambda cluster: cluster.edit(
+        leaseDurationSeconds=1, renewTime="2026-01-01T00:00:00.000000Z"
+    ),
+}

@@ -132,15 +132,11 @@ class Elector:
     renewed_at: float = field(default=0.0, init=False)
     """When the renewal was sent that holds now."""
     _seen: Lease | None = field(default=None, init=False)
-    _patience: float = field(init=False)
+    _patience: float = field(default=0.0, init=False)
     """How long others are left alone after a change of the record, in seconds."""
     _free_at: float = field(default=-math.inf, init=False)
     """When the Lease may be taken that was seen last."""
     _told: str | None = field(default=None, init=False)
-
-    def __post_init__(self) -> None:
-        # Whoever leads already may have been given as long as this process would be.
-        self._patience = self.timing.lease_duration
 
     def contend(self) -> Steps:
         """Try until this process leads, then renew.
@@ -287,15 +283,16 @@ class Elector:
         """Return when a record that was seen at `at` no longer keeps anybody from taking the Lease.
 
         Whoever edits a Lease by hand does not stop its holder, which goes on until its next renewal. So nothing but a
-        release makes the wait shorter than the holder could expect it to be when it renewed last.
+        release makes the wait shorter than the holder could expect it to be when it renewed last. Renewals may be
+        missed between two edits, so it is never shorter than this process's own, which is the holder's as a rule.
         """
         old = self._seen.record if self._seen is not None else None
         if record.is_released if old is None else record.releases(old):
             return -math.inf
-        is_renewal = old is not None and bool(record.renew_time) and record.renew_time != old.renew_time
-        # A renewal is believed to be one when the record before had that duration, too.
-        before = self._patience if old is None or not is_renewal else float(old.lease_duration_seconds)
-        self._patience = max(before, float(record.lease_duration_seconds))
+        # A longer one counts until the second renewal without it: the first may be an edit.
+        is_renewal = old is not None and record.renews(old)
+        before = old.lease_duration_seconds if old is not None and is_renewal else self._patience
+        self._patience = max(self.timing.lease_duration, before, record.lease_duration_seconds)
         return at + self._patience
 
     def _seconds_to_next_look(self) -> float:

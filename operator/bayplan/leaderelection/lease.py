@@ -59,6 +59,11 @@ class LeaseRecord(msgspec.Struct, frozen=True, rename="camel"):
         is_written = bool(self.renew_time) and self.renew_time == self.acquire_time
         return not self.holder_identity and self.lease_duration_seconds == RELEASED_SECONDS and is_written
 
+    def renews(self, seen: "LeaseRecord") -> bool:
+        """Whether it may be what the holder of `seen` wrote next."""
+        is_later = bool(self.renew_time) and self.renew_time != seen.renew_time
+        return is_later and self.holder_identity == seen.holder_identity
+
     def releases(self, seen: "LeaseRecord") -> bool:
         """Whether its holder gave it up after it had written `seen`, or somebody who led since then did."""
         if seen.is_released:

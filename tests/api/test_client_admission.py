@@ -1,0 +1,118 @@
+"""Writes that are admitted at the moment before they leave, or not sent."""
+
+import json
+
+import pytest
+from tests.api.clients import POD, calling
+from tests.faults.faults import Delay, Refuse
+
+from bayplan.api.credentials import Credentials
+from bayplan.api.errors import AmbiguousError, UnreachableError
+from bayplan.api.token_source import StaticToken
+
+PODS = "/api/v1/pods"
+BINDING = json.dumps({"metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n1"}}).encode()
+
+
+@pytest.fixture
+def server(server):
+    """An API server with pod a."""
+    server.put(PODS, {"metadata": {"name": "a", "namespace": "default"}})
+    return server
+
+
+class Gate:
+    """Lets so many writes pass, and gives each so much time."""
+
+    def __init__(self, passes=0, seconds=60.0):
+        self.passes, self.seconds, self.asked = passes, seconds, 0
+
+    def __call__(self):
+        self.asked += 1
+        if self.asked > self.passes:
+            raise UnreachableError("closed")
+        return self.seconds
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+async def test_a_write_that_is_not_admitted_is_not_sent(server, method):
+    async with calling(Credentials(server=server.url), admit=Gate()) as client:
+        with pytest.raises(UnreachableError, match="closed"):
+            await client.request(method, POD, body=b"{}")
+    assert server.requests == []
+
+
+async def test_reads_need_no_admission(server):
+    gate = Gate()
+    async with calling(Credentials(server=server.url), admit=gate) as client:
+        assert (await client.request("GET", POD)).status == 200
+    assert gate.asked == 0
+
+
+async def test_each_try_of_a_write_is_admitted_by_itself(server):
+    server.inject(Refuse(429, retry_after=1), times=100)
+    gate = Gate(passes=2)
+    async with calling(Credentials(server=server.url), admit=gate) as client:
+        with pytest.raises(UnreachableError, match="closed"):
+            await client.request("POST", f"{POD}/binding", body=BINDING)
+    assert len(server.requests) == 2
+
+
+async def test_a_write_that_waited_for_its_rate_is_admitted_afterwards(server):
+    events = []
+
+    async def sleep(seconds):
+        events.append("waited")
+
+    def admit():
+        events.append("asked")
+        return 60.0
+
+    async with calling(Credentials(server=server.url), qps=1, burst=1, sleep=sleep, admit=admit) as client:
+        for _ in range(2):
+            await client.request("PATCH", f"{POD}/status", body=b"{}")
+    assert events == ["asked", "waited", "asked"]
+
+
+async def test_admission_is_the_last_thing_before_a_write_is_handed_over(server):
+    events = []
+
+    def clock():
+        events.append("clock")
+        return 0.0
+
+    def admit():
+        events.append("asked")
+        return 60.0
+
+    async with calling(Credentials(server=server.url), qps=0, clock=clock, admit=admit) as client:
+        request = client.request("PATCH", f"{POD}/status", body=b"{}", is_wanted=lambda: not events.append("wanted"))
+        await request
+    assert events[events.index("asked") - 1] == "clock"
+    assert events.index("wanted") < events.index("asked")
+
+
+async def test_a_write_that_waited_for_a_token_is_admitted_afterwards(server):
+    events = []
+
+    class Slow:
+        min_interval = 0.0
+
+        async def issue(self):
+            events.append("token")
+            return await StaticToken("t").issue()
+
+    def admit():
+        events.append("asked")
+        return 60.0
+
+    async with calling(Credentials(server=server.url, source=Slow()), admit=admit) as client:
+        await client.request("PATCH", f"{POD}/status", body=b"{}")
+    assert events == ["token", "asked"]
+
+
+async def test_a_write_ends_in_the_time_it_was_admitted_for(server):
+    server.inject(Delay(30), times=2)
+    async with calling(Credentials(server=server.url), admit=Gate(passes=1, seconds=0.1)) as client:
+        with pytest.raises(AmbiguousError):
+            await client.request("POST", f"{POD}/binding", body=BINDING, timeout_seconds=20.0)
