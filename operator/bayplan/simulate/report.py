@@ -184,7 +184,6 @@ class ClusterUse:
     nodes_in_use: int
     overcommitted_nodes: int
     lower_bound_nodes: int
-    pods_on_unknown_nodes: int
     allocation: dict[str, Allocation]
     """By resource name, in alphabetical order; `pods` counts pods."""
 
@@ -219,7 +218,6 @@ def cluster_use(nodes: NodeTable) -> ClusterUse:
         nodes_in_use=sum(in_use),
         overcommitted_nodes=int(overcommitted.sum()),
         lower_bound_nodes=lower_bound_nodes(per_node, demand, pods, allowed),
-        pods_on_unknown_nodes=sum(map(len, nodes.pods)) - pods,
         allocation=dict(sorted(allocation.items())),
     )
 

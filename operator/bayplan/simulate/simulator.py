@@ -311,7 +311,7 @@ class Simulator:
             running=given.running,
             finished=given.finished,
             other_schedulers=given.other_schedulers,
-            on_unknown_nodes=use.pods_on_unknown_nodes,
+            on_unknown_nodes=sum(map(len, self.cache.without_node.values())),
             scheduled=scheduled,
             unschedulable=len(pods) - scheduled - gated,
             gated=gated,
