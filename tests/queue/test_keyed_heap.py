@@ -1,3 +1,5 @@
+import weakref
+
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.queue.scene import info
@@ -18,6 +20,16 @@ def test_dead_entries_do_not_pile_up():
         # This checks the number of dead entries too.
         heap.validate()
     assert [queued.uid for queued in heap] == ["p"]
+
+
+def test_a_pod_that_left_is_held_no_longer():
+    heap = KeyedHeap()
+    for number in range(10):
+        heap.push(queued(f"p{number}"), (number,))
+    pods = [weakref.ref(pod.pod_info) for pod in heap]
+    for number in range(5, 10):
+        heap.discard(f"p{number}")
+    assert [pod() is not None for pod in pods] == [True] * 5 + [False] * 5
 
 
 # Few, so that pods come back and move, or many, so that dead entries are thrown out.

@@ -8,7 +8,7 @@ from typing import Any
 from bayplan.queue.queued_pod import QueuedPodInfo
 
 SortKey = tuple[Any, ...]
-_Entry = tuple[SortKey, int, int, QueuedPodInfo]
+_Entry = tuple[SortKey, int, int, str]
 
 _COMPACT_ABOVE = 64
 
@@ -16,15 +16,15 @@ _COMPACT_ABOVE = 64
 class KeyedHeap:
     """Pods by sort key, then by `sequence`, so that pods of equal keys keep the order in which they came.
 
-    A pod that leaves from the middle is only marked: its entry goes when it comes to the top, or when dead entries
-    outnumber live ones. Push, pop and discard are O(log n) amortised.
+    A pod that leaves is let go of at once. Its entry, which has only its UID, goes when it comes to the top, or when
+    dead entries outnumber live ones. Push, pop and discard are O(log n) amortised.
     """
 
     __slots__ = ("_heap", "_live", "_versions")
 
     def __init__(self) -> None:
         self._heap: list[_Entry] = []
-        self._live: dict[str, _Entry] = {}
+        self._live: dict[str, tuple[_Entry, QueuedPodInfo]] = {}
         self._versions = count()
 
     def __len__(self) -> int:
@@ -32,17 +32,17 @@ class KeyedHeap:
 
     def __iter__(self) -> Iterator[QueuedPodInfo]:
         """Give the pods, in no particular order."""
-        return (entry[3] for entry in self._live.values())
+        return (queued for _, queued in self._live.values())
 
     def push(self, queued: QueuedPodInfo, key: SortKey) -> None:
         """Put the pod in, or move it when its key changed."""
         uid = queued.uid
         known = self._live.get(uid)
-        if known is not None and known[0] == key and known[1] == queued.sequence:
+        if known is not None and known[0][:2] == (key, queued.sequence):
             return
-        # The version keeps the comparison from ever reaching the pod itself.
-        entry = (key, queued.sequence, next(self._versions), queued)
-        self._live[uid] = entry
+        # The version tells the entries of a pod apart.
+        entry = (key, queued.sequence, next(self._versions), uid)
+        self._live[uid] = entry, queued
         heappush(self._heap, entry)
         self._compact()
 
@@ -55,9 +55,9 @@ class KeyedHeap:
         """Return the first pod, which stays."""
         heap = self._heap
         while heap:
-            entry = heap[0]
-            if self._live.get(entry[3].uid) is entry:
-                return entry[3]
+            held = self._live.get(heap[0][3])
+            if held is not None and held[0] is heap[0]:
+                return held[1]
             heappop(heap)
         return None
 
@@ -71,14 +71,14 @@ class KeyedHeap:
 
     def _compact(self) -> None:
         if len(self._heap) > _COMPACT_ABOVE and len(self._heap) > 2 * len(self._live):
-            self._heap = list(self._live.values())
+            self._heap = [entry for entry, _ in self._live.values()]
             heapify(self._heap)
 
     def validate(self) -> None:
         """Assert that the heap is a heap and that every pod in it has exactly one live entry."""
         heap = self._heap
         assert all(heap[(i - 1) // 2][:3] < heap[i][:3] for i in range(1, len(heap))), "heap order broken"
-        live = [entry for entry in heap if self._live.get(entry[3].uid) is entry]
+        live = [entry for entry in heap if self._live.get(entry[3], (None,))[0] is entry]
         assert len(live) == len(self._live), "an entry is missing from the heap"
-        assert all(uid == entry[3].uid for uid, entry in self._live.items()), "a pod under another uid"
+        assert all(uid == queued.uid == entry[3] for uid, (entry, queued) in self._live.items()), "another pod's uid"
         assert len(heap) <= max(_COMPACT_ABOVE, 2 * len(live) + 1), "dead entries pile up"
