@@ -40,7 +40,9 @@ def plane(start_control_plane: StartControlPlane) -> ControlPlane:
 
 @pytest.fixture(scope="module")
 def process(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BayplanProcess]:
-    with BayplanProcess(tmp_path_factory.mktemp("unserved"), kubeconfig=install_bayplan(plane, without={"PodDisruptionBudget"})) as process:
+    with BayplanProcess(
+        tmp_path_factory.mktemp("unserved"), kubeconfig=install_bayplan(plane, without={"PodDisruptionBudget"})
+    ) as process:
         yield process
 
 
