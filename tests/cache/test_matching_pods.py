@@ -35,8 +35,10 @@ def test_a_weight_sums_up(cache) -> None:
     assert MatchingPods(cache.nodes, lambda pod: -3).counts().sum() == -6
 
 
-def test_only_pods_that_came_or_went_are_looked_at_again(cache) -> None:
-    seen = []
+@pytest.fixture
+def looks(cache) -> tuple[MatchingPods, list[str]]:
+    """A count of all pods, of which there are two, and the UIDs that it looks at from now on."""
+    seen: list[str] = []
 
     def watch(pod: PodInfo) -> bool:
         seen.append(pod.uid)
@@ -47,6 +49,11 @@ def test_only_pods_that_came_or_went_are_looked_at_again(cache) -> None:
     matching = MatchingPods(cache.nodes, watch)
     matching.counts()
     seen.clear()
+    return matching, seen
+
+
+def test_only_pods_that_came_or_went_are_looked_at_again(cache, looks) -> None:
+    matching, seen = looks
     cache.set_pod(pod_on("n2", "c", "web"))
     matching.counts()
     matching.counts()
@@ -56,18 +63,8 @@ def test_only_pods_that_came_or_went_are_looked_at_again(cache) -> None:
     assert seen == ["c", "b"]
 
 
-def test_large_pods_are_looked_at_once_and_nobody_else_is_for_them(cache) -> None:
-    seen = []
-
-    def watch(pod: PodInfo) -> bool:
-        seen.append(pod.uid)
-        return True
-
-    cache.set_pod(pod_on("n1", "a", "web"))
-    cache.set_pod(pod_on("n2", "b", "web"))
-    matching = MatchingPods(cache.nodes, watch)
-    matching.counts()
-    seen.clear()
+def test_large_pods_are_looked_at_once_and_nobody_else_is_for_them(cache, looks) -> None:
+    matching, seen = looks
     cache.set_pod(pod_on("n2", "c", "web", TOO_LARGE_TO_LOG))
     assert matching.counts().sum() == 3
     cache.remove_pod("c")
