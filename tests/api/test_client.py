@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.api.clients import POD, calling
+from tests.api.clients import BINDING, POD, PODS, calling, put_pod
 from tests.faults.api_server import FakeApiServer
 from tests.faults.faults import BlackHole, Delay, DropReply, HalfReply, Redirect, Refuse, Reset
 from tests.waiting import Sleeps
@@ -16,15 +16,11 @@ from bayplan.api.errors import AmbiguousError, CredentialsError, UnreachableErro
 from bayplan.api.kinds import path_segment
 from bayplan.api.token_source import StaticToken, TokenFile
 
-PODS = "/api/v1/pods"
-BINDING = json.dumps({"metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n1"}}).encode()
-
 
 @pytest.fixture
 def server(server):
     """An API server with pod a."""
-    server.put(PODS, {"metadata": {"name": "a", "namespace": "default"}})
-    return server
+    return put_pod(server)
 
 
 @pytest.fixture

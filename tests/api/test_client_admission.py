@@ -1,24 +1,18 @@
 """Writes that are admitted at the moment before they leave, or not sent."""
 
-import json
-
 import pytest
-from tests.api.clients import POD, calling
+from tests.api.clients import BINDING, POD, calling, put_pod
 from tests.faults.faults import Delay, Refuse
 
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.token_source import StaticToken
 
-PODS = "/api/v1/pods"
-BINDING = json.dumps({"metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n1"}}).encode()
-
 
 @pytest.fixture
 def server(server):
     """An API server with pod a."""
-    server.put(PODS, {"metadata": {"name": "a", "namespace": "default"}})
-    return server
+    return put_pod(server)
 
 
 class Gate:
