@@ -11,6 +11,7 @@ import msgspec
 
 from bayplan.api.objects import Node, Taint
 from bayplan.cache.cache import Cache
+from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.framework.cluster_event import NODE_TAINT
 from bayplan.queue.scheduling_queue import SchedulingQueue
 
@@ -39,21 +40,21 @@ class NodeBackoff:
     queue: SchedulingQueue
     wake: Callable[[], None]
     later: Callable[[float, Callable[[], None]], None] = _call_later
-    _bound: dict[str, None] = field(default_factory=dict, init=False)
+    _bound: RecentlyUsed[str, bool] = field(default_factory=lambda: RecentlyUsed(REMEMBERED_PODS), init=False)
     _held: Counter[str] = field(default_factory=Counter, init=False)
 
     def bound(self, uid: str) -> None:
         """Remember that a pod is on its node by our own bind."""
-        self._bound[uid] = None
-        if len(self._bound) > REMEMBERED_PODS:
-            del self._bound[next(iter(self._bound))]
+        self._bound.put(uid, True)
 
     def rejected(self, uid: str, node_name: str) -> None:
         """Leave the node of a rejected pod alone from now on, if the pod was bound here."""
         # Its failure may be seen before its bind: they come by two watches.
-        if uid not in self._bound and not self.cache.is_assumed(uid):
+        is_ours = self._bound.get(uid)
+        if not is_ours and not self.cache.is_assumed(uid):
             return
-        self._bound.pop(uid, None)
+        if is_ours:
+            self._bound.drop(uid)
         self._held[node_name] += 1
         logger.info("node gets no pods for %g s, its kubelet had no room for one node=%r", self.seconds, node_name)
         self.later(self.seconds, lambda: self._let_go(node_name))
