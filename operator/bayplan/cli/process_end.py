@@ -8,7 +8,7 @@ from typing import NoReturn
 
 
 def end_process(code: int) -> NoReturn:
-    """End with `code` and without taking the interpreter apart; nothing else of bayplan does so (ADR 17).
+    """End with `code` and without taking the interpreter apart (ADR 17); `bayplan run` and benchmarks end so.
 
     All parts have ended by now, but threads of libraries go on: the HTTP client's, and kopf's if it hangs. One that
     wants the interpreter while that is taken apart aborts the process, or is waited for.

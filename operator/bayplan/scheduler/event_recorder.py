@@ -103,21 +103,21 @@ class EventRecorder:
 
     def failed_scheduling(self, pod: PodInfo, message: str, *, told_later: bool = False) -> None:
         """Record that an attempt on the pod failed, and why; if that is `told_later`, only that it did."""
-        series = self._current(pod.uid)
-        if series is not None and (told_later or series.note == cut_note(message)):
+        series, note = self._current(pod.uid), cut_note(message)
+        if series is not None and (told_later or series.note == note):
             series.count += 1
             series.last_observed, series.last_seen = self._now(), self._clock()
         else:
-            self._begin(pod, message)
+            self._begin(pod, note)
 
     def told(self, pod: PodInfo, message: str) -> None:
         """Record why the last attempt on the pod failed, of which only that was recorded."""
-        series = self._current(pod.uid)
-        if series is not None and series.note == cut_note(message):
+        series, note = self._current(pod.uid), cut_note(message)
+        if series is not None and series.note == note:
             return
         if series is not None and series.count > series.written:
             series.count -= 1
-        self._begin(pod, message)
+        self._begin(pod, note)
 
     def preempted(self, victim: PodInfo, preemptor: PodInfo, node_name: str, *, in_memory: bool = False) -> None:
         """Record on a victim the pod it makes room for, by UID: its owner may not see the other's name.
@@ -166,10 +166,10 @@ class EventRecorder:
         series = self._series.get(uid)
         return None if series is None or self._clock() - series.last_seen >= _SERIES_IDLE_SECONDS else series
 
-    def _begin(self, pod: PodInfo, message: str) -> None:
+    def _begin(self, pod: PodInfo, note: str) -> None:
         """Tell the pod, and from now on count how often."""
         self.forget(pod.uid)
-        now, seconds, note = self._now(), self._clock(), cut_note(message)
+        now, seconds = self._now(), self._clock()
         created = self._create(pod, ("Warning", "FailedScheduling", "Scheduling"), note, now, repeatable=True)
         if created is not None:
             path, call = created
