@@ -7,7 +7,7 @@ from weakref import ref
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
-from bayplan.framework.interface import FilterPlugin, SignPlugin, VersionedSignPlugin
+from bayplan.framework.interface import FilterPlugin, SignPlugin
 from bayplan.plugins.preemption.victims import LowerPriorityPods, VictimSelection
 
 _KEPT_KINDS: Final = 8
@@ -102,7 +102,8 @@ class KeptSelections:
 
 
 def _signer(plugin: FilterPlugin) -> Callable[[PodInfo], Hashable]:
-    """Return what gives the plugin's signature of a pod; protocols take too long to check for every pod."""
-    if isinstance(plugin, VersionedSignPlugin):
-        return lambda pod: None if (sign := plugin.sign_pod(pod)) is None else (plugin.sign_version, sign)
+    """Return what gives the plugin's signature of a pod; protocols take too long to check for every pod.
+
+    It is worked out for each pod, so what else than the pod it depends on is in it already.
+    """
     return plugin.sign_pod if isinstance(plugin, SignPlugin) else lambda pod: None
