@@ -24,6 +24,7 @@ from bayplan.config.types import SchedulerConfiguration
 from bayplan.config.watched_file import WatchedFile
 from bayplan.controller.app import App
 from bayplan.controller.reload import ConfigurationSource, own_pod
+from bayplan.logs.setup import write_aside
 
 logger = logging.getLogger(__name__)
 
@@ -97,6 +98,7 @@ def serve(
         credentials = load_credentials(kubeconfig or (Path(named) if named else None), context)
         backoff = rejection_backoff_seconds
         app = App(configuration, credentials, address, port, source, rejection_backoff_seconds=backoff)
+        write_aside()
         # From here: the loop's end waits for threads, and one may read from a file system that hangs.
         end_process(await app.run())
 
