@@ -11,7 +11,6 @@ from typing import NoReturn
 import typer
 import uvloop
 
-from bayplan import __version__
 from bayplan.api.credentials import load_credentials
 from bayplan.api.errors import CredentialsError
 from bayplan.cli import BAD_INPUT
@@ -90,8 +89,6 @@ def serve(
     except ConfigurationError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(BAD_INPUT) from None
-
-    logger.info("bayplan starts version=%s", __version__)
 
     async def schedule() -> NoReturn:
         named = configuration.client_connection.kubeconfig
