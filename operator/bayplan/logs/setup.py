@@ -7,7 +7,7 @@ from typing import Final
 
 from bayplan.logs.formats import FORMATS, LoggingFormat
 from bayplan.logs.line_writer import LineWriter
-from bayplan.logs.verbosity import level_of
+from bayplan.logs.verbosity import V4, level_of
 
 _LIBRARIES: Final = {
     # It has a line for each event of each pod, and what ends it is told by who starts it again.
@@ -23,6 +23,14 @@ _LIBRARIES: Final = {
 logger = logging.getLogger(__name__)
 
 
+class _WithoutRetries(logging.Filter):
+    """Leaves out kopf's errors about requests that it tries again, unless our own such lines are written."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        is_retry = record.name.startswith("kopf") and "failed; will retry: " in str(record.msg)
+        return not is_retry or logging.getLogger("bayplan").isEnabledFor(V4)
+
+
 def set_up_logging(logging_format: LoggingFormat, verbosity: int) -> None:
     """Have everything that this process logs written to standard error, in one format.
 
@@ -34,7 +42,8 @@ def set_up_logging(logging_format: LoggingFormat, verbosity: int) -> None:
             "version": 1,
             "disable_existing_loggers": False,
             "formatters": {"line": {"()": FORMATS[logging_format]}},
-            "handlers": {"stderr": {"()": LineWriter, "formatter": "line"}},
+            "filters": {"retries": {"()": _WithoutRetries}},
+            "handlers": {"stderr": {"()": LineWriter, "formatter": "line", "filters": ["retries"]}},
             "root": {"level": logging.INFO, "handlers": ["stderr"]},
             "loggers": {
                 "bayplan": {"level": level_of(verbosity)},
