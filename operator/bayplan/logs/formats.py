@@ -17,6 +17,9 @@ LONGEST_TEXT: Final = 16 * 1024
 LONGEST_TRACEBACK: Final = 64 * 1024
 """Characters of a traceback."""
 
+# Made once: `json.dumps` would make one for each line.
+_encode: Final = json.JSONEncoder(separators=(",", ":")).encode
+
 _PODS: Final = frozenset({"pod", "victim", "preemptor"})
 _MESSAGE_KEYS: Final = {"error": "err"}
 
@@ -82,7 +85,7 @@ class JsonFormat(logging.Formatter):
             if record.exc_info and record.exc_info[1] is not None:
                 entry.setdefault("err", _shown(str(record.exc_info[1])))
             entry["stacktrace"] = trace
-        return json.dumps(entry, separators=(",", ":"))
+        return _encode(entry)
 
 
 FORMATS: Final[dict[LoggingFormat, Callable[[], logging.Formatter]]] = {

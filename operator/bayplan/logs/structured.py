@@ -31,7 +31,12 @@ class _Template(NamedTuple):
 
 def caller(record: logging.LogRecord) -> str:
     """Return where the record was made, as klog has it: folder, file and line."""
-    return f"{PurePath(record.pathname).parent.name}/{record.filename}:{record.lineno}"
+    return _place(record.pathname, record.lineno)
+
+
+@lru_cache(maxsize=1024)
+def _place(path: str, line: int) -> str:
+    return f"{'/'.join(PurePath(path).parts[-2:])}:{line}"
 
 
 def split(record: logging.LogRecord) -> tuple[str, list[tuple[str, Value]]]:
