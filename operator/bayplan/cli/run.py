@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from bayplan.cli import nothing_collected
+from bayplan.cli.allocator import return_large_blocks
 from bayplan.cli.feature_gates import FeatureGatesOption
 from bayplan.cli.leader_election import (
     LeaderElectionFlags,
@@ -86,6 +87,7 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
     if config is not None:
         # The file is about to be read, and the scheduler heeds it from then on.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    return_large_blocks()
     set_up_logging(logging_format, verbosity)
     with nothing_collected():
         # Imported here so that `--help` does not pay for kopf and the API client.
