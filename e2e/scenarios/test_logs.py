@@ -1,15 +1,19 @@
 """What the log of a running scheduler says of a placement, a verdict and a preemption, as text and as JSON."""
 
 import json
+import os
 import re
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 from e2e.conftest import RunBayplan
+from e2e.controlplane.bayplan_process import BayplanProcess
 from e2e.controlplane.client import ApiClient
 from e2e.controlplane.objects import node, pod, pod_of_class
 from e2e.controlplane.plane import ControlPlane
+from e2e.controlplane.process import STOP_SECONDS
 from e2e.controlplane.waiting import wait_until
 from e2e.scenarios.outcomes import (
     assert_alive_without_a_traceback,
@@ -136,3 +140,26 @@ def test_an_outage_is_two_lines(
         "the API server is reached again",
     ]
     assert [line for line in about if "interrupted" in line or "not listed" in line or "will retry" in line] == []
+
+
+def test_a_reader_that_stands_still_holds_up_neither_the_binds_nor_the_end(
+    client: ApiClient, namespace: str, bayplan_identity: Path, tmp_path: Path
+) -> None:
+    client.create_all("nodes", [node(f"n{number}", cpu="64") for number in range(5)])
+    log = tmp_path / "stalled.log"
+    os.mkfifo(log)
+    reader = os.open(log, os.O_RDWR | os.O_NONBLOCK)
+    try:
+        process = BayplanProcess(tmp_path, kubeconfig=bayplan_identity, name="stalled", arguments=["-v", "10"])
+        with process:
+            names = [f"p{number}" for number in range(100)]
+            client.create_all("pods", [pod(name, namespace, requests={"cpu": "1"}) for name in names])
+            wait_bound(client, namespace, names)
+            process.terminate()
+            assert process.wait(STOP_SECONDS) == 0
+        taken = os.read(reader, 2**20)
+        # A pipe holds 64 KiB, and the hundred pods alone are more than that.
+        assert len(taken) > 60_000
+        assert b" bayplan starts version=" in taken
+    finally:
+        os.close(reader)
