@@ -64,7 +64,7 @@ def tls_context(extender: Extender) -> ssl.SSLContext:
 
 
 def certificates_of(extenders: tuple[Extender, ...]) -> tuple[bytes | None, ...]:
-    """Return what the certificate and key files of all extenders hold, so that a reload sees whether one was rotated."""
+    """Return what the files of certificates and keys hold, so that a reload sees whether one was rotated."""
     settings = [each.tls_config for each in extenders if each.tls_config is not None]
     return tuple(_pem(tls, name, []) for tls in settings for name in ("ca", "cert", "key"))
 
