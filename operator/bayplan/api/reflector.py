@@ -298,13 +298,13 @@ class Reflector(Generic[T]):
             event = self._event_decoder.decode(line)
         except UNREADABLE:
             self._apply_raw(line)
-            return None
+            return
         obj: T = event.object
         meta = obj.metadata
         kind = event.type
         if kind not in {"ADDED", "MODIFIED"} or not meta.resource_version:
             self._apply_raw(line)
-            return None
+            return
         key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
         self._store.put(key, obj)
         self._advance(meta.resource_version)
