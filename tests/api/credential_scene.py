@@ -1,4 +1,4 @@
-"""Kubeconfig files, exec plugins and a clock that tests move by hand."""
+"""Kubeconfig files and exec plugins."""
 
 import json
 import stat
@@ -7,14 +7,6 @@ import sys
 import yaml
 
 EXEC_VERSION = "client.authentication.k8s.io/v1"
-
-
-class Clock:
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
 
 
 def kubeconfig(tmp_path, *, name="config", user=None, cluster=None, **top):

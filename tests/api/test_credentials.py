@@ -4,7 +4,8 @@ import asyncio
 import os
 
 import pytest
-from tests.api.credential_scene import Clock, pair
+from tests.api.credential_scene import pair
+from tests.clock import Clock
 from tests.faults.certificates import Authority
 
 from bayplan.api.credentials import Credentials
@@ -32,7 +33,7 @@ class Source:
 
 
 async def test_a_token_file_is_read_again_after_a_minute_and_not_before(tmp_path):
-    clock = Clock()
+    clock = Clock(1000.0)
     (tmp_path / "token").write_text("one")
     credentials = Credentials(server="http://x", source=TokenFile(tmp_path / "token"), clock=clock)
     assert await credentials.token() == "one"
@@ -45,7 +46,7 @@ async def test_a_token_file_is_read_again_after_a_minute_and_not_before(tmp_path
 
 async def test_a_rejected_token_is_fetched_again_at_once_but_not_for_old_news():
     source = Source()
-    credentials = Credentials(server="http://x", source=source, clock=Clock())
+    credentials = Credentials(server="http://x", source=source, clock=Clock(1000.0))
     assert await credentials.token() == "t1"
     credentials.invalidate("t1")
     assert await credentials.token() == "t2"
@@ -56,7 +57,7 @@ async def test_a_rejected_token_is_fetched_again_at_once_but_not_for_old_news():
 
 
 async def test_a_plugin_is_not_run_for_every_rejected_request():
-    clock = Clock()
+    clock = Clock(1000.0)
     source = Source(min_interval=10.0)
     credentials = Credentials(server="http://x", source=source, clock=clock)
     for _ in range(5):
@@ -74,7 +75,7 @@ async def test_many_callers_at_once_fetch_one_token():
 
 
 async def test_a_token_that_cannot_be_renewed_stays_in_use(caplog):
-    clock = Clock()
+    clock = Clock(1000.0)
     source = Source()
     credentials = Credentials(server="http://x", source=source, clock=clock)
     await credentials.token()
@@ -90,7 +91,7 @@ async def test_a_token_that_cannot_be_renewed_stays_in_use(caplog):
 
 
 async def test_without_any_token_the_error_is_raised_until_there_is_one():
-    clock = Clock()
+    clock = Clock(1000.0)
     source = Source()
     source.error = CredentialsError("plugin is down")
     credentials = Credentials(server="http://x", source=source, clock=clock)
@@ -131,7 +132,7 @@ def test_a_file_that_is_touched_or_broken_keeps_the_generation(tmp_path, authori
 
 
 async def test_changed_files_are_noticed_by_token_within_a_minute(tmp_path, authority):
-    clock = Clock()
+    clock = Clock(1000.0)
     user = pair(tmp_path, authority)
     certificate, key = (PemSource(name, path=tmp_path / file) for name, file in user.items())
     credentials = Credentials(server="https://x", certificate=certificate, key=key, clock=clock)

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.api.credential_scene import Clock
+from tests.clock import Clock
 from tests.waiting import Sleeps
 
 from bayplan.api.client import TokenBucket
@@ -14,12 +14,12 @@ def bucket(clock, qps, burst, sleep=None):
 
 
 async def test_a_burst_goes_at_once_and_the_rest_in_turn():
-    limit = bucket(Clock(), qps=10, burst=3)
+    limit = bucket(Clock(1000.0), qps=10, burst=3)
     assert [await limit.wait() for _ in range(6)] == pytest.approx([0, 0, 0, 0.1, 0.2, 0.3])
 
 
 async def test_idle_time_fills_the_bucket_no_further_than_the_burst():
-    clock = Clock()
+    clock = Clock(1000.0)
     limit = bucket(clock, qps=10, burst=2)
     for _ in range(2):
         limit.reserve()
@@ -30,7 +30,7 @@ async def test_idle_time_fills_the_bucket_no_further_than_the_burst():
 @pytest.mark.parametrize("qps", [0, -1])
 async def test_no_rate_means_no_limit(qps):
     sleeps = Sleeps()
-    limit = bucket(Clock(), qps=qps, burst=1, sleep=sleeps)
+    limit = bucket(Clock(1000.0), qps=qps, burst=1, sleep=sleeps)
     assert [await limit.wait() for _ in range(100)] == [0.0] * 100
     assert sleeps.delays == []
 
@@ -40,7 +40,7 @@ async def test_a_cancelled_wait_gives_its_token_back():
     async def cancelled(seconds):
         raise asyncio.CancelledError
 
-    limit = bucket(Clock(), qps=10, burst=1, sleep=cancelled)
+    limit = bucket(Clock(1000.0), qps=10, burst=1, sleep=cancelled)
     limit.reserve()
     with pytest.raises(asyncio.CancelledError):
         await limit.wait()
@@ -49,7 +49,7 @@ async def test_a_cancelled_wait_gives_its_token_back():
 
 @given(st.lists(st.floats(0, 1), max_size=50), st.floats(0.5, 100), st.integers(1, 20))
 def test_nobody_overtakes_and_no_window_sees_more_than_burst_and_rate(gaps, qps, burst):
-    clock = Clock()
+    clock = Clock(1000.0)
     limit = bucket(clock, qps, burst)
     starts = []
     for gap in gaps:

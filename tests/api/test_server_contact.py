@@ -4,18 +4,12 @@ import logging
 
 import pytest
 from tests.api.reflecting import PODS, pod, reflecting
+from tests.clock import Clock
 from tests.faults import faults
 from tests.waiting import until
 
 from bayplan.api.server_contact import ServerContact
 from bayplan.logs.verbosity import V2, V4
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self):
-        return self.now
 
 
 @pytest.fixture

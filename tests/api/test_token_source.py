@@ -5,7 +5,8 @@ import json
 
 import pytest
 from aiohttp import web
-from tests.api.credential_scene import EXEC_VERSION, Clock, kubeconfig, plugin, runs
+from tests.api.credential_scene import EXEC_VERSION, kubeconfig, plugin, runs
+from tests.clock import Clock
 
 from bayplan.api.credentials import Credentials, load_credentials
 from bayplan.api.errors import CredentialsError
@@ -15,7 +16,7 @@ from bayplan.api.token_source import ExecPlugin, OidcToken
 
 async def test_an_exec_plugin_is_run_again_shortly_before_its_token_expires(tmp_path):
     user = plugin(tmp_path, {"token": "exec-token", "expirationTimestamp": "2026-01-01T00:10:00Z"})
-    clock = Clock()
+    clock = Clock(1000.0)
     entry = Entry("users[0].user", tmp_path, user)
     source = ExecPlugin(entry, wall_clock=lambda: 1767225600.0)
     credentials = Credentials(server="http://x", source=source, clock=clock)

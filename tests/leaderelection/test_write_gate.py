@@ -1,16 +1,10 @@
 import time
 
 import pytest
+from tests.clock import Clock
 
 from bayplan.api.errors import UnreachableError
 from bayplan.leaderelection.write_gate import NotLeadingError, WriteGate, boot_clock
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self):
-        return self.now
 
 
 @pytest.fixture

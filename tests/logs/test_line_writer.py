@@ -3,18 +3,12 @@ import logging
 import threading
 
 import pytest
+from tests.clock import Clock
 from tests.logs.records import Stalled, record, size_of, writer_to
 
 from bayplan.logs.line_limit import LINES_PER_MINUTE
 from bayplan.logs.line_writer import KEPT_BYTES
 from bayplan.logs.verbosity import V2
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self):
-        return self.now
 
 
 @pytest.fixture
@@ -79,7 +73,7 @@ def test_who_logs_never_waits_for_a_reader_that_stands_still():
 
 
 def test_a_place_that_repeats_itself_is_cut_short_and_the_rest_is_counted(stream):
-    clock = Clock()
+    clock = Clock(0.0)
     writer = writer_to(stream, clock=clock)
     for _ in range(500):
         writer.handle(record("bind in doubt", level=logging.WARNING))
@@ -93,7 +87,7 @@ def test_a_place_that_repeats_itself_is_cut_short_and_the_rest_is_counted(stream
 
 
 def test_what_was_left_out_is_told_although_nothing_else_is_logged(stream):
-    clock, told = Clock(), threading.Event()
+    clock, told = Clock(0.0), threading.Event()
 
     class Told(io.StringIO):
         def write(self, text):

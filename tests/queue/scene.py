@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Any
 
 from tests.builders import make_pod_info
+from tests.clock import Clock
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import (
@@ -23,19 +24,6 @@ from bayplan.queue.scheduling_queue import SchedulingQueue
 
 FIT = frozenset({"Fit"})
 COLOUR = frozenset({"Colour"})
-
-
-class Clock:
-    """Seconds that pass only when told to."""
-
-    def __init__(self, now: float = 100.0) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        return self.now
-
-    def step(self, seconds: float) -> None:
-        self.now += seconds
 
 
 class Tally:

@@ -1,5 +1,6 @@
 import pytest
-from tests.queue.scene import FIT, Clock, Scene, info, make_profile
+from tests.clock import Clock
+from tests.queue.scene import FIT, Scene, info, make_profile
 
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
 from bayplan.queue.queued_pod import SubQueue
