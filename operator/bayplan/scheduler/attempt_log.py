@@ -80,22 +80,16 @@ class Verdicts:
         """Tell the verdict of an attempt, unless it was the pod's last one, too."""
         if not logger.isEnabledFor(V2):
             return
-        text = hash(message)
-        if self._told.get(attempt.queued.uid) == text:
+        verdict = hash(message)
+        if self._told.get(attempt.queued.uid) == verdict:
             return
-        self._told.put(attempt.queued.uid, text)
+        self._told.put(attempt.queued.uid, verdict)
         pod = attempt.pod.key
-        if isinstance(attempt, Nominated):
-            victims = [victim.key for victim in attempt.fit_error.victims]
-            logger.log(V2, "Unable to schedule pod; no fit; waiting pod=%r error=%s", pod, message)
-            logger.log(
-                V2,
-                "the target node for the preemption is determined pod=%r node=%r victims=%s",
-                pod,
-                attempt.node_name,
-                ",".join(victims),
-            )
-        elif attempt.error:
+        if isinstance(attempt, Failed) and attempt.error:
             logger.log(V2, "Error scheduling pod; retrying pod=%r error=%s", pod, message)
-        else:
-            logger.log(V2, "Unable to schedule pod; no fit; waiting pod=%r error=%s", pod, message)
+            return
+        logger.log(V2, "Unable to schedule pod; no fit; waiting pod=%r error=%s", pod, message)
+        if isinstance(attempt, Nominated):
+            victims = ",".join([victim.key for victim in attempt.fit_error.victims])
+            text = "the target node for the preemption is determined pod=%r node=%r victims=%s"
+            logger.log(V2, text, pod, attempt.node_name, victims)
