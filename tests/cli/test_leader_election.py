@@ -1,4 +1,3 @@
-import logging
 from datetime import timedelta
 
 import pytest
@@ -90,16 +89,7 @@ def test_what_is_switched_off_need_not_work():
     assert with_flags(LeaderElection(), flags, POD).lease_duration == timedelta(seconds=1)
 
 
-@pytest.fixture
-def _logging_as_it_was():
-    root = logging.getLogger()
-    before = root.level, root.handlers[:]
-    yield
-    root.setLevel(before[0])
-    root.handlers[:] = before[1]
-
-
-@pytest.mark.usefixtures("_logging_as_it_was")
+@pytest.mark.usefixtures("logging_as_it_was")
 @pytest.mark.parametrize("spelling", ["--leader-elect", "--leader-elect=true"])
 def test_the_switch_may_stand_alone_as_in_kube_scheduler(tmp_path, capsys, spelling):
     config = tmp_path / "config.yaml"
@@ -115,7 +105,7 @@ def test_the_switch_may_stand_alone_as_in_kube_scheduler(tmp_path, capsys, spell
     assert warning in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("_logging_as_it_was")
+@pytest.mark.usefixtures("logging_as_it_was")
 def test_run_refuses_flags_that_do_not_work_together(tmp_path, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["run", "--kubeconfig", str(tmp_path / "none"), "--leader-elect", "--leader-elect-lease-duration=5s"])
