@@ -47,6 +47,7 @@ class Reflector(Generic[T]):
     `on_recovered` is called when the server watches again after it was away, and after each list but the first.
     `on_went_back` is called before that if the list is older than what was known: etcd was restored. Such a list is the
     truth, whatever versions its objects have.
+    `on_applied` receives how many seconds after their arrival the events that came together were all handled.
     `name` tells it from others in the log, by default `path`.
     """
 
@@ -65,6 +66,7 @@ class Reflector(Generic[T]):
         on_refused: Callable[[int, str, float], bool] | None = None,
         on_recovered: Callable[[], None] | None = None,
         on_went_back: Callable[[], None] | None = None,
+        on_applied: Callable[[float], None] = lambda seconds: None,
         timing: Timing | None = None,
         open_source: Callable[..., WatchSource] = WatchSource,
         clock: Callable[[], float] = time.monotonic,
@@ -79,6 +81,7 @@ class Reflector(Generic[T]):
         self._on_refused = on_refused
         self._on_recovered = on_recovered
         self._on_went_back = on_went_back
+        self._on_applied = on_applied
         self._history = VersionHistory()
         self._anew = self._went_back = False
         self._refused_at = 0.0
@@ -282,6 +285,7 @@ class Reflector(Generic[T]):
                         self._backoff.worked()
                         self._recovered()
                 await self._in_slices(lines, self._apply)
+                self._on_applied(self._clock() - self._last_contact)
 
     def _apply(self, line: bytes) -> None:
         try:

@@ -64,6 +64,7 @@ class Binder:
     node_exists: Callable[[str], bool]
     confirmed_node: Callable[[str], str | None]
     on_ambiguous: Callable[[], None]
+    on_conflict: Callable[[], None] = lambda: None
     timeout: float = 10.0
     request_timeout: float = 60.0
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -161,6 +162,8 @@ class Binder:
             return _Doubt(repr(error), answered=False)
         if response.status == 201:
             return BindResult.BOUND
+        if response.status == 409:
+            self.on_conflict()
         problem = f"status {response.status}: {': '.join(filter(None, decode_status(response.body)))}"
         if response.status < 300 or response.status >= 500:
             # A server or proxy that answers 502 or 504 gave up waiting, and whoever it waited for may go on.
