@@ -6,9 +6,9 @@ from time import perf_counter
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
-from bayplan.framework.plugin_calls import SUCCESS_LABEL, EvaluationCount, label_of, label_of_result
+from bayplan.framework.plugin_calls import EvaluationCount, label_of, label_of_result
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import Code, Status
+from bayplan.framework.status import SUCCESS, Code, Status
 
 
 class PreFilters:
@@ -39,26 +39,27 @@ class PreFilters:
 
         Returns None if the results are as before, else what `run` does.
         """
-        calls, started = self._framework.calls, perf_counter()
+        started, calls = perf_counter(), self._framework.calls
         changed = None if not anew and self._still_hold(pod) else self._run(pod, anew=anew)
-        calls.report_within("PreFilter", SUCCESS_LABEL if self.rejection is None else label_of(self.rejection), started)
+        if calls.observed:
+            calls.report_within("PreFilter", label_of(self.rejection or SUCCESS), started)
         return changed
-
-    def _call(self, plugin: PreFilterPlugin, pod: PodInfo) -> PreFilterResult:
-        calls = self._framework.calls
-        if calls.sampled:
-            return calls.run(
-                "PreFilter", plugin.name, label_of_result, plugin.pre_filter, self._state, pod, self._nodes
-            )
-        return plugin.pre_filter(self._state, pod, self._nodes)
 
     def _still_hold(self, pod: PodInfo) -> bool:
         """Run the plugins that read the cluster. Returns whether their results are as before."""
+        sampled = self._framework.calls.sampled
         for plugin in self.every_cycle:
-            before, result = self._results[plugin.name], self._call(plugin, pod)
+            before = self._results[plugin.name]
+            result = self._measured(plugin, pod) if sampled else plugin.pre_filter(self._state, pod, self._nodes)
             if result is not before and result != before:
                 return False
         return True
+
+    def _measured(self, plugin: PreFilterPlugin, pod: PodInfo) -> PreFilterResult:
+        calls, arguments = self._framework.calls, (self._state, pod, self._nodes)
+        if not calls.sampled:
+            return plugin.pre_filter(*arguments)
+        return calls.run("PreFilter", plugin.name, label_of_result, plugin.pre_filter, *arguments)
 
     def _run(self, pod: PodInfo, *, anew: bool) -> bool:
         """Run the plugins: they may reject the pod, narrow the search, or switch their filter off.
@@ -77,7 +78,7 @@ class PreFilters:
             every_cycle = plugin.traits.runs_pre_every_cycle
             result = None if anew else self._results.get(plugin.name)
             if result is None or (every_cycle and not result.lasting):
-                result = self._results[plugin.name] = self._call(plugin, pod)
+                result = self._results[plugin.name] = self._measured(plugin, pod)
             if every_cycle and not result.lasting:
                 self.every_cycle.append(plugin)
             self.ran.append(plugin.name)

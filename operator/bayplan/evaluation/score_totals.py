@@ -59,7 +59,8 @@ class ScoreTotals:
         if everything or self._every_cycle:
             started = perf_counter()
             everything |= self._pre_score(pod, feasible, anew=everything)
-            self._framework.calls.report_within("PreScore", SUCCESS_LABEL, started)
+            if self._framework.calls.observed:
+                self._framework.calls.report_within("PreScore", SUCCESS_LABEL, started)
         moved |= everything
         if everything:
             self._start_over()
