@@ -1,7 +1,7 @@
 """One profile's plugins, in the order and with the weights its configuration gives them."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from time import perf_counter
 from typing import Any
@@ -31,6 +31,7 @@ from bayplan.framework.interface import (
     PreScorePlugin,
     QueueSortPlugin,
     Rejections,
+    ReleasesUnused,
     ReservePlugin,
     ScorePlugin,
     SignPlugin,
@@ -47,6 +48,7 @@ from bayplan.framework.plugin_calls import (
     label_of_part,
     label_of_permit,
 )
+from bayplan.framework.post_filters import first_that_makes_room
 from bayplan.framework.status import SUCCESS, Code, Status
 from bayplan.framework.waiting_pods import WaitingPods
 
@@ -164,46 +166,11 @@ class Framework:
     def run_post_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable, rejections: Rejections
     ) -> PostFilterResult:
-        """The first result of a PostFilter plugin that makes room, or one that joins why none does.
-
-        A final answer ends the search and stands alone; after an error an earlier nomination stays. Otherwise the
-        nomination is the last that any plugin had something to say about, `retry_after` the soonest that any gave
-        (upstream: framework/runtime/framework.go RunPostFilterPlugins).
-        """
+        """The first result of a PostFilter plugin that makes room, or one that joins why none does."""
         started = perf_counter()
-        result = self._post_filter(state, pod, nodes, rejections)
+        result = first_that_makes_room(self.post_filters, self.calls, (state, pod, nodes, rejections))
         self.calls.report("PostFilter", label_of(result.status), perf_counter() - started)
         return result
-
-    def _post_filter(
-        self, state: CycleState, pod: PodInfo, nodes: NodeTable, rejections: Rejections
-    ) -> PostFilterResult:
-        reasons: list[str] = []
-        retries: list[float] = []
-        nominated_node_name: str | None = None
-        post_filtered: list[str] = []
-        for plugin in self.post_filters:
-            post_filtered.append(plugin.name)
-            started = perf_counter()
-            result = plugin.post_filter(state, pod, nodes, rejections)
-            self.calls.post_filtered(plugin.name, label_of(result.status), perf_counter() - started)
-            if result.status.code is Code.SUCCESS:
-                return replace(result, post_filtered=tuple(post_filtered))
-            if result.retry_after is not None:
-                retries.append(result.retry_after)
-            code = result.status.code
-            if code is not Code.UNSCHEDULABLE:
-                reasons = [*result.status.reasons]
-                nominated_node_name = None if code is Code.ERROR else result.nominated_node_name
-                break
-            reasons.extend(result.status.reasons)
-            if result.nominated_node_name is not None:
-                nominated_node_name = result.nominated_node_name
-        status = Status(Code.UNSCHEDULABLE, tuple(reasons))
-        retry_after = min(retries, default=None)
-        return PostFilterResult(
-            status, nominated_node_name, retry_after=retry_after, post_filtered=tuple(post_filtered)
-        )
 
     def run_reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """SUCCESS once every Reserve plugin took what the pod needs, else the first failure with its plugin's name.
@@ -328,6 +295,12 @@ class Framework:
                 return None
             parts.append(part)
         return tuple(parts)
+
+    def release_unused(self) -> None:
+        """Have every plugin let go of what no pod needed since the last call."""
+        for plugin in self.plugins.values():
+            if isinstance(plugin, ReleasesUnused):
+                plugin.release_unused()
 
     def registrations(self) -> dict[str, Sequence[EventRegistration]]:
         """Which cluster events each plugin wants its rejected pods to be woken by."""

@@ -16,6 +16,7 @@ from bayplan.queue.queued_pod import NO_PLUGINS
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import BINDING
 from bayplan.scheduler.attempt import Reserved, rejection_of_node, return_to_queue
+from bayplan.scheduler.attempt_log import tell_bound
 from bayplan.scheduler.binder import Binder, BindError, BindResult
 from bayplan.scheduler.cancellation import is_being_cancelled
 from bayplan.scheduler.dispatcher import Dispatcher
@@ -261,6 +262,7 @@ class BindingCycle:
         if reserved.framework.post_binds:
             self._post_bind(reserved)
         self.observer.attempt(queued.profile, "scheduled", now - reserved.started)
+        tell_bound(reserved, now - reserved.started)
         if queued.flushed:
             self.observer.flushed()
         first = queued.initial_attempt_timestamp
