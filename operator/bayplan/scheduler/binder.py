@@ -162,14 +162,14 @@ class Binder:
             return _Doubt(repr(error), answered=False)
         if response.status == 201:
             return BindResult.BOUND
-        if response.status == 409:
-            self.on_conflict()
         problem = f"status {response.status}: {': '.join(filter(None, decode_status(response.body)))}"
         if response.status < 300 or response.status >= 500:
             # A server or proxy that answers 502 or 504 gave up waiting, and whoever it waited for may go on.
             return _Doubt(problem, answered=response.status not in {502, 504})
         # A 404 or 409 may mean the pod is gone, recreated, or bound already, even by an earlier post of ours.
         result = await self._explain(binding) if response.status in {404, 409} else BindResult.REFUSED
+        if response.status == 409 and result is not BindResult.BOUND:
+            self.on_conflict()
         if result is BindResult.REFUSED:
             # As in kube-scheduler (util/utils.go BindPod) a conflict is not posted again: its cause is in the pod.
             raise BindError(problem)
