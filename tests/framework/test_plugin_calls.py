@@ -15,6 +15,13 @@ from bayplan.framework.plugin_calls import (
 from bayplan.framework.status import SKIP, SUCCESS, Code, Status
 
 
+class Times:
+    """Passes on what it is told."""
+
+    def __init__(self, observe):
+        self.observe = observe
+
+
 class Observer:
     """Remembers what it is told, but no times."""
 
@@ -25,12 +32,11 @@ class Observer:
         self.preemptions = []
         self.counts = {}
 
-    def extension_point(self, point, status, profile, seconds):
-        self.points.append((point, status, profile, seconds))
+    def of_point(self, point, status, profile):
+        return Times(lambda seconds: self.points.append((point, status, profile, seconds)))
 
-    def plugin_executed(self, plugin, point, status, seconds):
-        assert seconds >= 0
-        self.plugins.append((plugin, point, status))
+    def of_plugin(self, plugin, point, status):
+        return Times(lambda seconds: self.plugins.append((plugin, point, status)))
 
     def plugin_failed(self, plugin, point):
         self.failures.append((plugin, point))

@@ -46,7 +46,7 @@ def sources(*, allocation=PACKED, pending=None, watches=None, table=None) -> Sta
         nominations=lambda: (2, 7.5),
         cache=lambda: CacheSizes(nodes=10, pods=40, assumed_pods=1),
         allocation=lambda: allocation,
-        packing=lambda resources: Packing(table or packed_nodes(), resources),
+        packing=lambda resources: Packing(packed_nodes() if table is None else table, resources),
         tasks=lambda: {"binding": 3, "DefaultPreemption": 0},
         waiting_calls=lambda: {"pod_binding": 1, "pod_status_patch": 4},
         watches=lambda: {"pods": WatchState(1.5, 0), "nodes": WatchState(30.0, 2)} if watches is None else watches,
@@ -75,8 +75,8 @@ def observe_a_bound_pod(observer: SchedulerObserver, *, attempts: int = 1, host:
     observer.event_handled("UnscheduledPodAdd", 0.0002)
     observer.incoming("active", "UnscheduledPodAdd")
     for point in POINTS:
-        observer.extension_point(point, "Success", PROFILE, 0.0003)
-    observer.plugin_executed("NodeResourcesFit", "Filter", "Success", 0.00002)
+        observer.of_point(point, "Success", PROFILE).observe(0.0003)
+    observer.of_plugin("NodeResourcesFit", "Filter", "Success").observe(0.00002)
     observer.evaluations(("NodeResourcesFit", "TaintToleration"), "Filter", PROFILE).value += 1
     observer.algorithm(0.0008)
     observer.throttled("POST", host, 0.0)
@@ -89,7 +89,7 @@ def observe_a_bound_pod(observer: SchedulerObserver, *, attempts: int = 1, host:
 
 
 def observe_a_rejected_pod(observer: SchedulerObserver) -> None:
-    observer.extension_point("Filter", "Unschedulable", PROFILE, 0.0003)
+    observer.of_point("Filter", "Unschedulable", PROFILE).observe(0.0003)
     observer.algorithm(0.0004)
     observer.attempt(PROFILE, "unschedulable", 0.001)
     observer.unschedulable("NodeResourcesFit", PROFILE, 1)

@@ -103,18 +103,15 @@ class Evaluation:
         """Bring the feasible set up to date with the node table. Returns which rows may have another verdict."""
         plain, nominated = self._plain, self._nominated
         anew, changed = change.everything, UNCHANGED
-        pre_filters = self.pre_filters
-        if anew or pre_filters.every_cycle:
-            differs = pre_filters.refresh(pod, anew=anew)
-            if differs is not None:
-                anew |= differs
-                changed = ROWS
+        if anew or not self.pre_filters.still_hold(pod):
+            anew |= self.pre_filters.run(pod, anew=anew)
+            changed = ROWS
         if anew:
             plain.start_over()
             if nominated is not None:
                 nominated.start_over()
             changed = ANYWHERE
-        if pre_filters.rejection is None:
+        if self.pre_filters.rejection is None:
             found = plain.refresh(pod, change, anew=anew)
             if nominated is not None:
                 found = max(found, nominated.refresh(pod))

@@ -62,8 +62,11 @@ class FewRowsFilters:
         existing = [row for row in rows if exists[row]]
         if len(existing) < len(rows):
             feasible[list(rows)] = False
-        self._runs.value += len(existing)
-        for index, few_filter in self._measured() if self._calls.sampled else self._filters:
+        filters = self._filters
+        if self._calls.observed:
+            self._runs.value += len(existing)
+            filters = self._measured() if self._calls.sampled else filters
+        for index, few_filter in filters:
             for row, code in zip(existing, few_filter(state, pod, nodes, existing), strict=True):
                 codes[index, row] = code
         erring: list[int] = []
@@ -94,8 +97,11 @@ class FewRowsScores:
     def update(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> None:
         """Run the scores that read usage on these rows."""
         existing = [row for row in rows if nodes.exists[row]]
-        self._runs.value += len(existing)
-        for entry, few_score in self._measured() if self._calls.sampled else self._reading_usage:
+        reading_usage = self._reading_usage
+        if self._calls.observed:
+            self._runs.value += len(existing)
+            reading_usage = self._measured() if self._calls.sampled else reading_usage
+        for entry, few_score in reading_usage:
             scores = few_score(state, pod, nodes, existing)
             if entry.constant is not None:
                 if not any(scores):

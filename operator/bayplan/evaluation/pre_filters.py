@@ -21,11 +21,11 @@ class PreFilters:
 
     def __init__(self, framework: Framework, nodes: NodeTable, state: CycleState) -> None:
         self._framework = framework
+        self._calls = framework.calls
         self._nodes = nodes
         self._state = state
         self._results: dict[str, PreFilterResult] = {}
-        self.every_cycle: list[PreFilterPlugin] = []
-        """Those that have to be asked in every cycle."""
+        self._every_cycle: list[PreFilterPlugin] = []
         self.attempts = EvaluationCount()
         """Attempts whose pod the plugins that did not skip had something to say about."""
         self.rejection: Status | None = None
@@ -34,44 +34,44 @@ class PreFilters:
         self.narrowed_to: frozenset[str] | None = None
         self.narrowed_by: list[str] = []
 
-    def refresh(self, pod: PodInfo, *, anew: bool) -> bool | None:
-        """Run the plugins that may say something else than before; all of them if `anew`.
-
-        Returns None if the results are as before, else what `run` does.
-        """
-        started, calls = perf_counter(), self._framework.calls
-        changed = None if not anew and self._still_hold(pod) else self._run(pod, anew=anew)
-        if calls.observed:
-            calls.report_within("PreFilter", label_of(self.rejection or SUCCESS), started)
-        return changed
-
-    def _still_hold(self, pod: PodInfo) -> bool:
+    def still_hold(self, pod: PodInfo) -> bool:
         """Run the plugins that read the cluster. Returns whether their results are as before."""
-        sampled = self._framework.calls.sampled
-        for plugin in self.every_cycle:
-            before = self._results[plugin.name]
-            result = self._measured(plugin, pod) if sampled else plugin.pre_filter(self._state, pod, self._nodes)
+        calls, results, started = self._calls, self._results, 0.0
+        if calls.observed:
+            started = perf_counter()
+        for plugin in self._every_cycle:
+            before = results[plugin.name]
+            result = self._measured(plugin, pod) if calls.sampled else plugin.pre_filter(self._state, pod, self._nodes)
             if result is not before and result != before:
                 return False
+        if calls.observed and self._every_cycle:
+            calls.report_within("PreFilter", label_of(self.rejection or SUCCESS), started)
         return True
 
-    def _measured(self, plugin: PreFilterPlugin, pod: PodInfo) -> PreFilterResult:
-        calls, arguments = self._framework.calls, (self._state, pod, self._nodes)
-        if not calls.sampled:
-            return plugin.pre_filter(*arguments)
-        return calls.run("PreFilter", plugin.name, label_of_result, plugin.pre_filter, *arguments)
-
-    def _run(self, pod: PodInfo, *, anew: bool) -> bool:
+    def run(self, pod: PodInfo, *, anew: bool) -> bool:
         """Run the plugins: they may reject the pod, narrow the search, or switch their filter off.
 
         Unless `anew`, the results of those that do not read the cluster are taken from last time. True if the outcome
         differs from last time, so that every row must be filtered again.
         """
+        started = perf_counter()
+        differs = self._run(pod, anew=anew)
+        if self._calls.observed:
+            self._calls.report_within("PreFilter", label_of(self.rejection or SUCCESS), started)
+        return differs
+
+    def _measured(self, plugin: PreFilterPlugin, pod: PodInfo) -> PreFilterResult:
+        calls, arguments = self._calls, (self._state, pod, self._nodes)
+        if not calls.sampled:
+            return plugin.pre_filter(*arguments)
+        return calls.run("PreFilter", plugin.name, label_of_result, plugin.pre_filter, *arguments)
+
+    def _run(self, pod: PodInfo, *, anew: bool) -> bool:
         before = (self.rejection, self.narrowed_to, self.filters)
         self.rejection = None
         self.narrowed_to = None
         self.narrowed_by = []
-        self.every_cycle = []
+        self._every_cycle = []
         self.ran = []
         skipped: set[str] = set()
         for plugin in self._framework.pre_filters:
@@ -80,7 +80,7 @@ class PreFilters:
             if result is None or (every_cycle and not result.lasting):
                 result = self._results[plugin.name] = self._measured(plugin, pod)
             if every_cycle and not result.lasting:
-                self.every_cycle.append(plugin)
+                self._every_cycle.append(plugin)
             self.ran.append(plugin.name)
             status = result.status
             if status.code is Code.SKIP:
@@ -98,7 +98,7 @@ class PreFilters:
                     self.rejection = self._nothing_left()
                     break
         self.filters = [plugin for plugin in self._framework.filters if plugin.name not in skipped]
-        self.attempts = self._framework.calls.count((name for name in self.ran if name not in skipped), "PreFilter")
+        self.attempts = self._calls.count((name for name in self.ran if name not in skipped), "PreFilter")
         return before != (self.rejection, self.narrowed_to, self.filters)
 
     def of(self, filters: Sequence[FilterPlugin]) -> tuple[PreFilterPlugin, ...]:

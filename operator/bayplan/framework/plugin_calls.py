@@ -40,14 +40,24 @@ class EvaluationCount:
         self.value = 0
 
 
+class Times(Protocol):
+    """Receives times of one kind."""
+
+    def observe(self, value: float) -> None:
+        """Take the seconds that something took."""
+
+
 class PluginObserver(Protocol):
-    """Receives what is measured; every call is cheap and raises nothing. Seconds are those of perf_counter."""
+    """Receives what is measured; every call is cheap and raises nothing.
 
-    def extension_point(self, point: str, status: str, profile: str, seconds: float) -> None:
-        """Take the time of all plugins of one extension point; `status` is one of kube-scheduler's status codes."""
+    What is asked for twice is the same, and is kept by who asks, so that nothing is looked up for every pod.
+    """
 
-    def plugin_executed(self, plugin: str, point: str, status: str, seconds: float) -> None:
-        """Take the time of one plugin at one extension point, in a cycle that is sampled."""
+    def of_point(self, point: str, status: str, profile: str) -> Times:
+        """Return what takes the times of all plugins of an extension point that end with a status, as a label."""
+
+    def of_plugin(self, plugin: str, point: str, status: str) -> Times:
+        """Return what takes the times of one plugin at one extension point, in cycles that are sampled."""
 
     def plugin_failed(self, plugin: str, point: str) -> None:
         """Count a plugin that could not answer at an extension point."""
@@ -65,12 +75,14 @@ class PluginCalls:
     Evaluations and the framework rely on it. Without an observer nothing is sampled, and measuring costs nothing.
     """
 
-    __slots__ = ("_observer", "_profile", "_until_sample", "apart", "observed", "sampled")
+    __slots__ = ("_observer", "_of_plugins", "_of_points", "_profile", "_until_sample", "apart", "observed", "sampled")
 
     def __init__(self, profile: str = "", observer: PluginObserver | None = None) -> None:
         self._profile = profile
         self._observer = observer
         self._until_sample = 0
+        self._of_points: dict[tuple[str, str], Times] = {}
+        self._of_plugins: dict[tuple[str, str, str], Times] = {}
         self.observed = observer is not None
         """Whether anybody wants to know; nothing need be measured or begun otherwise."""
         self.sampled = False
@@ -94,8 +106,21 @@ class PluginCalls:
 
     def report(self, point: str, status: str, seconds: float) -> None:
         """Pass on how long all plugins of an extension point took."""
-        if self._observer is not None:
-            self._observer.extension_point(point, status, self._profile, seconds)
+        times = self._of_points.get((point, status))
+        if times is None:
+            if self._observer is None:
+                return
+            times = self._of_points[point, status] = self._observer.of_point(point, status, self._profile)
+        times.observe(seconds)
+
+    def executed(self, plugin: str, point: str, status: str, seconds: float) -> None:
+        """Pass on how long one plugin took in a sampled cycle."""
+        times = self._of_plugins.get((plugin, point, status))
+        if times is None:
+            if self._observer is None:
+                return
+            times = self._of_plugins[plugin, point, status] = self._observer.of_plugin(plugin, point, status)
+        times.observe(seconds)
 
     def failed(self, plugin: str, point: str) -> None:
         """Pass on that a plugin could not answer."""
@@ -107,7 +132,7 @@ class PluginCalls:
         if self._observer is None:
             return
         if self.sampled:
-            self._observer.plugin_executed(plugin, "PostFilter", status, seconds)
+            self.executed(plugin, "PostFilter", status, seconds)
         if plugin == _PREEMPTION:
             self._observer.preemption_evaluated(status, seconds)
 
@@ -137,8 +162,7 @@ class PluginCalls:
             status = label(answer)
             return answer
         finally:
-            if self._observer is not None:
-                self._observer.plugin_executed(plugin, point, status, perf_counter() - started)
+            self.executed(plugin, point, status, perf_counter() - started)
 
 
 def label_of(status: Status) -> str:

@@ -178,7 +178,7 @@ class Framework:
         The caller runs `run_unreserve` after a failure.
         """
         calls, status = self.calls, SUCCESS
-        started = perf_counter()
+        started = perf_counter() if calls.observed else 0.0
         for plugin in self.reserves:
             if calls.sampled:
                 status = calls.run("Reserve", plugin.name, label_of, plugin.reserve, state, pod, node_name)
@@ -236,7 +236,7 @@ class Framework:
     def run_pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> list[tuple[str, Sequence[Effect]]]:
         """The effects to perform before the bind, by the name of the PreBind plugin; those with none are left out."""
         calls = self.calls
-        started = perf_counter()
+        started = perf_counter() if calls.observed else 0.0
         steps: list[tuple[str, Sequence[Effect]]] = []
         for plugin in self.pre_binds:
             if calls.sampled:

@@ -225,7 +225,7 @@ class SchedulingQueue:
 
         Upstream: MoveAllToActiveOrBackoffQueue.
         """
-        hint_map = self._hint_maps.sampled(event)
+        hint_map = self._hint_maps[event] if self.observer is None else self._hint_maps.sampled(event)
         if hint_map:
             self._move(ObservedEvent(event, old, new, hint_map, except_uid=except_uid))
 

@@ -168,18 +168,20 @@ class BindingCycle:
             self.abandon(reserved, error)
 
     async def _perform_effects(self, reserved: Reserved, is_wanted: Callable[[], bool]) -> None:
+        calls = reserved.framework.calls
+
         def performed(plugin: str, status: str, seconds: float) -> None:
             if status == ERROR_LABEL:
-                self.observer.plugin_failed(plugin, "PreBind")
+                calls.failed(plugin, "PreBind")
             if reserved.sampled:
-                self.observer.plugin_executed(plugin, "PreBind", status, seconds)
+                calls.executed(plugin, "PreBind", status, seconds)
 
         started, status = self.clock(), ERROR_LABEL
         try:
             await perform_effects(self.dispatcher, reserved.steps, is_wanted, performed)
             status = SUCCESS_LABEL
         finally:
-            self.observer.extension_point("PreBind", status, reserved.queued.profile, self.clock() - started)
+            calls.report("PreBind", status, self.clock() - started)
 
     def _pre_bind_ended(self, task: asyncio.Task[None], reserved: Reserved) -> None:
         self._pre_binding.discard(task)
@@ -244,11 +246,11 @@ class BindingCycle:
                 status, ended = SUCCESS_LABEL, "success"
             return result
         finally:
-            observer, seconds = self.observer, self.clock() - posted
-            observer.extension_point("Bind", status, reserved.queued.profile, seconds)
-            observer.api_call(BINDING, ended, seconds)
+            framework, seconds = reserved.framework, self.clock() - posted
+            framework.calls.report("Bind", status, seconds)
             if reserved.sampled:
-                observer.plugin_executed(reserved.framework.binds[0].name, "Bind", status, seconds)
+                framework.calls.executed(framework.binds[0].name, "Bind", status, seconds)
+            self.observer.api_call(BINDING, ended, seconds)
 
     def _bound(self, reserved: Reserved) -> None:
         queued, pod, node_name = reserved.queued, reserved.pod, reserved.binding.node_name
@@ -279,9 +281,8 @@ class BindingCycle:
             except Exception:
                 logger.exception("PostBind plugin failed plugin=%r pod=%r", plugin.name, pod.key)
             if reserved.sampled:
-                self.observer.plugin_executed(plugin.name, "PostBind", SUCCESS_LABEL, perf_counter() - began)
-        seconds = perf_counter() - started
-        self.observer.extension_point("PostBind", SUCCESS_LABEL, reserved.queued.profile, seconds)
+                framework.calls.executed(plugin.name, "PostBind", SUCCESS_LABEL, perf_counter() - began)
+        framework.calls.report("PostBind", SUCCESS_LABEL, perf_counter() - started)
 
     def _bind_failed(self, reserved: Reserved, message: str) -> None:
         """Give back the room of a pod that was not bound, and the pod to the queue."""

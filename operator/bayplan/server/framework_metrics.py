@@ -6,7 +6,7 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from bayplan.framework.plugin_calls import EvaluationCount
-from bayplan.server.instruments import Instruments, exponential_buckets
+from bayplan.server.instruments import Instruments, Series, exponential_buckets
 
 POINT_BUCKETS = exponential_buckets(0.0001, 2, 12)
 PLUGIN_BUCKETS = exponential_buckets(0.00001, 1.5, 20)
@@ -86,13 +86,13 @@ class FrameworkMetrics(Instruments):
             preset=((stage,) for stage in _VOLUME_STAGES.values()),
         )
 
-    def extension_point(self, point: str, status: str, profile: str, seconds: float) -> None:
-        """See `PluginObserver.extension_point`."""
-        self._point_seconds.observe((point, status, profile), seconds)
+    def of_point(self, point: str, status: str, profile: str) -> Series:
+        """See `PluginObserver.of_point`."""
+        return self._point_seconds.series((point, status, profile))
 
-    def plugin_executed(self, plugin: str, point: str, status: str, seconds: float) -> None:
-        """See `PluginObserver.plugin_executed`."""
-        self._plugin_seconds.observe((plugin, point, status), seconds)
+    def of_plugin(self, plugin: str, point: str, status: str) -> Series:
+        """See `PluginObserver.of_plugin`."""
+        return self._plugin_seconds.series((plugin, point, status))
 
     def plugin_failed(self, plugin: str, point: str) -> None:
         """See `PluginObserver.plugin_failed`."""
