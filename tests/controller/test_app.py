@@ -11,6 +11,7 @@ from tests.controller.kubernetes_api import CLAIMS, NODES, PODS, claim, node, po
 from tests.faults.faults import Delay, StreamBytes, StreamError
 
 from bayplan import __version__
+from bayplan.logs.verbosity import V4
 
 
 async def test_it_starts_becomes_ready_binds_and_exits_0_when_told(cluster):
@@ -106,7 +107,7 @@ async def test_it_exits_1_when_a_part_is_cancelled_by_whomever(cluster, caplog, 
 
 
 async def test_each_watch_is_logged_by_its_name(cluster, caplog):
-    caplog.set_level(logging.INFO)
+    caplog.set_level(V4)
     cluster.server.inject(StreamError(500), method="WATCH", path=PODS, times=6)
     cluster.start("n1")
     for line in ("listed watch=nodes ", "listed watch=pods ", "listed watch=nominations "):

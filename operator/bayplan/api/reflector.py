@@ -31,7 +31,6 @@ RELIST_AFTER_REFUSALS = 5
 # A watch that lived so long was healthy: what ends it is a new trouble, not the old one.
 STEADY_SECONDS = 5.0
 MAX_RETRY_AFTER_SECONDS = 120.0
-_DELETED = b'{"type":"DELETED",'
 
 
 class Reflector(Generic[T]):
@@ -290,8 +289,7 @@ class Reflector(Generic[T]):
                 self._on_applied(self._clock() - self._last_contact)
 
     def _apply(self, line: bytes) -> None:
-        if line.startswith(_DELETED):
-            # Of what is gone only the name is read: the store has the rest.
+        if line.startswith(b'{"type":"DELETED",'):  # Of what is gone only the name is read: the store has the rest.
             self._apply_raw(line)
             return
         try:
