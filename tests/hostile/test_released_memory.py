@@ -84,3 +84,13 @@ def test_what_evictions_were_tried_on_goes_while_other_pods_are_scheduled(alloca
         world.rest(periods=1)
     # The terms that went are told to whoever asks for them, within a bound.
     assert allocated() - before < 3 * MIB
+
+
+def test_after_a_rest_among_ordinary_pods_nobody_reads_all_of_them_again():
+    world = World(nodes=HOSTILE, pods=0)
+    for _ in range(20):
+        world.assert_unharmed()
+    told = world.cache.nodes.pods_changed
+    position = told.position
+    world.rest()
+    assert told.since(position - 20) is not None

@@ -288,7 +288,7 @@ class Asked:
         self.pods = []
         self.answers = asyncio.Event()
 
-    async def schedule(self, pod, framework):
+    async def schedule(self, pod, framework, compare):
         self.pods.append(pod.uid)
         await self.answers.wait()
         return self.cycle.schedule(pod, framework)

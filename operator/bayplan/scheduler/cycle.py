@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from time import perf_counter
+from typing import Final
 
 import numpy as np
 
@@ -26,6 +27,10 @@ from bayplan.scheduler.trace import Trace, trace_attempt
 
 AddRejections = Callable[[Diagnosis, Rejections], tuple[Diagnosis, Rejections]]
 """Adds the rejections of extenders to those of the filters."""
+
+
+_RESTING_LOG_BYTES: Final = 2**18
+"""What pods that came and went may take while nothing is decided; reading all pods again costs more."""
 
 
 class Unscored(StrEnum):
@@ -130,12 +135,13 @@ class SchedulingCycle:
         """Let go of what no pod needed since the last call and that holds pods, which may be gone.
 
         What ordinary pods need again stays: only without any decision are the evaluations of large pods let go of, and
-        readers that lag behind made to read all pods.
+        readers that lag behind made to read all pods, if those that came and went take much.
         """
         self._nominations.release_unused()
         if not self._is_used:
             self._evaluations.forget_large()
-            self._nodes.pods_changed.forget()
+            if self._nodes.pods_changed.size > _RESTING_LOG_BYTES:
+                self._nodes.pods_changed.forget()
         self._is_used = False
 
     # The three parts of `schedule` between which extenders are called.
