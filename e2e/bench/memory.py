@@ -141,14 +141,14 @@ def resources(nodes: int, pods: int, times: int) -> Iterator[str]:
     """How long a scrape takes before and after pods that name made-up resources were bound by somebody and went."""
     scene = Cluster(nodes, pods)
     registry = SchedulerMetrics(profiles=[scene.framework.profile_name]).registry
-    nodes = scene.cache.nodes
+    columns = scene.cache.nodes
     state = StateSources(
         pending=dict,
         in_flight_events=dict,
         nominations=lambda: (0, 0.0),
         cache=scene.cache.sizes,
-        allocation=lambda: allocation_summary(nodes),
-        packing=lambda resources: Packing(nodes, resources),
+        allocation=lambda: allocation_summary(columns),
+        packing=lambda resources: Packing(columns, resources),
         tasks=dict,
         waiting_calls=dict,
         watches=dict,
