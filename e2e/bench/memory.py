@@ -43,7 +43,9 @@ from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.scheduler.allocation import allocation_summary
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
+from bayplan.scheduler.packing import Packing
 from bayplan.server.metrics import SchedulerMetrics
+from bayplan.server.packing import PackingCollector
 from bayplan.server.state import StateCollector, StateSources
 
 _CREATED = "2026-01-01T00:00:00Z"
@@ -139,8 +141,20 @@ def resources(nodes: int, pods: int, times: int) -> Iterator[str]:
     """How long a scrape takes before and after pods that name made-up resources were bound by somebody and went."""
     scene = Cluster(nodes, pods)
     registry = SchedulerMetrics(profiles=[scene.framework.profile_name]).registry
-    state = StateSources(dict, scene.cache.sizes, lambda: allocation_summary(scene.cache.nodes), dict)
+    columns = scene.cache.nodes
+    state = StateSources(
+        pending=dict,
+        in_flight_events=dict,
+        nominations=lambda: (0, 0.0),
+        cache=scene.cache.sizes,
+        allocation=lambda: allocation_summary(columns),
+        packing=lambda resources: Packing(columns, resources),
+        tasks=dict,
+        waiting_calls=dict,
+        watches=dict,
+    )
     registry.register(StateCollector(state))
+    registry.register(PackingCollector(state))
 
     def scrape() -> str:
         seconds: list[float] = []

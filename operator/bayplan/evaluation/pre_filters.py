@@ -1,12 +1,14 @@
 """What the PreFilter plugins say of a pod shape: whether to look at nodes at all, at which, and with which filters."""
 
 from collections.abc import Sequence
+from time import perf_counter
 
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
+from bayplan.framework.plugin_calls import EvaluationCount, label_of, label_of_result
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import Code, Status
+from bayplan.framework.status import SUCCESS, Code, Status
 
 
 class PreFilters:
@@ -19,10 +21,13 @@ class PreFilters:
 
     def __init__(self, framework: Framework, nodes: NodeTable, state: CycleState) -> None:
         self._framework = framework
+        self._calls = framework.calls
         self._nodes = nodes
         self._state = state
         self._results: dict[str, PreFilterResult] = {}
         self._every_cycle: list[PreFilterPlugin] = []
+        self.attempts = EvaluationCount()
+        """Attempts whose pod the plugins that did not skip had something to say about."""
         self.rejection: Status | None = None
         self.ran: list[str] = []
         self.filters: list[FilterPlugin] = []
@@ -31,10 +36,16 @@ class PreFilters:
 
     def still_hold(self, pod: PodInfo) -> bool:
         """Run the plugins that read the cluster. Returns whether their results are as before."""
+        calls, results, started = self._calls, self._results, 0.0
+        if calls.observed:
+            started = perf_counter()
         for plugin in self._every_cycle:
-            before, result = self._results[plugin.name], plugin.pre_filter(self._state, pod, self._nodes)
+            before = results[plugin.name]
+            result = self._measured(plugin, pod) if calls.sampled else plugin.pre_filter(self._state, pod, self._nodes)
             if result is not before and result != before:
                 return False
+        if calls.observed and self._every_cycle:
+            calls.report_within("PreFilter", label_of(self.rejection or SUCCESS), started)
         return True
 
     def run(self, pod: PodInfo, *, anew: bool) -> bool:
@@ -43,6 +54,19 @@ class PreFilters:
         Unless `anew`, the results of those that do not read the cluster are taken from last time. True if the outcome
         differs from last time, so that every row must be filtered again.
         """
+        started = perf_counter()
+        differs = self._run(pod, anew=anew)
+        if self._calls.observed:
+            self._calls.report_within("PreFilter", label_of(self.rejection or SUCCESS), started)
+        return differs
+
+    def _measured(self, plugin: PreFilterPlugin, pod: PodInfo) -> PreFilterResult:
+        calls, arguments = self._calls, (self._state, pod, self._nodes)
+        if not calls.sampled:
+            return plugin.pre_filter(*arguments)
+        return calls.run("PreFilter", plugin.name, label_of_result, plugin.pre_filter, *arguments)
+
+    def _run(self, pod: PodInfo, *, anew: bool) -> bool:
         before = (self.rejection, self.narrowed_to, self.filters)
         self.rejection = None
         self.narrowed_to = None
@@ -54,7 +78,7 @@ class PreFilters:
             every_cycle = plugin.traits.runs_pre_every_cycle
             result = None if anew else self._results.get(plugin.name)
             if result is None or (every_cycle and not result.lasting):
-                result = self._results[plugin.name] = plugin.pre_filter(self._state, pod, self._nodes)
+                result = self._results[plugin.name] = self._measured(plugin, pod)
             if every_cycle and not result.lasting:
                 self._every_cycle.append(plugin)
             self.ran.append(plugin.name)
@@ -74,6 +98,7 @@ class PreFilters:
                     self.rejection = self._nothing_left()
                     break
         self.filters = [plugin for plugin in self._framework.filters if plugin.name not in skipped]
+        self.attempts = self._calls.count((name for name in self.ran if name not in skipped), "PreFilter")
         return before != (self.rejection, self.narrowed_to, self.filters)
 
     def of(self, filters: Sequence[FilterPlugin]) -> tuple[PreFilterPlugin, ...]:

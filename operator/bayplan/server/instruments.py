@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
@@ -51,11 +52,27 @@ class Tally(Collector):
         yield family
 
 
+class Series:
+    """One series of a histogram; who has many observations for it keeps it, and need not look it up."""
+
+    __slots__ = ("_bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        """A count per bucket, and last what is above all of them."""
+        self.total = 0.0
+
+    def observe(self, value: float) -> None:
+        """Count a value."""
+        self.counts[bisect_left(self._bounds, value)] += 1
+        self.total += value
+
+
 class Histogram(Collector):
     """Observations counted into fixed buckets that only the event loop's thread fills.
 
     `bounds` are inclusive upper bounds in ascending order; the bucket for everything above is added here.
-    Each series is one list: a count per bucket, the overflow, and last the sum.
     """
 
     def __init__(self, name: str, documentation: str, bounds: Sequence[float], labels: Sequence[str] = ()) -> None:
@@ -64,22 +81,20 @@ class Histogram(Collector):
         self._bounds = tuple(bounds)
         self._bound_names = (*map(floatToGoString, self._bounds), "+Inf")
         self._labels = tuple(labels)
-        self._series: dict[LabelValues, list[float]] = {}
+        self._series: dict[LabelValues, Series] = {}
         if not self._labels:
-            self._add_series(())
+            self.series(())
 
-    def observe(self, labels: LabelValues, value: float) -> None:
-        """Count a value into the series of these label values, in the order of the label names."""
+    def series(self, labels: LabelValues) -> Series:
+        """Return the series of these label values, in the order of the label names; it exists from now on."""
         series = self._series.get(labels)
         if series is None:
-            series = self._add_series(labels)
-        series[bisect_left(self._bounds, value)] += 1
-        series[-1] += value
-
-    def _add_series(self, labels: LabelValues) -> list[float]:
-        series: list[float] = [0] * (len(self._bounds) + 2)
-        self._series[labels] = series
+            series = self._series[labels] = Series(self._bounds)
         return series
+
+    def observe(self, labels: LabelValues, value: float) -> None:
+        """Count a value into the series of these label values."""
+        self.series(labels).observe(value)
 
     def collect(self) -> Iterable[HistogramMetricFamily]:
         """The metric family: cumulative buckets, count and sum of every series."""
@@ -87,11 +102,40 @@ class Histogram(Collector):
         for labels, series in self._series.items():
             buckets = []
             total = 0.0
-            for bound, count in zip(self._bound_names, series, strict=False):
+            for bound, count in zip(self._bound_names, series.counts, strict=True):
                 total += count
                 buckets.append((bound, total))
-            family.add_metric(labels, buckets, sum_value=series[-1])
+            family.add_metric(labels, buckets, sum_value=series.total)
         yield family
+
+
+class Instruments:
+    """Makes instruments in a registry of its own; the metrics of one part of the scheduler each derive from it."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+
+    def tally(
+        self,
+        name: str,
+        documentation: str,
+        labels: Sequence[str] = (),
+        *,
+        gauge: bool = False,
+        preset: Iterable[LabelValues] = (),
+    ) -> Tally:
+        """Make and register a counter, or a gauge that is counted up and down."""
+        tally = Tally(name, documentation, labels, gauge=gauge, preset=preset)
+        self.registry.register(tally)
+        return tally
+
+    def histogram(
+        self, name: str, documentation: str, bounds: Sequence[float], labels: Sequence[str] = ()
+    ) -> Histogram:
+        """Make and register a histogram."""
+        histogram = Histogram(name, documentation, bounds, labels)
+        self.registry.register(histogram)
+        return histogram
 
 
 def exponential_buckets(start: float, factor: float, count: int) -> tuple[float, ...]:
