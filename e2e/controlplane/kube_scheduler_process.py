@@ -15,7 +15,7 @@ USER = "system:kube-scheduler"
 
 
 class KubeSchedulerProcess(Process):
-    """A running kube-scheduler, with its files in `directory`.
+    """A running kube-scheduler, with its files in `directory`; it serves HTTPS on `port`.
 
     `configuration` is a KubeSchedulerConfiguration; the kubeconfig is filled in, and leader election is off unless it
     says otherwise.
@@ -39,17 +39,17 @@ class KubeSchedulerProcess(Process):
         }
         config = directory / "config.yaml"
         config.write_text(json.dumps(document))  # JSON is YAML
-        (self._port,) = free_ports(1)
+        (self.port,) = free_ports(1)
         command = commands.kube_scheduler(
-            binary("kube-scheduler"), kubeconfig, config, directory, port=self._port, verbosity=verbosity
+            binary("kube-scheduler"), kubeconfig, config, directory, port=self.port, verbosity=verbosity
         )
         log_path = directory / "kube-scheduler.log"
         super().__init__("kube-scheduler", [*command, *arguments], log_path=log_path, directory=directory)
 
     def is_ready(self) -> bool:
         """Whether /healthz answers 200."""
-        return is_healthy(self._port, tls=True)
+        return is_healthy(self.port, tls=True)
 
     def is_synced(self) -> bool:
         """Whether /readyz answers 200, which a leader's does once its caches are filled."""
-        return is_healthy(self._port, path="/readyz", tls=True)
+        return is_healthy(self.port, path="/readyz", tls=True)
