@@ -29,6 +29,7 @@ RELIST_AFTER_REFUSALS = 5
 # A watch that lived so long was healthy: what ends it is a new trouble, not the old one.
 STEADY_SECONDS = 5.0
 MAX_RETRY_AFTER_SECONDS = 120.0
+_DELETED = b'{"type":"DELETED",'
 
 
 class Reflector(Generic[T]):
@@ -284,6 +285,10 @@ class Reflector(Generic[T]):
                 await self._in_slices(lines, self._apply)
 
     def _apply(self, line: bytes) -> None:
+        if line.startswith(_DELETED):
+            # Of what is gone only the name is read: the store has the rest.
+            self._apply_raw(line)
+            return
         try:
             event = self._event_decoder.decode(line)
         except UNREADABLE:
@@ -292,18 +297,15 @@ class Reflector(Generic[T]):
         obj: T = event.object
         meta = obj.metadata
         kind = event.type
-        if kind not in {"ADDED", "MODIFIED", "DELETED"} or not meta.resource_version:
+        if kind not in {"ADDED", "MODIFIED"} or not meta.resource_version:
             self._apply_raw(line)
             return
         key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-        if kind == "DELETED":
-            self._store.remove(key, meta.uid)
-        else:
-            self._store.put(key, obj)
+        self._store.put(key, obj)
         self._advance(meta.resource_version)
 
     def _apply_raw(self, line: bytes) -> None:
-        """Take an event that is no ordinary one: a bookmark, an error, or an object that does not decode."""
+        """Take a deletion, a bookmark or an error, or an object that does not decode."""
         try:
             event = raw_event_decoder.decode(line)
         except UNREADABLE as error:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from bayplan.cli import nothing_collected
+from bayplan.cli.allocator import return_large_blocks
 from bayplan.cli.feature_gates import FeatureGatesOption
 from bayplan.cli.leader_election import (
     LeaderElectionFlags,
@@ -77,6 +78,7 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
     if config is not None:
         # The file is about to be read, and the scheduler heeds it from then on.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    return_large_blocks()
     logging.config.dictConfig(_logging(_LEVELS[verbosity]))
     with nothing_collected():
         # Imported here so that `--help` does not pay for kopf and the API client.

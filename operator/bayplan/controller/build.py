@@ -99,7 +99,9 @@ def build(
 
     pending = PendingPodEvents(cache, queue, news.set, metrics, names)
     dispatcher = Dispatcher(client, events_client, on_patched=pending.written, wake=news.set)
-    recorder = EventRecorder(emit=dispatcher.send, now=utc_now, hostname=socket.gethostname())
+    recorder = EventRecorder(
+        emit=dispatcher.send, now=utc_now, hostname=socket.gethostname(), waiting=lambda: dispatcher.events_waiting
+    )
     recovery = Recovery()
     watches = Watches(
         credentials,

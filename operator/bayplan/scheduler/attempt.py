@@ -162,6 +162,12 @@ class AttemptRunner:
         message = str(error) or type(error).__name__
         return return_to_queue(self.queue, attempt, message, error=True, exception=error)
 
+    def release_unused(self) -> None:
+        """Let go of the copies of pods that no attempt needed since the last call; pods that are gone go with them."""
+        self.cycle.release_unused()
+        for framework in self.frameworks.values():
+            framework.release_unused()
+
     def _reserve(self, attempt: Attempt, placement: Placement) -> Reserved | Failed:
         """Assume the pod on its node and run Reserve, Permit and PreBind; undo all of it if one of them fails."""
         queued, framework, node_name, state = attempt.queued, attempt.framework, placement.node_name, placement.state

@@ -101,6 +101,7 @@ class SchedulingCycle:
         self._nominator = nominator or Nominator()
         self._nominations = Nominations(nodes, self._nominator, self._evaluations.forget_nominated)
         self._observe = observe
+        self._is_used = False
         self._search = NodeSearch(nodes) if any(each.limits_search for each in frameworks) else None
 
     def schedule(
@@ -119,6 +120,18 @@ class SchedulingCycle:
         except Exception:
             self._evaluations.forget(id(framework), framework.signature(pod))
             raise
+
+    def release_unused(self) -> None:
+        """Let go of what no pod needed since the last call and that holds pods, which may be gone.
+
+        What ordinary pods need again stays: only without any decision are the evaluations of large pods let go of, and
+        readers that lag behind made to read all pods.
+        """
+        self._nominations.release_unused()
+        if not self._is_used:
+            self._evaluations.forget_large()
+            self._nodes.pods_changed.forget()
+        self._is_used = False
 
     # The three parts of `schedule` between which extenders are called.
 
@@ -275,6 +288,7 @@ class SchedulingCycle:
 
     def _evaluation(self, pod: PodInfo, framework: Framework) -> Evaluation:
         """The evaluation of the pod's shape, with its filters brought up to date."""
+        self._is_used = True
         signature = framework.signature(pod)
         seen = self._nominations.seen_by(pod)
         key = (id(framework), signature, seen)

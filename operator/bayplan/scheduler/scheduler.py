@@ -26,8 +26,9 @@ logger = logging.getLogger(__name__)
 # How long the loop decides before it lets watches, binds and probes run, and how many binds may be outstanding.
 _SLICE_SECONDS = 0.01
 _MAX_BINDS_IN_FLIGHT = 256
-_MAX_SLEEP_SECONDS = 30.0
 _SWEEP_SECONDS = 1.0
+# What no attempt needed between two releases is let go of. An idle loop wakes as often.
+_RELEASE_SECONDS = 10.0
 # How long the loop waits after an error that may come again at once.
 _REST_SECONDS = 1.0
 
@@ -140,8 +141,11 @@ class Scheduler:
 
     async def run(self) -> None:
         """Schedule until `stop` is called."""
-        swept = self._clock()
+        swept = released = self._clock()
         while not self._stopping:
+            if self._clock() - released >= _RELEASE_SECONDS:
+                released = self._clock()
+                _attend_to(self._attempts.release_unused)
             self.news.clear()
             self.queue.flush(self._clock())
             _attend_to(self._recorder.sweep)
@@ -251,7 +255,7 @@ class Scheduler:
 
     async def _sleep(self) -> None:
         _attend_to(self.preemption.sweep)
-        longest, self._resting = _REST_SECONDS if self._resting else _MAX_SLEEP_SECONDS, False
+        longest, self._resting = _REST_SECONDS if self._resting else _RELEASE_SECONDS, False
         deadlines = (self.queue.next_deadline(), self._failures.texts.next_deadline())
         wanted = [deadline - self._clock() for deadline in deadlines if deadline is not None]
         seconds = min([*wanted, longest])
