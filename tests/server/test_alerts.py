@@ -90,4 +90,4 @@ def test_prometheus_may_read_the_metrics_and_nothing_else_that_is_no_object():
     (reader,) = [
         each for each in yaml.safe_load_all((MONITORING / "rbac.yaml").read_text()) if each["kind"] == "ClusterRole"
     ]
-    assert reader["rules"] == [{"nonResourceURLs": ["/metrics", "/metrics/slis"], "verbs": ["get"]}]
+    assert reader["rules"] == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
