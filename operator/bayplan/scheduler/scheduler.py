@@ -3,13 +3,15 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.runtime import Framework
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import Attempt, AttemptRunner, Failed, Nominated, Reserved, Result, Skipped
+from bayplan.scheduler.attempt_log import tell_scores, wanted_comparison
 from bayplan.scheduler.binding_cycle import BindingCycle
 from bayplan.scheduler.cancellation import is_being_cancelled
 from bayplan.scheduler.dispatcher import Dispatcher
@@ -94,6 +96,11 @@ class Scheduler:
             wake=news.set,
         )
 
+    @property
+    def frameworks(self) -> Mapping[str, Framework]:
+        """The profiles that it schedules by at the moment, by schedulerName."""
+        return self._attempts.frameworks
+
     def stop(self) -> None:
         """Pop no more pods; binds under way are the dispatcher's to finish."""
         self._stopping = True
@@ -171,7 +178,7 @@ class Scheduler:
         What raises costs its pod this attempt and no other pod anything.
         """
         try:
-            attempt = self._attempts.run()
+            attempt = self._attempts.run(compare=wanted_comparison())
         except Exception as error:  # noqa: BLE001  reported there
             self._not_popped(error)
             return None
@@ -204,7 +211,7 @@ class Scheduler:
         uid = attempt.queued.uid
         self._calls_extenders = True
         try:
-            outcome = await extended.schedule(attempt.pod, attempt.framework)
+            outcome = await extended.schedule(attempt.pod, attempt.framework, wanted_comparison())
         except (Exception, asyncio.CancelledError) as error:
             if is_being_cancelled():
                 raise
@@ -238,6 +245,7 @@ class Scheduler:
         """Perform the effects of an attempt: the bind, the end of victims, or the report of a failure."""
         if isinstance(attempt, Reserved):
             self._failures.texts.forget(attempt.queued.uid)
+            tell_scores(attempt)
             self._binding.start(attempt)
         elif isinstance(attempt, Nominated):
             self.preemption.start(attempt)
