@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 import pytest
 from e2e.conftest import StartControlPlane
 from e2e.controlplane.bayplan_process import BayplanProcess
-from e2e.controlplane.client import ApiClient
+from e2e.controlplane.client import ApiClient, Object
 from e2e.controlplane.health import get_local
 from e2e.controlplane.installation import install_bayplan
 from e2e.controlplane.objects import node, pod, pod_of_class
@@ -96,7 +96,7 @@ def plane(start_control_plane: StartControlPlane) -> ControlPlane:
 
 def put_work(client: ApiClient, turn: int) -> None:
     """Has pods bound, one preempted and one refused, and removes them."""
-    on_full = {"nodeSelector": {"room": "one"}, "tolerations": [{"key": "room", "operator": "Exists"}]}
+    on_full: Object = {"nodeSelector": {"room": "one"}, "tolerations": [{"key": "room", "operator": "Exists"}]}
     names = [f"turn-{turn}-{index}" for index in range(PODS_AT_ONCE * 2)]
     client.create_all("pods", [pod(name, "default") for name in names])
     client.create("pods", pod_of_class(f"low-{turn}", "default", "low", **on_full))
