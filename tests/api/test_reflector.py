@@ -287,3 +287,13 @@ async def test_cancelling_ends_run_and_closes_the_connections(server):
         await until(lambda: server.watches(PODS))
         assert server.connections == 1
     await until(lambda: server.connections == 0)
+
+
+async def test_how_long_events_waited_is_told_once_they_are_handled(server):
+    told = []
+    async with reflecting(server, on_applied=told.append) as (_, view):
+        await until(lambda: server.watches(PODS))
+        server.put(PODS, pod("a"))
+        await until(lambda: "a" in view.objects)
+        await until(lambda: told)
+        assert all(seconds >= 0 for seconds in told)

@@ -44,6 +44,11 @@ class Tally:
     def __init__(self) -> None:
         self.moves: list[tuple[str, str]] = []
         self.rejected: Counter[tuple[str, str]] = Counter()
+        self.hints: list[tuple[str, str, str]] = []
+
+    def queueing_hint(self, plugin: str, event: str, hint: str, seconds: float) -> None:
+        assert seconds >= 0
+        self.hints.append((plugin, event, hint))
 
     def incoming(self, queue: str, event: str) -> None:
         self.moves.append((queue, event))

@@ -113,3 +113,15 @@ def test_events_missed_before_the_bind_began_cannot_bring_it_back_to_wait(scene)
     scene.queue.begin_bind("p")
     scene.fail(queued, FIT)
     assert scene.sub_queue("p") is SubQueue.BACKOFF
+
+
+def test_what_is_kept_is_told_by_its_label_and_the_pods_that_are_tried_beside_it(scene):
+    assert scene.queue.in_flight_events() == {"PodPopped": 0}
+    queued = scene.popped("p")
+    scene.move(NODE_TAINT)
+    scene.move(NODE_TAINT)
+    scene.move(ASSIGNED_POD_DELETE)
+    expected = {"PodPopped": 1, NODE_TAINT.label: 2, ASSIGNED_POD_DELETE.label: 1}
+    assert scene.queue.in_flight_events() == expected
+    scene.fail(queued)
+    assert scene.queue.in_flight_events() == {"PodPopped": 0}

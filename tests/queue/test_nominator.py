@@ -83,3 +83,18 @@ def test_readers_are_told_which_nodes_changed(nominator):
         nominator.refresh(pod)
     assert nominator.changed_since(position) is None
     assert nominator.changed_since(nominator.position - 1) == {"n2"}
+
+
+def test_the_oldest_nomination_that_lasts_has_its_age():
+    now = 100.0
+    nominator = Nominator(lambda: now)
+    assert (nominator.count(), nominator.oldest_age()) == (0, 0.0)
+    nominator.add(info("a"), "n1")
+    now = 130.0
+    nominator.add(info("b"), "n1")
+    now = 140.0
+    assert (nominator.count(), nominator.oldest_age()) == (2, 40.0)
+    nominator.delete("a")
+    assert (nominator.count(), nominator.oldest_age()) == (1, 10.0)
+    nominator.add(info("b"), "n2")
+    assert nominator.oldest_age() == 0.0

@@ -17,12 +17,14 @@ class Scene:
         self.nodes = {"n1"}
         self.confirmed = {}
         self.doubts = []
+        self.conflicts = []
         self.sleeps = Sleeps()
         self.binder = Binder(
             client,
             node_exists=self.nodes.__contains__,
             confirmed_node=self.confirmed.get,
             on_ambiguous=lambda: self.doubts.append(1),
+            on_conflict=lambda: self.conflicts.append(1),
             timeout=0.25,
             request_timeout=0.1,
             sleep=self.sleeps,

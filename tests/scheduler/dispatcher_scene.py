@@ -52,8 +52,15 @@ class Scene:
     def __init__(self, **workers):
         self.client, self.events = Client(), Client()
         self.patched, self.sleeps = [], Sleeps()
+        self.calls = []
         self.dispatcher = Dispatcher(
-            self.client, self.events, on_patched=self.patched.append, wake=self._wake, sleep=self.sleeps, **workers
+            self.client,
+            self.events,
+            on_patched=self.patched.append,
+            on_call=lambda call_type, result, seconds: self.calls.append((call_type, result)),
+            wake=self._wake,
+            sleep=self.sleeps,
+            **workers,
         )
         self.lost = []
         self.woken = 0

@@ -102,6 +102,8 @@ class Observer(SchedulerObserver):
         self.bounds = []
         self.attempts_at_preemption = 0
         self.victims = []
+        self.executed = []
+        self.budgets = []
         self.left_out = []
         self.handled = []
         self.permit_waits = []
@@ -118,6 +120,13 @@ class Observer(SchedulerObserver):
 
     def preemption_attempt(self):
         self.attempts_at_preemption += 1
+
+    def preemption_executed(self, result, seconds):
+        assert seconds >= 0
+        self.executed.append(result)
+
+    def budgets_violated(self, count):
+        self.budgets.append(count)
 
     def preemption_victims(self, count):
         self.victims.append(count)

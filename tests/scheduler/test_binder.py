@@ -62,7 +62,14 @@ async def test_a_pod_that_is_no_longer_ours_to_place_is_gone(scene, pod):
     scene.put(**pod)
     scene.fail(Refuse(409, "Conflict"))
     assert await scene.bind() is BindResult.GONE
-    assert len(scene.doubts) == 0
+    assert (len(scene.doubts), len(scene.conflicts)) == (0, 1)
+
+
+async def test_a_conflict_with_an_earlier_post_of_ours_counts_as_none(scene):
+    scene.put(nodeName="n1")
+    scene.fail(Refuse(409, "Conflict"))
+    assert await scene.bind() is BindResult.BOUND
+    assert scene.conflicts == []
 
 
 async def test_a_deleted_pod_is_gone(scene):

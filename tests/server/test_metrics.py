@@ -5,6 +5,8 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.server.samples import PROFILE, metrics, observe_a_bound_pod, observed
 
+from bayplan.framework.plugin_calls import PluginObserver
+from bayplan.queue.sub_queues import QueueObserver
 from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.server.metrics import SchedulerMetrics
 
@@ -131,10 +133,11 @@ def test_ten_thousand_pods_add_no_series():
 
 
 def test_the_metrics_take_exactly_the_calls_of_the_protocol():
-    calls = [name for name in vars(SchedulerObserver) if not name.startswith("_")]
-    assert len(calls) == 16
-    for name in calls:
-        assert inspect.signature(getattr(type(metrics()), name)) == inspect.signature(getattr(SchedulerObserver, name))
+    protocols = (SchedulerObserver, PluginObserver, QueueObserver)
+    calls = [(each, name) for each in protocols for name in vars(each) if not name.startswith("_")]
+    assert len({name for _, name in calls}) == 26
+    for protocol, name in calls:
+        assert inspect.signature(getattr(type(metrics()), name)) == inspect.signature(getattr(protocol, name))
 
 
 def test_differences_are_those_of_the_last_comparison_and_stay_at_zero_once_mended():

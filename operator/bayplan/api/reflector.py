@@ -46,12 +46,11 @@ class Reflector(Generic[T]):
     `objects` is the store itself, by "namespace/name" or name: read it, do not change it. `refused_with` is the HTTP
     status of the server's last refusal, 0 once it answered again. `on_refused` receives the status and the reason of
     each refusal, and the seconds since the first of those in a row, 0.0 for that; where it returns True it sees to it
-    that people are told, and it is not logged here.
-    `on_recovered` is called when the server watches again after it was away, and after each list but the first.
-    `on_went_back` is called before that if the list is older than what was known: etcd was restored. Such a list is the
-    truth, whatever versions its objects have. `contact` is told of the server's absence and return, which is then not
-    logged here at each try.
-    `name` tells it from others in the log, by default `path`.
+    that people are told, and it is not logged here. `on_recovered` is called when the server watches again after it was
+    away, and after each list but the first. `on_went_back` is called before that if the list is older than what was
+    known: etcd was restored. Such a list is the truth, whatever versions its objects have. `contact` is told of the
+    server's absence and return, which is then not logged here at each try. `on_applied` receives how many seconds after
+    their arrival events were all handled. `name` tells it from others in the log, by default `path`.
     """
 
     def __init__(
@@ -69,6 +68,7 @@ class Reflector(Generic[T]):
         on_refused: Callable[[int, str, float], bool] | None = None,
         on_recovered: Callable[[], None] | None = None,
         on_went_back: Callable[[], None] | None = None,
+        on_applied: Callable[[float], None] = lambda seconds: None,
         contact: ServerContact | None = None,
         timing: Timing | None = None,
         open_source: Callable[..., WatchSource] = WatchSource,
@@ -82,8 +82,9 @@ class Reflector(Generic[T]):
         self.relists_total = 0
         self.refused_with = 0
         self._on_refused = on_refused
-        self._on_recovered = on_recovered
+        self._recovered = on_recovered or (lambda: None)
         self._on_went_back = on_went_back
+        self._on_applied = on_applied
         self._contact = contact
         self._history = VersionHistory()
         self._anew = self._went_back = False
@@ -263,10 +264,6 @@ class Reflector(Generic[T]):
         self._went_back = False
         self._recovered()
 
-    def _recovered(self) -> None:
-        if self._on_recovered is not None:
-            self._on_recovered()
-
     async def _in_slices(self, items: list[Any], act: Callable[[Any], None]) -> None:
         await in_slices(items, act, seconds=self._timing.slice, clock=self._clock)
 
@@ -290,6 +287,7 @@ class Reflector(Generic[T]):
                         self._backoff.worked()
                         self._recovered()
                 await self._in_slices(lines, self._apply)
+                self._on_applied(self._clock() - self._last_contact)
 
     def _apply(self, line: bytes) -> None:
         if line.startswith(_DELETED):

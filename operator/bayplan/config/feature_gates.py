@@ -1,6 +1,6 @@
 """`--feature-gates`: kube-scheduler's switches, as far as they change what bayplan does."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -47,6 +47,11 @@ class FeatureGates:
         if name not in SWITCHED:
             raise LookupError(name)
         return _is_on(name, dict(self.given))
+
+    def switched(self) -> Iterator[tuple[str, Stage, bool]]:
+        """Give each gate that bayplan looks at with its stage and whether it is on, in alphabetical order."""
+        for name in sorted(SWITCHED):
+            yield name, KNOWN_FEATURE_GATES[name].stage, self.enabled(name)
 
     @property
     def without_effect(self) -> tuple[str, ...]:

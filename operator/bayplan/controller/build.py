@@ -106,7 +106,7 @@ def build(
     )
 
     pending = PendingPodEvents(cache, queue, news.set, metrics, names)
-    dispatcher = Dispatcher(client, events_client, on_patched=pending.written, wake=news.set)
+    dispatcher = Dispatcher(client, events_client, on_patched=pending.written, on_call=metrics.api_call, wake=news.set)
     recorder = EventRecorder(
         emit=dispatcher.send, now=utc_now, hostname=socket.gethostname(), waiting=lambda: dispatcher.events_waiting
     )
@@ -167,7 +167,14 @@ def build(
         clients=(client, events_client),
         health=health,
         server=build_server(
-            configuration, credentials, cache=cache, queue=queue, watches=watches, metrics=metrics, health=health
+            configuration,
+            credentials,
+            cache=cache,
+            queue=queue,
+            scheduler=scheduler,
+            watches=watches,
+            metrics=metrics,
+            health=health,
         ),
     )
 

@@ -44,9 +44,14 @@ class EngineBuilder:
         """
         cache = self.cache
         frameworks = build_frameworks(
-            configuration, cache.nodes, cache.listers, self.nominator, waiting_pods=self.waiting_pods
+            configuration,
+            cache.nodes,
+            cache.listers,
+            self.nominator,
+            waiting_pods=self.waiting_pods,
+            observer=self.observer,
         )
-        cycle = SchedulingCycle(cache.nodes, self.nominator, frameworks.values(), observe=self.observer.extension_point)
+        cycle = SchedulingCycle(cache.nodes, self.nominator, frameworks.values())
         extenders = make_clients(configuration.extenders, self.admit)
         binds = next((each for each in extenders if each.spec.bind_verb), None)
         make_binder = Binder if binds is None else partial(ExtenderBinder, extender=binds, assumed=cache.pod)
@@ -55,6 +60,7 @@ class EngineBuilder:
             node_exists=cache.has_node,
             confirmed_node=cache.confirmed_node,
             on_ambiguous=self.observer.bind_ambiguous,
+            on_conflict=self.observer.bind_conflict,
             clock=self.clock,
         )
         queue = QueueSettings(

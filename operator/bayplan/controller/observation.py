@@ -10,10 +10,14 @@ from bayplan.controller.operator_thread import OperatorThread
 from bayplan.controller.watches import Watches
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.allocation import allocation_summary
+from bayplan.scheduler.packing import Packing
+from bayplan.scheduler.scheduler import Scheduler
+from bayplan.server.build_info import BuildInfoCollector
 from bayplan.server.debug import debug_routes
 from bayplan.server.health import HealthChecks
 from bayplan.server.http import HttpServer
 from bayplan.server.metrics import SchedulerMetrics
+from bayplan.server.packing import PackingCollector
 from bayplan.server.state import StateCollector, StateSources
 
 
@@ -36,6 +40,7 @@ def build_server(
     *,
     cache: Cache,
     queue: SchedulingQueue,
+    scheduler: Scheduler,
     watches: Watches,
     metrics: SchedulerMetrics,
     health: HealthChecks,
@@ -46,11 +51,18 @@ def build_server(
     """
     state = StateSources(
         pending=queue.pending,
+        in_flight_events=queue.in_flight_events,
+        nominations=lambda: (queue.nominator.count(), queue.nominator.oldest_age()),
         cache=cache.sizes,
         allocation=lambda: allocation_summary(cache.nodes),
+        packing=lambda resources: Packing(cache.nodes, resources),
+        tasks=scheduler.tasks,
+        waiting_calls=scheduler.dispatcher.waiting_calls,
         watches=watches.states,
     )
-    metrics.registry.register(StateCollector(state))
+    gates = configuration.feature_gates
+    for collector in (StateCollector(state), PackingCollector(state), BuildInfoCollector(gates)):
+        metrics.registry.register(collector)
     profiles = frozenset(profile.scheduler_name for profile in configuration.profiles)
     debugger = CacheDebugger(credentials, cache, queue, profiles, on_compared=metrics.cache_compared)
     return HttpServer(

@@ -86,6 +86,7 @@ class Watch:
             on_refused=self._refused,
             on_recovered=on_recovered,
             on_went_back=on_went_back,
+            on_applied=self._applied,
             timing=timing,
         )
 
@@ -138,6 +139,9 @@ class Watch:
         if not self.synced:
             self.absent = True
             self._handler.on_synced()
+
+    def _applied(self, seconds: float) -> None:
+        self._observer.watch_lagged(self.name, seconds)
 
     def _undecodable(self, key: str, error: str) -> None:
         kind = self.resource.kind

@@ -45,14 +45,14 @@ class Evaluation:
         state = self.state = CycleState()
         """What plugins wrote in PreFilter, Filter and PreScore; the pods that share the evaluation share it."""
         self.pre_filters = PreFilters(framework, nodes, state)
-        self._plain = FilterRound(self.pre_filters, nodes, state)
+        self._plain = FilterRound(self.pre_filters, nodes, state, framework.calls)
         self._nominated = (
             None if nominations is None or seen is None else NominatedRound(self._plain, nodes, nominations, seen)
         )
         self.verdicts = Verdicts(self.pre_filters, self._plain, self._nominated, nodes)
         self.feasible: NDArray[np.bool_] = self._plain.feasible
         """Which rows passed every filter in both rounds, `(capacity,) bool`."""
-        self._totals = ScoreTotals(framework, nodes, state)
+        self.scored = ScoreTotals(framework, nodes, state)
         self._follower = RowFollower(nodes)
         self._unscored: list[RowChange] = []
         self._unscored_rows = 0
@@ -63,7 +63,7 @@ class Evaluation:
         """What its arrays and those of its plugins take, without the nominated pods it sees."""
         of_plugins = [value.nbytes for value in self.state.values() if isinstance(value, HoldsArrays)]
         nominated = 0 if self._nominated is None else self._nominated.nbytes + self.feasible.nbytes
-        return self._plain.nbytes + nominated + self._totals.nbytes + sum(of_plugins)
+        return self._plain.nbytes + nominated + self.scored.nbytes + sum(of_plugins)
 
     def refresh(self, pod: PodInfo) -> None:
         """Bring the feasible set up to date with the node table."""
@@ -89,7 +89,7 @@ class Evaluation:
         unscored, moved = self._unscored, self._moved
         self._unscored, self._unscored_rows, self._moved = [], 0, False
         change = unscored[0] if len(unscored) == 1 else _together(unscored)
-        return self._totals.refresh(pod, change, self.feasible, moved=moved)
+        return self.scored.refresh(pod, change, self.feasible, moved=moved)
 
     def scores(self, pod: PodInfo, rows: Rows) -> dict[str, Scores]:
         """Each plugin's normalised, weighted scores if exactly `rows` were the feasible nodes, `(rows,) int64` each.
@@ -97,21 +97,24 @@ class Evaluation:
         For a sampled search, where normalisation sees only the sample, and for explanations.
         """
         self.totals(pod)
-        return self._totals.each(pod, rows)
+        return self.scored.each(pod, rows)
 
     def _filter(self, pod: PodInfo, change: RowChange) -> Changed:
         """Bring the feasible set up to date with the node table. Returns which rows may have another verdict."""
         plain, nominated = self._plain, self._nominated
         anew, changed = change.everything, UNCHANGED
-        if anew or not self.pre_filters.still_hold(pod):
-            anew |= self.pre_filters.run(pod, anew=anew)
-            changed = ROWS
+        pre_filters = self.pre_filters
+        if anew or pre_filters.every_cycle:
+            differs = pre_filters.refresh(pod, anew=anew)
+            if differs is not None:
+                anew |= differs
+                changed = ROWS
         if anew:
             plain.start_over()
             if nominated is not None:
                 nominated.start_over()
             changed = ANYWHERE
-        if self.pre_filters.rejection is None:
+        if pre_filters.rejection is None:
             found = plain.refresh(pod, change, anew=anew)
             if nominated is not None:
                 found = max(found, nominated.refresh(pod))

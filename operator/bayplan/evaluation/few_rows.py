@@ -4,6 +4,7 @@ Everything here says what `FilterRound` and `ScoreTotals` say of many rows. Figu
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -19,6 +20,7 @@ from bayplan.framework.interface import (
     FilterPlugin,
     ScorePlugin,
 )
+from bayplan.framework.plugin_calls import PluginCalls, label_of_codes, label_of_scores
 from bayplan.framework.status import Code
 from bayplan.framework.traits import Reads
 
@@ -41,8 +43,12 @@ class FewRowsFilters:
         codes: NDArray[np.int8],
         allowed: NDArray[np.bool_] | None,
         feasible: NDArray[np.bool_],
+        calls: PluginCalls,
     ) -> None:
         self._filters = [(index, _few_filter(plugin)) for index, plugin in numbered]
+        self._names = [plugin.name for _, plugin in numbered]
+        self._calls = calls
+        self._runs = calls.count(self._names, "Filter")
         self._codes = codes
         self._allowed = allowed
         self._feasible = feasible
@@ -56,7 +62,8 @@ class FewRowsFilters:
         existing = [row for row in rows if exists[row]]
         if len(existing) < len(rows):
             feasible[list(rows)] = False
-        for index, few_filter in self._filters:
+        self._runs.value += len(existing)
+        for index, few_filter in self._measured() if self._calls.sampled else self._filters:
             for row, code in zip(existing, few_filter(state, pod, nodes, existing), strict=True):
                 codes[index, row] = code
         erring: list[int] = []
@@ -67,18 +74,28 @@ class FewRowsFilters:
             feasible[row] = worst == _SUCCESS and (allowed is None or allowed[row])
         return erring
 
+    def _measured(self) -> list[tuple[int, _RunOnFew]]:
+        run = self._calls.run
+        return [
+            (index, partial(run, "Filter", name, label_of_codes, few_filter))
+            for name, (index, few_filter) in zip(self._names, self._filters, strict=True)
+        ]
+
 
 class FewRowsScores:
     """The scores whose weighted sums are kept."""
 
-    def __init__(self, entries: Sequence[RawScore]) -> None:
+    def __init__(self, entries: Sequence[RawScore], calls: PluginCalls) -> None:
         self._entries = entries
         self._reading_usage = [(entry, _few_score(entry.plugin)) for entry in entries if entry.reads is Reads.USAGE]
+        self._calls = calls
+        self._runs = calls.count([entry.name for entry, _ in self._reading_usage], "Score")
 
     def update(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> None:
         """Run the scores that read usage on these rows."""
         existing = [row for row in rows if nodes.exists[row]]
-        for entry, few_score in self._reading_usage:
+        self._runs.value += len(existing)
+        for entry, few_score in self._measured() if self._calls.sampled else self._reading_usage:
             scores = few_score(state, pod, nodes, existing)
             if entry.constant is not None:
                 if not any(scores):
@@ -86,6 +103,13 @@ class FewRowsScores:
                 entry.vary()
             for row, score in zip(existing, scores, strict=True):
                 entry.raw[row] = score
+
+    def _measured(self) -> list[tuple[RawScore, _RunOnFew]]:
+        run = self._calls.run
+        return [
+            (entry, partial(run, "Score", entry.name, label_of_scores, few_score))
+            for entry, few_score in self._reading_usage
+        ]
 
     def total(
         self,

@@ -14,6 +14,7 @@ from bayplan.cache.row_follower import RowChange
 from bayplan.evaluation.few_rows import FEW_ROWS, FewRowsFilters
 from bayplan.evaluation.pre_filters import PreFilters
 from bayplan.framework.interface import CycleState, FilterPlugin
+from bayplan.framework.plugin_calls import EvaluationCount, PluginCalls, label_of_codes
 from bayplan.framework.status import Code, Codes
 from bayplan.framework.traits import Reads
 
@@ -47,8 +48,9 @@ ANYWHERE: Final = Changed.ANYWHERE
 class FilterRound:
     """Keeps, per row, the code of every filter that applies, and from those the feasible set."""
 
-    def __init__(self, pre_filters: PreFilters, nodes: NodeTable, state: CycleState) -> None:
+    def __init__(self, pre_filters: PreFilters, nodes: NodeTable, state: CycleState, calls: PluginCalls) -> None:
         self.pre_filters = pre_filters
+        self._calls = calls
         self.state = state
         self._nodes = nodes
         self.by_reads: dict[Reads, list[tuple[int, FilterPlugin]]] = {}
@@ -59,7 +61,8 @@ class FilterRound:
         """The rows that PreFilters narrowed the search to, `(capacity,) bool`, or None."""
         self.feasible: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
         self._reading_cluster: list[tuple[int, FilterPlugin]] = []
-        self._few_rows = FewRowsFilters((), self.codes, self.allowed, self.feasible)
+        self._runs = {reads: EvaluationCount() for reads in Reads}
+        self._few_rows = FewRowsFilters((), self.codes, self.allowed, self.feasible, calls)
         self._answers: dict[int, Codes] = {}
         self._answered_rows: Rows | None = None
 
@@ -80,8 +83,14 @@ class FilterRound:
         self.codes = np.zeros((len(filters), capacity), dtype=np.int8)
         self.feasible = np.zeros(capacity, dtype=np.bool_)
         self.allowed = None if self.pre_filters.narrowed_to is None else np.zeros(capacity, dtype=np.bool_)
+        self._runs = {
+            reads: self._calls.count((plugin.name for _, plugin in numbered), "Filter")
+            for reads, numbered in self.by_reads.items()
+        }
         self._reading_cluster = self.by_reads[Reads.CLUSTER]
-        self._few_rows = FewRowsFilters(self.by_reads[Reads.USAGE], self.codes, self.allowed, self.feasible)
+        self._few_rows = FewRowsFilters(
+            self.by_reads[Reads.USAGE], self.codes, self.allowed, self.feasible, self._calls
+        )
 
     def refresh(self, pod: PodInfo, change: RowChange, *, anew: bool) -> Changed:
         """Run filters where they may say something else, on all rows if `anew`.
@@ -112,11 +121,14 @@ class FilterRound:
             self.allowed[node_rows] = [nodes.names[row] in wanted for row in node_rows.tolist()]
         for reads, to_filter in ((Reads.USAGE, rows), (Reads.NODE, node_rows)):
             if len(to_filter):
+                self._runs[reads].value += len(to_filter)
                 for index, plugin in self.by_reads[reads]:
-                    self.codes[index, to_filter] = plugin.filter(self.state, pod, nodes, to_filter)
+                    self.codes[index, to_filter] = self._filter(plugin, pod, to_filter)
         reading_all = self._reading_cluster
+        self._runs[Reads.CLUSTER].value += len(nodes)
         if anew or len(change.objects):
             reading_all = self.by_reads[Reads.NODES] + reading_all
+            self._runs[Reads.NODES].value += len(nodes)
         moved = self._filter_all(pod, reading_all)
         if moved is not None:
             few = len(moved) + len(rows) < _NOT_MANY_ROWS
@@ -124,6 +136,13 @@ class FilterRound:
         self._combine(pod, rows)
         # Even where a code of a filter that reads the cluster stays, its reason may be another.
         return ROWS if moved is None else ANYWHERE
+
+    def _filter(self, plugin: FilterPlugin, pod: PodInfo, rows: Rows) -> Codes:
+        if self._calls.sampled:
+            return self._calls.run(
+                "Filter", plugin.name, label_of_codes, plugin.filter, self.state, pod, self._nodes, rows
+            )
+        return plugin.filter(self.state, pod, self._nodes, rows)
 
     def _filter_all(self, pod: PodInfo, numbered: NumberedFilters) -> Rows | None:
         """Run filters on all rows; the rows whose code is another than before, None if there are none."""
@@ -133,7 +152,7 @@ class FilterRound:
             self._answers.clear()
         moved: list[Rows] = []
         for index, plugin in numbered:
-            answer = plugin.filter(self.state, pod, self._nodes, existing)
+            answer = self._filter(plugin, pod, existing)
             before = self._answers.get(index)
             differs = answer != (self.codes[index, existing] if before is None else before)
             # Copied, as the plugin may write to its own array in the next cycle.
@@ -169,5 +188,6 @@ class FilterRound:
         if len(erring):
             index, row = int(first[erring[0]]), rows[erring[:1]]
             plugin = self.pre_filters.filters[index]
+            self._calls.failed(plugin.name, "Filter")
             texts = [each.text for each in plugin.reasons(self.state, pod, self._nodes, row) if each.holds[0]]
             raise FilterError(f'running "{plugin.name}" filter plugin: {", ".join(texts)}')

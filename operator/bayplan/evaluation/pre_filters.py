@@ -1,12 +1,14 @@
 """What the PreFilter plugins say of a pod shape: whether to look at nodes at all, at which, and with which filters."""
 
 from collections.abc import Sequence
+from time import perf_counter
 
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
+from bayplan.framework.plugin_calls import EvaluationCount, label_of, label_of_result
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import Code, Status
+from bayplan.framework.status import SUCCESS, Code, Status
 
 
 class PreFilters:
@@ -22,22 +24,44 @@ class PreFilters:
         self._nodes = nodes
         self._state = state
         self._results: dict[str, PreFilterResult] = {}
-        self._every_cycle: list[PreFilterPlugin] = []
+        self.every_cycle: list[PreFilterPlugin] = []
+        """Those that have to be asked in every cycle."""
+        self.attempts = EvaluationCount()
+        """Attempts whose pod the plugins that did not skip had something to say about."""
         self.rejection: Status | None = None
         self.ran: list[str] = []
         self.filters: list[FilterPlugin] = []
         self.narrowed_to: frozenset[str] | None = None
         self.narrowed_by: list[str] = []
 
-    def still_hold(self, pod: PodInfo) -> bool:
+    def refresh(self, pod: PodInfo, *, anew: bool) -> bool | None:
+        """Run the plugins that may say something else than before; all of them if `anew`.
+
+        Returns None if the results are as before, else what `run` does.
+        """
+        started, calls = perf_counter(), self._framework.calls
+        changed = None if not anew and self._still_hold(pod) else self._run(pod, anew=anew)
+        if calls.observed:
+            calls.report_within("PreFilter", label_of(self.rejection or SUCCESS), started)
+        return changed
+
+    def _still_hold(self, pod: PodInfo) -> bool:
         """Run the plugins that read the cluster. Returns whether their results are as before."""
-        for plugin in self._every_cycle:
-            before, result = self._results[plugin.name], plugin.pre_filter(self._state, pod, self._nodes)
+        sampled = self._framework.calls.sampled
+        for plugin in self.every_cycle:
+            before = self._results[plugin.name]
+            result = self._measured(plugin, pod) if sampled else plugin.pre_filter(self._state, pod, self._nodes)
             if result is not before and result != before:
                 return False
         return True
 
-    def run(self, pod: PodInfo, *, anew: bool) -> bool:
+    def _measured(self, plugin: PreFilterPlugin, pod: PodInfo) -> PreFilterResult:
+        calls, arguments = self._framework.calls, (self._state, pod, self._nodes)
+        if not calls.sampled:
+            return plugin.pre_filter(*arguments)
+        return calls.run("PreFilter", plugin.name, label_of_result, plugin.pre_filter, *arguments)
+
+    def _run(self, pod: PodInfo, *, anew: bool) -> bool:
         """Run the plugins: they may reject the pod, narrow the search, or switch their filter off.
 
         Unless `anew`, the results of those that do not read the cluster are taken from last time. True if the outcome
@@ -47,16 +71,16 @@ class PreFilters:
         self.rejection = None
         self.narrowed_to = None
         self.narrowed_by = []
-        self._every_cycle = []
+        self.every_cycle = []
         self.ran = []
         skipped: set[str] = set()
         for plugin in self._framework.pre_filters:
             every_cycle = plugin.traits.runs_pre_every_cycle
             result = None if anew else self._results.get(plugin.name)
             if result is None or (every_cycle and not result.lasting):
-                result = self._results[plugin.name] = plugin.pre_filter(self._state, pod, self._nodes)
+                result = self._results[plugin.name] = self._measured(plugin, pod)
             if every_cycle and not result.lasting:
-                self._every_cycle.append(plugin)
+                self.every_cycle.append(plugin)
             self.ran.append(plugin.name)
             status = result.status
             if status.code is Code.SKIP:
@@ -74,6 +98,7 @@ class PreFilters:
                     self.rejection = self._nothing_left()
                     break
         self.filters = [plugin for plugin in self._framework.filters if plugin.name not in skipped]
+        self.attempts = self._framework.calls.count((name for name in self.ran if name not in skipped), "PreFilter")
         return before != (self.rejection, self.narrowed_to, self.filters)
 
     def of(self, filters: Sequence[FilterPlugin]) -> tuple[PreFilterPlugin, ...]:

@@ -9,8 +9,11 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, NormalizeScorePlugin, Scores
+from bayplan.framework.plugin_calls import PluginCalls, label_of_scores
 from bayplan.framework.runtime import WeightedScore
 from bayplan.framework.traits import Normalize, Reads
+
+_NORMALIZE: Final = "ScoreExtensionNormalize"
 
 NOT_FEASIBLE: Final = -1
 """The total of a row that may not be chosen."""
@@ -22,7 +25,10 @@ class RawScore:
     An evaluation keeps one for each plugin that scores its pods.
     """
 
-    def __init__(self, entry: WeightedScore, capacity: int) -> None:
+    def __init__(self, entry: WeightedScore, capacity: int, calls: PluginCalls) -> None:
+        self._calls = calls
+        self.runs = calls.count((entry.plugin.name,), "Score")
+        """The rows that the plugin was run on."""
         self.plugin = entry.plugin
         self.weight = entry.weight
         self.name = entry.plugin.name
@@ -53,7 +59,11 @@ class RawScore:
 
     def update(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> None:
         """Run the plugin on the rows whose score may have changed."""
-        values = self.plugin.score(state, pod, nodes, rows)
+        self.runs.value += len(rows)
+        if self._calls.sampled:
+            values = self._calls.run("Score", self.name, label_of_scores, self.plugin.score, state, pod, nodes, rows)
+        else:
+            values = self.plugin.score(state, pod, nodes, rows)
         if self.constant is not None:
             if not np.count_nonzero(values):
                 return
@@ -80,6 +90,10 @@ class RawScore:
         if normalize is Normalize.CUSTOM:
             # Not asserted: a protocol takes as long to check as a plugin to answer.
             custom = cast("NormalizeScorePlugin", self.plugin)
+            if self._calls.sampled:
+                return self._calls.run(
+                    _NORMALIZE, self.name, label_of_scores, custom.normalize_score, state, pod, nodes, rows, raw
+                )
             return custom.normalize_score(state, pod, nodes, rows, raw)
         if peak == 0:
             return np.full(len(rows), MAX_NODE_SCORE, dtype=np.int64) if normalize is Normalize.REVERSE else raw

@@ -1,5 +1,7 @@
 """The score half of an evaluation: weighted sums of normalised scores, added up again where one may have moved."""
 
+from time import perf_counter
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,6 +12,7 @@ from bayplan.cache.row_follower import RowChange
 from bayplan.evaluation.few_rows import FEW_ROWS, FewRowsScores
 from bayplan.evaluation.raw_score import NOT_FEASIBLE, RawScore
 from bayplan.framework.interface import CycleState, Scores
+from bayplan.framework.plugin_calls import SUCCESS_LABEL, EvaluationCount, label_of
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import SCORES_ZERO, Code
 from bayplan.framework.traits import Reads
@@ -33,7 +36,9 @@ class ScoreTotals:
         self._kept: list[RawScore] = []
         self._moving: list[RawScore] = []
         self._relative: list[RawScore] = []
-        self._few_rows = FewRowsScores(())
+        self.attempts = EvaluationCount()
+        """Attempts that were scored, of the plugins that did not skip."""
+        self._few_rows = FewRowsScores((), framework.calls)
         self._sums: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._totals: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
@@ -52,7 +57,10 @@ class ScoreTotals:
         """
         everything = change.everything
         if everything or self._every_cycle:
+            started = perf_counter()
             everything |= self._pre_score(pod, feasible, anew=everything)
+            if self._framework.calls.observed:
+                self._framework.calls.report_within("PreScore", SUCCESS_LABEL, started)
         moved |= everything
         if everything:
             self._start_over()
@@ -102,28 +110,36 @@ class ScoreTotals:
 
     def _pre_score(self, pod: PodInfo, feasible: NDArray[np.bool_], *, anew: bool) -> bool:
         """Run the PreScore plugins, unless `anew` only those that read the cluster; True if other scores count now."""
+        calls = self._framework.calls
         plugins = self._framework.pre_scores if anew else self._every_cycle
         rows = np.flatnonzero(feasible) if anew or self._reads_feasible else _NO_ROWS
         changed = False
         for plugin in plugins:
-            status = plugin.pre_score(self._state, pod, self._nodes, rows)
+            arguments = (self._state, pod, self._nodes, rows)
+            if calls.sampled:
+                status = calls.run("PreScore", plugin.name, label_of, plugin.pre_score, *arguments)
+            else:
+                status = plugin.pre_score(*arguments)
             skips = status.code is Code.SKIP
             if (status is SCORES_ZERO) != (plugin.name in self._zero):
                 self._zero ^= {plugin.name}
             if skips != (plugin.name in self._skipped):
                 changed = True
                 self._skipped ^= {plugin.name}
+        if anew or changed:
+            asked = (plugin.name for plugin in self._framework.pre_scores if plugin.name not in self._skipped)
+            self.attempts = calls.count(asked, "PreScore")
         return changed
 
     def _start_over(self) -> None:
-        capacity = self._nodes.capacity
+        capacity, calls, skipped = self._nodes.capacity, self._framework.calls, self._skipped
         self._active = [
-            RawScore(entry, capacity) for entry in self._framework.scores if entry.plugin.name not in self._skipped
+            RawScore(entry, capacity, calls) for entry in self._framework.scores if entry.plugin.name not in skipped
         ]
         self._kept = [entry for entry in self._active if not entry.is_moving]
         self._moving = [entry for entry in self._active if entry.is_moving]
         self._relative = [entry for entry in self._kept if entry.is_relative]
-        self._few_rows = FewRowsScores(self._kept)
+        self._few_rows = FewRowsScores(self._kept, calls)
         self._sums = np.zeros(capacity, dtype=np.int64)
         self._totals = np.full(capacity, NOT_FEASIBLE, dtype=np.int64)
 

@@ -1,8 +1,9 @@
 """One profile's plugins, in the order and with the weights its configuration gives them."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
+from time import perf_counter
 from typing import Any
 
 from bayplan.cache.node_table import NodeTable
@@ -38,6 +39,16 @@ from bayplan.framework.interface import (
     Wait,
 )
 from bayplan.framework.missing_state import WithoutState
+from bayplan.framework.plugin_calls import (
+    SUCCESS_LABEL,
+    WAIT_LABEL,
+    PluginCalls,
+    label_of,
+    label_of_effects,
+    label_of_part,
+    label_of_permit,
+)
+from bayplan.framework.post_filters import first_that_makes_room
 from bayplan.framework.status import SUCCESS, Code, Status
 from bayplan.framework.waiting_pods import WaitingPods
 
@@ -64,6 +75,7 @@ class Framework:
         points: Mapping[str, Sequence[tuple[Any, int]]],
         extenders: Sequence[Extender] = (),
         waiting_pods: WaitingPods | None = None,
+        calls: PluginCalls | None = None,
     ) -> None:
         def at(point: str) -> list[Any]:
             return [plugin for plugin, _ in points.get(point, ())]
@@ -71,6 +83,8 @@ class Framework:
         # Pods keep one signature a profile, so that they hold none of a framework that was replaced. Unlike an id, the
         # number that says whose it is is never used again, and plugins do not count as far as the next one's.
         self._first_version = next(_serials) << 32
+        self.calls = PluginCalls() if calls is None else calls
+        """What measures the plugins."""
         self.extended = bool(extenders)
         """Whether extenders take part: the pods they reject are woken by every event."""
         self.waiting_pods = WaitingPods() if waiting_pods is None else waiting_pods
@@ -135,56 +149,49 @@ class Framework:
 
     def run_pre_enqueue(self, pod: PodInfo) -> Status:
         """The first rejection of the PreEnqueue plugins, or SUCCESS."""
+        calls, status = self.calls, SUCCESS
+        started = perf_counter()
         for plugin in self.pre_enqueue:
-            status = plugin.pre_enqueue(pod)
+            if calls.sampled:
+                status = calls.run("PreEnqueue", plugin.name, label_of, plugin.pre_enqueue, pod)
+            else:
+                status = plugin.pre_enqueue(pod)
             if not status.ok:
-                return _named(status, plugin)
-        return SUCCESS
+                status = _named(status, plugin)
+                break
+        if calls.observed:
+            calls.report("PreEnqueue", label_of(status), perf_counter() - started)
+        return status
 
     def run_post_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable, rejections: Rejections
     ) -> PostFilterResult:
-        """The first result of a PostFilter plugin that makes room, or one that joins why none does.
-
-        A final answer ends the search and stands alone; after an error an earlier nomination stays. Otherwise the
-        nomination is the last that any plugin had something to say about, `retry_after` the soonest that any gave
-        (upstream: framework/runtime/framework.go RunPostFilterPlugins).
-        """
-        reasons: list[str] = []
-        retries: list[float] = []
-        nominated_node_name: str | None = None
-        post_filtered: list[str] = []
-        for plugin in self.post_filters:
-            post_filtered.append(plugin.name)
-            result = plugin.post_filter(state, pod, nodes, rejections)
-            if result.status.code is Code.SUCCESS:
-                return replace(result, post_filtered=tuple(post_filtered))
-            if result.retry_after is not None:
-                retries.append(result.retry_after)
-            code = result.status.code
-            if code is not Code.UNSCHEDULABLE:
-                reasons = [*result.status.reasons]
-                nominated_node_name = None if code is Code.ERROR else result.nominated_node_name
-                break
-            reasons.extend(result.status.reasons)
-            if result.nominated_node_name is not None:
-                nominated_node_name = result.nominated_node_name
-        status = Status(Code.UNSCHEDULABLE, tuple(reasons))
-        retry_after = min(retries, default=None)
-        return PostFilterResult(
-            status, nominated_node_name, retry_after=retry_after, post_filtered=tuple(post_filtered)
-        )
+        """The first result of a PostFilter plugin that makes room, or one that joins why none does."""
+        started = perf_counter()
+        result = first_that_makes_room(self.post_filters, self.calls, (state, pod, nodes, rejections))
+        self.calls.report("PostFilter", label_of(result.status), perf_counter() - started)
+        return result
 
     def run_reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """SUCCESS once every Reserve plugin took what the pod needs, else the first failure with its plugin's name.
 
         The caller runs `run_unreserve` after a failure.
         """
+        calls, status = self.calls, SUCCESS
+        started = perf_counter()
         for plugin in self.reserves:
-            status = plugin.reserve(state, pod, node_name)
+            if calls.sampled:
+                status = calls.run("Reserve", plugin.name, label_of, plugin.reserve, state, pod, node_name)
+            else:
+                status = plugin.reserve(state, pod, node_name)
             if not status.ok:
-                return _named(status, plugin, "Reserve")
-        return SUCCESS
+                if status.code is Code.ERROR:
+                    calls.failed(plugin.name, "Reserve")
+                status = _named(status, plugin, "Reserve")
+                break
+        if calls.observed:
+            calls.report("Reserve", label_of(status), perf_counter() - started)
+        return status
 
     def run_unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Have every Reserve plugin give back what it took, in reverse order, also those that took nothing yet.
@@ -192,11 +199,14 @@ class Framework:
         Raises the first error of a plugin, once all have been asked.
         """
         failed: Exception | None = None
+        started = perf_counter()
         for plugin in reversed(self.reserves):
             try:
                 plugin.unreserve(state, pod, node_name)
             except Exception as error:  # noqa: BLE001  one that fails must not keep the others' volumes
                 failed = failed or error
+        # As in kube-scheduler, where it cannot fail.
+        self.calls.report("Unreserve", SUCCESS_LABEL, perf_counter() - started)
         if failed is not None:
             raise failed
 
@@ -206,19 +216,40 @@ class Framework:
         Beside it stand the plugins that have the pod wait, and how many seconds each waits at most.
         """
         waits: dict[str, float] = {}
+        if not self.permits:
+            return SUCCESS, waits
+        calls, status = self.calls, SUCCESS
+        started = perf_counter()
         for plugin in self.permits:
-            answer = plugin.permit(state, pod, node_name)
+            if calls.sampled:
+                answer = calls.run("Permit", plugin.name, label_of_permit, plugin.permit, state, pod, node_name)
+            else:
+                answer = plugin.permit(state, pod, node_name)
             if isinstance(answer, Wait):
                 waits[plugin.name] = min(answer.timeout_seconds, MAX_PERMIT_WAIT_SECONDS)
             elif not answer.ok:
-                return _named(answer, plugin, "Permit"), {}
-        return SUCCESS, waits
+                status, waits = _named(answer, plugin, "Permit"), {}
+                break
+        calls.report("Permit", WAIT_LABEL if waits else label_of(status), perf_counter() - started)
+        return status, waits
 
     def run_pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> list[tuple[str, Sequence[Effect]]]:
         """The effects to perform before the bind, by the name of the PreBind plugin; those with none are left out."""
-        return [
-            (plugin.name, effects) for plugin in self.pre_binds if (effects := plugin.pre_bind(state, pod, node_name))
-        ]
+        calls = self.calls
+        started = perf_counter()
+        steps: list[tuple[str, Sequence[Effect]]] = []
+        for plugin in self.pre_binds:
+            if calls.sampled:
+                effects = calls.run(
+                    "PreBindPreFlight", plugin.name, label_of_effects, plugin.pre_bind, state, pod, node_name
+                )
+            else:
+                effects = plugin.pre_bind(state, pod, node_name)
+            if effects:
+                steps.append((plugin.name, effects))
+        if calls.observed:
+            calls.report("PreBindPreFlight", label_of_effects(steps), perf_counter() - started)
+        return steps
 
     def run_bind(self, pod: PodInfo, node_name: str) -> Binding:
         """The binding to post, which the first Bind plugin names."""
@@ -256,7 +287,10 @@ class Framework:
             return None
         parts: list[Hashable] = []
         for plugin in self._signers:
-            part = plugin.sign_pod(pod)
+            if self.calls.sampled:
+                part = self.calls.run("Sign", plugin.name, label_of_part, plugin.sign_pod, pod)
+            else:
+                part = plugin.sign_pod(pod)
             if part is None:
                 return None
             parts.append(part)

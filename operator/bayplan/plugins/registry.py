@@ -22,6 +22,7 @@ from bayplan.config.types import (
     VolumeBindingArgs,
 )
 from bayplan.framework.interface import Plugin
+from bayplan.framework.plugin_calls import PluginCalls, PluginObserver
 from bayplan.framework.runtime import Framework
 from bayplan.framework.waiting_pods import WaitingPods
 from bayplan.plugins.default_binder import DefaultBinder
@@ -153,10 +154,12 @@ def build_frameworks(
     clock: Callable[[], float] = time.time,
     *,
     waiting_pods: WaitingPods | None = None,
+    observer: PluginObserver | None = None,
 ) -> dict[str, Framework]:
     """The framework of each profile by schedulerName; all share one index of the node table, listers and nominator.
 
     `clock` gives seconds since the epoch. Listers, nominator and `waiting_pods` outlive frameworks that are replaced.
+    `observer` receives how long plugins take.
 
     Raises:
         ConfigurationError: a profile's plugin sets do not work out, or a plugin from outside is no good; every
@@ -186,6 +189,7 @@ def build_frameworks(
             handle,
             outside[profile.scheduler_name],
             configuration.extenders,
+            observer=observer,
         )
         for profile in configuration.profiles
     }
@@ -204,6 +208,8 @@ def _build(
     handle: Handle,
     outside: Mapping[str, Plugin],
     extenders: Sequence[Extender],
+    *,
+    observer: PluginObserver | None,
 ) -> Framework:
     made: dict[str, Plugin] = dict(outside)
 
@@ -216,4 +222,4 @@ def _build(
         point: [(make(entry.name), entry.weight) for entry in entries] for point, entries in expanded.items()
     }
     points["pre_filter"] = [(UnsupportedRules(), 0), *points.get("pre_filter", [])]
-    return Framework(profile, points, extenders, handle.waiting_pods)
+    return Framework(profile, points, extenders, handle.waiting_pods, PluginCalls(profile.scheduler_name, observer))

@@ -1,9 +1,10 @@
 """Pods being scheduled or bound, and the events they missed meanwhile (upstream: inFlightPods, inFlightEvents)."""
 
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
+from operator import attrgetter, itemgetter
 from typing import Final
 
 from bayplan.cache.encoded import encoded_size
@@ -17,6 +18,7 @@ _EVENT_BYTES: Final = 500
 _BYTES_PER_ENCODED_BYTE: Final = 10
 """What an object takes in memory for a byte of it as encoded; pods and nodes take 5 to 8."""
 _NEVER: Final = -1
+_POPPED: Final = "PodPopped"
 
 
 @dataclass(slots=True)
@@ -61,6 +63,11 @@ class InFlightPods:
     def get(self, uid: str) -> InFlightPod | None:
         """Return the pod of this uid, if it is in flight."""
         return self._pods.get(uid) or self._being_bound.get(uid)
+
+    def events(self) -> dict[str, int]:
+        """Return how many events are kept, by their label; each pod counts as the event of its pop."""
+        labels = Counter(map(attrgetter("event.label"), map(itemgetter(1), self._events)))
+        return {_POPPED: len(self._pods), **labels}
 
     def start(self, queued: QueuedPodInfo) -> None:
         """Count a pod that is not yet as in flight; from now on it misses nothing."""

@@ -1,7 +1,8 @@
 """Pods that wait for room being made on a node (upstream: backend/queue/nominator.go)."""
 
+import time
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from bayplan.cache.change_log import KeyLog
 from bayplan.cache.pod_info import PodInfo
@@ -11,12 +12,15 @@ class Nominator:
     """Knows which pods are nominated to which node; filters rely on it to keep freed room for its pod.
 
     It runs ahead of the API: preemption nominates here first and patches the status after. Each pod has at
-    most one node.
+    most one node. `clock` gives seconds, for `oldest_age` alone.
     """
 
-    __slots__ = ("_changed", "_node_of", "_pods_on", "_priorities")
+    __slots__ = ("_changed", "_clock", "_node_of", "_pods_on", "_priorities", "_since")
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        # In order of time, as a dictionary keeps it: the first is the oldest.
+        self._since: dict[str, float] = {}
         self._node_of: dict[str, str] = {}
         self._pods_on: dict[str, dict[str, PodInfo]] = {}
         self._priorities: Counter[int] = Counter()
@@ -27,6 +31,7 @@ class Nominator:
         if not node:
             raise ValueError(f"pod {pod.key}: a nomination needs a node name")
         self.delete(pod.uid)
+        self._since[pod.uid] = self._clock()
         self._node_of[pod.uid] = node
         self._pods_on.setdefault(node, {})[pod.uid] = pod
         self._priorities[pod.priority] += 1
@@ -53,6 +58,7 @@ class Nominator:
         node = self._node_of.pop(uid, None)
         if node is None:
             return
+        del self._since[uid]
         pods = self._pods_on[node]
         self._forget_priority(pods.pop(uid).priority)
         self._changed.append(node)
@@ -68,6 +74,15 @@ class Nominator:
             pods[pod.uid] = pod
             self._priorities[pod.priority] += 1
             self._changed.append(node)
+
+    def count(self) -> int:
+        """Return how many pods are nominated."""
+        return len(self._node_of)
+
+    def oldest_age(self) -> float:
+        """Return for how many seconds the oldest nomination has lasted; 0 without any."""
+        oldest = next(iter(self._since.values()), None)
+        return 0.0 if oldest is None else self._clock() - oldest
 
     def nodes(self) -> Collection[str]:
         """Return the names of the nodes that any pod is nominated to; they need not exist."""

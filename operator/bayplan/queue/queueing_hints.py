@@ -4,9 +4,12 @@ Upstream: queueingHintMap and isPodWorthRequeuing. No plugin is Pending here, so
 """
 
 import logging
+import random
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, Final
 
 import msgspec
 
@@ -45,17 +48,46 @@ QueueingHintMap = Mapping[str, Mapping[str, _Hints]]
 """For one event, by profile, the plugins that registered for it with their hints; other profiles are left out."""
 
 
+ObserveHint = Callable[[str, str, str, float], None]
+"""Receives `(plugin, event, hint, seconds)`; the hint is Queue, QueueSkip or Error."""
+
+EVENTS_PER_SAMPLE: Final = 10
+"""The hints of one of so many events are measured."""
+
+
 class QueueingHintMaps(dict[ClusterEvent, QueueingHintMap]):
     """The hint map of each event, collected from the registrations when the event first comes."""
 
-    def __init__(self, profiles: Mapping[str, QueueProfile]) -> None:
+    def __init__(self, profiles: Mapping[str, QueueProfile], observe: ObserveHint | None = None) -> None:
         super().__init__()
         self._profiles = profiles
+        self._observe = observe
+        self._measured: dict[ClusterEvent, QueueingHintMap] = {}
+        self._until_sample = 0
 
     def take_over(self, profiles: Mapping[str, QueueProfile]) -> None:
         """Collect from the registrations of these profiles from now on."""
         self._profiles = profiles
         self.clear()
+        self._measured.clear()
+
+    def sampled(self, event: ClusterEvent) -> QueueingHintMap:
+        """Return the event's hint map, and for one event of ten one whose hints are measured."""
+        self._until_sample -= 1
+        if self._until_sample >= 0 or self._observe is None or not self[event]:
+            return self[event]
+        self._until_sample = random.randrange(2 * EVENTS_PER_SAMPLE - 1)  # noqa: S311  no secret
+        measured = self._measured.get(event)
+        if measured is None:
+            observe = self._observe
+            measured = self._measured[event] = {
+                profile: {
+                    plugin: tuple(_measured(hint, plugin, event.label, observe) for hint in hints)
+                    for plugin, hints in plugins.items()
+                }
+                for profile, plugins in self[event].items()
+            }
+        return measured
 
     def __missing__(self, event: ClusterEvent) -> QueueingHintMap:
         hint_map: dict[str, dict[str, _Hints]] = {}
@@ -141,6 +173,21 @@ class WorthRequeuing:
         if self.observed.event.resource is not EventResource.NODE:
             return None
         return self.profiles[queued.profile].shape_or_none(queued.pod_info)
+
+
+def _measured(hint: QueueingHintFn | None, plugin: str, event: str, observe: ObserveHint) -> QueueingHintFn:
+    """The same hint, with how long it took passed on; no hint is one that always queues."""
+
+    def measured(pod: PodInfo, old: Any, new: Any) -> QueueingHint:  # noqa: ANN401  as hints take them
+        started, label = perf_counter(), "Error"
+        try:
+            answer = QueueingHint.QUEUE if hint is None else hint(pod, old, new)
+            label = "QueueSkip" if answer is QueueingHint.SKIP else "Queue"
+            return answer
+        finally:
+            observe(plugin, event, label, perf_counter() - started)
+
+    return measured
 
 
 def _any_queues(

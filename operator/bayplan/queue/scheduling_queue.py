@@ -49,7 +49,8 @@ class SchedulingQueue:
     nominator: Nominator = field(default_factory=Nominator)
 
     def __post_init__(self) -> None:
-        self._hint_maps = QueueingHintMaps(self.profiles)
+        observer = self.observer
+        self._hint_maps = QueueingHintMaps(self.profiles, None if observer is None else observer.queueing_hint)
         self._sequence = count()
         self._sub_queues = SubQueues(
             clock=self.clock,
@@ -224,7 +225,7 @@ class SchedulingQueue:
 
         Upstream: MoveAllToActiveOrBackoffQueue.
         """
-        hint_map = self._hint_maps[event]
+        hint_map = self._hint_maps.sampled(event)
         if hint_map:
             self._move(ObservedEvent(event, old, new, hint_map, except_uid=except_uid))
 
@@ -273,6 +274,10 @@ class SchedulingQueue:
     def pending(self) -> dict[str, int]:
         """Return the number of pods by sub-queue, under the labels of scheduler_pending_pods."""
         return self._sub_queues.pending()
+
+    def in_flight_events(self) -> Mapping[str, int]:
+        """Return what is kept for the pods in flight by event, under the labels of scheduler_inflight_events."""
+        return self._in_flight.events()
 
     def uids(self) -> set[str]:
         """Return every pod the queue counts as existing, queued or in flight."""

@@ -34,6 +34,9 @@ _METRIC_LABELS = {
 class QueueObserver(Protocol):
     """Receives every move; the metrics rely on it. Methods must be cheap and must not call the queue."""
 
+    def queueing_hint(self, plugin: str, event: str, hint: str, seconds: float) -> None:
+        """Take the time of a hint that ended with `hint`: Queue, QueueSkip or Error."""
+
     def incoming(self, queue: str, event: str) -> None:
         """Count a pod that entered `queue` (active, backoff or unschedulable) because of `event`."""
 

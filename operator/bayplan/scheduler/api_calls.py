@@ -15,6 +15,13 @@ JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
+BINDING = "pod_binding"
+STATUS_PATCH = "pod_status_patch"
+"""What kube-scheduler calls these calls (upstream: framework/api_calls), in metrics."""
+PREEMPTION = "DefaultPreemption"
+EVENT = "event"
+"""What else is counted as under way."""
+
 # The API server takes 1.5 MB; a reason list never comes near this unless somebody made it.
 _MAX_CONDITION_MESSAGE = 32 * 1024
 

@@ -56,6 +56,8 @@ class Reserved(Attempt, eq=False):
     permit_waits: Mapping[str, float]
     announced: bool = False
     """Whether the node was written on the pod, which is to be taken back unless the pod is bound."""
+    sampled: bool = False
+    """Whether the plugins that are run from here on are measured one by one."""
 
     def unreserve(self) -> None:
         """Have the Reserve plugins give back what they took."""
@@ -135,7 +137,10 @@ class AttemptRunner:
         queued = self.queue.pop()
         if queued is None:
             return None
-        attempt = Attempt(queued, self.frameworks[queued.profile], self.clock())
+        framework = self.frameworks[queued.profile]
+        if framework.calls.observed:
+            framework.calls.begin()
+        attempt = Attempt(queued, framework, self.clock())
         try:
             return self._skipped(attempt) or attempt
         except Exception as error:  # noqa: BLE001  as in `run`
@@ -185,7 +190,10 @@ class AttemptRunner:
                 binding = framework.run_bind(pod, node_name)
                 steps = framework.run_pre_bind(state, pod, node_name)
                 self.queue.placed(pod.uid, node_name)
-                return Reserved(queued, framework, attempt.started, placement, binding, steps, waits)
+                reserved = Reserved(queued, framework, attempt.started, placement, binding, steps, waits)
+                if framework.calls.sampled:
+                    reserved.sampled = True
+                return reserved
         except Exception:
             self._undo(attempt, placement)
             raise

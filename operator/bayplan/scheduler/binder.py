@@ -64,6 +64,7 @@ class Binder:
     node_exists: Callable[[str], bool]
     confirmed_node: Callable[[str], str | None]
     on_ambiguous: Callable[[], None]
+    on_conflict: Callable[[], None] = lambda: None
     timeout: float = 10.0
     request_timeout: float = 60.0
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -167,6 +168,8 @@ class Binder:
             return _Doubt(problem, answered=response.status not in {502, 504})
         # A 404 or 409 may mean the pod is gone, recreated, or bound already, even by an earlier post of ours.
         result = await self._explain(binding) if response.status in {404, 409} else BindResult.REFUSED
+        if response.status == 409 and result is not BindResult.BOUND:
+            self.on_conflict()
         if result is BindResult.REFUSED:
             # As in kube-scheduler (util/utils.go BindPod) a conflict is not posted again: its cause is in the pod.
             raise BindError(problem)

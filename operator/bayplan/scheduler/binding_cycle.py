@@ -4,14 +4,17 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from time import perf_counter
 
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
+from bayplan.framework.plugin_calls import ERROR_LABEL, SUCCESS_LABEL
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Status
 from bayplan.queue.queued_pod import NO_PLUGINS
 from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.scheduler.api_calls import BINDING
 from bayplan.scheduler.attempt import Reserved, rejection_of_node, return_to_queue
 from bayplan.scheduler.attempt_log import tell_bound
 from bayplan.scheduler.binder import Binder, BindError, BindResult
@@ -102,6 +105,10 @@ class BindingCycle:
         self.failures.report(return_to_queue(self.queue, reserved, message, error=True))
         return True
 
+    def under_way(self) -> int:
+        """How many pods it sees through, those that wait for Permit plugins, volumes or a worker included."""
+        return len(self._waiting) + len(self._binding)
+
     def holds(self, uid: str) -> bool:
         """Return whether it sees the pod through, which then is not to be taken from it."""
         return uid in self._waiting or uid in self._binding
@@ -151,7 +158,7 @@ class BindingCycle:
 
         try:
             await self._announce(reserved)
-            await perform_effects(self.dispatcher, reserved.steps, is_wanted)
+            await self._perform_effects(reserved, is_wanted)
             self._submit(reserved)
         except PreBindError as error:
             if self._take(reserved):
@@ -159,6 +166,20 @@ class BindingCycle:
                 self.wake()
         except Exception as error:  # noqa: BLE001  a plugin's condition may raise anything
             self.abandon(reserved, error)
+
+    async def _perform_effects(self, reserved: Reserved, is_wanted: Callable[[], bool]) -> None:
+        def performed(plugin: str, status: str, seconds: float) -> None:
+            if status == ERROR_LABEL:
+                self.observer.plugin_failed(plugin, "PreBind")
+            if reserved.sampled:
+                self.observer.plugin_executed(plugin, "PreBind", status, seconds)
+
+        started, status = self.clock(), ERROR_LABEL
+        try:
+            await perform_effects(self.dispatcher, reserved.steps, is_wanted, performed)
+            status = SUCCESS_LABEL
+        finally:
+            self.observer.extension_point("PreBind", status, reserved.queued.profile, self.clock() - started)
 
     def _pre_bind_ended(self, task: asyncio.Task[None], reserved: Reserved) -> None:
         self._pre_binding.discard(task)
@@ -216,15 +237,18 @@ class BindingCycle:
 
     async def _run_bind(self, reserved: Reserved) -> BindResult:
         """Bind, and report how long that took, doubts and their resolution included."""
-        posted = self.clock()
-        status = "Error"
+        posted, status, ended = self.clock(), ERROR_LABEL, "error"
         try:
             result = await self.binder.bind(reserved.binding)
             if result is BindResult.BOUND:
-                status = "Success"
+                status, ended = SUCCESS_LABEL, "success"
             return result
         finally:
-            self.observer.extension_point("Bind", status, reserved.queued.profile, self.clock() - posted)
+            observer, seconds = self.observer, self.clock() - posted
+            observer.extension_point("Bind", status, reserved.queued.profile, seconds)
+            observer.api_call(BINDING, ended, seconds)
+            if reserved.sampled:
+                observer.plugin_executed(reserved.framework.binds[0].name, "Bind", status, seconds)
 
     def _bound(self, reserved: Reserved) -> None:
         queued, pod, node_name = reserved.queued, reserved.pod, reserved.binding.node_name
@@ -235,17 +259,29 @@ class BindingCycle:
             self.recorder.scheduled(pod, node_name)
         except Exception:
             logger.exception("event of a bound pod failed pod=%r", pod.key)
-        for plugin in reserved.framework.post_binds:
-            try:
-                plugin.post_bind(pod, node_name)
-            except Exception:
-                logger.exception("PostBind plugin failed plugin=%r pod=%r", plugin.name, pod.key)
+        if reserved.framework.post_binds:
+            self._post_bind(reserved)
         self.observer.attempt(queued.profile, "scheduled", now - reserved.started)
         tell_bound(reserved, now - reserved.started)
         if queued.flushed:
             self.observer.flushed()
         first = queued.initial_attempt_timestamp
         self.observer.bound(queued.attempts, now - (reserved.started if first is None else first))
+
+    def _post_bind(self, reserved: Reserved) -> None:
+        """Run the PostBind plugins; none can undo the bind (upstream: framework.go RunPostBindPlugins)."""
+        framework, pod, node_name = reserved.framework, reserved.pod, reserved.binding.node_name
+        started = perf_counter()
+        for plugin in framework.post_binds:
+            began = perf_counter()
+            try:
+                plugin.post_bind(pod, node_name)
+            except Exception:
+                logger.exception("PostBind plugin failed plugin=%r pod=%r", plugin.name, pod.key)
+            if reserved.sampled:
+                self.observer.plugin_executed(plugin.name, "PostBind", SUCCESS_LABEL, perf_counter() - began)
+        seconds = perf_counter() - started
+        self.observer.extension_point("PostBind", SUCCESS_LABEL, reserved.queued.profile, seconds)
 
     def _bind_failed(self, reserved: Reserved, message: str) -> None:
         """Give back the room of a pod that was not bound, and the pod to the queue."""

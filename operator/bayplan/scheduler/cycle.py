@@ -16,15 +16,13 @@ from bayplan.evaluation.kept_evaluations import KeptEvaluations
 from bayplan.framework.candidate import Candidate
 from bayplan.framework.interface import CycleState, Rejections
 from bayplan.framework.nominated_table import Nominations
+from bayplan.framework.plugin_calls import SUCCESS_LABEL, UNSCHEDULABLE_LABEL
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Diagnosis
 from bayplan.queue.nominator import Nominator
 from bayplan.scheduler.comparison import Compare, Comparison, compare_nodes
 from bayplan.scheduler.sampling import NodeSearch
 from bayplan.scheduler.trace import Trace, trace_attempt
-
-ExtensionPointObserver = Callable[[str, str, str, float], None]
-"""Receives `(extension_point, status, profile, seconds)`; no decision reads the clock."""
 
 AddRejections = Callable[[Diagnosis, Rejections], tuple[Diagnosis, Rejections]]
 """Adds the rejections of extenders to those of the filters."""
@@ -96,14 +94,11 @@ class SchedulingCycle:
         nodes: NodeTable,
         nominator: Nominator | None = None,
         frameworks: Iterable[Framework] = (),
-        *,
-        observe: ExtensionPointObserver | None = None,
     ) -> None:
         self._nodes = nodes
         self._evaluations = KeptEvaluations(nodes)
         self._nominator = nominator or Nominator()
         self._nominations = Nominations(nodes, self._nominator, self._evaluations.forget_nominated)
-        self._observe = observe
         self._is_used = False
         self._search = NodeSearch(nodes) if any(each.limits_search for each in frameworks) else None
 
@@ -153,7 +148,7 @@ class SchedulingCycle:
             search = self._search_of(framework)
             sampled = None if search is None else search.find(evaluation, framework)
             rows = np.flatnonzero(evaluation.feasible) if sampled is None else sampled
-            self._report("Filter", len(rows) > 0, framework, started)
+            self._report_filter(len(rows) > 0, framework, evaluation, started)
             return [self._nodes.names[row] for row in rows.tolist()]
 
     def choose(
@@ -178,7 +173,7 @@ class SchedulingCycle:
             totals = _totals(evaluation, pod, rows)
             totals += np.array([extra.get(known[row], 0) for row in rows.tolist()], dtype=np.int64)
             best = int(totals.argmax())
-            self._report("Score", True, framework, started)
+            self._report_score(framework, evaluation, started)
             comparison = compare_nodes(compare, self._nodes, evaluation, pod, totals=totals, chosen=best, rows=rows)
             return Placement(known[int(rows[best])], int(totals[best]), len(rows), state=state, comparison=comparison)
 
@@ -209,7 +204,7 @@ class SchedulingCycle:
         elif search is not None:
             sampled = search.find(evaluation, framework, nominated)
         feasible_count = int(np.count_nonzero(evaluation.feasible)) if sampled is None else len(sampled)
-        filtered = self._report("Filter", feasible_count > 0, framework, started)
+        filtered = self._report_filter(feasible_count > 0, framework, evaluation, started)
         if feasible_count == 0:
             trace = trace_attempt(self._nodes, evaluation, framework, pod, None) if explain else None
             return self._fit_error(pod, framework, evaluation, trace)
@@ -231,7 +226,7 @@ class SchedulingCycle:
             best = int(totals.argmax())
             row, score = int(sampled[best]), int(totals[best])
         if score is not None:
-            self._report("Score", True, framework, filtered)
+            self._report_score(framework, evaluation, filtered)
             if compare:
                 comparison = compare_nodes(
                     compare, self._nodes, evaluation, pod, totals=totals, chosen=best, rows=sampled
@@ -264,12 +259,22 @@ class SchedulingCycle:
         name = self._nominator.nominated_or_named_node(pod)
         return self._nodes.row(name) if name else None
 
-    def _report(self, point: str, ok: bool, framework: Framework, started: float) -> float:
-        """Report how long an extension point took for all nodes; returns the time now."""
+    def _report_filter(self, ok: bool, framework: Framework, evaluation: Evaluation, started: float) -> float:
+        """Report how long filtering took for all nodes; returns the time now, which decides nothing."""
+        calls = framework.calls
+        if not calls.observed:
+            return started
         now = perf_counter()
-        if self._observe is not None:
-            self._observe(point, "Success" if ok else "Unschedulable", framework.profile_name, now - started)
+        evaluation.pre_filters.attempts.value += 1
+        calls.report_rest("Filter", SUCCESS_LABEL if ok else UNSCHEDULABLE_LABEL, now - started)
         return now
+
+    def _report_score(self, framework: Framework, evaluation: Evaluation, started: float) -> None:
+        """Report how long scoring took for all nodes."""
+        calls = framework.calls
+        if calls.observed:
+            evaluation.scored.attempts.value += 1
+            calls.report_rest("Score", SUCCESS_LABEL, perf_counter() - started)
 
     def _fit_error(
         self,

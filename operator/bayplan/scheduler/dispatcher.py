@@ -5,23 +5,20 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from time import perf_counter
 
 from bayplan.api.client import ApiClient, ApiResponse
-from bayplan.api.errors import AmbiguousError, UnreachableError
-from bayplan.scheduler.api_calls import ApiCall
+from bayplan.scheduler.api_calls import BINDING, EVENT, PREEMPTION, STATUS_PATCH, ApiCall
 from bayplan.scheduler.cancellation import is_being_cancelled
 from bayplan.scheduler.event_queue import EventQueue, EventWrite
 from bayplan.scheduler.pod_patches import Ended, PodPatch, PodPatches
+from bayplan.scheduler.retries import MAY_PASS, Retries
 from bayplan.scheduler.worker_pool import Job, WorkerPool
 
 logger = logging.getLogger(__name__)
 
-_RETRY_DELAYS_SECONDS = (0.1, 0.5, 2.0)
 _REST_SECONDS = (5.0, 10.0, *[30.0] * 19)
 """How long a patient patch rests before each further try: some ten minutes in all."""
-
-_MAY_PASS = frozenset({409, 500, 502, 503, 504})
-"""Answers after which the same call may succeed; 409 only for patches, which name no version."""
 
 _CALLS_BESIDE_WAITING_BINDS = 4
 """So many Events and patches are under way at most while binds wait for a worker: the API server is busy enough."""
@@ -55,6 +52,7 @@ class Dispatcher:
         events_client: ApiClient,
         *,
         on_patched: Callable[[bytes], None] = lambda body: None,
+        on_call: Callable[[str, str, float], None] = lambda call_type, result, seconds: None,
         bind_workers: int = 32,
         patch_workers: int = _WORKERS_FOR_WAITING_PODS,
         preemption_workers: int = 16,
@@ -66,7 +64,9 @@ class Dispatcher:
         self._client = client
         self._events_client = events_client
         self._on_patched = on_patched
+        self._on_call = on_call
         self._sleep = sleep
+        self._retries = Retries(sleep)
         self._jobs: deque[Job] = deque()
         self._held = 0  # Binds that wait for a patch of their pod.
         self._preemptions: deque[Job] = deque()
@@ -117,6 +117,18 @@ class Dispatcher:
         preemptions = len(self._preemptions) + self._preempting.unfinished
         return len(self._jobs) + self._held + self._binds.unfinished + preemptions
 
+    def waiting_calls(self) -> dict[str, int]:
+        """How many calls wait for a worker, by what kube-scheduler calls them."""
+        return {BINDING: len(self._jobs) + self._held, STATUS_PATCH: len(self._patches)}
+
+    def tasks(self) -> dict[str, int]:
+        """How many calls are under way by the work they do; those of binds are BindingCycle's to count."""
+        return {
+            PREEMPTION: self._preempting.unfinished,
+            STATUS_PATCH: self._patching.unfinished + len(self._urgent),
+            EVENT: self._announcing.unfinished,
+        }
+
     def submit(self, uid: str, job: Job) -> None:
         """Run the bind of a pod as soon as a worker is free and no patch of the pod is on its way.
 
@@ -140,7 +152,7 @@ class Dispatcher:
 
     async def request(self, call: ApiCall) -> ApiResponse | None:
         """Make a call and give its last answer, whatever the status; None if there was none after several tries."""
-        answer, _ = await self._answer(self._client, call)
+        answer, _ = await self._retries.answer(self._client, call)
         return answer
 
     def send(self, uid: str, call: ApiCall, if_missing: ApiCall | None = None, *, repeatable: bool = False) -> None:
@@ -250,17 +262,19 @@ class Dispatcher:
 
     async def _perform_patch(self, patch: PodPatch) -> None:
         done = rests = False
+        started = perf_counter()
         try:
-            answer, problem = await self._answer(self._client, patch.call, patch)
+            answer, problem = await self._retries.answer(self._client, patch.call, patch)
             done = answer is not None and answer.status < 400
             if answer is not None and done:
                 self._on_patched(answer.body)
             elif not patch.obsolete:
-                may_pass = answer is None or answer.status in _MAY_PASS
+                may_pass = answer is None or answer.status in MAY_PASS
                 rests = may_pass and patch.patient and patch.rests < len(_REST_SECONDS)
                 if not rests:
                     _log_given_up(patch.call, problem)
         finally:
+            self._on_call(STATUS_PATCH, "success" if done else "error", perf_counter() - started)
             if rests:
                 self._put_by(patch)
             elif self._patches.finish(patch, done=done):
@@ -283,63 +297,19 @@ class Dispatcher:
     async def _perform_event(self, write: EventWrite) -> None:
         call = write.call
         try:
-            answer, problem = await self._answer(self._events_client, call)
+            answer, problem = await self._retries.answer(self._events_client, call)
             if answer is not None and answer.status == 404 and write.if_missing is not None:
                 call = write.if_missing
-                answer, problem = await self._answer(self._events_client, call)
+                answer, problem = await self._retries.answer(self._events_client, call)
                 if answer is not None and answer.status == 409:
                     # It came late, and is there now (upstream: event_broadcaster.go recordEvent).
                     call = write.call
-                    answer, problem = await self._answer(self._events_client, call)
+                    answer, problem = await self._retries.answer(self._events_client, call)
             if answer is None or answer.status >= 400:
                 _log_given_up(call, problem)
         finally:
             self._repeatable -= write.repeatable
             self._events.done(write.uid)
-
-    async def _answer(
-        self, client: ApiClient, call: ApiCall, patch: PodPatch | None = None
-    ) -> tuple[ApiResponse | None, str]:
-        """Send a call, and again while the answer is one that may change; return the last answer and its problem.
-
-        A `patch` that became obsolete is not sent again.
-        """
-        problem = ""
-        answer: ApiResponse | None = None
-        delays = _RETRY_DELAYS_SECONDS if patch is None or not patch.rests else ()
-        for delay in (*delays, None):
-            if patch is not None and patch.obsolete:
-                break
-            try:
-                answer = await client.request(call.method, call.path, body=call.body, content_type=call.content_type)
-            except (AmbiguousError, UnreachableError) as error:
-                answer, problem = None, str(error)
-            except asyncio.CancelledError:
-                if is_being_cancelled():
-                    raise
-                answer, problem = None, "cancelled"
-            else:
-                if answer.status < 400:
-                    break
-                problem = f"status {answer.status}"
-                if answer.status not in _MAY_PASS or (answer.status == 409 and call.method != "PATCH"):
-                    break
-            if delay is not None:
-                await self._pause(delay, patch)
-        return answer, problem
-
-    async def _pause(self, seconds: float, patch: PodPatch | None) -> None:
-        """Wait between two tries, while nothing of the patch is on its way; not for one that is not tried again."""
-        if patch is None:
-            await self._sleep(seconds)
-            return
-        if patch.obsolete:
-            return
-        patch.pausing = True
-        try:
-            await self._sleep(seconds)
-        finally:
-            patch.pausing = False
 
 
 def _log_given_up(call: ApiCall, problem: str) -> None:

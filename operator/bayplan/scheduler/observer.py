@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from bayplan.framework.plugin_calls import PluginObserver
+
 AttemptResult = Literal["scheduled", "unschedulable", "error"]
 """How one attempt to schedule a pod ended, in kube-scheduler's words."""
 
@@ -15,7 +17,7 @@ class WatchState:
     relists: int
 
 
-class SchedulerObserver(Protocol):
+class SchedulerObserver(PluginObserver, Protocol):
     """The calls the engine makes as it works; the engine relies on each being cheap and never raising.
 
     All calls come from the event loop's thread. Durations are in seconds. Label values are names from the
@@ -31,11 +33,11 @@ class SchedulerObserver(Protocol):
     def bound(self, attempts: int, sli_seconds: float) -> None:
         """A pod was bound at its n-th attempt, `sli_seconds` after its first one (gated time left out)."""
 
-    def extension_point(self, point: str, status: str, profile: str, seconds: float) -> None:
-        """All plugins of one extension point ran; `status` is the framework's status code (Success, ...)."""
-
     def permit_waited(self, result: str, seconds: float) -> None:
         """A pod waited for Permit plugins: `Success`, `Unschedulable` (rejected) or `Error` (its room was taken)."""
+
+    def queueing_hint(self, plugin: str, event: str, hint: str, seconds: float) -> None:
+        """A hint ended with `Queue`, `QueueSkip` or `Error`."""
 
     def incoming(self, queue: str, event: str) -> None:
         """A pod entered a queue (active, backoff, unschedulable); `event` is the cluster event's label."""
@@ -52,11 +54,26 @@ class SchedulerObserver(Protocol):
     def preemption_victims(self, count: int) -> None:
         """Preemption chose a node where `count` pods end."""
 
+    def preemption_executed(self, result: str, seconds: float) -> None:
+        """The victims of one preemption were ended (`success`), or one of them could not be (`error`)."""
+
+    def budgets_violated(self, count: int) -> None:
+        """Preemption chose a node where disruption budgets are violated so many times."""
+
     def flushed(self) -> None:
         """A pod was bound only after the periodic flush of the unschedulable pods, not woken by an event."""
 
     def bind_ambiguous(self) -> None:
         """The answer to a binding was lost: the server may or may not have acted."""
+
+    def bind_conflict(self) -> None:
+        """A binding was refused with 409: the pod has a node already, or its name is another's by now."""
+
+    def api_call(self, call_type: str, result: str, seconds: float) -> None:
+        """A bind or a status patch ended, tries again included: `success`, or `error` if it was given up."""
+
+    def watch_lagged(self, resource: str, seconds: float) -> None:
+        """Events that arrived together on a watch are all in cache and queue, so many seconds after they arrived."""
 
     def rest_request(self, method: str, code: str, host: str, seconds: float) -> None:
         """A request to the API server ended; `code` is the HTTP status, or `<error>` without an answer."""

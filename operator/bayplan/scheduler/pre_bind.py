@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from time import perf_counter
 
 import msgspec
 
 from bayplan.api.client import decode_status
 from bayplan.framework.effects import Effect, WaitFor, Write
+from bayplan.framework.plugin_calls import ERROR_LABEL, SUCCESS_LABEL
 from bayplan.scheduler.api_calls import MERGE_PATCH, ApiCall
 from bayplan.scheduler.dispatcher import Dispatcher
 
@@ -20,26 +22,35 @@ class PreBindError(Exception):
 
 
 async def perform_effects(
-    dispatcher: Dispatcher, steps: Sequence[tuple[str, Sequence[Effect]]], is_wanted: Callable[[], bool]
+    dispatcher: Dispatcher,
+    steps: Sequence[tuple[str, Sequence[Effect]]],
+    is_wanted: Callable[[], bool],
+    performed: Callable[[str, str, float], None] = lambda plugin, status, seconds: None,
 ) -> None:
     """Perform each plugin's effects in order, until all are done, one fails, or the pod is no longer wanted.
 
-    Nothing is undone: what was written is found again by the pod's next attempt.
+    Nothing is undone: what was written is found again by the pod's next attempt. `performed` receives how each plugin's
+    effects ended, as a status code's label, and their seconds.
 
     Raises:
         PreBindError: an effect failed; no other follows.
     """
     for plugin, effects in steps:
-        for effect in effects:
-            if not is_wanted():
-                return
-            try:
+        started, status = perf_counter(), ERROR_LABEL
+        try:
+            for effect in effects:
+                if not is_wanted():
+                    status = SUCCESS_LABEL
+                    return
                 if isinstance(effect, Write):
                     await _write(dispatcher, effect)
                 else:
                     await _wait(effect, is_wanted)
-            except PreBindError as error:
-                raise PreBindError(f'running PreBind plugin "{plugin}": {error}') from error
+            status = SUCCESS_LABEL
+        except PreBindError as error:
+            raise PreBindError(f'running PreBind plugin "{plugin}": {error}') from error
+        finally:
+            performed(plugin, status, perf_counter() - started)
 
 
 async def _write(dispatcher: Dispatcher, write: Write) -> None:

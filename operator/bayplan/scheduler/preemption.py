@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from time import perf_counter
 
 import msgspec
 
@@ -80,6 +81,9 @@ class PreemptionExecutor:
         victims = [victim.uid for victim in chosen if not victim.is_terminating]
         if victims:
             self.observer.preemption_victims(len(chosen))
+            violations = [each.pdb_violations for each in nominated.fit_error.candidates if each.victims == chosen]
+            if violations and violations[0]:
+                self.observer.budgets_violated(violations[0])
         # A bind not posted yet is taken back now: soon it would be too late, and the victim would have to be deleted.
         victims = [uid for uid in victims if not self._rejected(uid, pod, nominated.node_name)]
         self.dispatcher.preempt(lambda: self._carry_out(nominated, victims))
@@ -108,6 +112,7 @@ class PreemptionExecutor:
 
     async def _carry_out(self, nominated: Nominated, victims: list[str]) -> None:
         pod, node_name, fit_error = nominated.pod, nominated.node_name, nominated.fit_error
+        started = perf_counter()
         try:
             if await self.failures.nominated(nominated):
                 problem = await self._end_all(pod, node_name, victims, evicts=fit_error.evicts)
@@ -118,6 +123,7 @@ class PreemptionExecutor:
                 raise
             logger.exception("preemption failed pod=%r", pod.key)
             problem = repr(error)
+        self.observer.preemption_executed("error" if problem else "success", perf_counter() - started)
         if problem:
             self.give_up(nominated, problem)
         else:

@@ -107,6 +107,10 @@ class Scheduler:
         self._binding.stop()
         self.news.set()
 
+    def tasks(self) -> dict[str, int]:
+        """How much goes on beside the decisions, by the work it does, under the labels of scheduler_goroutines."""
+        return {"binding": self._binding.under_way(), **self.dispatcher.tasks()}
+
     def is_binding(self, uid: str) -> bool:
         """Return whether the pod waits for its bind, or is being bound."""
         return self._binding.holds(uid)

@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
@@ -92,6 +93,35 @@ class Histogram(Collector):
                 buckets.append((bound, total))
             family.add_metric(labels, buckets, sum_value=series[-1])
         yield family
+
+
+class Instruments:
+    """Makes instruments in a registry of its own; the metrics of one part of the scheduler each derive from it."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+
+    def tally(
+        self,
+        name: str,
+        documentation: str,
+        labels: Sequence[str] = (),
+        *,
+        gauge: bool = False,
+        preset: Iterable[LabelValues] = (),
+    ) -> Tally:
+        """Make and register a counter, or a gauge that is counted up and down."""
+        tally = Tally(name, documentation, labels, gauge=gauge, preset=preset)
+        self.registry.register(tally)
+        return tally
+
+    def histogram(
+        self, name: str, documentation: str, bounds: Sequence[float], labels: Sequence[str] = ()
+    ) -> Histogram:
+        """Make and register a histogram."""
+        histogram = Histogram(name, documentation, bounds, labels)
+        self.registry.register(histogram)
+        return histogram
 
 
 def exponential_buckets(start: float, factor: float, count: int) -> tuple[float, ...]:

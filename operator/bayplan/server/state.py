@@ -1,20 +1,17 @@
 """Gauges read from the engine at scrape time, so that scheduling never sets one."""
 
-import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from bayplan import __version__
 from bayplan.cache.cache import CacheSizes
 from bayplan.scheduler.allocation import AllocationSummary
 from bayplan.scheduler.observer import WatchState
+from bayplan.scheduler.packing import Packing
 
 QUEUES = ("active", "backoff", "unschedulable", "gated")
-NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
-MAX_EXTENDED_RESOURCES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,38 +19,39 @@ class StateSources:
     """Where each scrape reads the engine's state; each callable is called once a scrape, on the event loop.
 
     `pending` gives pods by queue (active, backoff, unschedulable, gated), `watches` gives freshness by
-    resource (pods, nodes, ...).
+    resource (pods, nodes, ...), `in_flight_events` events by label, `tasks` what goes on beside the decisions by its
+    work, `waiting_calls` calls by type, `nominations` how many there are and the age of the oldest in seconds.
+    `packing` receives the resources to look at.
     """
 
     pending: Callable[[], Mapping[str, int]]
+    in_flight_events: Callable[[], Mapping[str, int]]
+    nominations: Callable[[], tuple[int, float]]
     cache: Callable[[], CacheSizes]
     allocation: Callable[[], AllocationSummary]
+    packing: Callable[[Sequence[str]], Packing]
+    tasks: Callable[[], Mapping[str, int]]
+    waiting_calls: Callable[[], Mapping[str, int]]
     watches: Callable[[], Mapping[str, WatchState]]
 
 
 class StateCollector(Collector):
-    """Exports the state of queue, cache, packing and watches as it is at the moment of the scrape."""
+    """Exports the state of queue, cache, calls and watches as it is at the moment of the scrape."""
 
     def __init__(self, sources: StateSources) -> None:
         self._sources = sources
-        self._extended: set[str] = set()
 
     def collect(self) -> Iterable[Metric]:
-        """All state gauges, and the build."""
+        """All of it, metric by metric."""
         yield self._pending()
         yield self._cache()
-        yield from self._packing()
+        yield from self._nominations()
+        yield from self._under_way()
         yield from self._watches()
-        yield _labelled(
-            "bayplan_build_info",
-            "Always 1; its labels say which build runs.",
-            ("version", "python_version"),
-            [((__version__, platform.python_version()), 1)],
-        )
 
     def _pending(self) -> Metric:
         pending = self._sources.pending()
-        return _labelled(
+        return labelled(
             "scheduler_pending_pods",
             "Number of pending pods, by queue: 'active' is ready to be tried, 'backoff' waits after a "
             "failure, 'unschedulable' waits for a change in the cluster, 'gated' is held back by a gate.",
@@ -63,54 +61,48 @@ class StateCollector(Collector):
 
     def _cache(self) -> Metric:
         sizes = self._sources.cache()
-        return _labelled(
+        return labelled(
             "scheduler_cache_size",
             "Number of nodes, pods, and assumed (bound, not yet confirmed) pods in the cache.",
             ("type",),
             [(("nodes",), sizes.nodes), (("pods",), sizes.pods), (("assumed_pods",), sizes.assumed_pods)],
         )
 
-    def _packing(self) -> Iterator[Metric]:
-        summary = self._sources.allocation()
-        yield GaugeMetricFamily("bayplan_nodes", "Number of nodes known.", value=summary.nodes)
+    def _nominations(self) -> Iterator[Metric]:
+        count, oldest_age = self._sources.nominations()
+        yield GaugeMetricFamily("bayplan_nominations", "Number of pods that room on a node is kept for.", value=count)
         yield GaugeMetricFamily(
-            "bayplan_nodes_in_use", "Number of nodes that hold at least one pod.", value=summary.nodes_in_use
+            "bayplan_oldest_nomination_age_seconds",
+            "Seconds since the oldest nomination that still lasts was made or seen first; 0 without any.",
+            value=oldest_age,
         )
-        resources = list(self._admitted(summary.allocatable))
-        for name, documentation, capacity in (
+
+    def _under_way(self) -> Iterator[Metric]:
+        for name, documentation, label, source in (
             (
-                "bayplan_allocation_ratio",
-                "Requested over allocatable on the nodes in use.",
-                summary.allocatable_in_use,
+                "scheduler_inflight_events",
+                "Number of events currently tracked in the scheduling queue.",
+                "event",
+                self._sources.in_flight_events,
             ),
             (
-                "bayplan_cluster_allocation_ratio",
-                "Requested over allocatable on all nodes.",
-                summary.allocatable,
+                "scheduler_goroutines",
+                "Number of tasks under way split by the work they do such as binding.",
+                "operation",
+                self._sources.tasks,
+            ),
+            (
+                "scheduler_pending_async_api_calls",
+                "Number of API calls currently pending in the async queue.",
+                "call_type",
+                self._sources.waiting_calls,
             ),
         ):
-            yield _labelled(
-                name,
-                documentation,
-                ("resource",),
-                [((r,), _ratio(summary.requested.get(r, 0), capacity.get(r, 0))) for r in resources],
-            )
-
-    def _admitted(self, allocatable: Mapping[str, int]) -> Iterator[str]:
-        # Node owners choose the names of extended resources. The first ones seen keep their place, so that
-        # series neither grow without bound nor come and go.
-        for resource in sorted(allocatable):
-            if allocatable[resource] <= 0:
-                continue
-            if resource not in NATIVE_RESOURCES and resource not in self._extended:
-                if len(self._extended) >= MAX_EXTENDED_RESOURCES:
-                    continue
-                self._extended.add(resource)
-            yield resource
+            yield labelled(name, documentation, (label,), (((key,), number) for key, number in source().items()))
 
     def _watches(self) -> Iterator[Metric]:
         watches = self._sources.watches()
-        yield _labelled(
+        yield labelled(
             "bayplan_watch_last_event_age_seconds",
             "Seconds since the last event or bookmark of a watch.",
             ("resource",),
@@ -124,14 +116,11 @@ class StateCollector(Collector):
         yield relists
 
 
-def _labelled(
+def labelled(
     name: str, documentation: str, labels: tuple[str, ...], series: Iterable[tuple[tuple[str, ...], float]]
 ) -> GaugeMetricFamily:
+    """Return a gauge with a number for each set of label values."""
     family = GaugeMetricFamily(name, documentation, labels=labels)
     for values, number in series:
         family.add_metric(values, number)
     return family
-
-
-def _ratio(requested: int, allocatable: int) -> float:
-    return requested / allocatable if allocatable else 0.0

@@ -11,6 +11,7 @@ from bayplan.api.timestamps import format_time
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.resources import PODS
 from bayplan.framework.candidate import CRITERIA, Candidate, choose, deciding_criterion
+from bayplan.scheduler.packing import fewest
 from bayplan.scheduler.trace import Trace
 from bayplan.simulate.cluster import SkippedPod
 
@@ -237,15 +238,5 @@ def lower_bound_nodes(
         pod_count: how many pods there are.
         allowed_pods: per node, how many pods it may hold.
     """
-    needs = [_largest_first((node.get(name, 0) for node in allocatable), amount) for name, amount in demand.items()]
-    return max([*needs, _largest_first(allowed_pods, pod_count)], default=0)
-
-
-def _largest_first(capacities: Iterable[int], demand: int) -> int:
-    count = 0
-    for capacity in sorted(capacities, reverse=True):
-        if demand <= 0:
-            break
-        demand -= capacity
-        count += 1
-    return count
+    needs = [fewest((node.get(name, 0) for node in allocatable), amount) for name, amount in demand.items()]
+    return max([*needs, fewest(allowed_pods, pod_count)], default=0)

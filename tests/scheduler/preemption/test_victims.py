@@ -53,6 +53,7 @@ async def test_a_victim_is_told_why_and_ends_with_its_own_grace_period(scene):
     ]
     assert scene.recorder.preemptions == [("low-n1", "p", "n1", False)]
     assert (scene.observer.victims, scene.observer.attempts_at_preemption) == ([1], 1)
+    assert (scene.observer.executed, scene.observer.budgets) == (["success"], [])
 
 
 async def test_the_nomination_counts_at_once_and_the_pod_is_not_tried_while_calls_are_made(scene):
@@ -295,5 +296,6 @@ async def test_an_eviction_a_budget_refuses_withdraws_the_nomination_and_spares_
     scene.api.answers["EVICT", "low-n1"] = [429]
     await preempt(scene, "low-n1", "v")
     assert scene.api.order() == [("PATCH", "p"), ("EVICT", "low-n1"), ("PATCH", "p")]
+    assert scene.observer.executed == ["error"]
     assert scene.nominated() is None
     assert scene.sub_queue_of() is SubQueue.ERROR_BACKOFF

@@ -1,0 +1,60 @@
+"""Which build runs, whose decisions it takes, and with which features: what never changes while it runs."""
+
+import platform
+from collections.abc import Iterable
+from typing import Final
+
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from bayplan import __version__
+from bayplan.config.feature_gates import FeatureGates
+from bayplan.config.known_feature_gates import Stage
+from bayplan.server.state import labelled
+
+KUBERNETES_VERSION: Final = (1, 37)
+"""Whose scheduler it decides as: `kubernetes_build_info` says so, as dashboards compare it between components."""
+
+
+class BuildInfoCollector(Collector):
+    """Exports the build, and the feature gates that are looked at (component-base: prometheus/version and feature)."""
+
+    def __init__(self, gates: FeatureGates) -> None:
+        self._gates = gates
+
+    def collect(self) -> Iterable[Metric]:
+        """The three metrics."""
+        yield labelled(
+            "bayplan_build_info",
+            "Always 1; its labels say which build runs.",
+            ("version", "python_version"),
+            [((__version__, platform.python_version()), 1)],
+        )
+        major, minor = map(str, KUBERNETES_VERSION)
+        values = {
+            "build_date": "",
+            "compiler": platform.python_implementation(),
+            "git_commit": "",
+            "git_tree_state": "",
+            "git_version": f"v{major}.{minor}.0+bayplan.{__version__}",
+            "go_version": "",
+            "major": major,
+            "minor": minor,
+            "platform": f"{platform.system().lower()}/{platform.machine()}",
+        }
+        yield labelled(
+            "kubernetes_build_info",
+            "Always 1; its labels say which version of Kubernetes decisions are those of.",
+            tuple(values),
+            [(tuple(values.values()), 1)],
+        )
+        yield labelled(
+            "kubernetes_feature_enabled",
+            "Stage and enablement of the features that are looked at.",
+            ("name", "stage"),
+            # As in kube-scheduler, where what is stable has no stage.
+            [
+                ((name, "" if stage is Stage.GA else stage.value), float(enabled))
+                for name, stage, enabled in self._gates.switched()
+            ],
+        )
