@@ -187,14 +187,14 @@ def test_strangers_export_metrics_of_the_same_names(prometheus: PrometheusServer
 def test_a_query_finds_data_of_bayplan_and_of_nobody_else(
     prometheus: PrometheusServer, schedulers: set[str], title: str, query: str
 ) -> None:
-    filled_in = fill_in(query, resolve_variables(prometheus))
+    of_replicas = fill_in(query, resolve_variables(prometheus, cluster="here"))
     values = wait_until(
-        lambda: prometheus.values(filled_in),
-        f"data for {title}: {filled_in}",
+        lambda: prometheus.values(of_replicas),
+        f"data for {title}: {of_replicas}",
         timeout_seconds=DATA_SECONDS,
     )
     assert all(value >= 0 for value in values)
-    for selector in selectors_of(filled_in):
+    for selector in selectors_of(fill_in(query, resolve_variables(prometheus))):
         assert {one["instance"] for one in prometheus.series(selector)} <= schedulers
 
 
