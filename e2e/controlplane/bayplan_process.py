@@ -23,7 +23,7 @@ def _compile(checkout: Path) -> None:
 
 
 class BayplanProcess(Process):
-    """A running `bayplan run`; its HTTP port on 127.0.0.1 is `http_port`.
+    """A running `bayplan run`; its HTTP port on 127.0.0.1 is `http_port`, a free one unless it is given.
 
     `config` is a file or a document, without one bayplan's default is used. `checkout` is whose source runs: this
     repository's, or another's to compare with. `program` is the module to run, with arguments of its own
@@ -41,9 +41,10 @@ class BayplanProcess(Process):
         name: str = "bayplan",
         checkout: Path = REPOSITORY,
         program: Sequence[str | Path] = ("bayplan",),
+        http_port: int | None = None,
     ) -> None:
         _compile(checkout)
-        (self.http_port,) = free_ports(1)
+        self.http_port = free_ports(1)[0] if http_port is None else http_port
         command: list[str | Path] = [sys.executable, "-m", *program, "run"]
         if isinstance(config, Mapping):
             document, config = config, directory / f"{name}-config.yaml"

@@ -15,7 +15,7 @@ USER = "system:kube-scheduler"
 
 
 class KubeSchedulerProcess(Process):
-    """A running kube-scheduler, with its files in `directory`.
+    """A running kube-scheduler, with its files in `directory`; it serves HTTPS on `port`.
 
     `configuration` is a KubeSchedulerConfiguration; the kubeconfig is filled in, and leader election is off unless it
     says otherwise.

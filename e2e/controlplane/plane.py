@@ -165,7 +165,7 @@ class ControlPlane:
         self.stop_apiserver()
         self.start_apiserver()
 
-    def start_kube_scheduler(self, configuration: dict[str, Any]) -> Process:
+    def start_kube_scheduler(self, configuration: dict[str, Any]) -> KubeSchedulerProcess:
         """Starts kube-scheduler with its own bootstrap role and waits until it is healthy.
 
         Stop it through the returned process.

@@ -1,6 +1,9 @@
 """Fixtures of the scenarios: one scheduler that serves all tests of a file."""
 
 import contextlib
+import os
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
@@ -57,3 +60,23 @@ def priority_classes(create_class: CreateClass) -> None:
     """The classes `low` (1) and `high` (1000)."""
     create_class("low", 1)
     create_class("high", 1000)
+
+
+@pytest.fixture(scope="session")
+def prometheus_binaries() -> None:
+    """Installs Debian's prometheus package where it is missing; without it these tests fail, they do not skip."""
+    if shutil.which("prometheus") and shutil.which("promtool"):
+        return
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        pytest.fail("prometheus and promtool are needed: install the Debian package `prometheus`")
+    for command in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", "prometheus"]):
+        result = subprocess.run(
+            ["apt-get", *command],
+            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if result.returncode:
+            pytest.fail(f"`apt-get {' '.join(command)}` failed; install prometheus by hand:\n{result.stderr}")

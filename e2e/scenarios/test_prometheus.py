@@ -1,27 +1,27 @@
-"""A real Prometheus scrapes a scheduler at work and answers every query of the dashboard."""
+"""A real Prometheus scrapes two replicas among strangers, and every query of the dashboard finds the replicas alone."""
 
 import asyncio
 import contextlib
 import itertools
-import json
-import math
-import os
-import shutil
 import subprocess
 import threading
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
-from typing import Any
-from urllib.parse import urlencode
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 import pytest
+from e2e.conftest import StartControlPlane
 from e2e.controlplane.bayplan_process import BayplanProcess
-from e2e.controlplane.health import get_local, is_healthy
-from e2e.controlplane.objects import node, pod
-from e2e.controlplane.plane import ControlPlane
-from e2e.controlplane.process import STOP_SECONDS, Process, free_ports
+from e2e.controlplane.client import ApiClient, Object
+from e2e.controlplane.health import get_local
+from e2e.controlplane.installation import install_bayplan
+from e2e.controlplane.objects import node, pod, pod_of_class
+from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
+from e2e.controlplane.process import STOP_SECONDS, stop_all
 from e2e.controlplane.waiting import wait_until
+from e2e.scenarios.grafana import dashboard_queries, fill_in, query_of, resolve_variables, selectors_of
+from e2e.scenarios.monitoring import install_scraper
 from e2e.scenarios.outcomes import assert_alive_without_a_traceback, configuration, wait_bound
+from e2e.scenarios.prometheus_server import PrometheusServer, Target, bayplan_target
 from tests.server.samples import metrics, observe_a_bound_pod, observe_a_rejected_pod, observe_everything
 
 from bayplan.server.health import HealthChecks
@@ -29,44 +29,13 @@ from bayplan.server.http import HttpServer
 
 pytestmark = pytest.mark.controlplane
 
-DASHBOARD = Path(__file__).parents[2] / "manifests/dashboards/bayplan.json"
-JOB = "bayplan"
-SAMPLE_JOB = "sample"
-VARIABLES = {"$job": JOB, "$instance": ".+", "$__rate_interval": "10s"}
+QUERIES = list(dashboard_queries())
 PODS_AT_ONCE = 10
 START_SECONDS = 60.0
-DATA_SECONDS = 30.0
-
-
-def dashboard_queries() -> list[str]:
-    queries = []
-    for panel in json.loads(DASHBOARD.read_text())["panels"]:
-        for target in panel.get("targets", ()):
-            expression = target["expr"]
-            for variable, value in VARIABLES.items():
-                expression = expression.replace(variable, value)
-            queries.append(expression)
-    return queries
-
-
-class Prometheus:
-    """A Prometheus server of this test's own, asked over its HTTP API."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-
-    def api(self, path: str, **parameters: str) -> dict[str, Any]:
-        status, text = get_local(self._port, f"/api/v1/{path}?{urlencode(parameters)}")
-        answer = json.loads(text)
-        assert (status, answer["status"]) == (200, "success"), text
-        assert not answer.get("warnings"), text
-        data: dict[str, Any] = answer["data"]
-        return data
-
-    def values(self, query: str) -> list[float]:
-        """The numbers an instant query gives now; a quantile over no observations is not a number and left out."""
-        series = self.api("query", query=query)["result"]
-        return [number for one in series if not math.isnan(number := float(one["value"][1]))]
+DATA_SECONDS = 60.0
+SETTLED_SECONDS = 5.0
+# Longer than this file's tests last on a busy machine: the replica that leads first leads to the end.
+ELECTION = {"leaderElect": True, "leaseDuration": "600s", "renewDeadline": "500s"}
 
 
 @contextlib.asynccontextmanager
@@ -115,131 +84,167 @@ def sample_port() -> Iterator[int]:
 
 
 @pytest.fixture(scope="module")
-def busy_scheduler(
-    control_plane: ControlPlane, bayplan_identity: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[BayplanProcess]:
-    """A running bayplan with pods that come and go, one that never fits, and too small a request rate for them."""
-    client, directory = control_plane.client, tmp_path_factory.mktemp("busy")
-    stop = threading.Event()
+def plane(start_control_plane: StartControlPlane) -> ControlPlane:
+    plane = start_control_plane(ControlPlaneOptions())
+    for name, value in (("low", 1), ("high", 1000)):
+        plane.client.create("priorityclasses", {"metadata": {"name": name}, "value": value})
+    plane.client.create_all("nodes", [node(f"busy-{index}") for index in range(3)])
+    taint = {"key": "room", "value": "one", "effect": "NoSchedule"}
+    plane.client.create("nodes", node("full", cpu="1", labels={"room": "one"}, taints=[taint]))
+    return plane
+
+
+def put_work(client: ApiClient, turn: int) -> None:
+    """Has pods bound, one preempted and one refused, and removes them."""
+    on_full: Object = {"nodeSelector": {"room": "one"}, "tolerations": [{"key": "room", "operator": "Exists"}]}
+    names = [f"turn-{turn}-{index}" for index in range(PODS_AT_ONCE * 2)]
+    client.create_all("pods", [pod(name, "default") for name in names])
+    client.create("pods", pod_of_class(f"low-{turn}", "default", "low", **on_full))
+    wait_bound(client, "default", [*names, f"low-{turn}"])
+    client.create("pods", pod_of_class(f"high-{turn}", "default", "high", **on_full))
+    client.create("pods", pod(f"never-{turn}", "default", requests={"cpu": "1000"}))
+    wait_until(
+        lambda: "deletionTimestamp" in client.get("pods", f"low-{turn}", "default")["metadata"],
+        f"the end of low-{turn}",
+    )
+    client.delete_all("pods", "default")
+
+
+@pytest.fixture(scope="module")
+def replicas(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sequence[BayplanProcess]]:
+    """Two replicas with pods that come and go, and too small a request rate for them; the first one leads."""
+    identity, stop = install_bayplan(plane), threading.Event()
+    settings = {**configuration(qps=PODS_AT_ONCE), "leaderElection": ELECTION}
+    running: list[BayplanProcess] = []
 
     def traffic() -> None:
         for turn in itertools.count():
-            names = [f"turn-{turn}-{index}" for index in range(PODS_AT_ONCE * 2)]
-            client.create_all("pods", [pod(name, "default") for name in names])
-            wait_bound(client, "default", names)
-            client.delete_all("pods", "default")
-            client.create("pods", pod(f"never-{turn}", "default", requests={"cpu": "1000"}))
+            put_work(plane.client, turn)
             if stop.wait(0.5):
                 return
 
-    process = BayplanProcess(directory, config=configuration(qps=PODS_AT_ONCE), kubeconfig=bayplan_identity)
     thread = threading.Thread(target=traffic)
     try:
-        process.wait_ready()
-        client.create_all("nodes", [node(f"busy-{index}") for index in range(3)])
+        for index in range(2):
+            directory = tmp_path_factory.mktemp(f"replica-{index}")
+            running.append(BayplanProcess(directory, config=settings, kubeconfig=identity))
+            running[-1].wait_ready()
         thread.start()
-        yield process
-        assert_alive_without_a_traceback(process)
+        yield running
+        for process in running:
+            assert_alive_without_a_traceback(process)
     finally:
         stop.set()
         if thread.ident is not None:
             thread.join()
-        process.stop(STOP_SECONDS)
-        client.delete_all("nodes")
-        client.delete_all("pods", "default")
-
-
-@pytest.fixture(scope="session")
-def prometheus_binaries() -> None:
-    """Installs Debian's prometheus package where it is missing; without it these tests fail, they do not skip."""
-    if shutil.which("prometheus") and shutil.which("promtool"):
-        return
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
-        pytest.fail("prometheus and promtool are needed: install the Debian package `prometheus`")
-    for command in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", "prometheus"]):
-        result = subprocess.run(
-            ["apt-get", *command],
-            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if result.returncode:
-            pytest.fail(f"`apt-get {' '.join(command)}` failed; install prometheus by hand:\n{result.stderr}")
+        stop_all(running, STOP_SECONDS)
 
 
 @pytest.fixture(scope="module")
 def prometheus(
     prometheus_binaries: None,
-    busy_scheduler: BayplanProcess,
+    plane: ControlPlane,
+    replicas: Sequence[BayplanProcess],
     sample_port: int,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Prometheus]:
-    """Prometheus with the scheduler and the sample to scrape, once a second."""
+) -> Iterator[PrometheusServer]:
+    """Prometheus with both replicas, kube-scheduler and kube-apiserver in one cluster, and the sample in another.
+
+    The sample shares its job with Prometheus itself, as pods do that are found by their annotations.
+    """
     directory = tmp_path_factory.mktemp("prometheus")
-    config = directory / "prometheus.yml"
-    ports = {JOB: busy_scheduler.http_port, SAMPLE_JOB: sample_port}
-    scrapes = [{"job_name": job, "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]} for job, port in ports.items()]
-    # JSON is YAML too.
-    config.write_text(json.dumps({"global": {"scrape_interval": "1s"}, "scrape_configs": scrapes}))
-    (port,) = free_ports(1)
-    process = Process(
-        "prometheus",
-        [
-            "prometheus",
-            f"--config.file={config}",
-            f"--storage.tsdb.path={directory / 'data'}",
-            f"--web.listen-address=127.0.0.1:{port}",
-            "--log.level=warn",
-        ],
-        log_path=directory / "prometheus.log",
-        directory=directory,
-    )
-    try:
-        process.wait_ready(lambda: is_healthy(port, path="/-/ready"))
-        yield Prometheus(port)
-    finally:
-        process.stop(STOP_SECONDS)
+    token = install_scraper(plane, directory)
+    kube_scheduler = plane.start_kube_scheduler({})
+    targets = [
+        *map(bayplan_target, replicas),
+        Target("kube-scheduler", kube_scheduler.port, token_file=token),
+        Target("apiserver", plane.ports.apiserver, token_file=token),
+        Target("kubernetes-pods", sample_port, cluster="there", namespace="scheduling"),
+    ]
+    with PrometheusServer(directory, targets) as server:
+        wait_until(
+            lambda: {one["health"] for one in server.api("targets", state="active")["activeTargets"]} == {"up"},
+            "a scrape of every target",
+            timeout_seconds=START_SECONDS,
+            detail=lambda: str(server.api("targets", state="active")["activeTargets"]),
+        )
+        yield server
 
 
-def test_prometheus_scrapes_without_an_error(prometheus: Prometheus) -> None:
-    def scraped() -> list[tuple[str, str]]:
-        targets = prometheus.api("targets", state="active")["activeTargets"]
-        known = [(one["health"], one["lastError"]) for one in targets if one["health"] != "unknown"]
-        return known if len(known) == 2 else []
-
-    assert wait_until(scraped, "the first scrapes", timeout_seconds=START_SECONDS) == [("up", "")] * 2
+@pytest.fixture(scope="module")
+def schedulers(replicas: Sequence[BayplanProcess], sample_port: int) -> set[str]:
+    """The instances that are bayplan's, in both clusters."""
+    return {*(bayplan_target(process).instance for process in replicas), f"127.0.0.1:{sample_port}"}
 
 
-@pytest.mark.parametrize("query", dashboard_queries())
-def test_prometheus_answers_a_query_of_the_dashboard_with_data(prometheus: Prometheus, query: str) -> None:
-    assert "$" not in query
+def test_strangers_export_metrics_of_the_same_names(prometheus: PrometheusServer, schedulers: set[str]) -> None:
+    names = {selector.partition("{")[0] for _, query in QUERIES for selector in selectors_of(query)}
+    shared = {name for name in names if {one["instance"] for one in prometheus.series(name)} - schedulers}
+    assert {"scheduler_pending_pods", "process_resident_memory_bytes", "rest_client_requests_total"} <= shared
+
+
+@pytest.mark.parametrize(("title", "query"), QUERIES)
+def test_a_query_finds_data_of_bayplan_and_of_nobody_else(
+    prometheus: PrometheusServer, schedulers: set[str], title: str, query: str
+) -> None:
+    of_replicas = fill_in(query, resolve_variables(prometheus, cluster="here"))
     values = wait_until(
-        lambda: prometheus.values(query),
-        f"data for {query}",
+        lambda: prometheus.values(of_replicas),
+        f"data for {title}: {of_replicas}",
         timeout_seconds=DATA_SECONDS,
     )
     assert all(value >= 0 for value in values)
+    for selector in selectors_of(fill_in(query, resolve_variables(prometheus))):
+        assert {one["instance"] for one in prometheus.series(selector)} <= schedulers
 
 
 @pytest.mark.parametrize(
-    ("query", "expected"),
+    ("title", "chosen", "expected"),
     [
-        ('max(bayplan_nodes_in_use{job="sample"})', 4.0),
-        ('max(bayplan_allocation_ratio{job="sample", resource="cpu"})', 0.75),
+        ("Replicas", {}, 3),
+        ("Replicas", {"cluster": "here"}, 2),
+        ("Replicas", {"cluster": "there"}, 1),
+        ("Replicas", {"namespace": "kube-system"}, 2),
+        ("Replicas", {"job": "kubernetes-pods"}, 1),
+        ("Nodes in use now", {"cluster": "there"}, 4),
+        ("CPU allocated", {"cluster": "there"}, 0.75),
     ],
 )
-def test_prometheus_reads_the_packing_as_it_is(prometheus: Prometheus, query: str, expected: float) -> None:
-    assert wait_until(lambda: prometheus.values(query), query, timeout_seconds=DATA_SECONDS) == [expected]
+def test_a_panel_shows_what_is_chosen(
+    prometheus: PrometheusServer, title: str, chosen: dict[str, str], expected: float
+) -> None:
+    query = fill_in(query_of(title), resolve_variables(prometheus, **chosen))
+    assert prometheus.values(query) == [expected]
+
+
+def test_a_pod_that_waits_is_counted_once_although_the_standby_knows_it_too(
+    prometheus: PrometheusServer, replicas: Sequence[BayplanProcess]
+) -> None:
+    leader, standby = (bayplan_target(process).instance for process in replicas)
+    variables = resolve_variables(prometheus, cluster="here")
+    query = fill_in(query_of("Pending pods"), variables)
+
+    def of_both() -> tuple[list[float], list[float], list[float]]:
+        # A scrape that fails changes what was known at its beginning, so ask about a moment that is settled.
+        then = f"{time.time() - SETTLED_SECONDS}"
+        of = 'sum(scheduler_pending_pods{{queue!="gated", instance="{}"}})'
+        first, second = (prometheus.values(of.format(one), time=then) for one in (leader, standby))
+        return first, second, prometheus.values(query, time=then)
+
+    def both_know_some() -> bool:
+        first, second, shown = of_both()
+        assert shown == first
+        return first > [0] and second > [0]
+
+    wait_until(both_know_some, "pods that wait at both replicas", timeout_seconds=DATA_SECONDS)
 
 
 def test_promtool_finds_no_fault_in_the_metrics(
-    prometheus_binaries: None, busy_scheduler: BayplanProcess, sample_port: int
+    prometheus_binaries: None, replicas: Sequence[BayplanProcess], sample_port: int
 ) -> None:
-    for port in (busy_scheduler.http_port, sample_port):
-        status, text = get_local(port, "/metrics")
-        assert status == 200
+    status, sample = get_local(sample_port, "/metrics")
+    assert status == 200
+    for text in (sample, *(process.metrics() for process in replicas)):
         checked = subprocess.run(
             ["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False
         )

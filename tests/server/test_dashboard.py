@@ -8,10 +8,11 @@ from prometheus_client import generate_latest
 from tests.server.samples import observed
 
 ROOT = Path(__file__).parents[2]
-DASHBOARD = json.loads((ROOT / "manifests/dashboards/bayplan.json").read_text())
+DASHBOARD = json.loads((ROOT / "manifests/components/dashboards/bayplan.json").read_text())
 PANELS = DASHBOARD["panels"]
 TARGETS = [(panel, target) for panel in PANELS for target in panel.get("targets", [])]
 EXPRESSIONS = [target["expr"] for _, target in TARGETS]
+TARGETS_CHOSEN = 'cluster=~"$cluster", namespace=~"$namespace", job=~"$job", instance=~"$instance"'
 
 # What Prometheus adds itself.
 SCRAPED = {"up"}
@@ -48,14 +49,20 @@ def test_panels_lie_inside_the_grid_and_do_not_overlap():
     assert [pair for pair in combinations(places, 2) if overlap(*pair)] == []
 
 
-def test_every_panel_but_a_row_says_what_it_shows_and_has_queries():
+def test_every_panel_but_a_row_says_what_it_shows_in_which_unit_and_has_queries():
     for panel in PANELS:
         assert panel["title"]
         if panel["type"] != "row":
-            assert panel["description"]
+            assert panel["description"].endswith(".")
+            assert panel["fieldConfig"]["defaults"]["unit"]
             assert panel["targets"]
             refs = [target["refId"] for target in panel["targets"]]
             assert len(set(refs)) == len(refs)
+
+
+def test_the_rows_are_what_an_operator_asks_about():
+    rows = [panel["title"] for panel in PANELS if panel["type"] == "row"]
+    assert rows == ["Overview", "Decisions", "Packing", "Preemption", "API server", "Leadership", "Process"]
 
 
 def test_every_query_goes_to_the_chosen_data_source():
@@ -72,11 +79,24 @@ def test_a_query_uses_only_metrics_that_are_exported(expression):
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_every_selector_of_a_query_follows_the_variables(expression):
-    assert expression.count('{job=~"$job", instance=~"$instance"') == len(METRIC.findall(expression))
+    assert expression.count("{" + TARGETS_CHOSEN) == len(METRIC.findall(expression))
 
 
-def test_the_variables_are_defined():
-    assert [variable["name"] for variable in DASHBOARD["templating"]["list"]] == ["datasource", "job", "instance"]
+def test_each_variable_offers_what_the_ones_before_it_leave():
+    variables = DASHBOARD["templating"]["list"]
+    assert [variable["name"] for variable in variables] == ["datasource", "cluster", "namespace", "job", "instance"]
+    matchers = TARGETS_CHOSEN.split(", ")
+    for index, variable in enumerate(variables[1:]):
+        chosen = f"{{{', '.join(matchers[:index])}}}" if index else ""
+        assert variable["query"] == f"label_values(bayplan_build_info{chosen}, {variable['name']})"
+
+
+def test_all_jobs_and_instances_are_those_of_bayplan_and_not_whatever_prometheus_scrapes():
+    variables = {variable["name"]: variable for variable in DASHBOARD["templating"]["list"]}
+    assert "allValue" not in variables["job"]
+    assert "allValue" not in variables["instance"]
+    # A Prometheus of one cluster gives its targets no such label.
+    assert variables["cluster"]["allValue"] == variables["namespace"]["allValue"] == ".*"
 
 
 def test_the_documentation_lists_every_metric_and_no_other():

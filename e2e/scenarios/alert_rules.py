@@ -1,0 +1,50 @@
+"""The shipped PrometheusRule as files that Prometheus and promtool read, and with shorter durations for tests."""
+
+import re
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import yaml
+from e2e.scenarios.monitoring import COMPONENT
+
+MANIFEST = COMPONENT / "prometheus-rule.yaml"
+SHORTER = 30
+"""What tests divide every duration of the rules by, `for` and ranges alike; targets are scraped 30 times as often."""
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+_RANGE = re.compile(r"\[(\d+)([smh])\]")
+
+
+def shipped_groups() -> list[dict[str, Any]]:
+    """The groups of the manifest."""
+    groups: list[dict[str, Any]] = yaml.safe_load(MANIFEST.read_text())["spec"]["groups"]
+    return groups
+
+
+def rule(alert: str) -> dict[str, Any]:
+    """The rule of an alert."""
+    found: dict[str, Any]
+    (found,) = [each for group in shipped_groups() for each in group["rules"] if each["alert"] == alert]
+    return found
+
+
+def shortened(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same rules with every duration divided by SHORTER; thresholds and everything else stay."""
+    groups = deepcopy(groups)
+    for each in (rule for group in groups for rule in group["rules"]):
+        each["expr"] = _RANGE.sub(lambda match: f"[{_seconds(match[1] + match[2]) // SHORTER}s]", each["expr"])
+        if "for" in each:
+            each["for"] = f"{_seconds(each['for']) // SHORTER}s"
+    return groups
+
+
+def write_groups(folder: Path, groups: list[dict[str, Any]]) -> Path:
+    """Writes a rule file and returns it."""
+    path = folder / "bayplan-rules.yaml"
+    path.write_text(yaml.safe_dump({"groups": groups}))
+    return path
+
+
+def _seconds(duration: str) -> int:
+    return int(duration[:-1]) * _UNITS[duration[-1]]

@@ -1,0 +1,229 @@
+"""Alerts fire when something really breaks, and end when it is mended, in a Prometheus that also scrapes strangers.
+
+Every duration of the shipped rules is divided by `alert_rules.SHORTER`; thresholds and expressions stay.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from e2e.conftest import StartControlPlane
+from e2e.controlplane.bayplan_process import BayplanProcess
+from e2e.controlplane.client import Object
+from e2e.controlplane.installation import NAMESPACE, SERVICE_ACCOUNT, install_bayplan
+from e2e.controlplane.objects import node, pod
+from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
+from e2e.controlplane.process import STOP_SECONDS, stop_all
+from e2e.controlplane.replicas import holder_of
+from e2e.controlplane.waiting import wait_until
+from e2e.scenarios.alert_rules import shipped_groups, shortened, write_groups
+from e2e.scenarios.monitoring import install_scraper
+from e2e.scenarios.outcomes import configuration, wait_refused
+from e2e.scenarios.prometheus_server import PrometheusServer, Target, bayplan_target
+
+pytestmark = pytest.mark.controlplane
+
+# The longest `for` and range are 120 seconds together.
+ALERT_SECONDS = 300.0
+LEASE = "bayplan"
+# Twice the defaults: nobody loses the Lease because the machine is busy.
+ELECTION = {"leaderElect": True, "leaseDuration": "30s", "renewDeadline": "20s"}
+
+
+class Installation:
+    """Two replicas on a control plane of their own; each starts again on its port, as a pod does."""
+
+    def __init__(self, plane: ControlPlane, folder: Path) -> None:
+        self.plane = plane
+        self.config = folder / "config.yaml"
+        self.settings: Object = {**configuration(), "leaderElection": ELECTION}
+        self.config.write_text(json.dumps(self.settings))
+        self._folders = [folder / "a", folder / "b"]
+        for each in self._folders:
+            each.mkdir()
+        self._identity = install_bayplan(plane)
+        self.replicas = [self._start(index) for index in range(2)]
+
+    def _start(self, index: int, http_port: int | None = None) -> BayplanProcess:
+        process = BayplanProcess(
+            self._folders[index], config=self.config, kubeconfig=self._identity, http_port=http_port
+        )
+        process.wait_ready()
+        return process
+
+    def leader(self) -> int:
+        """Returns which replica leads."""
+        leads = f'leader_election_master_status{{name="{LEASE}"}} 1.0'
+
+        def found() -> list[int]:
+            return [
+                index for index, each in enumerate(self.replicas) if each.exit_code is None and leads in each.metrics()
+            ]
+
+        (index,) = wait_until(found, "a leader", timeout_seconds=ALERT_SECONDS)
+        return index
+
+    def start_what_ended(self) -> None:
+        """Starts the replicas that ended, each on the port it had."""
+        for index, process in enumerate(self.replicas):
+            if process.exit_code is not None:
+                self.replicas[index] = self._start(index, process.http_port)
+
+
+@pytest.fixture(scope="module")
+def installation(
+    start_control_plane: StartControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Installation]:
+    plane = start_control_plane(ControlPlaneOptions())
+    plane.client.create("nodes", node("n1"))
+    installed = Installation(plane, tmp_path_factory.mktemp("installation"))
+    yield installed
+    stop_all(installed.replicas, STOP_SECONDS)
+
+
+@pytest.fixture(scope="module")
+def prometheus(
+    prometheus_binaries: None, installation: Installation, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PrometheusServer]:
+    """Prometheus with both replicas, kube-scheduler and kube-apiserver, and the rules with shorter durations."""
+    directory, plane = tmp_path_factory.mktemp("prometheus"), installation.plane
+    token = install_scraper(plane, directory)
+    kube_scheduler = plane.start_kube_scheduler({})
+    targets = [
+        *map(bayplan_target, installation.replicas),
+        Target("kube-scheduler", kube_scheduler.port, token_file=token),
+        Target("apiserver", plane.ports.apiserver, token_file=token),
+    ]
+    with PrometheusServer(directory, targets, [write_groups(directory, shortened(shipped_groups()))]) as server:
+        yield server
+
+
+def firing(prometheus: PrometheusServer) -> dict[str, dict[str, Any]]:
+    """The alerts that fire now, by name; of several of one name the last."""
+    alerts: list[dict[str, Any]] = prometheus.api("alerts")["alerts"]
+    return {each["labels"]["alertname"]: each for each in alerts if each["state"] == "firing"}
+
+
+@pytest.fixture
+def calm(installation: Installation, prometheus: PrometheusServer) -> None:
+    """Both replicas run, and nothing fires."""
+    installation.start_what_ended()
+    installation.leader()
+    wait_until(
+        lambda: not firing(prometheus),
+        "no alert",
+        timeout_seconds=ALERT_SECONDS,
+        detail=lambda: str(firing(prometheus)),
+    )
+
+
+def wait_firing(prometheus: PrometheusServer, alert: str) -> dict[str, Any]:
+    """Waits until an alert fires, and returns it."""
+    return wait_until(
+        lambda: firing(prometheus).get(alert),
+        f"{alert} firing",
+        timeout_seconds=ALERT_SECONDS,
+        detail=lambda: str(prometheus.api("alerts")),
+    )
+
+
+def wait_resolved(prometheus: PrometheusServer, alert: str) -> None:
+    """Waits until an alert has ended."""
+    wait_until(
+        lambda: alert not in firing(prometheus),
+        f"the end of {alert}",
+        timeout_seconds=ALERT_SECONDS,
+        detail=lambda: str(prometheus.api("alerts")),
+    )
+
+
+def lease_allowed(plane: ControlPlane, *, allowed: bool) -> None:
+    """Gives the scheduler's account its right to the Lease, or takes it."""
+    subject = {"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": NAMESPACE}
+    plane.client.patch("rolebindings", "bayplan", {"subjects": [subject] if allowed else []}, namespace=NAMESPACE)
+
+
+@pytest.mark.usefixtures("calm")
+def test_a_killed_leader_whose_lease_nobody_can_get_is_told_until_the_standby_leads(
+    installation: Installation, prometheus: PrometheusServer
+) -> None:
+    leader = installation.leader()
+    # Otherwise the standby takes over within seconds, and whether an alert sees it is a matter of speed.
+    lease_allowed(installation.plane, allowed=False)
+    try:
+        installation.replicas[leader].kill()
+        alert = wait_firing(prometheus, "BayplanNoLeader")
+        assert alert["labels"]["severity"] == "critical"
+        assert f"the Lease {LEASE}." in alert["annotations"]["description"]
+        wait_firing(prometheus, "BayplanReplicaDown")
+        assert "BayplanDown" not in firing(prometheus)
+    finally:
+        lease_allowed(installation.plane, allowed=True)
+    wait_resolved(prometheus, "BayplanNoLeader")
+    assert "BayplanReplicaDown" in firing(prometheus)
+    installation.start_what_ended()
+    wait_resolved(prometheus, "BayplanReplicaDown")
+    assert installation.leader() != leader
+
+
+@pytest.mark.usefixtures("calm")
+def test_an_api_server_that_is_away_is_told_until_it_is_back(
+    installation: Installation, prometheus: PrometheusServer
+) -> None:
+    standby = 1 - installation.leader()
+    installation.plane.stop_apiserver()
+    try:
+        alert = wait_firing(prometheus, "BayplanAPIServerUnreachable")
+        assert alert["labels"]["severity"] == "critical"
+        # The leader ends, for it cannot renew; the standby stays.
+        alert = wait_firing(prometheus, "BayplanReplicaDown")
+        assert alert["labels"]["instance"] != bayplan_target(installation.replicas[standby]).instance
+    finally:
+        installation.plane.start_apiserver()
+    wait_resolved(prometheus, "BayplanAPIServerUnreachable")
+    wait_until(lambda: holder_of(installation.plane, LEASE), "a leader", timeout_seconds=ALERT_SECONDS)
+    assert installation.leader() == standby
+
+
+@pytest.mark.usefixtures("calm")
+def test_a_refused_configuration_is_told_until_a_good_one_is_in_force(
+    installation: Installation, prometheus: PrometheusServer
+) -> None:
+    def put(settings: Object) -> None:
+        complete = installation.config.with_suffix(".new")
+        complete.write_text(json.dumps(settings))
+        complete.rename(installation.config)
+
+    put({**installation.settings, "parallelism": -1})
+    alert = wait_firing(prometheus, "BayplanConfigRefused")
+    assert alert["labels"]["severity"] == "warning"
+    put(installation.settings)
+    wait_resolved(prometheus, "BayplanConfigRefused")
+
+
+@pytest.mark.usefixtures("calm")
+def test_a_pod_that_finds_no_room_is_told_until_it_is_gone(
+    installation: Installation, prometheus: PrometheusServer
+) -> None:
+    client = installation.plane.client
+    client.create("pods", pod("too-big", "default", requests={"cpu": "1000"}))
+    wait_refused(client, "default", "too-big")
+    alert = wait_firing(prometheus, "BayplanPendingPodsGrowOld")
+    assert "at least 1 pods" in alert["annotations"]["description"]
+    client.delete("pods", "too-big", namespace="default")
+    wait_resolved(prometheus, "BayplanPendingPodsGrowOld")
+
+
+@pytest.mark.usefixtures("calm")
+def test_an_installation_that_is_gone_is_told_until_it_is_back(
+    installation: Installation, prometheus: PrometheusServer
+) -> None:
+    for process in installation.replicas:
+        process.kill()
+        process.wait()
+    alert = wait_firing(prometheus, "BayplanDown")
+    assert alert["labels"]["severity"] == "critical"
+    installation.start_what_ended()
+    wait_resolved(prometheus, "BayplanDown")
