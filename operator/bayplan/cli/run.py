@@ -1,16 +1,15 @@
 """`bayplan run`: the scheduler against a cluster."""
 
-import logging
-import logging.config
 import os
 import signal
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from bayplan.cli import nothing_collected
+from bayplan.cli.allocator import return_large_blocks
 from bayplan.cli.feature_gates import FeatureGatesOption
 from bayplan.cli.leader_election import (
     LeaderElectionFlags,
@@ -22,8 +21,8 @@ from bayplan.cli.leader_election import (
     ResourceNamespaceOption,
     RetryPeriodOption,
 )
-
-_LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
+from bayplan.logs.formats import LoggingFormat
+from bayplan.logs.setup import set_up_logging
 
 
 def run(  # noqa: PLR0917  typer turns each parameter into a flag
@@ -71,13 +70,25 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
             help="Seconds without pods for a node whose kubelet had no room for one; 0, as kube-scheduler, is none.",
         ),
     ] = 0,
-    verbosity: Annotated[int, typer.Option("--verbosity", "-v", min=0, max=2, help="0 warnings, 1 info, 2 debug.")] = 1,
+    logging_format: Annotated[
+        LoggingFormat, typer.Option("--logging-format", help="How lines are written to standard error.")
+    ] = LoggingFormat.TEXT,
+    verbosity: Annotated[
+        int,
+        typer.Option(
+            "--v",
+            "-v",
+            min=0,
+            help="How much is logged: 2 each placement and verdict, 5 each move in the queue, 10 each node's scores.",
+        ),
+    ] = 0,
 ) -> None:
     """Schedule the pods that name one of our profiles, until SIGTERM."""
     if config is not None:
         # The file is about to be read, and the scheduler heeds it from then on.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    logging.config.dictConfig(_logging(_LEVELS[verbosity]))
+    return_large_blocks()
+    set_up_logging(logging_format, verbosity)
     with nothing_collected():
         # Imported here so that `--help` does not pay for kopf and the API client.
         from bayplan.cli.serve import ConfigurationFlags, serve  # noqa: PLC0415
@@ -105,15 +116,3 @@ def default_bind_address(environment: Mapping[str, str]) -> str:
     In a pod, probes and scrapes come from outside it. Elsewhere nobody asked for a port that the network can reach.
     """
     return "0.0.0.0" if environment.get("KUBERNETES_SERVICE_HOST") else "127.0.0.1"  # noqa: S104
-
-
-def _logging(level: int) -> dict[str, Any]:
-    return {
-        "version": 1,
-        "disable_existing_loggers": False,
-        "formatters": {"line": {"format": "%(asctime)s %(levelname).1s %(name)s %(message)s"}},
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-        "root": {"level": level, "handlers": ["stderr"]},
-        # kopf has a line for each event of each pod, and what ends it is told by who starts it again.
-        "loggers": {"kopf": {"level": logging.ERROR}},
-    }

@@ -11,7 +11,6 @@ from typing import NoReturn
 import typer
 import uvloop
 
-from bayplan import __version__
 from bayplan.api.credentials import load_credentials
 from bayplan.api.errors import CredentialsError
 from bayplan.cli import BAD_INPUT
@@ -24,6 +23,7 @@ from bayplan.config.types import SchedulerConfiguration
 from bayplan.config.watched_file import WatchedFile
 from bayplan.controller.app import App
 from bayplan.controller.reload import ConfigurationSource, own_pod
+from bayplan.logs.setup import write_aside
 
 logger = logging.getLogger(__name__)
 
@@ -90,13 +90,12 @@ def serve(
         typer.echo(str(error), err=True)
         raise typer.Exit(BAD_INPUT) from None
 
-    logger.info("bayplan starts version=%s", __version__)
-
     async def schedule() -> NoReturn:
         named = configuration.client_connection.kubeconfig
         credentials = load_credentials(kubeconfig or (Path(named) if named else None), context)
         backoff = rejection_backoff_seconds
         app = App(configuration, credentials, address, port, source, rejection_backoff_seconds=backoff)
+        write_aside()
         # From here: the loop's end waits for threads, and one may read from a file system that hangs.
         end_process(await app.run())
 
