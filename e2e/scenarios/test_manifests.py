@@ -193,7 +193,7 @@ def test_the_probes_the_service_and_the_configuration_meet_in_the_pod(
     assert [probe["path"] for probe in probes.values()] == ["/livez", "/readyz"]
     volumes = {volume["name"]: volume for volume in template["spec"]["volumes"]}
     config_map = control_plane.client.get("configmaps", volumes["config"]["configMap"]["name"], NAMESPACE)
-    assert config_map["data"]["config.yaml"] == (MANIFESTS / "config.yaml").read_text()
+    assert config_map["data"]["config.yaml"] == (COMPONENTS / "preemption" / "config.yaml").read_text()
     (mount,) = [mount for mount in container["volumeMounts"] if mount["name"] == "config"]
     assert f"--config={mount['mountPath']}/config.yaml" in container["args"]
 

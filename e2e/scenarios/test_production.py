@@ -68,18 +68,25 @@ def world(start_control_plane: StartControlPlane, tmp_path_factory: pytest.TempP
             for name in ("first", "second"):
                 running.append(_replica(plane, proxy, tmp_path_factory.mktemp(name)))
                 running[-1].wait_ready()
+                # The first one leads.
+                wait_until(lambda: plane.client.list("leases", NAMESPACE), "a lease in the overlay's namespace")
             yield World(plane, proxy, *running)
         finally:
             stop_all(running, STOP_SECONDS)
 
 
 def _replica(plane: ControlPlane, proxy: FaultyProxy, directory: Path) -> BayplanProcess:
-    """An instance as the Deployment runs it: its configuration, its account, its namespace for the lease."""
+    """An instance as the Deployment runs it: its configuration, its account, its namespace for the lease.
+
+    Only the lease is longer, so that a machine that is slow for a while makes no other one lead.
+    """
     built = kustomize(plane, OVERLAYS / "production")
     (text,) = [each["data"]["config.yaml"] for each in built if "config.yaml" in each.get("data", {})]
+    configuration = yaml.safe_load(text)
+    configuration["leaderElection"] |= {"leaseDuration": "90s", "renewDeadline": "60s"}
     kubeconfig = proxy.kubeconfig(directory / "kubeconfig", request_token(plane.client, NAMESPACE, SERVICE_ACCOUNT))
     arguments = [f"--leader-elect-resource-namespace={NAMESPACE}"]
-    return BayplanProcess(directory, config=yaml.safe_load(text), kubeconfig=kubeconfig, arguments=arguments)
+    return BayplanProcess(directory, config=configuration, kubeconfig=kubeconfig, arguments=arguments)
 
 
 @pytest.fixture(scope="module")
