@@ -43,7 +43,7 @@ HOSTNAME = "kubernetes.io/hostname"
 
 @dataclass(frozen=True)
 class World:
-    """A cluster where the production overlay is installed, and two replicas that reach it through a proxy."""
+    """A cluster where the production overlay is installed, and two replicas; the first reaches it through a proxy."""
 
     plane: ControlPlane
     proxy: FaultyProxy
@@ -65,8 +65,10 @@ def world(start_control_plane: StartControlPlane, tmp_path_factory: pytest.TempP
     running: list[BayplanProcess] = []
     with FaultyProxy(plane) as proxy:
         try:
-            for name in ("first", "second"):
-                running.append(_replica(plane, proxy, tmp_path_factory.mktemp(name)))
+            token = request_token(plane.client, NAMESPACE, SERVICE_ACCOUNT)
+            first = proxy.kubeconfig(tmp_path_factory.mktemp("first") / "kubeconfig", token)
+            for kubeconfig in (first, plane.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT)):
+                running.append(_replica(plane, kubeconfig, tmp_path_factory.mktemp("replica")))
                 running[-1].wait_ready()
                 # The first one leads.
                 wait_until(lambda: plane.client.list("leases", NAMESPACE), "a lease in the overlay's namespace")
@@ -75,7 +77,7 @@ def world(start_control_plane: StartControlPlane, tmp_path_factory: pytest.TempP
             stop_all(running, STOP_SECONDS)
 
 
-def _replica(plane: ControlPlane, proxy: FaultyProxy, directory: Path) -> BayplanProcess:
+def _replica(plane: ControlPlane, kubeconfig: Path, directory: Path) -> BayplanProcess:
     """An instance as the Deployment runs it: its configuration, its account, its namespace for the lease.
 
     Only the lease is longer, so that a machine that is slow for a while makes no other one lead.
@@ -84,7 +86,6 @@ def _replica(plane: ControlPlane, proxy: FaultyProxy, directory: Path) -> Baypla
     (text,) = [each["data"]["config.yaml"] for each in built if "config.yaml" in each.get("data", {})]
     configuration = yaml.safe_load(text)
     configuration["leaderElection"] |= {"leaseDuration": "90s", "renewDeadline": "60s"}
-    kubeconfig = proxy.kubeconfig(directory / "kubeconfig", request_token(plane.client, NAMESPACE, SERVICE_ACCOUNT))
     arguments = [f"--leader-elect-resource-namespace={NAMESPACE}"]
     return BayplanProcess(directory, config=configuration, kubeconfig=kubeconfig, arguments=arguments)
 
@@ -106,6 +107,12 @@ def asked(world: World) -> list[AuditEvent]:
     # A watch is in the audit log when it ends.
     world.standby.terminate()
     assert world.standby.wait(STOP_SECONDS) == 0
+    watched = {resource for verb, resource in _granted(world.plane) if verb == "watch"}
+    wait_until(lambda: watched <= {each.resource for each in _asked(world) if each.verb == "watch"}, "watches to end")
+    return _asked(world)
+
+
+def _asked(world: World) -> list[AuditEvent]:
     return [event for event in world.plane.audit_events() if event.user == USER]
 
 
