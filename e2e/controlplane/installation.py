@@ -36,6 +36,17 @@ def install_bayplan(plane: ControlPlane, *, without: Collection[str] = ()) -> Pa
     return plane.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT)
 
 
+def granted(plane: ControlPlane, namespace: str = NAMESPACE) -> set[tuple[str, str]]:
+    """Returns verbs and resources of all roles bound to the account; no two groups have a resource of one name."""
+    rules: list[dict[str, Any]] = []
+    for kind, where in (("clusterrole", ()), ("role", ("-n", namespace))):
+        for binding in json.loads(plane.kubectl("get", f"{kind}binding", *where, "-o", "json"))["items"]:
+            if any(subject["name"] == SERVICE_ACCOUNT for subject in binding.get("subjects", [])):
+                name = binding["roleRef"]["name"]
+                rules += json.loads(plane.kubectl("get", kind, name, *where, "-o", "json"))["rules"]
+    return {(verb, resource) for rule in rules for verb in rule["verbs"] for resource in rule.get("resources", [])}
+
+
 @contextlib.contextmanager
 def acting_as(plane: ControlPlane, namespace: str, service_account: str) -> Iterator[ApiClient]:
     """A client with a token of a service account and no client certificate."""

@@ -1,10 +1,9 @@
 """Two replicas at work with the identity, the rights and the policies of the production overlay, and nothing else.
 
-What they do takes all that they may do: binds, verdicts, a preemption, volumes, a lost answer, a change of leaders. The
-audit log shows that nothing was refused, and that nothing is granted that was not used.
+What they do takes all that they may do: binds, verdicts, a preemption, volumes, a lost request, a change of leaders.
+The audit log shows that nothing was refused, and that nothing is granted that was not used.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from e2e.conftest import StartControlPlane
 from e2e.controlplane.audit import AuditEvent
 from e2e.controlplane.bayplan_process import BayplanProcess
 from e2e.controlplane.client import ApiClient, Object
-from e2e.controlplane.installation import OVERLAYS, SERVICE_ACCOUNT, kustomize
+from e2e.controlplane.installation import OVERLAYS, SERVICE_ACCOUNT, granted, kustomize
 from e2e.controlplane.objects import claim, local_volume, node, pod, pod_of_class, storage_class
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
 from e2e.controlplane.process import STOP_SECONDS, stop_all
@@ -31,7 +30,7 @@ from e2e.scenarios.outcomes import (
     wait_event_counts,
     wait_refused,
 )
-from tests.faults.faults import DropReply
+from tests.faults.faults import Reset
 
 pytestmark = pytest.mark.controlplane
 
@@ -95,7 +94,7 @@ def asked(world: World) -> list[AuditEvent]:
     """What the ServiceAccount asked for while the replicas did everything that they are for."""
     client = world.client
     client.create("nodes", node("n0"))
-    _bind_although_an_answer_is_lost(world)
+    _bind_although_a_request_is_lost(world)
     _have_a_verdict_repeated(client)
     _have_volumes_bound(client)
     _have_room_made(client)
@@ -107,7 +106,7 @@ def asked(world: World) -> list[AuditEvent]:
     # A watch is in the audit log when it ends.
     world.standby.terminate()
     assert world.standby.wait(STOP_SECONDS) == 0
-    watched = {resource for verb, resource in _granted(world.plane) if verb == "watch"}
+    watched = {resource for verb, resource in granted(world.plane, NAMESPACE) if verb == "watch"}
     wait_until(lambda: watched <= {each.resource for each in _asked(world) if each.verb == "watch"}, "watches to end")
     return _asked(world)
 
@@ -116,8 +115,8 @@ def _asked(world: World) -> list[AuditEvent]:
     return [event for event in world.plane.audit_events() if event.user == USER]
 
 
-def _bind_although_an_answer_is_lost(world: World) -> None:
-    world.proxy.inject(DropReply(), lambda request: request.path.endswith("/binding"))
+def _bind_although_a_request_is_lost(world: World) -> None:
+    world.proxy.inject(Reset(), lambda request: request.path.endswith("/binding"))
     world.client.create_all("pods", [pod(f"p{index}", TEAM) for index in range(10)])
     wait_bound(world.client, TEAM, [f"p{index}" for index in range(10)])
 
@@ -170,26 +169,14 @@ def _have_room_made(client: ApiClient) -> None:
     assert wait_bound(client, TEAM, ["high"]) == {"high": "n1"}
 
 
-def _granted(plane: ControlPlane) -> set[tuple[str, str]]:
-    """Verbs and resources of all roles that are bound to the account; no two groups have a resource of one name."""
-    rules: list[Object] = []
-    for kind, where in (("clusterrole", []), ("role", ["-n", NAMESPACE])):
-        bindings = json.loads(plane.kubectl("get", f"{kind}binding", *where, "-o", "json"))["items"]
-        for binding in bindings:
-            if any(subject["name"] == SERVICE_ACCOUNT for subject in binding.get("subjects", [])):
-                name = binding["roleRef"]["name"]
-                rules += json.loads(plane.kubectl("get", kind, name, *where, "-o", "json"))["rules"]
-    return {(verb, resource) for rule in rules for verb in rule["verbs"] for resource in rule.get("resources", [])}
-
-
 def test_nothing_that_the_replicas_asked_for_was_refused(asked: list[AuditEvent]) -> None:
     assert [(event.verb, event.uri, event.code) for event in asked if event.code in {401, 403}] == []
 
 
 def test_nothing_is_granted_that_was_not_used(world: World, asked: list[AuditEvent]) -> None:
     used = {(event.verb, event.resource) for event in asked if event.resource}
-    assert _granted(world.plane) - used == set()
-    assert used - _granted(world.plane) == set()
+    assert granted(world.plane, NAMESPACE) - used == set()
+    assert used - granted(world.plane, NAMESPACE) == set()
 
 
 def test_both_replicas_contend_for_the_lease_in_the_namespace_of_the_overlay(
