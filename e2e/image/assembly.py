@@ -17,7 +17,7 @@ from e2e.image.dockerfile import Instruction, Stage, context_files, read_stages
 
 STAND_IN = "python:3.11-slim@sha256:" + "0" * 64
 _PATH = "/usr/local/bin:/usr/bin:/bin"
-_NOT_IN_THE_BASE = ("cc", "gcc", "ld", "make", "pip")
+_NOT_IN_THE_BASE = ("cc", "gcc", "ld", "make", "pip", "pip3")
 USER_ID = 65532
 
 
