@@ -12,12 +12,19 @@ CONFORMANCE_ARGS ?=
 SEED ?= 2
 COUNT ?= 1000
 MINUTES ?= 60
+COMPATIBILITY_ARGS ?=
+IMAGE ?= bayplan:0.1.0
+PYTHON_TAG ?= python:3.11-slim
+RELEASE := $(VENV)/.release
+LOCK = $(BIN)/uv pip compile --quiet --no-header --no-annotate --generate-hashes --constraint constraints.txt \
+  --python-version 3.11 --python-platform linux
 
 # Entry points and modules come from the virtual environment, never from the folder make runs in.
 unexport PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test unit coverage e2e soak oracle faults conformance controlplane kubernetes check format demo bench clean
+.PHONY: help venv test unit coverage e2e soak oracle faults conformance controlplane kubernetes \
+  compatibility image lock sbom check format demo bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +39,10 @@ $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip==$(PIP_VERSION)'
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e . --group test --group check
+	@touch $@
+
+$(RELEASE): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet -c constraints.txt --group release
 	@touch $@
 
 test: unit e2e ## Run all tests; the first time, the control plane is built (about 10 minutes)
@@ -64,6 +75,22 @@ controlplane: $(INSTALLED) ## Build the control plane for tests, unless it is ca
 
 kubernetes: $(INSTALLED) ## Have the control plane built from another Kubernetes (VERSION=1.38.0); CONTRIBUTING.md has the steps
 	$(BIN)/python -m e2e.controlplane.change_kubernetes $(VERSION)
+
+compatibility: $(INSTALLED) ## Apply the manifests to each API server from 1.33 on, built one by one, and schedule there (about an hour)
+	$(BIN)/python -m e2e.compatibility $(COMPATIBILITY_ARGS)
+
+image: ## Build the container image (IMAGE=bayplan:0.1.0), on Python's image by its present digest
+	docker build --build-arg PYTHON_IMAGE=$(PYTHON_TAG)@$$(docker buildx imagetools inspect --format '{{.Manifest.Digest}}' $(PYTHON_TAG)) \
+	  --tag $(IMAGE) .
+
+lock: $(RELEASE) ## Write the versions and hashes that the image is made of (image/*.txt) from constraints.txt
+	$(LOCK) pyproject.toml --output-file image/requirements.txt
+	$(LOCK) --group build --output-file image/build-requirements.txt
+
+sbom: $(RELEASE) ## Write what the image has of Python's packages as CycloneDX: build/bayplan.cdx.json
+	@mkdir -p build
+	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-file build/bayplan.cdx.json \
+	  image/requirements.txt
 
 check: $(INSTALLED) ## Check format, lint, types and import contracts
 	$(BIN)/ruff format --check $(SOURCES)

@@ -80,7 +80,7 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def bayplan_identity(control_plane: ControlPlane) -> Path:
-    """A kubeconfig of the service account and role in manifests/base, applied with kubectl."""
+    """A kubeconfig of the shipped service account with all shipped rights, applied with kubectl."""
     return install_bayplan(control_plane)
 
 

@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
-    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "manifests/README.md")),
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "manifests/README.md", "manifests/chart/README.md")),
     *(ROOT / "docs").rglob("*.md"),
     *(ROOT / "tests").rglob("*.md"),
 ]
@@ -26,6 +26,8 @@ NOT_RUN = {
     "bayplan run": "needs a cluster",
     "docker ": "needs a container builder and a registry",
     "curl -s localhost:10259": "needs a running scheduler",
+    "helm ": "needs a cluster; what the chart makes is tested with the real helm in e2e/helm",
+    "kind ": "needs a container runtime",
     "kubectl ": "needs a cluster",
     "make ": "runs the checks and tests themselves; that the target exists is checked below",
     "pre-commit ": "is installed by who wants it, and changes the checkout's hooks",

@@ -29,10 +29,11 @@ PROGRESS_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """What one `go build` in this module makes, and the folder of the cache it is kept in.
+    """What one `go build` makes, and the folder of the cache it is kept in.
 
     `package` is what Go is asked to build. `renamed` has Go's name of a program and the one it gets here. `sources` are
-    the files of this module that the programs are made of, besides go.mod and go.sum.
+    the files of the module that the programs are made of, besides go.mod and go.sum. `module` is the folder with these;
+    without one it is the folder of this file. `kubernetes` says whether the programs are Kubernetes' own.
     """
 
     folder: str
@@ -41,10 +42,17 @@ class Programs:
     duration: str
     renamed: tuple[tuple[str, str], ...] = ()
     sources: tuple[str, ...] = ()
+    module: Path | None = None
+    kubernetes: bool = True
+
+    def flags(self) -> tuple[str, ...]:
+        """Returns the flags of `go build` for these."""
+        return build_flags(self.module) if self.kubernetes else (*_REPRODUCIBLE, "-ldflags", "-s -w")
 
 
 CONTROL_PLANE = Programs("controlplane", "tool", BINARIES, "4 to 12 minutes", renamed=(("server", "etcd"),))
 
+_REPRODUCIBLE = ("-trimpath", "-buildvcs=false")
 _STAMPED = "k8s.io/component-base/version"
 # No cgo: a machine without a C compiler builds the same binaries.
 _BUILD_ENVIRONMENT = {"CGO_ENABLED": "0", "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOWORK": "off"}
@@ -60,12 +68,15 @@ def cache_root() -> Path:
     return Path(base) / "bayplan"
 
 
-def build_flags() -> tuple[str, ...]:
-    """Returns the flags of `go build`, which stamp the version that go.mod asks for.
+def build_flags(module: Path | None = None) -> tuple[str, ...]:
+    """Returns the flags of `go build`, which stamp the version of Kubernetes that the module's go.mod asks for.
 
     Without these stamps the server calls itself v0.0.0-master+$Format, which kubectl and other clients cannot parse.
+
+    Raises:
+        ValueError: the module asks for none.
     """
-    version = kubernetes_version(MODULE / "go.mod")
+    version = kubernetes_version((module or MODULE) / "go.mod")
     major, minor = version.split(".")[:2]
     stamps = {
         "gitVersion": f"v{version}",
@@ -76,15 +87,15 @@ def build_flags() -> tuple[str, ...]:
         "buildDate": "1970-01-01T00:00:00Z",
     }
     linked = ["-s", "-w", *(f"-X {_STAMPED}.{key}={value}" for key, value in stamps.items())]
-    return ("-trimpath", "-buildvcs=false", "-ldflags", " ".join(linked))
+    return (*_REPRODUCIBLE, "-ldflags", " ".join(linked))
 
 
 def cache_key(programs: Programs = CONTROL_PLANE) -> str:
     """Returns 16 hex digits that change with go.mod, go.sum, the sources, the build flags and the kind of machine."""
     digest = hashlib.sha256()
     for name in ("go.mod", "go.sum", *programs.sources):
-        digest.update((MODULE / name).read_bytes())
-    digest.update(repr((build_flags(), sorted(_BUILD_ENVIRONMENT.items()), platform.machine())).encode())
+        digest.update(((programs.module or MODULE) / name).read_bytes())
+    digest.update(repr((programs.flags(), sorted(_BUILD_ENVIRONMENT.items()), platform.machine())).encode())
     return digest.hexdigest()[:16]
 
 
@@ -166,12 +177,12 @@ def _locked(path: Path, say: Say) -> Iterator[None]:
 
 
 def _build_into(target: Path, programs: Programs, say: Say) -> None:
-    go = find_go(MODULE / "go.mod", cache_root() / "go", say)
+    go = find_go((programs.module or MODULE) / "go.mod", cache_root() / "go", say)
     scratch = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=target.parent))
     try:
         say(f"building {', '.join(programs.names)} with {go} ({programs.duration} the first time)")
         started = time.monotonic()
-        _go_build(go, programs.package, scratch, say)
+        _go_build(go, programs, scratch, say)
         for built, name in programs.renamed:
             (scratch / built).rename(scratch / name)
         if missing := _missing(scratch, programs):
@@ -183,11 +194,11 @@ def _build_into(target: Path, programs: Programs, say: Say) -> None:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _go_build(go: Path, package: str, scratch: Path, say: Say) -> None:
-    command = [str(go), "build", "-v", *build_flags(), "-o", f"{scratch}/", package]
+def _go_build(go: Path, programs: Programs, scratch: Path, say: Say) -> None:
+    command = [str(go), "build", "-v", *programs.flags(), "-o", f"{scratch}/", programs.package]
     with subprocess.Popen(
         command,
-        cwd=MODULE,
+        cwd=programs.module or MODULE,
         env=go_environment(go),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

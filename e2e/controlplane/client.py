@@ -15,6 +15,10 @@ Object = dict[str, Any]
 Objects = list[Object]  # the class below has a method named list
 
 _GROUPS = {
+    "apis/admissionregistration.k8s.io/v1": (
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+    ),
     "apis/apps/v1": ("deployments", "replicasets", "statefulsets", "daemonsets"),
     "apis/batch/v1": ("jobs",),
     "apis/coordination.k8s.io/v1": ("leases",),

@@ -13,7 +13,7 @@ from e2e.conftest import StartControlPlane
 from e2e.controlplane.audit import AuditEvent
 from e2e.controlplane.bayplan_process import BayplanProcess
 from e2e.controlplane.client import ApiClient
-from e2e.controlplane.installation import NAMESPACE, SERVICE_ACCOUNT, install_bayplan
+from e2e.controlplane.installation import NAMESPACE, SERVICE_ACCOUNT, granted, install_bayplan
 from e2e.controlplane.objects import node, pod
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
 from e2e.scenarios.outcomes import assert_alive_without_a_traceback, wait_bound, wait_event_counts, wait_refused
@@ -91,16 +91,9 @@ def requests_of(plane: ControlPlane) -> list[AuditEvent]:
     return [event for event in plane.audit_events() if event.user == USER]
 
 
-def rights(plane: ControlPlane) -> set[tuple[str, str]]:
-    """Verbs and resources of the shipped roles; of the groups they name, no two have a resource of the same name."""
-    roles = (["clusterrole", "bayplan"], ["role", "bayplan", "-n", NAMESPACE])
-    rules = [rule for role in roles for rule in json.loads(plane.kubectl("get", *role, "-o", "json"))["rules"]]
-    return {(verb, resource) for rule in rules for verb in rule["verbs"] for resource in rule["resources"]}
-
-
 def test_every_request_is_one_the_shipped_role_allows_and_none_was_forbidden(run: Run) -> None:
     used = {(event.verb, event.resource) for event in run.asked if event.resource}
-    assert used <= rights(run.plane)
+    assert used <= granted(run.plane)
     # Every authenticated user may ask which resources there are.
     assert all(DISCOVERY.fullmatch(event.uri) for event in run.asked if not event.resource)
     assert [event.uri for event in run.asked if event.code in {401, 403}] == []
@@ -108,7 +101,7 @@ def test_every_request_is_one_the_shipped_role_allows_and_none_was_forbidden(run
 
 def test_the_role_allows_nothing_the_scheduler_does_not_use(run: Run) -> None:
     used = {(event.verb, event.resource) for event in run.asked}
-    assert rights(run.plane) - used - not_watched_by_default() == NOT_NEEDED_HERE
+    assert granted(run.plane) - used - not_watched_by_default() == NOT_NEEDED_HERE
 
 
 def not_watched_by_default() -> set[tuple[str, str]]:

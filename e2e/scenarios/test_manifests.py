@@ -1,18 +1,14 @@
-"""manifests/base is what a real API server takes, and gives the scheduler its rights and no others."""
+"""The manifests are what a real API server takes, and give the scheduler its rights and no others."""
 
-import contextlib
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from e2e.controlplane.client import ApiClient, ApiError, path_of
-from e2e.controlplane.installation import MANIFESTS, NAMESPACE, SERVICE_ACCOUNT
+from e2e.controlplane.installation import COMPONENTS, MANIFESTS, NAMESPACE, SERVICE_ACCOUNT, acting_as
 from e2e.controlplane.objects import node, pod
 from e2e.controlplane.plane import ControlPlane
-from e2e.controlplane.service_account import request_token
 
 from bayplan.api.kinds import RESOURCES
 from bayplan.config.load import default_configuration, load_configuration
@@ -36,16 +32,8 @@ SHIPPED_RIGHTS: set[Rule] = {
 @pytest.fixture
 def scheduler_client(control_plane: ControlPlane, bayplan_identity: Path) -> Iterator[ApiClient]:
     """A client with the token of the installed service account and no client certificate."""
-    with _acting_as(control_plane, NAMESPACE, SERVICE_ACCOUNT) as client:
+    with acting_as(control_plane, NAMESPACE, SERVICE_ACCOUNT) as client:
         yield client
-
-
-@contextlib.contextmanager
-def _acting_as(control_plane: ControlPlane, namespace: str, service_account: str) -> Iterator[ApiClient]:
-    token = request_token(control_plane.client, namespace, service_account)
-    client = ApiClient(control_plane.url, control_plane.tls(None), token=token)
-    yield client
-    client.close()
 
 
 def _rules(client: ApiClient, namespace: str) -> list[dict[str, Any]]:
@@ -80,26 +68,17 @@ def _installed(control_plane: ControlPlane, resource: str) -> dict[str, Any]:
     return control_plane.client.get(resource, "bayplan", NAMESPACE)
 
 
-def _kustomize(control_plane: ControlPlane, folder: Path) -> dict[str, dict[str, Any]]:
-    documents = yaml.safe_load_all(control_plane.kubectl("kustomize", folder))
-    return {document["kind"]: document for document in documents}
-
-
 def test_applying_the_manifests_twice_changes_nothing(control_plane: ControlPlane, bayplan_identity: Path) -> None:
-    before = _installed(control_plane, "poddisruptionbudgets")
-    lines = control_plane.kubectl("apply", "-k", MANIFESTS).splitlines()
-    assert len(lines) == 9
-    # kubectl sends the selector of a budget each time, as the API says to replace it; the API server changes nothing.
-    others = [line for line in lines if not line.endswith(" unchanged")]
-    assert others == ["poddisruptionbudget.policy/bayplan configured"]
-    assert _installed(control_plane, "poddisruptionbudgets") == before
+    lines = control_plane.kubectl("apply", "-k", control_plane.directory / "install").splitlines()
+    assert len(lines) == 14
+    assert [line for line in lines if not line.endswith(" unchanged")] == []
 
 
 def test_the_service_account_has_the_shipped_rights_besides_those_every_service_account_has(
     control_plane: ControlPlane, scheduler_client: ApiClient, namespace: str
 ) -> None:
     control_plane.client.create("serviceaccounts", {"metadata": {"name": "anybody", "namespace": namespace}})
-    with _acting_as(control_plane, namespace, "anybody") as anybody:
+    with acting_as(control_plane, namespace, "anybody") as anybody:
         common = _rights(anybody)
     assert not common & SHIPPED_RIGHTS
     assert _rights(scheduler_client) == SHIPPED_RIGHTS | common
@@ -214,65 +193,21 @@ def test_the_probes_the_service_and_the_configuration_meet_in_the_pod(
     assert [probe["path"] for probe in probes.values()] == ["/livez", "/readyz"]
     volumes = {volume["name"]: volume for volume in template["spec"]["volumes"]}
     config_map = control_plane.client.get("configmaps", volumes["config"]["configMap"]["name"], NAMESPACE)
-    assert config_map["data"]["config.yaml"] == (MANIFESTS / "config.yaml").read_text()
+    assert config_map["data"]["config.yaml"] == (COMPONENTS / "preemption" / "config.yaml").read_text()
     (mount,) = [mount for mount in container["volumeMounts"] if mount["name"] == "config"]
     assert f"--config={mount['mountPath']}/config.yaml" in container["args"]
 
 
-def test_two_replicas_are_replaced_one_after_the_other_and_share_a_lease_in_their_namespace(
-    control_plane: ControlPlane, bayplan_identity: Path
-) -> None:
-    spec = _installed(control_plane, "deployments")["spec"]
-    assert spec["replicas"] == 2
-    assert spec["strategy"] == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
-    (container,) = spec["template"]["spec"]["containers"]
-    assert "--leader-elect-resource-namespace=$(POD_NAMESPACE)" in container["args"]
-    own_namespace = {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
-    assert {"name": "POD_NAMESPACE", "valueFrom": own_namespace} in container["env"]
-    election = load_configuration(MANIFESTS / "config.yaml").leader_election
-    assert (election.leader_elect, election.resource_name) == (True, "bayplan")
-    labels = spec["template"]["metadata"]["labels"].items()
-    (spread,) = spec["template"]["spec"]["topologySpreadConstraints"]
-    assert spread["whenUnsatisfiable"] == "ScheduleAnyway"
-    assert spread["labelSelector"]["matchLabels"].items() <= labels
-
-
-def test_evictions_leave_one_of_the_two_replicas(control_plane: ControlPlane, bayplan_identity: Path) -> None:
-    budget = _installed(control_plane, "poddisruptionbudgets")["spec"]
-    deployment = _installed(control_plane, "deployments")["spec"]
-    assert (deployment["replicas"], budget["minAvailable"]) == (2, 1)
-    assert budget["selector"] == deployment["selector"]
-    # One that is not ready helps nobody, and must not hold up a drain.
-    assert budget["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
-
-
-def test_an_overlay_moves_the_namespace_and_the_image(control_plane: ControlPlane, tmp_path: Path) -> None:
-    overlay = {
-        "apiVersion": "kustomize.config.k8s.io/v1beta1",
-        "kind": "Kustomization",
-        "namespace": "batch",
-        "resources": [_relative(MANIFESTS, tmp_path)],
-        "images": [{"name": "bayplan", "newName": "registry.example/bayplan", "newTag": "9.9.9"}],
-    }
-    (tmp_path / "kustomization.yaml").write_text(json.dumps(overlay))
-    built = _kustomize(control_plane, tmp_path)
-    (subject,) = built["ClusterRoleBinding"]["subjects"]
-    assert subject["namespace"] == built["ServiceAccount"]["metadata"]["namespace"] == "batch"
-    (subject,) = built["RoleBinding"]["subjects"]
-    assert subject["namespace"] == built["Role"]["metadata"]["namespace"] == "batch"
-    (container,) = built["Deployment"]["spec"]["template"]["spec"]["containers"]
-    assert container["image"] == "registry.example/bayplan:9.9.9"
-
-
 def test_the_shipped_configuration_is_the_built_in_one_with_a_faster_client() -> None:
-    shipped, built_in = load_configuration(MANIFESTS / "config.yaml"), default_configuration()
+    shipped = load_configuration(COMPONENTS / "preemption" / "config.yaml")
+    built_in = default_configuration()
     assert shipped.profiles == built_in.profiles
     assert shipped.client_connection.qps > 20 * built_in.client_connection.qps
 
 
 def test_no_file_of_the_base_names_a_namespace_but_the_kustomization() -> None:
     files = [path for path in MANIFESTS.glob("*.yaml") if path.name != "kustomization.yaml"]
-    assert len(files) == 6
+    assert len(files) == 5
     assert not [path.name for path in files if "namespace:" in path.read_text()]
 
 
@@ -282,13 +217,8 @@ def test_the_installed_objects_carry_the_standard_labels(control_plane: ControlP
         path_of("serviceaccounts", "bayplan", namespace=NAMESPACE),
         path_of("deployments", "bayplan", namespace=NAMESPACE),
         path_of("services", "bayplan", namespace=NAMESPACE),
-        path_of("poddisruptionbudgets", "bayplan", namespace=NAMESPACE),
         path_of("clusterroles", "bayplan"),
+        path_of("clusterroles", "bayplan-volumes"),
         path_of("clusterrolebindings", "bayplan"),
     ):
         assert client.request("GET", path)["metadata"]["labels"]["app.kubernetes.io/name"] == "bayplan"
-
-
-def _relative(target: Path, folder: Path) -> str:
-    # kustomize takes no absolute paths.
-    return str(Path(*[".."] * (len(folder.resolve().parts) - 1), *target.resolve().parts[1:]))

@@ -1,0 +1,1 @@
+"""The manifests and a scheduler with their identity on each API server that is served."""

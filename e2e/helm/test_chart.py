@@ -1,0 +1,176 @@
+"""The chart makes the objects that kustomize makes for the same switches, and the real helm installs them."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from e2e.conftest import StartControlPlane
+from e2e.controlplane.installation import OVERLAYS, kustomize, write_kustomization
+from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
+from e2e.helm.chart import CHART, helm, template
+
+pytestmark = pytest.mark.controlplane
+
+Named = dict[tuple[str, str], dict[str, Any]]
+
+NAMESPACE = "bayplan-system"
+SWITCHES = {
+    "ha": "ha",
+    "guaranteed": "guaranteed",
+    "preemption": "preemption",
+    "carefulPreemption": "careful-preemption",
+    "volumes": "volumes",
+    "flowControl": "flow-control",
+    "networkPolicy": "network-policy",
+    "admission": "admission",
+    "resourceQuota": "resource-quota",
+}
+PRODUCTION = CHART / "values-production.yaml"
+CLUSTER_WIDE = {
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "FlowSchema",
+    "PriorityLevelConfiguration",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+}
+HASH = re.compile(r"^(bayplan-config)-\w+$")
+
+
+def _named(objects: Sequence[dict[str, Any]]) -> Named:
+    """The objects by kind and name, without what tells the two tools apart and no API server sees.
+
+    kustomize adds a hash to the name of the configuration, and a namespace to kinds that it does not know to be
+    cluster-wide, which the API server drops. The Namespace is helm's to make.
+    """
+    found: Named = {}
+    for each in objects:
+        if each["kind"] == "Namespace":
+            continue
+        metadata = each["metadata"]
+        metadata["name"] = HASH.sub(r"\1", metadata["name"])
+        if each["kind"] in CLUSTER_WIDE:
+            metadata.pop("namespace", None)
+        if each["kind"] == "Deployment":
+            for volume in each["spec"]["template"]["spec"]["volumes"]:
+                if "configMap" in volume:
+                    volume["configMap"]["name"] = HASH.sub(r"\1", volume["configMap"]["name"])
+        found[each["kind"], metadata["name"]] = each
+    assert len(found) >= 8
+    return found
+
+
+def _on(*switches: str) -> dict[str, Any]:
+    return {switch: {"enabled": True} for switch in switches}
+
+
+@pytest.mark.parametrize(
+    "switches", [(), *((switch,) for switch in SWITCHES), ("preemption", "carefulPreemption"), tuple(SWITCHES)]
+)
+def test_the_chart_makes_the_objects_of_the_components_that_are_switched_on(
+    control_plane: ControlPlane, tmp_path: Path, switches: tuple[str, ...]
+) -> None:
+    # Of two configurations the careful one counts in the chart; in a kustomization, the one of the last component.
+    components = sorted((SWITCHES[switch] for switch in switches), key=lambda name: name == "careful-preemption")
+    write_kustomization(tmp_path, components=components, namespace=NAMESPACE)
+    expected = _named(kustomize(control_plane, tmp_path))
+    made = _named(template(tmp_path, _on(*switches), namespace=NAMESPACE))
+    assert made.keys() == expected.keys()
+    for key, each in expected.items():
+        assert made[key] == each, key
+
+
+def test_the_production_values_make_the_production_overlay(control_plane: ControlPlane, tmp_path: Path) -> None:
+    expected = _named(kustomize(control_plane, OVERLAYS / "production"))
+    assert _named(template(tmp_path, {}, namespace=NAMESPACE, files=(PRODUCTION,))) == expected
+
+
+def test_a_release_in_another_namespace_is_an_overlay_with_that_namespace(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    write_kustomization(tmp_path, base=OVERLAYS / "production", namespace="batch")
+    expected = _named(kustomize(control_plane, tmp_path))
+    assert _named(template(tmp_path, {}, namespace="batch", files=(PRODUCTION,))) == expected
+
+
+def test_what_the_values_say_is_in_the_objects(tmp_path: Path) -> None:
+    values = {
+        **_on("admission"),
+        "image": {"repository": "registry.example/bayplan", "digest": f"sha256:{'a' * 64}"},
+        "imagePullSecrets": [{"name": "registry"}],
+        "resources": {"requests": {"cpu": "4"}},
+        "schedulerNames": ["one", "two"],
+        "config": "kind: KubeSchedulerConfiguration\n",
+    }
+    values["admission"] = {"enabled": True, "highestPriority": 5, "namespaces": ["kube-system", "calico-system"]}
+    made = _named(template(tmp_path, values, namespace=NAMESPACE))
+    spec = made["Deployment", "bayplan"]["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    assert container["image"] == f"registry.example/bayplan@sha256:{'a' * 64}"
+    assert container["resources"] == {"requests": {"cpu": "4"}}
+    assert spec["imagePullSecrets"] == [{"name": "registry"}]
+    assert made["ConfigMap", "bayplan-config"]["data"] == {"config.yaml": "kind: KubeSchedulerConfiguration\n"}
+    ceiling = made["ConfigMap", "bayplan-priority-ceiling"]["data"]
+    assert ceiling == {"highestPriority": "5", "namespaces": "kube-system calico-system"}
+    policy = made["ValidatingAdmissionPolicy", "bayplan-pod-status"]
+    variables = {each["name"]: each["expression"] for each in policy["spec"]["variables"]}
+    assert variables["schedulerNames"] == "['one', 'two']"
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"hA": {"enabled": True}}, "hA"),
+        ({"ha": {"enabled": "yes"}}, "/ha/enabled"),
+        ({"image": {"repository": "a", "digest": "latest"}}, "/image/digest"),
+        ({"schedulerNames": []}, "/schedulerNames"),
+        ({"admission": {"enabled": True, "highestPriority": "high", "namespaces": []}}, "/admission/highestPriority"),
+        ({"admission": {"enabled": True, "highestPriority": 1, "namespaces": ["a b"]}}, "/admission/namespaces/0"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_its_name(tmp_path: Path, values: Mapping[str, Any], named: str) -> None:
+    with pytest.raises(RuntimeError, match=re.escape(named)):
+        template(tmp_path, values, namespace=NAMESPACE)
+
+
+def test_the_chart_passes_helms_own_checks(tmp_path: Path) -> None:
+    assert "1 chart(s) linted, 0 chart(s) failed" in helm("lint", "--strict", CHART, home=tmp_path)
+
+
+def test_a_packaged_chart_holds_what_it_reads(tmp_path: Path) -> None:
+    helm("package", CHART, "--destination", tmp_path, home=tmp_path)
+    (packed,) = tmp_path.glob("bayplan-*.tgz")
+    options = [f"--namespace={NAMESPACE}", f"--values={PRODUCTION}"]
+    made = helm("template", "bayplan", packed, *options, home=tmp_path)
+    assert made == helm("template", "bayplan", CHART, *options, home=tmp_path)
+    assert len(list(yaml.safe_load_all(made))) > 20
+
+
+def test_helm_installs_upgrades_and_takes_everything_away(
+    start_control_plane: StartControlPlane, tmp_path: Path
+) -> None:
+    plane = start_control_plane(ControlPlaneOptions())
+    switches = ["--set=preemption.enabled=true", "--set=volumes.enabled=true", "--set=networkPolicy.enabled=true"]
+    release = [f"--namespace={NAMESPACE}", *switches]
+
+    def run(*arguments: str | Path) -> str:
+        return helm(*arguments, kubeconfig=plane.admin_kubeconfig, home=tmp_path)
+
+    def replicas() -> int:
+        count: int = plane.client.get("deployments", "bayplan", NAMESPACE)["spec"]["replicas"]
+        return count
+
+    assert "schedulerName: bayplan" in run("install", "bayplan", CHART, "--create-namespace", *release)
+    assert replicas() == 1
+    run("upgrade", "bayplan", CHART, *release, "--set=ha.enabled=true")
+    assert replicas() == 2
+    run("uninstall", "bayplan", f"--namespace={NAMESPACE}")
+    for kind in ("deployments", "serviceaccounts", "configmaps", "roles", "poddisruptionbudgets"):
+        left = plane.client.list(kind, NAMESPACE)
+        assert [each["metadata"]["name"] for each in left if "bayplan" in each["metadata"]["name"]] == []
+    for kind in ("clusterroles", "clusterrolebindings"):
+        assert [each for each in plane.client.list(kind) if "bayplan" in each["metadata"]["name"]] == []

@@ -1,0 +1,1 @@
+"""What the Dockerfile makes, assembled and run without a container runtime."""

@@ -1,0 +1,223 @@
+"""What the production overlay's admission policies refuse: to an untrusted user, and to the scheduler's own token.
+
+Every request that is tried is a dry run: the API server admits or refuses it and keeps nothing.
+"""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from e2e.conftest import StartControlPlane
+from e2e.controlplane.client import ApiClient, ApiError, Object, path_of
+from e2e.controlplane.installation import OVERLAYS, SERVICE_ACCOUNT, acting_as, write_kustomization
+from e2e.controlplane.objects import pod
+from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
+from e2e.controlplane.waiting import wait_until
+
+pytestmark = pytest.mark.controlplane
+
+NAMESPACE = "bayplan-system"
+TEAM, TRUSTED = "team", "trusted"
+CEILING = "bayplan-priority-ceiling"
+RBAC = "rbac.authorization.k8s.io"
+DISRUPTED = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": "m"}
+UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "m"}
+READY = {"type": "Ready", "status": "True"}
+DRY_RUN = "?dryRun=All"
+
+
+@pytest.fixture(scope="module")
+def plane(start_control_plane: StartControlPlane) -> ControlPlane:
+    """A cluster with the production overlay in force, the right to evict besides, and a team that may create pods."""
+    plane = start_control_plane(ControlPlaneOptions())
+    folder = plane.directory / "install"
+    write_kustomization(folder, base=OVERLAYS / "production", components=["careful-preemption"])
+    plane.kubectl("apply", "-k", folder)
+    admin = plane.client
+    for name in (TEAM, TRUSTED):
+        admin.create("namespaces", {"metadata": {"name": name}})
+    for name, value in (("high", 1000000), ("fair", 999999)):
+        admin.create("priorityclasses", {"metadata": {"name": name}, "value": value})
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["*"]}]
+    admin.create("roles", {"metadata": {"name": "edit", "namespace": TEAM}, "rules": rules})
+    binding = {
+        "metadata": {"name": "alice", "namespace": TEAM},
+        "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "edit"},
+        "subjects": [{"apiGroup": RBAC, "kind": "User", "name": "alice"}],
+    }
+    admin.create("rolebindings", binding)
+    admin.create("pods", pod("ours", TEAM))
+    admin.create("pods", pod("strangers", TEAM, scheduler="another"))
+    admin.create("pods", pod("plain", "kube-system"))
+    _wait_until_in_force(plane)
+    admin.patch("configmaps", CEILING, {"data": {"namespaces": f"kube-system {TRUSTED}"}}, namespace=NAMESPACE)
+    wait_until(lambda: not _refusal(lambda: _create(admin, TRUSTED, "high")), "the changed parameters")
+    admin.create("pods", pod("critical", TRUSTED, priorityClassName="system-cluster-critical"))
+    return plane
+
+
+def _wait_until_in_force(plane: ControlPlane) -> None:
+    """The API server takes policies, and their parameters, up a moment after they are created."""
+    with acting_as(plane, NAMESPACE, SERVICE_ACCOUNT) as scheduler:
+        attempts: dict[str, Callable[[], object]] = {
+            "the policy on victims": lambda: _delete(scheduler, "kube-system", "plain"),
+            "the policy on status": lambda: _patch(scheduler, TEAM, "strangers", conditions=[UNSCHEDULABLE]),
+            "the ceiling of priorities": lambda: _create(plane.client, TEAM, "high"),
+        }
+        for what, attempt in attempts.items():
+            wait_until(lambda attempt=attempt: _refusal(attempt), what)  # type: ignore[misc]  # a default is no argument
+
+
+@pytest.fixture
+def admin(plane: ControlPlane) -> ApiClient:
+    return plane.client
+
+
+@pytest.fixture
+def alice(plane: ControlPlane) -> Iterator[ApiClient]:
+    """Somebody who may do everything with the pods of one namespace."""
+    plane.kubeconfig_for("alice")
+    user = ApiClient(plane.url, plane.tls("alice"))
+    yield user
+    user.close()
+
+
+@pytest.fixture
+def scheduler(plane: ControlPlane) -> Iterator[ApiClient]:
+    """Whoever has the token of the scheduler's ServiceAccount."""
+    with acting_as(plane, NAMESPACE, SERVICE_ACCOUNT) as user:
+        yield user
+
+
+def _create(user: ApiClient, namespace: str, class_name: str, scheduler: str = "bayplan") -> Object:
+    document = pod("new", namespace, scheduler=scheduler, priorityClassName=class_name)
+    return user.request("POST", path_of("pods", namespace=namespace) + DRY_RUN, document)
+
+
+def _delete(user: ApiClient, namespace: str, name: str) -> Object:
+    # With a body, what the query says does not count.
+    return user.request("DELETE", path_of("pods", name, namespace=namespace), {"dryRun": ["All"]})
+
+
+def _evict(user: ApiClient, namespace: str, name: str) -> Object:
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": name, "namespace": namespace},
+        "deleteOptions": {"dryRun": ["All"]},
+    }
+    return user.request("POST", path_of("pods", name, "eviction", namespace=namespace) + DRY_RUN, body)
+
+
+def _patch(user: ApiClient, namespace: str, name: str, metadata: Object | None = None, **status: object) -> Object:
+    path = path_of("pods", name, "status", namespace=namespace) + DRY_RUN
+    body = {"metadata": metadata or {}, "status": status}
+    return user.request("PATCH", path, body, "application/strategic-merge-patch+json")
+
+
+def _refusal(attempt: Callable[[], object]) -> str:
+    """Why a request is not allowed, nothing if it is."""
+    try:
+        attempt()
+    except ApiError as error:
+        if error.status != 403:
+            raise
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("class_name", ["system-node-critical", "system-cluster-critical", "high"])
+@pytest.mark.parametrize("scheduler_name", ["bayplan", "default-scheduler"])
+def test_a_user_cannot_create_pods_of_high_priority_whichever_scheduler_they_name(
+    alice: ApiClient, class_name: str, scheduler_name: str
+) -> None:
+    refusal = _refusal(lambda: _create(alice, TEAM, class_name, scheduler_name))
+    assert (
+        f"is more than 999999, the highest for namespace {TEAM}: ConfigMap {CEILING} in namespace {NAMESPACE} names"
+        " those where pods may have more"
+    ) in refusal
+
+
+def test_a_user_can_create_pods_up_to_the_ceiling(alice: ApiClient) -> None:
+    assert _create(alice, TEAM, "fair")["spec"]["priority"] == 999999
+    assert _create(alice, TEAM, "")["spec"]["priority"] == 0
+
+
+@pytest.mark.parametrize("namespace", ["kube-system", TRUSTED])
+def test_pods_of_the_namespaces_that_the_parameters_name_may_have_any_priority(
+    admin: ApiClient, namespace: str
+) -> None:
+    assert _create(admin, namespace, "system-node-critical")["spec"]["priority"] == 2000001000
+
+
+def test_the_schedulers_own_pods_may_have_their_priority(plane: ControlPlane, admin: ApiClient) -> None:
+    template = admin.get("deployments", "bayplan", NAMESPACE)["spec"]["template"]
+    # Nobody counts for the quota, as no controller runs here.
+    admin.delete("resourcequotas", "bayplan", namespace=NAMESPACE)
+    document = {"metadata": {"name": "replica", **template["metadata"]}, "spec": template["spec"]}
+    created = admin.request("POST", path_of("pods", namespace=NAMESPACE) + DRY_RUN, document)
+    assert created["spec"]["priorityClassName"] == "system-cluster-critical"
+
+
+def test_the_scheduler_ends_pods_but_none_in_kube_system_and_none_of_system_priority(scheduler: ApiClient) -> None:
+    assert _refusal(lambda: _delete(scheduler, TEAM, "strangers")) == ""
+    assert "bayplan ends no pod in kube-system" in _refusal(lambda: _delete(scheduler, "kube-system", "plain"))
+    assert "bayplan ends no pod of system priority" in _refusal(lambda: _delete(scheduler, TRUSTED, "critical"))
+
+
+def test_the_scheduler_evicts_pods_but_none_in_kube_system(scheduler: ApiClient) -> None:
+    assert _refusal(lambda: _evict(scheduler, TEAM, "strangers")) == ""
+    assert "bayplan ends no pod in kube-system" in _refusal(lambda: _evict(scheduler, "kube-system", "plain"))
+    # An eviction does not carry the pod, so its priority cannot be known: SECURITY.md says so.
+    assert _refusal(lambda: _evict(scheduler, TRUSTED, "critical")) == ""
+
+
+def test_the_scheduler_writes_verdicts_and_nominations_of_its_own_pods(scheduler: ApiClient) -> None:
+    for status in (
+        {"conditions": [UNSCHEDULABLE]},
+        {"conditions": [UNSCHEDULABLE], "nominatedNodeName": "n1"},
+        {"nominatedNodeName": None},
+        {"conditions": [DISRUPTED]},
+    ):
+        assert _refusal(lambda: _patch(scheduler, TEAM, "ours", **status)) == ""  # noqa: B023  (called at once)
+
+
+def test_of_a_strangers_pod_the_scheduler_says_that_it_ends_and_nothing_else(scheduler: ApiClient) -> None:
+    assert _refusal(lambda: _patch(scheduler, TEAM, "strangers", conditions=[DISRUPTED])) == ""
+    for status in (
+        {"conditions": [UNSCHEDULABLE]},
+        {"conditions": [{**DISRUPTED, "reason": "EvictionByEvictionAPI"}]},
+        {"conditions": [DISRUPTED, UNSCHEDULABLE]},
+        {"conditions": [DISRUPTED, READY]},
+        {"conditions": [DISRUPTED], "nominatedNodeName": "n1"},
+        {"nominatedNodeName": "n1"},
+    ):
+        refusal = _refusal(lambda: _patch(scheduler, TEAM, "strangers", **status))  # noqa: B023  (called at once)
+        assert "bayplan writes the" in refusal, status
+
+
+@pytest.mark.parametrize("name", ["ours", "strangers"])
+def test_the_scheduler_changes_nothing_else_of_a_pod(scheduler: ApiClient, name: str) -> None:
+    why = "bayplan changes nothing of a pod but conditions and nominatedNodeName"
+    running = {"name": "main", "ready": True, "image": "i", "imageID": "i", "restartCount": 0}
+    statuses: list[Object] = [
+        {"phase": "Succeeded"},
+        {"podIP": "10.0.0.9", "podIPs": [{"ip": "10.0.0.9"}]},
+        {"reason": "Evicted"},
+        {"message": "m"},
+        {"containerStatuses": [running]},
+    ]
+    for status in statuses:
+        refusal = _refusal(lambda: _patch(scheduler, TEAM, name, conditions=[DISRUPTED], **status))  # noqa: B023
+        assert why in refusal, status
+    for key in ("labels", "annotations"):
+        metadata = {key: {"a": "b"}}
+        refusal = _refusal(lambda: _patch(scheduler, TEAM, name, metadata, conditions=[DISRUPTED]))  # noqa: B023
+        assert why in refusal, key
+    conditions = [DISRUPTED, READY]
+    assert "bayplan writes the condition" in _refusal(lambda: _patch(scheduler, TEAM, name, conditions=conditions))
+
+
+def test_the_policies_about_the_scheduler_hold_nobody_else_back(admin: ApiClient) -> None:
+    assert _refusal(lambda: _delete(admin, "kube-system", "plain")) == ""
+    assert _refusal(lambda: _delete(admin, TRUSTED, "critical")) == ""
+    assert _refusal(lambda: _patch(admin, TEAM, "strangers", phase="Running", conditions=[READY])) == ""

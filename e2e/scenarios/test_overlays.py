@@ -1,0 +1,124 @@
+"""What kustomize makes of the base with its components: the production overlay, and others on top of it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from e2e.controlplane.installation import MANIFESTS, OVERLAYS, kustomize, write_kustomization
+from e2e.controlplane.plane import ControlPlane
+
+from bayplan.config.load import load_configuration
+
+pytestmark = pytest.mark.controlplane
+
+Named = dict[tuple[str, str], dict[str, Any]]
+
+
+def _built(control_plane: ControlPlane, folder: Path) -> Named:
+    return {(each["kind"], each["metadata"]["name"]): each for each in kustomize(control_plane, folder)}
+
+
+@pytest.fixture(scope="module")
+def production(control_plane: ControlPlane) -> Named:
+    """The objects of the production overlay, by kind and name."""
+    return _built(control_plane, OVERLAYS / "production")
+
+
+def test_two_replicas_are_replaced_one_after_the_other_and_share_a_lease_in_their_namespace(production: Named) -> None:
+    spec = production["Deployment", "bayplan"]["spec"]
+    assert spec["replicas"] == 2
+    assert spec["strategy"] == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    (container,) = spec["template"]["spec"]["containers"]
+    assert "--leader-elect-resource-namespace=$(POD_NAMESPACE)" in container["args"]
+    own_namespace = {"fieldRef": {"fieldPath": "metadata.namespace"}}
+    assert {"name": "POD_NAMESPACE", "valueFrom": own_namespace} in container["env"]
+    election = load_configuration(MANIFESTS / "config.yaml").leader_election
+    assert (election.leader_elect, election.resource_name) == (True, "bayplan")
+    labels = spec["template"]["metadata"]["labels"].items()
+    (spread,) = spec["template"]["spec"]["topologySpreadConstraints"]
+    assert spread["whenUnsatisfiable"] == "ScheduleAnyway"
+    assert spread["labelSelector"]["matchLabels"].items() <= labels
+
+
+def test_evictions_leave_one_of_the_two_replicas(production: Named) -> None:
+    budget = production["PodDisruptionBudget", "bayplan"]["spec"]
+    deployment = production["Deployment", "bayplan"]["spec"]
+    assert (deployment["replicas"], budget["minAvailable"]) == (2, 1)
+    assert budget["selector"] == deployment["selector"]
+    # One that is not ready helps nobody, and must not hold up a drain.
+    assert budget["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
+
+
+def test_without_the_component_there_is_one_replica_and_no_budget_to_hold_up_a_drain(
+    control_plane: ControlPlane,
+) -> None:
+    base = _built(control_plane, MANIFESTS)
+    assert base["Deployment", "bayplan"]["spec"]["replicas"] == 1
+    assert "PodDisruptionBudget" not in {kind for kind, _ in base}
+
+
+def test_in_production_requests_are_limits_so_that_the_pod_is_guaranteed(production: Named) -> None:
+    (container,) = production["Deployment", "bayplan"]["spec"]["template"]["spec"]["containers"]
+    assert container["resources"]["requests"] == container["resources"]["limits"]
+    assert container["resources"]["limits"].keys() == {"cpu", "memory"}
+
+
+def test_the_network_policy_is_about_the_pods_of_the_deployment_and_opens_their_port_only(production: Named) -> None:
+    policy, deployment = production["NetworkPolicy", "bayplan"]["spec"], production["Deployment", "bayplan"]["spec"]
+    (container,) = deployment["template"]["spec"]["containers"]
+    assert policy["podSelector"] == deployment["selector"]
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    ports = [port["port"] for rule in policy["ingress"] for port in rule["ports"]]
+    assert ports == [port["containerPort"] for port in container["ports"]]
+
+
+def test_an_overlay_moves_everything_to_its_namespace_and_names_its_image(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    image = {"name": "bayplan", "newName": "registry.example/bayplan", "newTag": "9.9.9"}
+    write_kustomization(tmp_path, base=OVERLAYS / "production", namespace="batch", images=[image])
+    built = _built(control_plane, tmp_path)
+    (container,) = built["Deployment", "bayplan"]["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "registry.example/bayplan:9.9.9"
+    named = [path for each in built.values() for path in _strings(each, "bayplan-system")]
+    assert named == []
+    subjects = [subject for each in built.values() for subject in each.get("subjects", [])]
+    assert len(subjects) == 4
+    assert {subject["namespace"] for subject in subjects} == {"batch"}
+    flows = [built["FlowSchema", name]["spec"]["rules"] for name in ("bayplan", "bayplan-leases")]
+    asking = [subject["serviceAccount"] for rules in flows for rule in rules for subject in rule["subjects"]]
+    assert asking == [{"name": "bayplan", "namespace": "batch"}] * 2
+    ceiling = built["ValidatingAdmissionPolicyBinding", "bayplan-priority-ceiling"]["spec"]["paramRef"]
+    assert (ceiling["name"], ceiling["namespace"]) == ("bayplan-priority-ceiling", "batch")
+
+
+@pytest.mark.parametrize(
+    ("components", "preempts", "evicts"),
+    [((), False, False), (("preemption",), True, False), (("careful-preemption",), True, True)],
+)
+def test_a_configuration_preempts_where_its_component_brings_the_right_to(
+    control_plane: ControlPlane, tmp_path: Path, components: tuple[str, ...], *, preempts: bool, evicts: bool
+) -> None:
+    write_kustomization(tmp_path, components=components)
+    built = kustomize(control_plane, tmp_path)
+    (text,) = [each["data"]["config.yaml"] for each in built if each["kind"] == "ConfigMap"]
+    (tmp_path / "config.yaml").write_text(text)
+    (profile,) = load_configuration(tmp_path / "config.yaml").profiles
+    rules = [rule for each in built if each["kind"] == "ClusterRole" for rule in each["rules"]]
+    rights = {(resource, verb) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
+    assert ("DefaultPreemption" not in [plugin.name for plugin in profile.plugins.post_filter.disabled]) is preempts
+    assert ("pods", "delete") in rights if preempts and not evicts else ("pods", "delete") not in rights
+    assert (("pods/eviction", "create") in rights) is evicts
+
+
+def _strings(value: object, wanted: str, path: str = "") -> Iterator[str]:
+    """Where a text stands, but for names of cluster-wide objects."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _strings(each, wanted, f"{path}.{key}")
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _strings(each, wanted, f"{path}[{index}]")
+    elif isinstance(value, str) and wanted in value:
+        yield path

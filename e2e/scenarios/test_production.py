@@ -1,0 +1,196 @@
+"""Two replicas at work with the identity, the rights and the policies of the production overlay, and nothing else.
+
+What they do takes all that they may do: binds, verdicts, a preemption, volumes, a lost request, a change of leaders.
+The audit log shows that nothing was refused, and that nothing is granted that was not used.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+from e2e.conftest import StartControlPlane
+from e2e.controlplane.audit import AuditEvent
+from e2e.controlplane.bayplan_process import BayplanProcess
+from e2e.controlplane.client import ApiClient, Object
+from e2e.controlplane.installation import OVERLAYS, SERVICE_ACCOUNT, granted, kustomize
+from e2e.controlplane.objects import claim, local_volume, node, pod, pod_of_class, storage_class
+from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
+from e2e.controlplane.process import STOP_SECONDS, stop_all
+from e2e.controlplane.service_account import request_token
+from e2e.controlplane.waiting import wait_until
+from e2e.scenarios.faulty_proxy import FaultyProxy
+from e2e.scenarios.outcomes import (
+    assert_alive_without_a_traceback,
+    end_pod,
+    fill_nodes,
+    terminating,
+    wait_bound,
+    wait_event_counts,
+    wait_refused,
+)
+from tests.faults.faults import Reset
+
+pytestmark = pytest.mark.controlplane
+
+NAMESPACE = "bayplan-system"
+TEAM = "team"
+USER = f"system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}"
+HOSTNAME = "kubernetes.io/hostname"
+
+
+@dataclass(frozen=True)
+class World:
+    """A cluster where the production overlay is installed, and two replicas; the first reaches it through a proxy."""
+
+    plane: ControlPlane
+    proxy: FaultyProxy
+    leader: BayplanProcess
+    standby: BayplanProcess
+
+    @property
+    def client(self) -> ApiClient:
+        return self.plane.client
+
+
+@pytest.fixture(scope="module")
+def world(start_control_plane: StartControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    plane = start_control_plane(ControlPlaneOptions(audit=True))
+    plane.kubectl("apply", "-k", OVERLAYS / "production")
+    plane.client.create("namespaces", {"metadata": {"name": TEAM}})
+    for name, value in (("low", 1), ("high", 1000)):
+        plane.client.create("priorityclasses", {"metadata": {"name": name}, "value": value})
+    running: list[BayplanProcess] = []
+    with FaultyProxy(plane) as proxy:
+        try:
+            token = request_token(plane.client, NAMESPACE, SERVICE_ACCOUNT)
+            first = proxy.kubeconfig(tmp_path_factory.mktemp("first") / "kubeconfig", token)
+            for kubeconfig in (first, plane.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT)):
+                running.append(_replica(plane, kubeconfig, tmp_path_factory.mktemp("replica")))
+                running[-1].wait_ready()
+                # The first one leads.
+                wait_until(lambda: plane.client.list("leases", NAMESPACE), "a lease in the overlay's namespace")
+            yield World(plane, proxy, *running)
+        finally:
+            stop_all(running, STOP_SECONDS)
+
+
+def _replica(plane: ControlPlane, kubeconfig: Path, directory: Path) -> BayplanProcess:
+    """An instance as the Deployment runs it: its configuration, its account, its namespace for the lease.
+
+    Only the lease is longer, so that a machine that is slow for a while makes no other one lead.
+    """
+    built = kustomize(plane, OVERLAYS / "production")
+    (text,) = [each["data"]["config.yaml"] for each in built if "config.yaml" in each.get("data", {})]
+    configuration = yaml.safe_load(text)
+    configuration["leaderElection"] |= {"leaseDuration": "90s", "renewDeadline": "60s"}
+    arguments = [f"--leader-elect-resource-namespace={NAMESPACE}"]
+    return BayplanProcess(directory, config=configuration, kubeconfig=kubeconfig, arguments=arguments)
+
+
+@pytest.fixture(scope="module")
+def asked(world: World) -> list[AuditEvent]:
+    """What the ServiceAccount asked for while the replicas did everything that they are for."""
+    client = world.client
+    client.create("nodes", node("n0"))
+    _bind_although_a_request_is_lost(world)
+    _have_a_verdict_repeated(client)
+    _have_volumes_bound(client)
+    _have_room_made(client)
+    world.leader.terminate()
+    assert world.leader.wait(STOP_SECONDS) == 0
+    client.create("pods", pod("last", TEAM))
+    wait_bound(client, TEAM, ["last"])
+    assert_alive_without_a_traceback(world.standby)
+    # A watch is in the audit log when it ends.
+    world.standby.terminate()
+    assert world.standby.wait(STOP_SECONDS) == 0
+    watched = {resource for verb, resource in granted(world.plane, NAMESPACE) if verb == "watch"}
+    wait_until(lambda: watched <= {each.resource for each in _asked(world) if each.verb == "watch"}, "watches to end")
+    return _asked(world)
+
+
+def _asked(world: World) -> list[AuditEvent]:
+    return [event for event in world.plane.audit_events() if event.user == USER]
+
+
+def _bind_although_a_request_is_lost(world: World) -> None:
+    world.proxy.inject(Reset(), lambda request: request.path.endswith("/binding"))
+    world.client.create_all("pods", [pod(f"p{index}", TEAM) for index in range(10)])
+    wait_bound(world.client, TEAM, [f"p{index}" for index in range(10)])
+
+
+def _have_a_verdict_repeated(client: ApiClient) -> None:
+    client.create("pods", pod("big", TEAM, requests={"cpu": "100"}))
+    wait_refused(client, TEAM, "big")
+    client.delete("pods", "p0", namespace=TEAM, grace_seconds=0)
+    wait_event_counts(client, TEAM, "big", "FailedScheduling", [2])
+
+
+def _have_volumes_bound(client: ApiClient) -> None:
+    """One that is there is reserved, one that is not is asked for; the test does the volume controller's part."""
+    client.create("storageclasses", storage_class("local"))
+    client.create("storageclasses", storage_class("made", "csi.example"))
+    hosts = {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": ["n0"]}]}
+    client.create("persistentvolumes", local_volume("v", "local", hosts))
+    client.patch("persistentvolumes", "v", {"status": {"phase": "Available"}}, subresource="status")
+    for name in ("local", "made"):
+        client.create("persistentvolumeclaims", claim(name, TEAM, name))
+        volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
+        client.create("pods", pod(f"with-{name}", TEAM, volumes=volumes))
+
+    def reserved() -> bool:
+        return bool(client.get("persistentvolumes", "v")["spec"].get("claimRef", {}).get("name") == "local")
+
+    def asked_for() -> bool:
+        annotations = client.get("persistentvolumeclaims", "made", TEAM)["metadata"].get("annotations", {})
+        return "volume.kubernetes.io/selected-node" in annotations
+
+    wait_until(reserved, "the volume to be reserved")
+    wait_until(asked_for, "a volume to be asked for")
+    client.create("persistentvolumes", local_volume("w", "made", hosts))
+    for name, volume in (("local", "v"), ("made", "w")):
+        bound: Object = {
+            "metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+            "spec": {"volumeName": volume},
+        }
+        client.patch("persistentvolumeclaims", name, bound, namespace=TEAM)
+    wait_bound(client, TEAM, ["with-local", "with-made"])
+
+
+def _have_room_made(client: ApiClient) -> None:
+    """A pod of high priority takes the room of a stranger's pod of low priority."""
+    only_there = {HOSTNAME: "n1"}
+    (low,) = fill_nodes(client, TEAM, "n1")
+    client.create("pods", pod_of_class("high", TEAM, "high", nodeSelector=only_there))
+    wait_until(lambda: low in terminating(client, TEAM), "the victim to end")
+    end_pod(client, TEAM, low)
+    assert wait_bound(client, TEAM, ["high"]) == {"high": "n1"}
+
+
+def test_nothing_that_the_replicas_asked_for_was_refused(asked: list[AuditEvent]) -> None:
+    assert [(event.verb, event.uri, event.code) for event in asked if event.code in {401, 403}] == []
+
+
+def test_nothing_is_granted_that_was_not_used(world: World, asked: list[AuditEvent]) -> None:
+    used = {(event.verb, event.resource) for event in asked if event.resource}
+    assert granted(world.plane, NAMESPACE) - used == set()
+    assert used - granted(world.plane, NAMESPACE) == set()
+
+
+def test_both_replicas_contend_for_the_lease_in_the_namespace_of_the_overlay(
+    world: World, asked: list[AuditEvent]
+) -> None:
+    leases = [event for event in asked if event.resource == "leases"]
+    assert {(event.namespace, event.name) for event in leases} == {(NAMESPACE, "bayplan")}
+    assert len({event.credential for event in leases if event.verb == "update"}) == 2
+
+
+def test_no_request_of_the_schedulers_waits_behind_those_of_others(world: World, asked: list[AuditEvent]) -> None:
+    metrics = world.client.exchange("GET", "/metrics")[1].decode()
+    requests = [
+        line for line in metrics.splitlines() if line.startswith("apiserver_flowcontrol_dispatched_requests_total")
+    ]
+    flows = {name for name in ("bayplan", "bayplan-leases") for line in requests if f'flow_schema="{name}"' in line}
+    assert flows == {"bayplan", "bayplan-leases"}

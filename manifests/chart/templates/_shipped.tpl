@@ -1,0 +1,53 @@
+{{/*
+The objects are those of ../base and ../components, which are in files/: what kustomize installs and what this chart
+installs has one source. These templates read them, and put in what the values and the release say.
+*/}}
+
+{{- define "bayplan.labels" -}}
+app.kubernetes.io/name: bayplan
+app.kubernetes.io/component: scheduler
+app.kubernetes.io/part-of: bayplan
+{{- end }}
+
+{{- define "bayplan.image" -}}
+{{- with .Values.image -}}
+{{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{/* The text of a file: dict "root" $ "file" "base/config.yaml". */}}
+{{- define "bayplan.file" -}}
+{{- required (printf "the chart lacks files/%s" .file) (.root.Files.Get (printf "files/%s" .file)) }}
+{{- end }}
+
+{{/* The objects of a file, as they are in this release: dict "root" $ "file" "base/rbac.yaml". */}}
+{{- define "bayplan.shipped" -}}
+{{- range $document := splitList "\n---\n" (include "bayplan.file" .) }}
+{{ include "bayplan.object" (dict "root" $.root "object" (fromYaml $document)) }}
+{{- end }}
+{{- end }}
+
+{{/* One object with labels, and the namespace of the release wherever it names one: dict "root" $ "object" dict. */}}
+{{- define "bayplan.object" -}}
+{{- $namespace := .root.Release.Namespace }}
+{{- $object := .object }}
+{{- $metadata := $object.metadata }}
+{{- $_ := set $metadata "labels" (merge (fromYaml (include "bayplan.labels" .root)) ($metadata.labels | default dict)) }}
+{{- $clusterScoped := list "ClusterRole" "ClusterRoleBinding" "FlowSchema" "PriorityLevelConfiguration" "ValidatingAdmissionPolicy" "ValidatingAdmissionPolicyBinding" }}
+{{- if not (has $object.kind $clusterScoped) }}
+{{- $_ := set $metadata "namespace" $namespace }}
+{{- end }}
+{{- range $object.subjects }}
+{{- if eq .name "bayplan" }}{{ $_ := set . "namespace" $namespace }}{{ end }}
+{{- end }}
+{{- if eq $object.kind "FlowSchema" }}
+{{- range $object.spec.rules }}
+{{- range .subjects }}{{ $_ := set .serviceAccount "namespace" $namespace }}{{ end }}
+{{- end }}
+{{- end }}
+{{- if hasKey ($object.spec | default dict) "paramRef" }}
+{{- $_ := set $object.spec.paramRef "namespace" $namespace }}
+{{- end }}
+---
+{{ toYaml $object }}
+{{- end }}
