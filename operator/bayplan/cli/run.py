@@ -5,6 +5,7 @@ import logging.config
 import os
 import signal
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,56 +13,34 @@ import typer
 
 from bayplan.cli import nothing_collected
 from bayplan.cli.feature_gates import FeatureGatesOption
-from bayplan.cli.leader_election import (
-    LeaderElectionFlags,
-    LeaderElectOption,
-    LeaseDurationOption,
-    RenewDeadlineOption,
-    ResourceLockOption,
-    ResourceNameOption,
-    ResourceNamespaceOption,
-    RetryPeriodOption,
-)
+from bayplan.cli.flag_groups import with_flag_groups
+from bayplan.cli.leader_election import LeaderElectionFlags
 
 _LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
 
 
-def run(  # noqa: PLR0917  typer turns each parameter into a flag
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFlags:
+    """What is scheduled, by what configuration, and where the cluster is."""
+
     config: Annotated[
         Path | None,
         typer.Option(
             "--config", help="KubeSchedulerConfiguration or legacy Policy; without it one profile, MostAllocated."
         ),
-    ] = None,
+    ] = None
     kubeconfig: Annotated[
         Path | None,
         typer.Option(
             "--kubeconfig",
             help="How to reach the cluster; otherwise $KUBECONFIG, the pod's own account, ~/.kube/config.",
         ),
-    ] = None,
-    context: Annotated[str | None, typer.Option("--context", help="The kubeconfig context to use.")] = None,
+    ] = None
+    context: Annotated[str | None, typer.Option("--context", help="The kubeconfig context to use.")] = None
     scheduler_name: Annotated[
         str | None, typer.Option("--scheduler-name", help="Rename the only profile: pods ask for it by this name.")
-    ] = None,
-    feature_gates: FeatureGatesOption = None,
-    bind_address: Annotated[
-        str | None,
-        typer.Option(
-            "--bind-address",
-            help="Address that serves /metrics, /livez and /readyz; by default 0.0.0.0 in a pod, 127.0.0.1 elsewhere.",
-        ),
-    ] = None,
-    http_port: Annotated[
-        int, typer.Option("--http-port", min=0, max=65535, help="Its port; 0 picks a free one.")
-    ] = 10259,
-    leader_elect: LeaderElectOption = None,
-    leader_elect_lease_duration: LeaseDurationOption = None,
-    leader_elect_renew_deadline: RenewDeadlineOption = None,
-    leader_elect_retry_period: RetryPeriodOption = None,
-    leader_elect_resource_lock: ResourceLockOption = None,
-    leader_elect_resource_name: ResourceNameOption = None,
-    leader_elect_resource_namespace: ResourceNamespaceOption = None,
+    ] = None
+    feature_gates: FeatureGatesOption = None
     kubelet_rejection_backoff: Annotated[
         int,
         typer.Option(
@@ -70,33 +49,59 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
             max=3600,
             help="Seconds without pods for a node whose kubelet had no room for one; 0, as kube-scheduler, is none.",
         ),
-    ] = 0,
-    verbosity: Annotated[int, typer.Option("--verbosity", "-v", min=0, max=2, help="0 warnings, 1 info, 2 debug.")] = 1,
-) -> None:
+    ] = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingFlags:
+    """Where metrics and health are served."""
+
+    bind_address: Annotated[
+        str | None,
+        typer.Option(
+            "--bind-address",
+            help="Address that serves /metrics, /livez and /readyz; by default 0.0.0.0 in a pod, 127.0.0.1 elsewhere.",
+        ),
+    ] = None
+    http_port: Annotated[int, typer.Option("--http-port", min=0, max=65535, help="Its port; 0 picks a free one.")] = (
+        10259
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFlags:
+    """What is logged."""
+
+    verbosity: Annotated[int, typer.Option("--verbosity", "-v", min=0, max=2, help="0 warnings, 1 info, 2 debug.")] = 1
+
+
+@with_flag_groups
+def run(flags: RunFlags, serving: ServingFlags, election: LeaderElectionFlags, logs: LogFlags) -> None:
     """Schedule the pods that name one of our profiles, until SIGTERM."""
-    if config is not None:
+    if flags.config is not None:
         # The file is about to be read, and the scheduler heeds it from then on.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    logging.config.dictConfig(_logging(_LEVELS[verbosity]))
+    logging.config.dictConfig(_logging(_LEVELS[logs.verbosity]))
     with nothing_collected():
         # Imported here so that `--help` does not pay for kopf and the API client.
         from bayplan.cli.serve import ConfigurationFlags, serve  # noqa: PLC0415
 
-    election = LeaderElectionFlags(
-        leader_elect=leader_elect,
-        lease_duration=leader_elect_lease_duration,
-        renew_deadline=leader_elect_renew_deadline,
-        retry_period=leader_elect_retry_period,
-        resource_lock=leader_elect_resource_lock,
-        resource_name=leader_elect_resource_name,
-        resource_namespace=leader_elect_resource_namespace,
+    configuration = ConfigurationFlags(
+        file=flags.config,
+        scheduler_name=flags.scheduler_name,
+        feature_gates=flags.feature_gates,
+        leader_election=election,
     )
-    flags = ConfigurationFlags(
-        file=config, scheduler_name=scheduler_name, feature_gates=feature_gates, leader_election=election
+    address = serving.bind_address or default_bind_address(os.environ)
+    backoff = float(flags.kubelet_rejection_backoff)
+    serve(
+        configuration,
+        backoff,
+        kubeconfig=flags.kubeconfig,
+        context=flags.context,
+        address=address,
+        port=serving.http_port,
     )
-    address = bind_address or default_bind_address(os.environ)
-    backoff = float(kubelet_rejection_backoff)
-    serve(flags, backoff, kubeconfig=kubeconfig, context=context, address=address, port=http_port)
 
 
 def default_bind_address(environment: Mapping[str, str]) -> str:
