@@ -205,12 +205,12 @@ def test_the_probes_the_service_and_the_configuration_meet_in_the_pod(
     (container,) = template["spec"]["containers"]
     (port,) = container["ports"]
     (service_port,) = _installed(control_plane, "services")["spec"]["ports"]
-    assert (port["name"], port["containerPort"]) == ("http", 10259)
-    assert (service_port["name"], service_port["targetPort"]) == ("http", "http")
+    assert (port["name"], port["containerPort"]) == ("https", 10259)
+    assert (service_port["name"], service_port["targetPort"]) == ("https", "https")
     selector = _installed(control_plane, "services")["spec"]["selector"]
     assert selector.items() <= template["metadata"]["labels"].items()
     probes = {name: container[name]["httpGet"] for name in ("livenessProbe", "readinessProbe")}
-    assert {name: probe["port"] for name, probe in probes.items()} == dict.fromkeys(probes, "http")
+    assert {name: probe["port"] for name, probe in probes.items()} == dict.fromkeys(probes, "https")
     assert [probe["path"] for probe in probes.values()] == ["/livez", "/readyz"]
     volumes = {volume["name"]: volume for volume in template["spec"]["volumes"]}
     config_map = control_plane.client.get("configmaps", volumes["config"]["configMap"]["name"], NAMESPACE)

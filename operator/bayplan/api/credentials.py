@@ -5,7 +5,6 @@ import logging
 import math
 import os
 import ssl
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ from bayplan.api.errors import CredentialsError
 from bayplan.api.kubeconfig import PemSource, is_address, proxy_from_environment, read_context
 from bayplan.api.server_url import checked_url, without_userinfo
 from bayplan.api.token_source import StaticToken, TokenFile, TokenSource, token_source
-from bayplan.api.trust import verifying_context
+from bayplan.api.trust import load_identity, verifying_context
 
 logger = logging.getLogger(__name__)
 
@@ -185,7 +184,7 @@ class Credentials:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         if identity is not None:
-            _load_identity(context, identity)
+            load_identity(context, identity, "client certificate and key")
         return context
 
 
@@ -246,24 +245,3 @@ def _from_kubeconfig(paths: list[Path], context: str | None, environment: Mappin
         insecure=insecure,
         proxy=cluster.text("proxy-url") or proxy_from_environment(server, environment),
     )
-
-
-def _load_identity(context: ssl.SSLContext, identity: bytes) -> None:
-    # The ssl module only reads files. One in memory keeps the key off the disk where the system has such
-    # files.
-    if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("identity")
-        path = f"/proc/self/fd/{descriptor}"
-    else:
-        descriptor, path = tempfile.mkstemp()
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(identity)
-            file.flush()
-            # An encrypted key would make OpenSSL ask on the terminal; the empty answer makes it an error.
-            context.load_cert_chain(path, password=lambda: "")
-    except (ssl.SSLError, OSError) as error:
-        raise CredentialsError("client certificate and key: not a matching, unencrypted PEM pair") from error
-    finally:
-        if not path.startswith("/proc/"):
-            Path(path).unlink()

@@ -2,19 +2,18 @@
 
 import logging
 import logging.config
-import os
 import signal
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from bayplan.cli import nothing_collected
+from bayplan.cli import BAD_INPUT, nothing_collected
 from bayplan.cli.feature_gates import FeatureGatesOption
 from bayplan.cli.flag_groups import with_flag_groups
 from bayplan.cli.leader_election import LeaderElectionFlags
+from bayplan.cli.serving import AuthenticationFlags, AuthorizationFlags, ServingFlags
 
 _LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
 
@@ -53,22 +52,6 @@ class RunFlags:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServingFlags:
-    """Where metrics and health are served."""
-
-    bind_address: Annotated[
-        str | None,
-        typer.Option(
-            "--bind-address",
-            help="Address that serves /metrics, /livez and /readyz; by default 0.0.0.0 in a pod, 127.0.0.1 elsewhere.",
-        ),
-    ] = None
-    http_port: Annotated[int, typer.Option("--http-port", min=0, max=65535, help="Its port; 0 picks a free one.")] = (
-        10259
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LogFlags:
     """What is logged."""
 
@@ -76,7 +59,15 @@ class LogFlags:
 
 
 @with_flag_groups
-def run(flags: RunFlags, serving: ServingFlags, election: LeaderElectionFlags, logs: LogFlags) -> None:
+def run(
+    *,
+    flags: RunFlags,
+    serving: ServingFlags,
+    authentication: AuthenticationFlags,
+    authorization: AuthorizationFlags,
+    election: LeaderElectionFlags,
+    logs: LogFlags,
+) -> None:
     """Schedule the pods that name one of our profiles, until SIGTERM."""
     if flags.config is not None:
         # The file is about to be read, and the scheduler heeds it from then on.
@@ -85,6 +76,8 @@ def run(flags: RunFlags, serving: ServingFlags, election: LeaderElectionFlags, l
     with nothing_collected():
         # Imported here so that `--help` does not pay for kopf and the API client.
         from bayplan.cli.serve import ConfigurationFlags, serve  # noqa: PLC0415
+        from bayplan.cli.serving_options import serving_options  # noqa: PLC0415
+    from bayplan.config.errors import ConfigurationError  # noqa: PLC0415
 
     configuration = ConfigurationFlags(
         file=flags.config,
@@ -92,24 +85,13 @@ def run(flags: RunFlags, serving: ServingFlags, election: LeaderElectionFlags, l
         feature_gates=flags.feature_gates,
         leader_election=election,
     )
-    address = serving.bind_address or default_bind_address(os.environ)
+    try:
+        options = serving_options(serving, authentication, authorization)
+    except ConfigurationError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(BAD_INPUT) from None
     backoff = float(flags.kubelet_rejection_backoff)
-    serve(
-        configuration,
-        backoff,
-        kubeconfig=flags.kubeconfig,
-        context=flags.context,
-        address=address,
-        port=serving.http_port,
-    )
-
-
-def default_bind_address(environment: Mapping[str, str]) -> str:
-    """Return the address to listen at when none is given.
-
-    In a pod, probes and scrapes come from outside it. Elsewhere nobody asked for a port that the network can reach.
-    """
-    return "0.0.0.0" if environment.get("KUBERNETES_SERVICE_HOST") else "127.0.0.1"  # noqa: S104
+    serve(configuration, options, backoff, kubeconfig=flags.kubeconfig, context=flags.context)
 
 
 def _logging(level: int) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from bayplan.config.types import SchedulerConfiguration
 from bayplan.config.watched_file import WatchedFile
 from bayplan.controller.app import App
 from bayplan.controller.reload import ConfigurationSource, own_pod
+from bayplan.server.options import ServingOptions
 
 logger = logging.getLogger(__name__)
 
@@ -64,12 +65,11 @@ class ConfigurationFlags:
 
 def serve(
     flags: ConfigurationFlags,
+    serving: ServingOptions,
     rejection_backoff_seconds: float,
     *,
     kubeconfig: Path | None,
     context: str | None,
-    address: str,
-    port: int,
 ) -> NoReturn:
     """Schedule until SIGTERM, or until that is not possible any more, and end the process with its exit code.
 
@@ -96,7 +96,7 @@ def serve(
         named = configuration.client_connection.kubeconfig
         credentials = load_credentials(kubeconfig or (Path(named) if named else None), context)
         backoff = rejection_backoff_seconds
-        app = App(configuration, credentials, address, port, source, rejection_backoff_seconds=backoff)
+        app = App(configuration, credentials, serving, source, rejection_backoff_seconds=backoff)
         # From here: the loop's end waits for threads, and one may read from a file system that hangs.
         end_process(await app.run())
 
@@ -106,5 +106,5 @@ def serve(
         typer.echo(f"bayplan: {error}", err=True)
         raise typer.Exit(BAD_INPUT) from None
     except OSError as error:
-        typer.echo(f"bayplan: {address}:{port}: {error.strerror or error}", err=True)
+        typer.echo(f"bayplan: {error.filename or 'cannot start'}: {error.strerror or error}", err=True)
         raise typer.Exit(1) from None

@@ -19,10 +19,11 @@ from bayplan.controller.assumed_pods import AssumedPods, build_assumed_pods
 from bayplan.controller.engines import EngineBuilder
 from bayplan.controller.intake_list import IntakeList
 from bayplan.controller.leadership import Leadership, build_leadership
-from bayplan.controller.observation import build_health, build_server
+from bayplan.controller.observation import build_health, build_serving
 from bayplan.controller.operator_thread import KopfSessions, OperatorThread
 from bayplan.controller.recovery import Recovery
 from bayplan.controller.reload import ConfigurationReload, ConfigurationSource, build_reload
+from bayplan.controller.serving import Serving
 from bayplan.controller.watches import Watches
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -33,8 +34,8 @@ from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.pending_pods import PendingPodEvents
 from bayplan.scheduler.scheduler import Scheduler
 from bayplan.server.health import HealthChecks
-from bayplan.server.http import HttpServer
 from bayplan.server.metrics import SchedulerMetrics
+from bayplan.server.options import ServingOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Parts:
     reload: ConfigurationReload
     clients: tuple[ApiClient, ...]
     health: HealthChecks
-    server: HttpServer
+    serving: Serving
 
 
 def build(
@@ -61,6 +62,7 @@ def build(
     credentials: Credentials,
     source: ConfigurationSource | None = None,
     *,
+    serving: ServingOptions | None = None,
     rejection_backoff_seconds: float = 0.0,
     clock: Callable[[], float] = time.monotonic,
     make_client: Callable[..., ApiClient] = ApiClient,
@@ -68,7 +70,8 @@ def build(
 ) -> Parts:
     """Make the parts of a scheduler that reaches its API server by `credentials`.
 
-    From `source`, if there is one, a changed configuration is taken over later on. A node whose kubelet had no room for
+    From `source`, if there is one, a changed configuration is taken over later on. Without `serving` there is no port
+    until one is opened. A node whose kubelet had no room for
     a pod gets none for `rejection_backoff_seconds`.
 
     `clock`, monotonic and in seconds, and what makes clients and reflectors are given by who has time and API server in
@@ -156,8 +159,16 @@ def build(
         ),
         clients=(client, events_client),
         health=health,
-        server=build_server(
-            configuration, credentials, cache=cache, queue=queue, watches=watches, metrics=metrics, health=health
+        serving=build_serving(
+            configuration,
+            credentials,
+            serving or ServingOptions(secure_port=None),
+            cache=cache,
+            queue=queue,
+            watches=watches,
+            metrics=metrics,
+            health=health,
+            make_client=make_client,
         ),
     )
 

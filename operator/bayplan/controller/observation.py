@@ -1,5 +1,9 @@
-"""What the running scheduler is looked at by: its health, and the HTTP port that serves health and metrics."""
+"""What the running scheduler is looked at by: its health, and the ports that serve health and metrics."""
 
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
 from bayplan.cache.cache import Cache
 from bayplan.config.types import SchedulerConfiguration
@@ -7,6 +11,7 @@ from bayplan.controller.cache_debugger import CacheDebugger
 from bayplan.controller.intake_list import IntakeList
 from bayplan.controller.leadership import Leadership
 from bayplan.controller.operator_thread import OperatorThread
+from bayplan.controller.serving import Serving, build_secure_port
 from bayplan.controller.watches import Watches
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.allocation import allocation_summary
@@ -14,6 +19,7 @@ from bayplan.server.debug import debug_routes
 from bayplan.server.health import HealthChecks
 from bayplan.server.http import HttpServer
 from bayplan.server.metrics import SchedulerMetrics
+from bayplan.server.options import ServingOptions
 from bayplan.server.state import StateCollector, StateSources
 
 
@@ -30,19 +36,24 @@ def build_health(
     return health
 
 
-def build_server(
+def build_serving(
     configuration: SchedulerConfiguration,
     credentials: Credentials,
+    options: ServingOptions,
     *,
     cache: Cache,
     queue: SchedulingQueue,
     watches: Watches,
     metrics: SchedulerMetrics,
     health: HealthChecks,
-) -> HttpServer:
-    """Make the HTTP port; its metrics read queue, cache and watches at each scrape, so that scheduling sets no gauge.
+    make_client: Callable[..., ApiClient],
+) -> Serving:
+    """Make the ports; their metrics read queue, cache and watches at each scrape, so that scheduling sets no gauge.
 
-    Where profiling is enabled it also compares the cache with the API server's content when asked to.
+    Where profiling is enabled they also compare the cache with the API server's content when asked to.
+
+    Raises:
+        CredentialsError: a certificate or a kubeconfig that `options` name does not work.
     """
     state = StateSources(
         pending=queue.pending,
@@ -53,6 +64,17 @@ def build_server(
     metrics.registry.register(StateCollector(state))
     profiles = frozenset(profile.scheduler_name for profile in configuration.profiles)
     debugger = CacheDebugger(credentials, cache, queue, profiles, on_compared=metrics.cache_compared)
-    return HttpServer(
+    server = HttpServer(
         metrics.registry, health, routes=debug_routes(debugger.compare) if configuration.enable_profiling else ()
     )
+
+    def connect(asked: Credentials, qps: float) -> ApiClient:
+        host = urlsplit(asked.server).netloc
+
+        def on_request(method: str, code: str, seconds: float) -> None:
+            metrics.rest_request(method, code, host, seconds)
+
+        # Without a gate: it asks, and a standby has to know its clients as well.
+        return make_client(asked, qps=qps, burst=int(qps), on_request=on_request)
+
+    return Serving(server, options, build_secure_port(options, credentials, connect))
