@@ -192,25 +192,28 @@ def load_credentials(
     kubeconfig: Path | None,
     context: str | None = None,
     *,
+    master: str | None = None,
     environment: Mapping[str, str] = os.environ,
     service_account_folder: Path = SERVICE_ACCOUNT_FOLDER,
 ) -> Credentials:
     """Find the API server and a way to log in; used once, at start.
 
     The first that is given: `kubeconfig`, $KUBECONFIG (a colon list, merged), the pod's service account
-    (unless a context is asked for), ~/.kube/config.
+    (unless a context is asked for), ~/.kube/config. `master` is the URL of the API server in place of a kubeconfig's.
 
     Raises:
         CredentialsError: with the file and field that is missing or malformed.
     """
     if kubeconfig is not None:
-        return _from_kubeconfig([kubeconfig], context, environment)
+        return _from_kubeconfig([kubeconfig], context, environment, master)
     listed = [Path(part).expanduser() for part in environment.get("KUBECONFIG", "").split(os.pathsep) if part]
     if listed:
-        return _from_kubeconfig(listed, context, environment)
+        return _from_kubeconfig(listed, context, environment, master)
     if environment.get("KUBERNETES_SERVICE_HOST") and context is None:
+        if master is not None:
+            raise CredentialsError("--master: needs a kubeconfig: the token of a pod is for its own cluster")
         return _in_cluster(environment, service_account_folder)
-    return _from_kubeconfig([Path("~/.kube/config").expanduser()], context, environment)
+    return _from_kubeconfig([Path("~/.kube/config").expanduser()], context, environment, master)
 
 
 def _in_cluster(environment: Mapping[str, str], folder: Path) -> Credentials:
@@ -226,17 +229,20 @@ def _in_cluster(environment: Mapping[str, str], folder: Path) -> Credentials:
     )
 
 
-def _from_kubeconfig(paths: list[Path], context: str | None, environment: Mapping[str, str]) -> Credentials:
+def _from_kubeconfig(
+    paths: list[Path], context: str | None, environment: Mapping[str, str], master: str | None
+) -> Credentials:
     cluster, user = read_context(paths, context)
-    server = cluster.text("server")
+    named, where = cluster.text("server"), f"{cluster.where}.server"
+    server, where = (named, where) if master is None else (master, "--master")
     if not server:
-        raise CredentialsError(f"{cluster.where}.server: required")
+        raise CredentialsError(f"{where}: required")
     insecure = cluster.fields.get("insecure-skip-tls-verify") is True
     source = token_source(user)
     if isinstance(source, TokenFile):
         source.read()
     return Credentials(
-        server=checked_url(server, f"{cluster.where}.server"),
+        server=checked_url(server, where),
         source=source,
         ca=None if insecure else cluster.pem("certificate-authority"),
         certificate=user.pem("client-certificate"),

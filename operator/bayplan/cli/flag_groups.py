@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, get_type_hints
 
+from typer.models import OptionInfo
+
 _Command = Callable[..., object]
 
 
@@ -32,6 +34,21 @@ def with_flag_groups(command: _Command) -> _Command:
     )
     flags_to_groups.__name__, flags_to_groups.__doc__ = command.__name__, command.__doc__
     return flags_to_groups
+
+
+def flag_values(*groups: object) -> dict[str, str]:
+    """Return the value of each flag of `groups` that has one, by the flag's name without its dashes."""
+    values: dict[str, str] = {}
+    for group in groups:
+        hints = get_type_hints(type(group), include_extras=True)
+        for field in fields(group):  # type: ignore[arg-type]  # groups are dataclasses
+            value = getattr(group, field.name)
+            if value is not None:
+                option: OptionInfo = hints[field.name].__metadata__[0]
+                names = [str(each) for each in (option.default, *(option.param_decls or ()))]
+                name = next(each for each in names if each.startswith("--"))
+                values[name.removeprefix("--")] = ",".join(value) if isinstance(value, list) else str(value)
+    return values
 
 
 def _parameter(group: type, field: Field[Any]) -> inspect.Parameter:

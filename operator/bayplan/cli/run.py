@@ -2,6 +2,7 @@
 
 import logging
 import logging.config
+import re
 import signal
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +11,13 @@ from typing import Annotated, Any
 import typer
 
 from bayplan.cli import BAD_INPUT, nothing_collected
+from bayplan.cli.deprecated_flags import DeprecatedFlags
 from bayplan.cli.feature_gates import FeatureGatesOption
-from bayplan.cli.flag_groups import with_flag_groups
+from bayplan.cli.flag_groups import flag_values, with_flag_groups
 from bayplan.cli.leader_election import LeaderElectionFlags
 from bayplan.cli.serving import AuthenticationFlags, AuthorizationFlags, ServingFlags
+from bayplan.config.errors import ConfigurationError, invalid
+from bayplan.config.fields import parse_duration
 
 _LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
 
@@ -36,6 +40,14 @@ class RunFlags:
         ),
     ] = None
     context: Annotated[str | None, typer.Option("--context", help="The kubeconfig context to use.")] = None
+    master: Annotated[
+        str | None,
+        typer.Option("--master", metavar="URL", help="The API server, in place of the one that the kubeconfig names."),
+    ] = None
+    write_config_to: Annotated[
+        Path | None,
+        typer.Option("--write-config-to", metavar="FILE", help="Write the effective configuration to FILE, and end."),
+    ] = None
     scheduler_name: Annotated[
         str | None, typer.Option("--scheduler-name", help="Rename the only profile: pods ask for it by this name.")
     ] = None
@@ -52,10 +64,37 @@ class RunFlags:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedFlags:
+    """Flags of kube-scheduler whose meaning bayplan fulfils whatever they say."""
+
+    show_hidden_metrics: Annotated[
+        str | None,
+        typer.Option("--show-hidden-metrics-for-version", metavar="VERSION", help="Accepted: no metric is hidden."),
+    ] = None
+    log_flush_frequency: Annotated[
+        str | None,
+        typer.Option("--log-flush-frequency", metavar="DURATION", help="Accepted: no line waits for a flush."),
+    ] = None
+
+    def check(self) -> None:
+        """Refuse values that kube-scheduler does not take either; raises ConfigurationError."""
+        errors = []
+        version, frequency = self.show_hidden_metrics, self.log_flush_frequency
+        if version is not None and not re.fullmatch(r"\d+\.\d+", version):
+            errors.append(invalid("--show-hidden-metrics-for-version", version, 'must be a version such as "1.36"'))
+        if frequency is not None and parse_duration(frequency) is None:
+            errors.append(invalid("--log-flush-frequency", frequency, 'must be a duration such as "5s"'))
+        if errors:
+            raise ConfigurationError(errors)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogFlags:
     """What is logged."""
 
-    verbosity: Annotated[int, typer.Option("--verbosity", "-v", min=0, max=2, help="0 warnings, 1 info, 2 debug.")] = 1
+    verbosity: Annotated[
+        int, typer.Option("--verbosity", "--v", "-v", min=0, max=2, help="0 warnings, 1 info, 2 debug.")
+    ] = 1
 
 
 @with_flag_groups
@@ -66,6 +105,8 @@ def run(
     authentication: AuthenticationFlags,
     authorization: AuthorizationFlags,
     election: LeaderElectionFlags,
+    deprecated: DeprecatedFlags,
+    accepted: AcceptedFlags,
     logs: LogFlags,
 ) -> None:
     """Schedule the pods that name one of our profiles, until SIGTERM."""
@@ -75,23 +116,34 @@ def run(
     logging.config.dictConfig(_logging(_LEVELS[logs.verbosity]))
     with nothing_collected():
         # Imported here so that `--help` does not pay for kopf and the API client.
-        from bayplan.cli.serve import ConfigurationFlags, serve  # noqa: PLC0415
+        from bayplan.cli.serve import Cluster, ConfigurationFlags, serve, write_configuration  # noqa: PLC0415
         from bayplan.cli.serving_options import serving_options  # noqa: PLC0415
-    from bayplan.config.errors import ConfigurationError  # noqa: PLC0415
 
     configuration = ConfigurationFlags(
         file=flags.config,
         scheduler_name=flags.scheduler_name,
         feature_gates=flags.feature_gates,
         leader_election=election,
+        deprecated=deprecated,
     )
+    given = flag_values(flags, serving, authentication, authorization, election, deprecated, accepted, logs)
     try:
-        options = serving_options(serving, authentication, authorization)
+        accepted.check()
+        options = serving_options(serving, authentication, authorization, flags=given)
+        unschedulable_seconds = deprecated.unschedulable_seconds
     except ConfigurationError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(BAD_INPUT) from None
-    backoff = float(flags.kubelet_rejection_backoff)
-    serve(configuration, options, backoff, kubeconfig=flags.kubeconfig, context=flags.context)
+    if flags.write_config_to is not None:
+        write_configuration(configuration, flags.write_config_to)
+        return
+    serve(
+        configuration,
+        Cluster(flags.kubeconfig, flags.context, flags.master),
+        options,
+        rejection_backoff_seconds=float(flags.kubelet_rejection_backoff),
+        unschedulable_seconds=unschedulable_seconds,
+    )
 
 
 def _logging(level: int) -> dict[str, Any]:

@@ -24,8 +24,9 @@ def serving_options(
     authentication: AuthenticationFlags,
     authorization: AuthorizationFlags,
     environment: Mapping[str, str] = os.environ,
+    flags: Mapping[str, str] | None = None,
 ) -> ServingOptions:
-    """Return what the flags say.
+    """Return what the flags say; `flags` is what `/flagz` tells of all of them.
 
     In a pod, probes and scrapes come from outside it. Elsewhere nobody asked for a port that the network can reach.
 
@@ -42,6 +43,7 @@ def serving_options(
         key=_pem("--tls-private-key-file", serving.tls_private_key_file),
         certificate_directory=serving.cert_dir,
         tls=reader.policy(serving),
+        flags=dict(flags or {}),
         disabled_metrics=frozenset(_items(serving.disabled_metrics)),
         authentication=AuthenticationOptions(
             kubeconfig=authentication.authentication_kubeconfig,

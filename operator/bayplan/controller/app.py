@@ -47,6 +47,7 @@ class App:
         source: ConfigurationSource | None = None,
         *,
         rejection_backoff_seconds: float = 0.0,
+        unschedulable_seconds: float = 300.0,
     ) -> None:
         self.parts = build(
             configuration,
@@ -54,6 +55,7 @@ class App:
             source,
             serving=serving,
             rejection_backoff_seconds=rejection_backoff_seconds,
+            unschedulable_seconds=unschedulable_seconds,
         )
         self._stop = asyncio.Event()
         self._tasks: dict[str, asyncio.Task[None]] = {}

@@ -64,6 +64,7 @@ def build(
     *,
     serving: ServingOptions | None = None,
     rejection_backoff_seconds: float = 0.0,
+    unschedulable_seconds: float = 300.0,
     clock: Callable[[], float] = time.monotonic,
     make_client: Callable[..., ApiClient] = ApiClient,
     make_reflector: Callable[..., Reflector[Any]] = Reflector,
@@ -71,8 +72,8 @@ def build(
     """Make the parts of a scheduler that reaches its API server by `credentials`.
 
     From `source`, if there is one, a changed configuration is taken over later on. Without `serving` there is no port
-    until one is opened. A node whose kubelet had no room for
-    a pod gets none for `rejection_backoff_seconds`.
+    until one is opened. A node whose kubelet had no room for a pod gets none for `rejection_backoff_seconds`, and a pod
+    that no event woke is tried again after `unschedulable_seconds`.
 
     `clock`, monotonic and in seconds, and what makes clients and reflectors are given by who has time and API server in
     memory.
@@ -95,6 +96,7 @@ def build(
         profiles=engine.queue.profiles,
         initial_backoff_seconds=engine.queue.initial_backoff_seconds,
         max_backoff_seconds=engine.queue.max_backoff_seconds,
+        max_in_unschedulable_seconds=unschedulable_seconds,
         sort_key=engine.queue.sort_key,
         observer=metrics,
         nominator=nominator,

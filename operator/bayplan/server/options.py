@@ -1,5 +1,6 @@
 """Where and to whom the process serves: what the flags of `bayplan run` say, checked."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -59,6 +60,8 @@ class ServingOptions:
     """What clients have to speak."""
     disabled_metrics: frozenset[str] = frozenset()
     """Names of metrics that are not served."""
+    flags: Mapping[str, str] = field(default_factory=dict)
+    """What `/flagz` tells: the flags that have a value."""
     authentication: AuthenticationOptions = field(default_factory=AuthenticationOptions)
     """Who clients are."""
     authorization: AuthorizationOptions = field(default_factory=AuthorizationOptions)
