@@ -21,6 +21,16 @@ pytestmark = pytest.mark.controlplane
 
 ROLE = "test-metrics-reader"
 READER = "test-reader"
+ENDPOINTS = (
+    "/metrics",
+    "/metrics/slis",
+    "/metrics/resources",
+    "/configz",
+    "/flagz",
+    "/statusz",
+    "/debug/cache",
+    "/debug/profile?seconds=1",
+)
 
 
 class Secure:
@@ -118,7 +128,10 @@ def test_credentials_and_rights_decide_who_sees_what(
             detail=secure.process.log_tail,
         )
     control_plane.kubeconfig_for("test-master", groups=("system:masters",))
-    assert secure.status("/debug/cache", tls=trusting_anybody(control_plane.tls("test-master"))) == 200
+    master = trusting_anybody(control_plane.tls("test-master"))
+    for path in ENDPOINTS:
+        assert secure.status(path, tls=master) == 200
+        assert secure.status(path) == 401
     assert_alive_without_a_traceback(secure.process)
     for token in accounts.values():
         assert token not in secure.process.log()

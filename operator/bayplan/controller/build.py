@@ -140,6 +140,17 @@ def build(
     pending.on_gone = scheduler.pod_gone
     recovery.connect(watches, intake_list, operator, pending)
 
+    reload = build_reload(
+        source,
+        configuration,
+        engine,
+        build_engine=engines.build,
+        scheduler=scheduler,
+        watches=watches,
+        recorder=recorder,
+        registry=metrics.registry,
+        leadership=leadership,
+    )
     health = build_health(watches, operator, intake_list, leadership)
     return Parts(
         scheduler=scheduler,
@@ -148,17 +159,7 @@ def build(
         intake_list=intake_list,
         assumed_pods=build_assumed_pods(client, cache, scheduler, watches, pending),
         leadership=leadership,
-        reload=build_reload(
-            source,
-            configuration,
-            engine,
-            build_engine=engines.build,
-            scheduler=scheduler,
-            watches=watches,
-            recorder=recorder,
-            registry=metrics.registry,
-            leadership=leadership,
-        ),
+        reload=reload,
         clients=(client, events_client),
         health=health,
         serving=build_serving(
@@ -170,6 +171,8 @@ def build(
             watches=watches,
             metrics=metrics,
             health=health,
+            current=lambda: reload.configuration,
+            leadership=leadership,
             make_client=make_client,
         ),
     )

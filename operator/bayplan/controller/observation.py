@@ -6,6 +6,8 @@ from urllib.parse import urlsplit
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
 from bayplan.cache.cache import Cache
+from bayplan.config.convert import to_effective
+from bayplan.config.known_feature_gates import KUBERNETES
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.cache_debugger import CacheDebugger
 from bayplan.controller.intake_list import IntakeList
@@ -17,10 +19,13 @@ from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.allocation import allocation_summary
 from bayplan.server.debug import debug_routes
 from bayplan.server.health import HealthChecks
-from bayplan.server.http import HttpServer
+from bayplan.server.http import PUBLIC_PATHS, HttpServer
 from bayplan.server.metrics import SchedulerMetrics
 from bayplan.server.options import ServingOptions
+from bayplan.server.profile import profile_route
+from bayplan.server.resource_metrics import resource_metrics_route
 from bayplan.server.state import StateCollector, StateSources
+from bayplan.server.zpages import configz_route, flagz_route, statusz_route
 
 
 def build_health(
@@ -46,11 +51,14 @@ def build_serving(
     watches: Watches,
     metrics: SchedulerMetrics,
     health: HealthChecks,
+    current: Callable[[], SchedulerConfiguration],
+    leadership: Leadership | None,
     make_client: Callable[..., ApiClient],
 ) -> Serving:
     """Make the ports; their metrics read queue, cache and watches at each scrape, so that scheduling sets no gauge.
 
-    Where profiling is enabled they also compare the cache with the API server's content when asked to.
+    Where profiling is enabled they also compare the cache with the API server's content, and take profiles, when asked
+    to. `current` gives the configuration that is in force.
 
     Raises:
         CredentialsError: a certificate or a kubeconfig that `options` name does not work.
@@ -62,11 +70,18 @@ def build_serving(
         watches=watches.states,
     )
     metrics.registry.register(StateCollector(state))
-    profiles = frozenset(profile.scheduler_name for profile in configuration.profiles)
-    debugger = CacheDebugger(credentials, cache, queue, profiles, on_compared=metrics.cache_compared)
-    server = HttpServer(
-        metrics.registry, health, routes=debug_routes(debugger.compare) if configuration.enable_profiling else ()
-    )
+    is_leading = leadership.is_leading if leadership is not None else lambda: True
+    gates = configuration.feature_gates
+    routes = [configz_route(lambda: to_effective(current())), resource_metrics_route(cache, queue, is_leading)]
+    if configuration.enable_profiling:
+        profiles = frozenset(profile.scheduler_name for profile in configuration.profiles)
+        debugger = CacheDebugger(credentials, cache, queue, profiles, on_compared=metrics.cache_compared)
+        routes += [*debug_routes(debugger.compare), profile_route()]
+    if gates.enabled("ComponentFlagz"):
+        routes.append(flagz_route(options.flags))
+    if gates.enabled("ComponentStatusz"):
+        routes.append(statusz_route([*PUBLIC_PATHS, "/statusz", *(route.path for route in routes)], KUBERNETES))
+    server = HttpServer(metrics.registry, health, routes=routes, disabled_metrics=options.disabled_metrics)
 
     def connect(asked: Credentials, qps: float) -> ApiClient:
         host = urlsplit(asked.server).netloc

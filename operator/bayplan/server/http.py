@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
@@ -21,6 +21,7 @@ from bayplan.server.handshake import Handshake
 from bayplan.server.health import HealthChecks, HealthReport, LoopTicker
 from bayplan.server.listener import Listener
 from bayplan.server.scrapes import OPENMETRICS_TYPE, Scrapes
+from bayplan.server.slis import SliCollector
 
 logger = logging.getLogger(__name__)
 
@@ -37,13 +38,16 @@ MAX_HEADERS = 64
 IDLE_SECONDS = 30.0
 DRAIN_SECONDS = 5.0
 
+PUBLIC_PATHS = ("/metrics", "/metrics/slis", "/livez", "/readyz", "/healthz")
+"""What names no object."""
+
 _PROBES = ("/livez", "/readyz", "/healthz")
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class HttpServer:
-    """Serves `/metrics`, `/livez`, `/readyz`, `/healthz` at one port or two; the run command stops it last.
+    """Serves metrics, health and what `routes` add, at one port or two; the run command stops it last.
 
     It answers on the scheduler's own event loop, so a stalled loop fails its liveness probe in any case. Whatever
     clients do, connections and answers stay within rates that leave the loop to the scheduler, a newcomer finds room,
@@ -58,8 +62,15 @@ class HttpServer:
         health: HealthChecks,
         ticker: LoopTicker | None = None,
         routes: Iterable[web.RouteDef] = (),
+        *,
+        disabled_metrics: Collection[str] = (),
     ) -> None:
-        self._scrapes = Scrapes(registry)
+        slis = CollectorRegistry()
+        slis.register(SliCollector(health))
+        self._scrapes = {
+            "/metrics": Scrapes(registry, disabled=disabled_metrics),
+            "/metrics/slis": Scrapes(slis, disabled=disabled_metrics),
+        }
         self._health = health
         self._ticker = ticker or LoopTicker()
         health.add_liveness("event-loop", self._ticker.check)
@@ -80,7 +91,8 @@ class HttpServer:
             only_this_machine({route.path for route in self._routes}) if security is None else only_who_may(security)
         )
         app = web.Application(middlewares=[_plain_errors, self._pace, guard])
-        app.router.add_get("/metrics", self._metrics)
+        for path in self._scrapes:
+            app.router.add_get(path, self._metrics)
         app.router.add_get("/{endpoint:healthz|livez|readyz}", self._report)
         app.router.add_get("/{endpoint:healthz|livez|readyz}/{check}", self._single)
         app.router.add_routes(self._routes)
@@ -106,7 +118,7 @@ class HttpServer:
     async def _metrics(self, request: web.Request) -> web.Response:
         # Only the media type is taken from the request: its parameters are free text.
         accepted = (part.partition(";")[0].strip() for part in request.headers.get("Accept", "").split(","))
-        body, content_type = await self._scrapes.text(openmetrics=OPENMETRICS_TYPE in accepted)
+        body, content_type = await self._scrapes[request.path].text(openmetrics=OPENMETRICS_TYPE in accepted)
         return answer(body, content_type)
 
     async def _report(self, request: web.Request) -> web.Response:
