@@ -1,5 +1,7 @@
 import gc
+import logging
 import os
+import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
 
@@ -9,6 +11,23 @@ from hypothesis import settings
 # The machine may be busy, so no deadline; in CI every run tries the same cases.
 settings.register_profile("bayplan", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("bayplan")
+
+
+@pytest.fixture
+def logging_as_it_was() -> Iterator[None]:
+    """Leaves loggers, handlers and hooks as they were, whatever the test sets up."""
+    manager = logging.Logger.manager.loggerDict
+    loggers = [logging.getLogger(), *(each for each in manager.values() if isinstance(each, logging.Logger))]
+    before = [(each, each.level, each.handlers[:]) for each in loggers]
+    hook = threading.excepthook
+    yield
+    logging.captureWarnings(False)
+    threading.excepthook = hook
+    for each in [each for each in manager.values() if isinstance(each, logging.Logger)]:
+        each.setLevel(logging.NOTSET)
+    for each, level, handlers in before:
+        each.setLevel(level)
+        each.handlers[:] = handlers
 
 
 @pytest.fixture

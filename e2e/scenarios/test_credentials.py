@@ -49,7 +49,7 @@ def test_a_kubeconfig_may_name_an_exec_plugin(
     kubeconfig = tmp_path / "exec"
     write_kubeconfig(kubeconfig, url=control_plane.url, ca_file=control_plane.ca_file, user=user)
     client.create("nodes", node("n1"))
-    process = run_bayplan(configuration(), kubeconfig=kubeconfig, arguments=["--verbosity", "2"])
+    process = run_bayplan(configuration(), kubeconfig=kubeconfig, arguments=["-v", "10"])
     wait_bound(client, namespace, put_pods(client, namespace, "plugged"))
     assert_alive_without_a_traceback(process)
     assert token not in process.log()

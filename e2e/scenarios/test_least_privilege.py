@@ -78,7 +78,7 @@ def run(start_control_plane: StartControlPlane, tmp_path_factory: pytest.TempPat
     plane = start_control_plane(ControlPlaneOptions(audit=True))
     kubeconfig = install_bayplan(plane)
     directory = tmp_path_factory.mktemp("least")
-    arguments = ["--verbosity", "2", "--leader-elect"]
+    arguments = ["-v", "10", "--leader-elect"]
     with BayplanProcess(directory, kubeconfig=kubeconfig, arguments=arguments) as process:
         schedule_everything(plane.client)
         time.sleep(1)

@@ -1,7 +1,9 @@
 """kube-scheduler, `bayplan run` and `bayplan simulate` decide alike about random pods on the same objects."""
 
+import json
 import time
 from collections.abc import Callable
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from e2e.controlplane.bayplan_process import BayplanProcess
 from e2e.controlplane.client import ApiClient, Object
 from e2e.controlplane.kube_scheduler_process import KubeSchedulerProcess
 from e2e.controlplane.plane import ControlPlane
-from e2e.scenarios.outcomes import assert_alive_without_a_traceback, condition_of, configuration, metric, profile
+from e2e.scenarios.outcomes import assert_alive_without_a_traceback, condition_of, configuration, profile
 from tests.oracle.case import Decision, Scene
 from tests.oracle.comparison import differences
 from tests.oracle.decision_log import DecisionLog, key_of
@@ -80,7 +82,6 @@ class Contest:
         nodes, pods = len(self._scene.nodes), len(self._scene.placed)
         seen = self._log.seen
         self._log.wait(lambda: seen["node-add"] >= nodes and seen["pod-add"] >= pods, "the cluster")
-        self._wait(lambda: metric(self._bayplan, "scheduler_cache_size", type="nodes") == nodes, "the nodes")
         self._wait_for_cache()
 
     def differences_about(self, index: int, folder: Path) -> list[str]:
@@ -128,7 +129,6 @@ class Contest:
         if node is not None:
             gone = "pod-delete", key_of(pod["metadata"])
             self._log.wait(lambda: self._log.seen_of[gone] > 0, "the end of the copy")
-        self._wait_for_cache()
         return node, None if node else condition_of(answer)["message"]
 
     def _simulate(self, folder: Path) -> Decision:
@@ -136,13 +136,15 @@ class Contest:
         (report,) = simulate(configuration(profile(SCHEDULER)), cluster_file(scene, self.decisions), folder)["pods"]
         return decision_of(report["attempts"][0])
 
-    def _here(self) -> int:
-        """How many pods are on nodes between two questions."""
-        return len(self._scene.placed) + sum(decision.node is not None for decision in self.decisions)
-
     def _wait_for_cache(self) -> None:
-        count = self._here()
-        self._wait(lambda: metric(self._bayplan, "scheduler_cache_size", type="pods") == count, f"{count} pods")
+        """Waits until bayplan knows of all that the API server has, and of nothing else."""
+
+        def is_same() -> bool:
+            # Where something differs it looks again after a pause.
+            status, text = self._bayplan.get("/debug/cache")
+            return status == HTTPStatus.OK and not json.loads(text)["differences"]
+
+        self._wait(is_same, "equality of bayplan's cache with the API server")
 
     def _create(self, pod: Object) -> None:
         self._client.create("pods", pod)

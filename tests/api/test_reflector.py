@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import ClassVar
 
 import pytest
 from tests.api.reflecting import PODS, View, pod, reflecting, truth
@@ -214,6 +215,25 @@ async def test_the_late_deletion_of_a_namesake_does_not_touch_the_new_object(ser
     async with reflecting(server) as (_, view):
         await until(lambda: server.watches(PODS) == 2)
         assert view.calls == ["add a", "synced"]
+
+
+class Counted(Pod):
+    """A pod that counts how many were made."""
+
+    made: ClassVar[list[str]] = []
+
+    def __post_init__(self):
+        self.made.append(self.metadata.name)
+
+
+async def test_of_what_is_gone_no_object_is_made(server):
+    Counted.made.clear()
+    stored = server.put(PODS, pod("a"))
+    line = json.dumps({"type": "DELETED", "object": stored}, separators=(",", ":"))
+    server.inject(faults.StreamBytes(line.encode() + b"\n"))
+    async with reflecting(server, object_type=Counted) as (_, view):
+        await until(lambda: view.calls == ["add a", "synced", "delete a"])
+    assert Counted.made == ["a"]
 
 
 async def test_bookmarks_move_the_version_on_and_count_as_signs_of_life(server):

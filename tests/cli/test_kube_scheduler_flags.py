@@ -12,7 +12,7 @@ from bayplan.cli.kube_scheduler_flags import REFUSED, SWITCHES
 
 ROOT = Path(__file__).parents[2]
 KUBE_SCHEDULERS = set((DATA / FLAGS).read_text().split()) - {"--help"}
-OWN = {"--http-port", "--context", "--scheduler-name", "--kubelet-rejection-backoff", "--verbosity"}
+OWN = {"--http-port", "--context", "--scheduler-name", "--kubelet-rejection-backoff"}
 
 
 def taken():

@@ -1,3 +1,4 @@
+import json
 import logging
 import os
 import signal
@@ -10,20 +11,17 @@ import pytest
 from tests.api.credential_scene import kubeconfig
 
 from bayplan.cli import main
+from bayplan.logs.verbosity import V2
 
 
 @pytest.fixture(autouse=True)
-def _logging_as_it_was():
-    root, kopf = logging.getLogger(), logging.getLogger("kopf")
-    before = root.level, root.handlers[:], kopf.level
-    yield
-    root.setLevel(before[0])
-    root.handlers[:] = before[1]
-    kopf.setLevel(before[2])
+def _logging_as_it_was(logging_as_it_was):
+    """Leave logging as it was."""
 
 
 @pytest.mark.parametrize(
-    ("flags", "level"), [((), logging.INFO), (("-v", "0"), logging.WARNING), (("-v", "2"), logging.DEBUG)]
+    ("flags", "level"),
+    [((), logging.INFO), (("-v", "0"), logging.INFO), (("-v2",), V2), (("--v=2",), V2), (("--v", "10"), logging.DEBUG)],
 )
 def test_it_logs_as_asked_but_not_kopfs_line_for_each_event(tmp_path, capsys, flags, level):
     with pytest.raises(SystemExit) as ended:
@@ -34,6 +32,30 @@ def test_it_logs_as_asked_but_not_kopfs_line_for_each_event(tmp_path, capsys, fl
     logging.getLogger("kopf.objects").info("Handler 'bayplan' succeeded.")
     logging.getLogger("bayplan").warning("told")
     assert capsys.readouterr().err.splitlines()[-1].endswith("W bayplan told")
+
+
+def test_it_logs_json_if_told_to(tmp_path, capsys):
+    config = tmp_path / "policy.yaml"
+    config.write_text("{kind: Policy, apiVersion: v1, alwaysCheckAllPredicates: true}")
+    with pytest.raises(SystemExit):
+        main(["run", "--config", str(config), "--kubeconfig", str(tmp_path / "none"), "--logging-format=json"])
+    line = json.loads(capsys.readouterr().err.splitlines()[0])
+    assert (line["level"], line["v"], line["logger"]) == ("warning", 0, "bayplan.cli.serve")
+
+
+@pytest.mark.parametrize(
+    ("flag", "told"),
+    [
+        (("--logging-format", "yaml"), "Invalid value for '--logging-format': 'yaml' is not one of 'text', 'json'"),
+        (("-v", "-1"), "Invalid value for '--v' / '-v': -1 is not in the range x>=0"),
+        (("-v", "much"), "Invalid value for '--v' / '-v': 'much' is not a valid int"),
+    ],
+)
+def test_a_format_or_level_that_is_none_is_refused_by_name(capsys, flag, told):
+    with pytest.raises(SystemExit) as ended:
+        main(["run", *flag])
+    assert ended.value.code == 2
+    assert told in capsys.readouterr().err
 
 
 def test_what_an_old_format_says_and_nobody_does_is_logged(tmp_path, capsys):

@@ -2,12 +2,15 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 
 import kopf
 import pytest
 from tests.cache_checks import assert_adds_up
 from tests.controller.kubernetes_api import CLAIMS, NODES, PODS, claim, node, pod
 from tests.faults.faults import Delay, StreamBytes, StreamError
+
+from bayplan import __version__
 
 
 async def test_it_starts_becomes_ready_binds_and_exits_0_when_told(cluster):
@@ -30,6 +33,18 @@ async def test_it_starts_becomes_ready_binds_and_exits_0_when_told(cluster):
     assert any(note.startswith("0/1 nodes are available: 1 Insufficient cpu. preemption: ") for note in cluster.notes())
     assert cluster.app.parts.scheduler.queue.uids() == set()
     assert_adds_up(cluster.app.parts.scheduler.cache)
+
+
+async def test_its_first_line_tells_version_server_profiles_and_replica(cluster, caplog):
+    caplog.set_level(logging.INFO)
+    cluster.start("n1")
+    await cluster.until_ready()
+    identity = cluster.app.parts.leadership
+    assert caplog.messages[0] == (
+        f"bayplan starts version={__version__} server={cluster.server.url}"
+        f" profiles='bayplan MostAllocated(cpu 1, memory 1)'"
+        f" identity={socket.gethostname() if identity is None else identity.identity}"
+    )
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])

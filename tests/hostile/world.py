@@ -66,6 +66,7 @@ class World:
         for events in self.listed.values():
             events.on_synced()
         self.outcomes = {}
+        self.ends_victims = True
         for index in range(nodes):
             self.add_node(node(f"n{index}", labels={ZONE: f"z{index % 2}"}))
         for index in range(pods):
@@ -105,7 +106,7 @@ class World:
             return f"error: {error}"
         if not isinstance(outcome, Placement):
             self.queue.add_unschedulable(queued, rejector_plugins=outcome.diagnosis.rejector_plugins, error=False)
-            for victim in outcome.victims:
+            for victim in outcome.victims if self.ends_victims else ():
                 self.assigned.on_delete(victim.pod)
             return outcome.message
         self.cache.assume_pod(pod, outcome.node_name)
@@ -114,6 +115,13 @@ class World:
         self.queue.done(pod.uid)
         self.queue.move_all(ASSIGNED_POD_ADD, None, pod)
         return f"-> {outcome.node_name}"
+
+    def rest(self, periods=2):
+        """Time passes in which nothing is asked for; after two periods what is kept for the next pod is let go of."""
+        for _ in range(periods):
+            self.cycle.release_unused()
+            for framework in self.frameworks.values():
+                framework.release_unused()
 
     def assert_unharmed(self):
         """The cache adds up, and a plain pod is placed at once."""

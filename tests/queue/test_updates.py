@@ -1,5 +1,6 @@
 """What a new version of a pod changes in the queue."""
 
+from tests.plugins.inter_pod_affinity.affinity_scenes import required, term
 from tests.queue.scene import COLOUR, Scene, info, make_profile
 
 from bayplan.framework.cluster_event import (
@@ -17,6 +18,16 @@ def test_an_update_of_an_active_pod_replaces_the_object_and_keeps_its_turn(scene
     new = info("first", version="2", colour="red")
     scene.update(new)
     assert scene.pop().pod_info is new
+
+
+def test_a_waiting_pod_keeps_its_affinity_terms_from_version_to_version(scene):
+    affinity = required(term("zone"))
+    terms = scene.add("p", pod_affinity=affinity).affinity_terms
+    scene.update(info("p", version="2", pod_affinity=affinity))
+    popped = scene.pop()
+    assert popped.pod_info.affinity_terms is terms
+    scene.update(info("p", version="3", pod_affinity=affinity))
+    assert scene.queue.newest("p").affinity_terms is terms
 
 
 def test_an_update_that_changes_the_order_is_obeyed(scene):

@@ -21,8 +21,13 @@ class Scene:
         self.calls = []
         self.creations = {}
         self.passed = 0.0
+        self.waiting = 0
         self.recorder = EventRecorder(
-            emit=self._emit, now=lambda: self.now, hostname="host-1", clock=lambda: self.passed
+            emit=self._emit,
+            now=lambda: self.now,
+            hostname="host-1",
+            waiting=lambda: self.waiting,
+            clock=lambda: self.passed,
         )
 
     def _emit(self, uid, call, if_missing=None, *, repeatable=False):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.scheduler.recorder_scene import COLLECTION, STAMP, Scene, web_pod
 
 from bayplan.scheduler.api_calls import MERGE_PATCH
-from bayplan.scheduler.event_recorder import COUNTS_PER_SWEEP, ENDED_BYTES
+from bayplan.scheduler.event_recorder import COUNTS_PER_SWEEP, ENDED_BYTES, MOST_WAITING
 
 
 @pytest.fixture
@@ -161,6 +161,45 @@ def test_what_waits_to_be_counted_has_a_bound_in_bytes_and_the_oldest_is_written
     assert 0 < written < 20_000
     scene.after(minutes=6).recorder.sweep()
     assert written + len(scene.calls) == 20_000
+
+
+def test_counts_wait_while_events_do(scene):
+    pods = many(scene, 20)
+    for pod in pods[:10]:
+        scene.recorder.forget(pod.uid)
+    scene.waiting = MOST_WAITING + 1
+    scene.after(minutes=5, seconds=59).recorder.sweep()
+    assert scene.counts() == []
+    scene.waiting = MOST_WAITING
+    scene.after(minutes=1).recorder.sweep()
+    assert scene.counts() == [2] * 20
+
+
+def test_a_count_that_keeps_an_event_from_expiring_waits_for_nothing(scene):
+    pod = web_pod()
+    scene.fail(pod)
+    scene.waiting = MOST_WAITING + 1
+    for _ in range(6):
+        scene.take()
+        scene.after(minutes=5, seconds=1).fail(pod)
+        scene.recorder.sweep()
+    assert scene.counts() == [7]
+
+
+def test_of_counts_that_wait_in_vain_the_oldest_are_let_go_of(scene, allocated):
+    scene.waiting = MOST_WAITING + 1
+    before = allocated()
+    for number in range(20_000):
+        pod = web_pod(uid=f"u{number}")
+        scene.fail(pod, "x" * (number % 1000), times=2)
+        scene.recorder.forget(pod.uid)
+        assert scene.methods() == ["POST"]
+        scene.creations.clear()
+    assert allocated() - before < ENDED_BYTES + 2**20
+    scene.waiting = 0
+    scene.after(minutes=6).recorder.sweep()
+    assert scene.calls[-1].about == pod.key
+    assert 1000 < len(scene.calls) < 20_000
 
 
 def test_sweeps_in_quick_succession_do_nothing(scene):

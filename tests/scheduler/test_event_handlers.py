@@ -101,6 +101,16 @@ def test_a_pod_on_a_node_is_counted_and_told_and_so_is_its_going(handlers):
     assert (added, new.pod, deleted, old.pod) == ("AssignedPodAdd", pod, "AssignedPodDelete", pod)
 
 
+def test_what_is_told_of_a_pod_that_goes_is_what_the_cache_had_worked_out(handlers, monkeypatch):
+    handlers.nodes.on_add(make_node("n1"))
+    pod = make_pod("p", uid="p", node="n1")
+    handlers.assigned.on_add(pod)
+    held, told = handlers.cache.pod("p"), []
+    monkeypatch.setattr(handlers.queue, "move_all", lambda event, old, new: told.append(old))
+    handlers.assigned.on_delete(pod)
+    assert told == [held]
+
+
 def test_a_pod_bound_by_somebody_else_leaves_the_queue(handlers):
     handlers.pending.changed(make_pod(uid="u"))
     handlers.assigned.on_add(make_pod(uid="u", node="a"))

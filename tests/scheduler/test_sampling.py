@@ -7,9 +7,11 @@ from tests.builders import make_node, make_pod, make_pod_info, make_term
 from tests.plugins.preemption.worlds import World
 from tests.reference.sampling import ZONE, ReferenceSearch, ReferenceTree
 
+from bayplan.cache.node_table import NodeTable
 from bayplan.config.load import default_configuration
 from bayplan.config.types import PluginEntry, PluginSet
 from bayplan.plugins.registry import build_frameworks
+from bayplan.scheduler.comparison import Compare
 from bayplan.scheduler.cycle import FitError, SchedulingCycle
 from bayplan.scheduler.sampling import nodes_to_find
 
@@ -270,3 +272,20 @@ def test_searches_find_what_kube_schedulers_one_worker_finds(zones, steps, score
             )
             trace = made.schedule(make_pod(**fields), explain=True).trace
             assert {name for name, verdict in trace.items() if verdict.rejected_by is None} == set(expected)
+
+
+def test_the_runner_up_is_one_of_the_nodes_that_were_found():
+    nodes = NodeTable()
+    (framework,) = build_frameworks(configuration(10), nodes).values()
+    for number in range(150):
+        nodes.set_node(make_node(f"n{number}", cpu=str(200 - number)))
+    cycle = SchedulingCycle(nodes, frameworks=[framework])
+    placement = cycle.schedule(make_pod_info(cpu="1"), framework, explain=True, compare=Compare.PLUGINS)
+    found = {name: verdict.score for name, verdict in placement.trace.items() if verdict.scores}
+    assert len(found) == 100
+    best, second = sorted(found.values(), reverse=True)[:2]
+    comparison = placement.comparison
+    assert (placement.score, comparison.score) == (best, second)
+    assert found[comparison.runner_up] == second
+    assert comparison.runner_up != placement.node_name
+    assert dict(zip(comparison.scores.nodes, comparison.scores.totals, strict=True)) == found

@@ -1,11 +1,13 @@
 """The loop: when it takes the next pod, when it waits and when it ends."""
 
 import asyncio
+import gc
 from itertools import pairwise
 
-from tests.builders import make_node
+from tests.builders import make_node, make_pod
 from tests.waiting import until
 
+from bayplan.cache.shadow_table import ShadowTable
 from bayplan.queue.queued_pod import SubQueue
 
 
@@ -42,6 +44,26 @@ async def test_the_loop_schedules_what_comes_and_stops_when_told(scene):
     await asyncio.sleep(0)
     assert len(scene.binder.bindings) == 51
     assert scene.recorder.sweeps > 0
+
+
+def shadow_tables():
+    gc.collect()
+    return sum(isinstance(each, ShadowTable) for each in gc.get_objects())
+
+
+async def test_what_no_attempt_needs_for_a_while_is_let_go_of(scene):
+    before = shadow_tables()
+    scene.node(cpu="1")
+    scene.assigned.on_add(make_pod("there", uid="there", node="n1", cpu="1", priority=9))
+    scene.pod("no room", priority=9)
+    async with Running(scene):
+        await until(lambda: scene.sub_queue_of("no room") is SubQueue.UNSCHEDULABLE)
+        assert shadow_tables() == before + 1
+        while shadow_tables() > before:
+            scene.now += 5.0
+            scene.news.set()
+            await asyncio.sleep(0)
+    assert 10.0 <= scene.now <= 25.0
 
 
 async def test_a_loop_that_was_stopped_before_it_began_does_nothing(scene):

@@ -16,10 +16,12 @@ from bayplan.api.backoff import Backoff, Timing, is_away
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import CredentialsError
 from bayplan.api.object_store import Handler, ObjectStore, T
+from bayplan.api.server_contact import ServerContact
 from bayplan.api.slices import in_slices
 from bayplan.api.version_history import VersionHistory
 from bayplan.api.watch_event import UNREADABLE, outline_of, raw_event_decoder
 from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource
+from bayplan.logs.verbosity import V2
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +31,7 @@ RELIST_AFTER_REFUSALS = 5
 # A watch that lived so long was healthy: what ends it is a new trouble, not the old one.
 STEADY_SECONDS = 5.0
 MAX_RETRY_AFTER_SECONDS = 120.0
+_DELETED = b'{"type":"DELETED",'
 
 
 class Reflector(Generic[T]):
@@ -46,7 +49,8 @@ class Reflector(Generic[T]):
     that people are told, and it is not logged here.
     `on_recovered` is called when the server watches again after it was away, and after each list but the first.
     `on_went_back` is called before that if the list is older than what was known: etcd was restored. Such a list is the
-    truth, whatever versions its objects have.
+    truth, whatever versions its objects have. `contact` is told of the server's absence and return, which is then not
+    logged here at each try.
     `name` tells it from others in the log, by default `path`.
     """
 
@@ -65,6 +69,7 @@ class Reflector(Generic[T]):
         on_refused: Callable[[int, str, float], bool] | None = None,
         on_recovered: Callable[[], None] | None = None,
         on_went_back: Callable[[], None] | None = None,
+        contact: ServerContact | None = None,
         timing: Timing | None = None,
         open_source: Callable[..., WatchSource] = WatchSource,
         clock: Callable[[], float] = time.monotonic,
@@ -79,6 +84,7 @@ class Reflector(Generic[T]):
         self._on_refused = on_refused
         self._on_recovered = on_recovered
         self._on_went_back = on_went_back
+        self._contact = contact
         self._history = VersionHistory()
         self._anew = self._went_back = False
         self._refused_at = 0.0
@@ -170,7 +176,7 @@ class Reflector(Generic[T]):
         # An expired version is the normal end of a long gap: the list after it need not wait, whatever failed before.
         # A version that has just been listed is another matter.
         at_once = gone and (self._was_steady() or not self._expired_at_once)
-        level = logging.DEBUG if reported else logging.WARNING
+        level = logging.DEBUG if reported else V2 if at_once else logging.WARNING
         delay = self._after_failure(
             f"answer {error}", relist=gone or self._is_stuck(), away=is_away(error.status), level=level
         )
@@ -188,15 +194,17 @@ class Reflector(Generic[T]):
         if relist:
             self._resource_version = ""
         delay = self._backoff.failed(away=away)
-        logger.log(
-            level,
-            "watch interrupted watch=%s relist=%s failures=%d reason=%r",
-            self._name,
-            relist,
-            self._backoff.failures,
-            reason,
-        )
+        failures = self._backoff.failures
+        if away and self._contact is not None:
+            level = min(level, self._contact.interrupted(reason, failures, was_open=self._watch_opened is not None))
+        text = "watch interrupted watch=%s relist=%s failures=%d reason=%r"
+        logger.log(level, text, self._name, relist, failures, reason)
         return delay
+
+    def _answered(self) -> None:
+        self.refused_with = 0
+        if self._contact is not None:
+            self._contact.answered()
 
     def _worked(self) -> None:
         self._backoff.worked()
@@ -241,7 +249,7 @@ class Reflector(Generic[T]):
         self._anew = self._anew and not anew
         self._resource_version = page.metadata.resource_version
         self._last_event = self._last_contact = self._clock()
-        self.refused_with = 0
+        self._answered()
         self.relists_total += self.synced
         logger.info(
             "listed watch=%s objects=%d seconds=%.3f", self._name, len(self.objects), self._last_event - started
@@ -277,13 +285,17 @@ class Reflector(Generic[T]):
                     return
                 if self._watch_opened is None:
                     self._watch_opened = self._clock()
-                    self.refused_with = 0
+                    self._answered()
                     if self._backoff.away:
                         self._backoff.worked()
                         self._recovered()
                 await self._in_slices(lines, self._apply)
 
     def _apply(self, line: bytes) -> None:
+        if line.startswith(_DELETED):
+            # Of what is gone only the name is read: the store has the rest.
+            self._apply_raw(line)
+            return
         try:
             event = self._event_decoder.decode(line)
         except UNREADABLE:
@@ -292,18 +304,15 @@ class Reflector(Generic[T]):
         obj: T = event.object
         meta = obj.metadata
         kind = event.type
-        if kind not in {"ADDED", "MODIFIED", "DELETED"} or not meta.resource_version:
+        if kind not in {"ADDED", "MODIFIED"} or not meta.resource_version:
             self._apply_raw(line)
             return
         key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-        if kind == "DELETED":
-            self._store.remove(key, meta.uid)
-        else:
-            self._store.put(key, obj)
+        self._store.put(key, obj)
         self._advance(meta.resource_version)
 
     def _apply_raw(self, line: bytes) -> None:
-        """Take an event that is no ordinary one: a bookmark, an error, or an object that does not decode."""
+        """Take a deletion, a bookmark or an error, or an object that does not decode."""
         try:
             event = raw_event_decoder.decode(line)
         except UNREADABLE as error:

@@ -16,6 +16,7 @@ _Test = Callable[[Labels], bool]
 
 _NAME_FIELD = "metadata.name"
 _FEW_TESTS = 8
+_NO_KEYS: tuple[dict[str, list[_Test]], set[str]] = {}, set()
 
 _SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
 _NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
@@ -36,9 +37,10 @@ class LabelMatcher:
 
     def __init__(self, tests: list[tuple[str, _Test]] | None, error: str = "") -> None:
         self._tests = [test for _, test in tests or ()]
-        self._by_key: dict[str, list[_Test]] = {}
-        self._needed: set[str] = set()
+        # Pods have thousands of small selectors: those share what is empty.
+        self._by_key, self._needed = _NO_KEYS
         if tests is not None and len(tests) > _FEW_TESTS:
+            self._by_key, self._needed = {}, set()
             for key, test in tests:
                 self._by_key.setdefault(key, []).append(test)
                 if not test({}):

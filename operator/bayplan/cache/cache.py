@@ -103,6 +103,8 @@ class Cache:
         """
         placed = pod.placed
         held = self._placements.get(pod.uid)
+        if held is not None:
+            pod.share_terms_of(held.pod)
         if is_finished(pod.pod):
             if held is not None:
                 self._drop(pod.uid, held)

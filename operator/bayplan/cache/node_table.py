@@ -66,6 +66,11 @@ class PodLog(EntryLog[PodChange]):
         for reader in self.readers:
             reader.take(entry)
 
+    def forget(self) -> None:
+        """Hold nothing; readers that lag behind read all pods."""
+        self.forget_until(self.position)
+        self._shrink_at = min(_UNASKED_BYTES, 2 * self._keep)
+
     def _shrink(self) -> None:
         # Those that have read nothing yet will read all pods.
         self.forget_until(min([each.read_to for each in self.readers if each.read_to], default=self.position))

@@ -109,6 +109,12 @@ class PodInfo:
             self._size = _BYTES_PER_ENCODED_BYTE * encoded_size((self.pod.metadata.labels, self.pod.spec))
         return self._size
 
+    def share_terms_of(self, before: "PodInfo") -> None:
+        """Share the affinity terms of an earlier version of the pod if it has the same: working them out takes long."""
+        terms = before._affinity_terms  # noqa: SLF001 - a private name of another of the same kind
+        if terms and self._affinity_terms is None and self.pod.spec.affinity == before.pod.spec.affinity:
+            self._affinity_terms = terms
+
     def take_over(self, model: "PodInfo") -> None:
         """Share what `model`, a pod of the same namespace and spec, has derived from these already."""
         # Private names of another of the same kind.

@@ -25,7 +25,6 @@ REFUSED: Final = {
     "--log-json-split-stream": _SPLIT_LOG,
     "--log-text-info-buffer-size": _SPLIT_LOG,
     "--log-text-split-stream": _SPLIT_LOG,
-    "--logging-format": "lines are text",
     "--vmodule": "what is logged is chosen by -v alone",
     "--version": "write it before the command: bayplan --version",
 }

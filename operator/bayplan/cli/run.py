@@ -1,16 +1,15 @@
 """`bayplan run`: the scheduler against a cluster."""
 
-import logging
-import logging.config
 import re
 import signal
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from bayplan.cli import BAD_INPUT, nothing_collected
+from bayplan.cli.allocator import return_large_blocks
 from bayplan.cli.deprecated_flags import DeprecatedFlags
 from bayplan.cli.feature_gates import FeatureGatesOption
 from bayplan.cli.flag_groups import flag_values, with_flag_groups
@@ -18,8 +17,8 @@ from bayplan.cli.leader_election import LeaderElectionFlags
 from bayplan.cli.serving import AuthenticationFlags, AuthorizationFlags, ServingFlags
 from bayplan.config.errors import ConfigurationError, invalid
 from bayplan.config.fields import parse_duration
-
-_LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
+from bayplan.logs.formats import LoggingFormat
+from bayplan.logs.setup import set_up_logging
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +91,18 @@ class AcceptedFlags:
 class LogFlags:
     """What is logged."""
 
+    logging_format: Annotated[
+        LoggingFormat, typer.Option("--logging-format", help="How lines are written to standard error.")
+    ] = LoggingFormat.TEXT
     verbosity: Annotated[
-        int, typer.Option("--verbosity", "--v", "-v", min=0, max=2, help="0 warnings, 1 info, 2 debug.")
-    ] = 1
+        int,
+        typer.Option(
+            "--v",
+            "-v",
+            min=0,
+            help="How much is logged: 2 each placement and verdict, 5 each move in the queue, 10 each node's scores.",
+        ),
+    ] = 0
 
 
 @with_flag_groups
@@ -113,7 +121,8 @@ def run(
     if flags.config is not None:
         # The file is about to be read, and the scheduler heeds it from then on.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    logging.config.dictConfig(_logging(_LEVELS[logs.verbosity]))
+    return_large_blocks()
+    set_up_logging(logs.logging_format, logs.verbosity)
     with nothing_collected():
         # Imported here so that `--help` does not pay for kopf and the API client.
         from bayplan.cli.serve import Cluster, ConfigurationFlags, serve, write_configuration  # noqa: PLC0415
@@ -144,15 +153,3 @@ def run(
         rejection_backoff_seconds=float(flags.kubelet_rejection_backoff),
         unschedulable_seconds=unschedulable_seconds,
     )
-
-
-def _logging(level: int) -> dict[str, Any]:
-    return {
-        "version": 1,
-        "disable_existing_loggers": False,
-        "formatters": {"line": {"format": "%(asctime)s %(levelname).1s %(name)s %(message)s"}},
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-        "root": {"level": level, "handlers": ["stderr"]},
-        # kopf has a line for each event of each pod, and what ends it is told by who starts it again.
-        "loggers": {"kopf": {"level": logging.ERROR}},
-    }

@@ -11,7 +11,6 @@ from typing import NoReturn
 import typer
 import uvloop
 
-from bayplan import __version__
 from bayplan.api.credentials import load_credentials
 from bayplan.api.errors import CredentialsError
 from bayplan.cli import BAD_INPUT
@@ -26,6 +25,7 @@ from bayplan.config.types import SchedulerConfiguration
 from bayplan.config.watched_file import WatchedFile
 from bayplan.controller.app import App
 from bayplan.controller.reload import ConfigurationSource, own_pod
+from bayplan.logs.setup import write_aside
 from bayplan.server.options import ServingOptions
 
 logger = logging.getLogger(__name__)
@@ -123,8 +123,6 @@ def serve(
         typer.echo(str(error), err=True)
         raise typer.Exit(BAD_INPUT) from None
 
-    logger.info("bayplan starts version=%s", __version__)
-
     async def schedule() -> NoReturn:
         named = configuration.client_connection.kubeconfig
         file = cluster.kubeconfig or (Path(named) if named else None)
@@ -137,6 +135,7 @@ def serve(
             rejection_backoff_seconds=rejection_backoff_seconds,
             unschedulable_seconds=unschedulable_seconds,
         )
+        write_aside()
         # From here: the loop's end waits for threads, and one may read from a file system that hangs.
         end_process(await app.run())
 

@@ -4,15 +4,18 @@ import asyncio
 import gc
 import logging
 import signal
+import socket
 from collections.abc import Coroutine
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from bayplan import __version__
 from bayplan.api.credentials import Credentials
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.build import build
 from bayplan.controller.reload import ConfigurationSource
+from bayplan.controller.start_line import profiles_with_strategy
 from bayplan.leaderelection.elector import LeaseLostError
 from bayplan.server.options import ServingOptions
 
@@ -57,6 +60,8 @@ class App:
             rejection_backoff_seconds=rejection_backoff_seconds,
             unschedulable_seconds=unschedulable_seconds,
         )
+        self._server = credentials.server
+        self._profiles = configuration.profiles
         self._stop = asyncio.Event()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._failed: BaseException | None = None
@@ -69,6 +74,7 @@ class App:
             asyncio.get_running_loop().add_signal_handler(signum, self._told_to_stop, signum)
         if parts.reload.source is not None:
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, parts.reload.ask)
+        self._tell_start()
         # Most of what a pod makes dies by reference count before a collection this rare would look at it.
         gc.set_threshold(_YOUNG_OBJECTS, 20, 50)
         await parts.serving.start()
@@ -98,6 +104,13 @@ class App:
             return 1
         logger.info("ended")
         return 0
+
+    def _tell_start(self) -> None:
+        parts = self.parts
+        identity = socket.gethostname() if parts.leadership is None else parts.leadership.identity
+        profiles = profiles_with_strategy(self._profiles, parts.scheduler.frameworks)
+        text = "bayplan starts version=%s server=%s profiles=%r identity=%s"
+        logger.info(text, __version__, self._server, profiles, identity)
 
     def _told_to_stop(self, signum: signal.Signals) -> None:
         logger.info("told to stop, ending signal=%s", signum.name)

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
 from bayplan.api.reflector import Reflector
+from bayplan.api.server_contact import ServerContact
 from bayplan.cache.cache import Cache
 from bayplan.config.connections import ClientConnection
 from bayplan.config.types import SchedulerConfiguration
@@ -82,8 +83,15 @@ def build(
     metrics = SchedulerMetrics(profiles=sorted(names))
     leadership = build_leadership(configuration.leader_election, credentials, metrics)
     admit = leadership.admit if leadership is not None else None
+    contact = ServerContact(credentials.server)
     connect = partial(
-        _measured_client, make_client, credentials, configuration.client_connection, observer=metrics, admit=admit
+        _measured_client,
+        make_client,
+        credentials,
+        configuration.client_connection,
+        observer=metrics,
+        contact=contact,
+        admit=admit,
     )
     # Events have a rate limit of their own, as in kube-scheduler, so that they never hold up a bind.
     client, events_client = connect(), connect()
@@ -104,7 +112,9 @@ def build(
 
     pending = PendingPodEvents(cache, queue, news.set, metrics, names)
     dispatcher = Dispatcher(client, events_client, on_patched=pending.written, wake=news.set)
-    recorder = EventRecorder(emit=dispatcher.send, now=utc_now, hostname=socket.gethostname())
+    recorder = EventRecorder(
+        emit=dispatcher.send, now=utc_now, hostname=socket.gethostname(), waiting=lambda: dispatcher.events_waiting
+    )
     recovery = Recovery()
     watches = Watches(
         credentials,
@@ -117,7 +127,7 @@ def build(
         on_went_back=recovery.went_back,
         scheduler_names=names,
         rejection_backoff_seconds=rejection_backoff_seconds,
-        make_reflector=make_reflector,
+        make_reflector=partial(make_reflector, contact=contact),
     )
     scheduler = Scheduler(
         cache=cache,
@@ -131,7 +141,7 @@ def build(
         news=news,
         clock=clock,
     )
-    intake_list = IntakeList(client, names, pending, on_went_back=recovery.went_back)
+    intake_list = IntakeList(client, names, pending, on_went_back=recovery.went_back, contact=contact)
     operator = OperatorThread(
         names, KopfSessions(credentials), take=pending.watched, on_restart=intake_list.ask_for_fill
     )
@@ -184,13 +194,15 @@ def _measured_client(
     connection: ClientConnection,
     *,
     observer: SchedulerObserver,
+    contact: ServerContact,
     admit: Callable[[], float] | None,
 ) -> ApiClient:
-    """A client with a rate limit of its own that tells the observer of each request and each wait for the limit."""
+    """A client with a rate limit of its own that tells of each request and of each wait for the limit."""
     host = urlsplit(credentials.server).netloc
 
     def on_request(method: str, code: str, seconds: float) -> None:
         observer.rest_request(method, code, host, seconds)
+        contact.requested(method, code)
 
     def on_throttle(method: str, seconds: float) -> None:
         observer.throttled(method, host, seconds)

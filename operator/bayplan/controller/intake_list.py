@@ -14,11 +14,13 @@ from bayplan.api.client import ApiClient, decode_status
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.objects import Pod
+from bayplan.api.server_contact import ServerContact
 from bayplan.api.slices import in_slices
 from bayplan.api.version_history import VersionHistory
 from bayplan.api.watch_event import UNREADABLE, outline_of, read_pod
 from bayplan.api.watch_source import ListMeta
 from bayplan.controller.operator_thread import field_selector
+from bayplan.logs.verbosity import V4
 from bayplan.scheduler.binder import fetch_pod
 from bayplan.scheduler.pending_pods import PendingPodEvents
 
@@ -71,6 +73,8 @@ class IntakeList:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     on_went_back: Callable[[], None] = lambda: None
     """Called when a list is older than the one before: etcd was restored from a backup."""
+    contact: ServerContact | None = None
+    """Knows of outages of the API server, which are then not told here at each try."""
     backoff: Backoff = field(default_factory=lambda: Backoff(first=_FIRST_PAUSE_SECONDS, longest=_MAX_PAUSE_SECONDS))
     complete: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     """Set once the queue was filled from a whole list."""
@@ -179,7 +183,9 @@ class IntakeList:
                     query["continue"] = page.metadata.continue_
         except (AmbiguousError, UnreachableError, _NoListError, *UNREADABLE) as error:
             self._away = not isinstance(error, (_NoListError, *UNREADABLE)) or is_away(getattr(error, "status", 0))
-            logger.warning("pending pods not listed, trying again later reason=%s", error)
+            is_told = self._away and self.contact is not None and self.contact.is_lost
+            level = V4 if is_told else logging.WARNING
+            logger.log(level, "pending pods not listed, trying again later reason=%s", error)
             return False
         return True
 

@@ -79,6 +79,11 @@ class Leadership:
         """What clients ask at the moment before they send a write."""
         return self._gate.seconds_left
 
+    @property
+    def identity(self) -> str:
+        """As whom it holds the Lease."""
+        return self._elector.identity
+
     def is_leading(self) -> bool:
         """Whether this process is the leader."""
         return self._elector.leading

@@ -19,6 +19,8 @@ KEPT_RULE_BYTES: Final = 32 * 2**20
 """How much of that may be compiled rules and other things worked out of pods, as `PodInfo.size` counts them."""
 _LARGE_RULE_BYTES: Final = 2 * 2**20
 """Of pods with more than this only the newest one's evaluation is kept, on top of those: it ousts no other."""
+_ORDINARY_BYTES: Final = 2**19
+"""Ordinary pods have less than half of that."""
 _OBJECT_BYTES: Final = 4 * 2**10
 """What an evaluation takes besides its arrays."""
 _MEASURED_EVERY: Final = 4096
@@ -112,6 +114,10 @@ class KeptEvaluations:
         """Drop what is kept for pods that saw these nominations, which are gone."""
         self._drop([key for key in self._kept if key[2] is seen])
         self._table_bytes.pop(seen, None)
+
+    def forget_large(self) -> None:
+        """Drop what is kept for pods that are larger than any ordinary one."""
+        self._drop([key for key, kept in self._kept.items() if key == self._large or kept.rule_bytes > _ORDINARY_BYTES])
 
     def _shrink(self) -> None:
         while len(self) > 2 and (self._rule_bytes > KEPT_RULE_BYTES or self.measure() > self._limit):

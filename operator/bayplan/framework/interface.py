@@ -86,6 +86,14 @@ class EnqueueExtensions(Plugin, Protocol):
         """The events, each with an optional queueing hint."""
 
 
+@runtime_checkable
+class ReleasesUnused(Plugin, Protocol):
+    """Keeps copies of what the node table has, which would keep pods that are gone in memory."""
+
+    def release_unused(self) -> None:
+        """Let go of what no pod needed since the last call; it is made again when one does."""
+
+
 class PreEnqueuePlugin(Plugin, Protocol):
     """Keeps pods out of the active queue."""
 

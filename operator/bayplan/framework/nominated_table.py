@@ -71,9 +71,12 @@ class NominatedTable:
         self._added: dict[int, tuple[PodInfo, ...]] = {}
         self._nominated_pods: NominatedPods | None = None
         self._nodes_at = -1
+        self.is_used = False
+        """Whether it was brought up to date since unused tables were let go of."""
 
     def follow(self) -> None:
         """Bring the table up to date with nodes, pods and nominations."""
+        self.is_used = True
         at, self._position = self._position, self._nominator.position
         changed = self._nominator.changed_since(at)
         rows = self.table.follow()
@@ -165,6 +168,7 @@ class Nominations:
         self._limit = limit
         self._tables: dict[int, NominatedTable] = {}
         self._without: ShadowTable | None = None
+        self._without_is_used = False
 
     def seen_by(self, pod: PodInfo) -> NominatedTable | None:
         """The table that counts the nominations `pod` must respect, up to date; None if there are none.
@@ -196,8 +200,19 @@ class Nominations:
         """A table without nominated pods, up to date, to add those of one node at a time; restore it after use."""
         if self._without is None:
             self._without = ShadowTable(self._nodes)
+        self._without_is_used = True
         self._without.follow()
         return self._without
+
+    def release_unused(self) -> None:
+        """Let go of the tables that no pod asked for since the last call: they may hold pods that are gone."""
+        for priority, table in [*self._tables.items()]:
+            if not table.is_used:
+                self._on_gone(self._tables.pop(priority))
+            table.is_used = False
+        if not self._without_is_used:
+            self._without = None
+        self._without_is_used = False
 
     def _share_log_bytes(self) -> None:
         each = _FEW_TABLES * KEPT_SHADOW_POD_BYTES // max(len(self._tables), _FEW_TABLES)

@@ -30,6 +30,7 @@ from bayplan.framework.interface import (
     PreScorePlugin,
     QueueSortPlugin,
     Rejections,
+    ReleasesUnused,
     ReservePlugin,
     ScorePlugin,
     SignPlugin,
@@ -260,6 +261,12 @@ class Framework:
                 return None
             parts.append(part)
         return tuple(parts)
+
+    def release_unused(self) -> None:
+        """Have every plugin let go of what no pod needed since the last call."""
+        for plugin in self.plugins.values():
+            if isinstance(plugin, ReleasesUnused):
+                plugin.release_unused()
 
     def registrations(self) -> dict[str, Sequence[EventRegistration]]:
         """Which cluster events each plugin wants its rejected pods to be woken by."""

@@ -36,6 +36,7 @@ class PodUpdates:
             return False
         elif not _same_version(queued.pod_info, new):
             before, queued.pod_info = queued.pod_info, new
+            new.share_terms_of(before)
             self.kept_room.follow(before, new)
             if queued.sub_queue in (SubQueue.GATED, SubQueue.UNSCHEDULABLE):
                 self._wake(queued, before)
@@ -51,6 +52,7 @@ class PodUpdates:
         if _same_version(old, new):
             return
         in_flight.latest = new
+        new.share_terms_of(old)
         # The attempt decides on the nomination; its outcome meets the newest object when the pod is handed back.
         self.kept_room.refresh(new)
         for event in pod_changes(old, new, EventResource.TARGET_POD):

@@ -1,5 +1,6 @@
 """The sub-queues that pods stand in, every move between them, and the moves that time alone brings."""
 
+import logging
 from collections.abc import Callable, Container, Hashable, Mapping
 from dataclasses import dataclass, field
 from math import ceil
@@ -7,11 +8,14 @@ from typing import Protocol
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.status import SUCCESS, Status
+from bayplan.logs.verbosity import V4, V5
 from bayplan.queue.backing_off import BackingOffPods
 from bayplan.queue.keyed_heap import KeyedHeap, SortKey
 from bayplan.queue.queue_profile import QueueProfile
 from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo, SubQueue, is_backing_off, release_time
 from bayplan.queue.unschedulable_pods import UnschedulablePods
+
+logger = logging.getLogger(__name__)
 
 _BACKOFF_COMPLETE = "BackoffComplete"
 _POP_FROM_BACKOFF_Q = "PopFromBackoffQ"
@@ -75,6 +79,7 @@ class SubQueues:
         if not gate.ok:
             queued.gating_plugin, queued.gating_message = gate.plugin, gate.message
             self.set_rejectors(queued, queued.rejector_plugins | {gate.plugin})
+            logger.log(V4, "Pod is gated pod=%r plugin=%s reason=%s", queued.pod_info.key, gate.plugin, gate.message)
         queued.sub_queue = to
         if to in self._heaps:
             self.sort(queued)
@@ -82,6 +87,9 @@ class SubQueues:
             self.waiting.add(queued)
         if to is SubQueue.ACTIVE and queued.initial_attempt_timestamp is None:
             queued.initial_attempt_timestamp = self.clock()
+        if logger.isEnabledFor(V5):
+            key = queued.pod_info.key
+            logger.log(V5, "Pod moved to an internal scheduling queue pod=%r event=%s queue=%s", key, event, to)
         if self.observer is not None and _METRIC_LABELS[to] != came_from:
             self.observer.incoming(_METRIC_LABELS[to], event)
 

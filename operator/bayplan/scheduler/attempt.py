@@ -14,6 +14,7 @@ from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Diagnosis, Status
 from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.scheduler.comparison import Compare
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 from bayplan.scheduler.observer import SchedulerObserver
 
@@ -114,14 +115,16 @@ class AttemptRunner:
     observer: SchedulerObserver | None = None
     decides_by_kind: bool = False
 
-    def run(self, *, explain: bool = False, with_scores: bool = False) -> Result | None:
+    def run(
+        self, *, explain: bool = False, with_scores: bool = False, compare: Compare = Compare.NOTHING
+    ) -> Result | None:
         """Pop a pod and see its attempt through; None when no pod is ready. The options are `schedule`'s."""
         attempt = self.pop()
         if attempt is None or isinstance(attempt, Skipped | Failed):
             return attempt
         try:
             outcome = self.cycle.schedule(
-                attempt.queued.pod_info, attempt.framework, explain=explain, with_scores=with_scores
+                attempt.queued.pod_info, attempt.framework, explain=explain, with_scores=with_scores, compare=compare
             )
         except Exception as error:  # noqa: BLE001  whatever one pod makes a plugin do must not stop the others
             return self.fail(attempt, error)
@@ -161,6 +164,12 @@ class AttemptRunner:
         """Return the pod to the queue, to back off after an error."""
         message = str(error) or type(error).__name__
         return return_to_queue(self.queue, attempt, message, error=True, exception=error)
+
+    def release_unused(self) -> None:
+        """Let go of the copies of pods that no attempt needed since the last call; pods that are gone go with them."""
+        self.cycle.release_unused()
+        for framework in self.frameworks.values():
+            framework.release_unused()
 
     def _reserve(self, attempt: Attempt, placement: Placement) -> Reserved | Failed:
         """Assume the pod on its node and run Reserve, Permit and PreBind; undo all of it if one of them fails."""

@@ -13,6 +13,7 @@ from bayplan.framework.status import Status
 from bayplan.queue.queued_pod import NO_PLUGINS
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import Reserved, rejection_of_node, return_to_queue
+from bayplan.scheduler.attempt_log import tell_bound
 from bayplan.scheduler.binder import Binder, BindError, BindResult
 from bayplan.scheduler.cancellation import is_being_cancelled
 from bayplan.scheduler.dispatcher import Dispatcher
@@ -240,6 +241,7 @@ class BindingCycle:
             except Exception:
                 logger.exception("PostBind plugin failed plugin=%r pod=%r", plugin.name, pod.key)
         self.observer.attempt(queued.profile, "scheduled", now - reserved.started)
+        tell_bound(reserved, now - reserved.started)
         if queued.flushed:
             self.observer.flushed()
         first = queued.initial_attempt_timestamp

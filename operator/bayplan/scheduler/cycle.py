@@ -19,6 +19,7 @@ from bayplan.framework.nominated_table import Nominations
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Diagnosis
 from bayplan.queue.nominator import Nominator
+from bayplan.scheduler.comparison import Compare, Comparison, compare_nodes
 from bayplan.scheduler.sampling import NodeSearch
 from bayplan.scheduler.trace import Trace, trace_attempt
 
@@ -42,7 +43,8 @@ class Placement:
     """The node chosen for a pod; `score` is None when nothing was scored, and then `unscored` says why.
 
     `scores` are what each plugin gave the node, when scores were asked for and nodes were scored. `state` is what
-    PreFilter, Filter and PreScore wrote, for the extension points that follow in this attempt.
+    PreFilter, Filter and PreScore wrote, for the extension points that follow in this attempt. `comparison` is set
+    when it was asked for and nodes were scored.
     """
 
     node_name: str
@@ -52,6 +54,7 @@ class Placement:
     scores: dict[str, int] | None = None
     state: CycleState = field(default_factory=dict, compare=False, repr=False)
     unscored: Unscored | None = None
+    comparison: Comparison | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,24 +104,44 @@ class SchedulingCycle:
         self._nominator = nominator or Nominator()
         self._nominations = Nominations(nodes, self._nominator, self._evaluations.forget_nominated)
         self._observe = observe
+        self._is_used = False
         self._search = NodeSearch(nodes) if any(each.limits_search for each in frameworks) else None
 
     def schedule(
-        self, pod: PodInfo, framework: Framework, *, explain: bool = False, with_scores: bool = False
+        self,
+        pod: PodInfo,
+        framework: Framework,
+        *,
+        explain: bool = False,
+        with_scores: bool = False,
+        compare: Compare = Compare.NOTHING,
     ) -> Placement | FitError:
         """Choose the best node for `pod` now, or give the reasons why there is none.
 
-        `explain` records the verdict on every node, `with_scores` only the plugins' scores of the chosen one.
+        `explain` records the verdict on every node, `with_scores` only the plugins' scores of the chosen one, and
+        `compare` what the others got, for the log.
 
         Among nodes with the same best total the first one searched wins. All nodes are searched in the order of their
         rows; a node that comes takes the row of one that left.
         """
         # As `_forgetting`, which takes a while to enter, for the one call that is made for every pod.
         try:
-            return self._schedule(pod, framework, explain=explain, with_scores=with_scores)
+            return self._schedule(pod, framework, explain=explain, with_scores=with_scores, compare=compare)
         except Exception:
             self._evaluations.forget(id(framework), framework.signature(pod))
             raise
+
+    def release_unused(self) -> None:
+        """Let go of what no pod needed since the last call and that holds pods, which may be gone.
+
+        What ordinary pods need again stays: only without any decision are the evaluations of large pods let go of, and
+        readers that lag behind made to read all pods.
+        """
+        self._nominations.release_unused()
+        if not self._is_used:
+            self._evaluations.forget_large()
+            self._nodes.pods_changed.forget()
+        self._is_used = False
 
     # The three parts of `schedule` between which extenders are called.
 
@@ -134,7 +157,12 @@ class SchedulingCycle:
             return [self._nodes.names[row] for row in rows.tolist()]
 
     def choose(
-        self, pod: PodInfo, framework: Framework, names: Sequence[str], extra: Mapping[str, int]
+        self,
+        pod: PodInfo,
+        framework: Framework,
+        names: Sequence[str],
+        extra: Mapping[str, int],
+        compare: Compare = Compare.NOTHING,
     ) -> Placement | None:
         """The best of the nodes called `names`, which each have `extra` points; None if none of them fits any more."""
         with self._forgetting(pod, framework):
@@ -151,7 +179,8 @@ class SchedulingCycle:
             totals += np.array([extra.get(known[row], 0) for row in rows.tolist()], dtype=np.int64)
             best = int(totals.argmax())
             self._report("Score", True, framework, started)
-            return Placement(known[int(rows[best])], int(totals[best]), len(rows), state=state)
+            comparison = compare_nodes(compare, self._nodes, evaluation, pod, totals=totals, chosen=best, rows=rows)
+            return Placement(known[int(rows[best])], int(totals[best]), len(rows), state=state, comparison=comparison)
 
     def reject(self, pod: PodInfo, framework: Framework, add_rejections: AddRejections | None = None) -> FitError:
         """Why no node is left; `add_rejections` adds those of extenders, if any was called."""
@@ -168,7 +197,7 @@ class SchedulingCycle:
             raise
 
     def _schedule(
-        self, pod: PodInfo, framework: Framework, *, explain: bool, with_scores: bool
+        self, pod: PodInfo, framework: Framework, *, explain: bool, with_scores: bool, compare: Compare
     ) -> Placement | FitError:
         started = perf_counter()
         evaluation = self._evaluation(pod, framework)
@@ -186,6 +215,7 @@ class SchedulingCycle:
             return self._fit_error(pod, framework, evaluation, trace)
         score: int | None = None
         unscored: Unscored | None = None
+        comparison: Comparison | None = None
         if feasible_count == 1:
             if sampled is None:
                 row, unscored = int(np.argmax(evaluation.feasible)), Unscored.ONLY_NODE
@@ -194,7 +224,7 @@ class SchedulingCycle:
                 unscored = Unscored.NOMINATED if row == nominated else Unscored.NO_SCORE_PLUGINS
         elif sampled is None:
             totals = evaluation.totals(pod)
-            row = int(totals.argmax())
+            row = best = int(totals.argmax())
             score = int(totals[row])
         else:
             totals = _totals(evaluation, pod, sampled)
@@ -202,6 +232,10 @@ class SchedulingCycle:
             row, score = int(sampled[best]), int(totals[best])
         if score is not None:
             self._report("Score", True, framework, filtered)
+            if compare:
+                comparison = compare_nodes(
+                    compare, self._nodes, evaluation, pod, totals=totals, chosen=best, rows=sampled
+                )
         trace = trace_attempt(self._nodes, evaluation, framework, pod, sampled) if explain else None
         scores: dict[str, int] | None = None
         if with_scores and score is not None:
@@ -209,7 +243,7 @@ class SchedulingCycle:
             chosen = int(np.argmax(rows == row))
             scores = {plugin: int(given[chosen]) for plugin, given in evaluation.scores(pod, rows).items()}
         return Placement(
-            self._nodes.names[row], score, feasible_count, trace, scores, evaluation.state.copy(), unscored
+            self._nodes.names[row], score, feasible_count, trace, scores, evaluation.state.copy(), unscored, comparison
         )
 
     def _search_of(self, framework: Framework) -> NodeSearch | None:
@@ -275,6 +309,7 @@ class SchedulingCycle:
 
     def _evaluation(self, pod: PodInfo, framework: Framework) -> Evaluation:
         """The evaluation of the pod's shape, with its filters brought up to date."""
+        self._is_used = True
         signature = framework.signature(pod)
         seen = self._nominations.seen_by(pod)
         key = (id(framework), signature, seen)

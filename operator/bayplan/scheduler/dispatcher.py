@@ -108,6 +108,11 @@ class Dispatcher:
         return len(self._jobs) + self._binds.busy
 
     @property
+    def events_waiting(self) -> int:
+        """Events that no worker has begun to write; whoever could as well write one later asks for it."""
+        return len(self._events)
+
+    @property
     def _unfinished_jobs(self) -> int:
         preemptions = len(self._preemptions) + self._preempting.unfinished
         return len(self._jobs) + self._held + self._binds.unfinished + preemptions

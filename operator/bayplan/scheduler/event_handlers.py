@@ -157,7 +157,8 @@ class AssignedPodEvents:
         if pod.metadata.uid in self._ended:
             self._ended.discard(pod.metadata.uid)
         else:
-            self._gone(PodInfo(pod))
+            # What the cache holds has its terms worked out already.
+            self._gone(self.cache.pod(pod.metadata.uid) or PodInfo(pod))
 
     def ended(self, uid: str) -> None:
         """The API server answered that the pod is gone for good; what the watch still shows of it is old.

@@ -38,8 +38,11 @@ _SWEEP_SECONDS = 30.0
 COUNTS_PER_SWEEP: Final = 30
 """So many counts of Events that go on are written twice a minute, besides those not written for half an hour."""
 
-ENDED_BYTES: Final = 8 * 2**20
-"""What the Events that ended and whose count is to be written take at most: of ordinary ones some four thousand."""
+MOST_WAITING: Final = 256
+"""While more Events than this wait to be written, counts are not: the API server has no time for them."""
+
+ENDED_BYTES: Final = 4 * 2**20
+"""What the Events that ended and whose count is to be written take at most: of ordinary ones some two thousand."""
 
 _SERIES_OVERHEAD_BYTES = 1_200
 
@@ -71,10 +74,11 @@ class EventRecorder:
     count is written when the Event has ended and six minutes have gone by, and before that when there is time: a few
     twice a minute, the oldest first, and any after half an hour, so that it does not expire. kube-scheduler has an
     Event for each version of the pod and writes its second occurrence at once (upstream: client-go tools/events; ADR
-    19). An Event that is not there any more is created with its series so far.
+    19). An Event that is not there any more is created with its series so far. While Events wait for the API server, so
+    do counts; of very many, those that ended first are let go of.
 
-    `emit` takes the calls; `sweep` may be called at any time and does something twice a minute. `now` is the time that
-    is written, `clock` the one that passes, in seconds.
+    `emit` takes the calls and `waiting` says how many of them were not made yet; `sweep` may be called at any time and
+    does something twice a minute. `now` is the time that is written, `clock` the one that passes, in seconds.
     """
 
     def __init__(
@@ -83,9 +87,11 @@ class EventRecorder:
         emit: Emit,
         now: Callable[[], datetime],
         hostname: str,
+        waiting: Callable[[], int] = lambda: 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._emit = emit
+        self._waiting = waiting
         self._now = now
         self._clock = clock
         self._hostname = hostname
@@ -141,7 +147,9 @@ class EventRecorder:
             self._ended.append(series)
             self._ended_bytes += series.size
             while self._ended_bytes > ENDED_BYTES:
-                self._write_ended()
+                oldest = self._take_ended()
+                if self._has_time:
+                    self._write(oldest)
 
     def sweep(self) -> None:
         """End what was not repeated for long, and write counts."""
@@ -152,14 +160,19 @@ class EventRecorder:
         for series in list(self._series.values()):
             if seconds - series.last_seen >= _SERIES_IDLE_SECONDS:
                 self.forget(series.uid)
-        while self._ended and seconds - self._ended[0].last_seen >= _SERIES_IDLE_SECONDS:
-            self._write_ended()
+        while self._ended and seconds - self._ended[0].last_seen >= _SERIES_IDLE_SECONDS and self._has_time:
+            self._write(self._take_ended())
         behind = [each for each in self._series.values() if each.count > each.written]
         behind.sort(key=lambda each: each.last_written)
         for number, series in enumerate(behind):
-            if number >= COUNTS_PER_SWEEP and seconds - series.last_written < _SERIES_REFRESH_SECONDS:
+            is_due = seconds - series.last_written >= _SERIES_REFRESH_SECONDS
+            if not is_due and (number >= COUNTS_PER_SWEEP or not self._has_time):
                 break
             self._write(series)
+
+    @property
+    def _has_time(self) -> bool:
+        return self._waiting() <= MOST_WAITING
 
     def _current(self, uid: str) -> _Series | None:
         """What the pod is told, unless that was long ago."""
@@ -212,10 +225,10 @@ class EventRecorder:
         self._emit(pod.uid, call, repeatable=repeatable)
         return path, call
 
-    def _write_ended(self) -> None:
+    def _take_ended(self) -> _Series:
         series = self._ended.popleft()
         self._ended_bytes -= series.size
-        self._write(series)
+        return series
 
     def _write(self, series: _Series) -> None:
         content = {"count": series.count, "lastObservedTime": rfc3339_micro(series.last_observed)}

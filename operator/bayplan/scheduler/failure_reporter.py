@@ -20,6 +20,7 @@ from bayplan.scheduler.api_calls import (
     utc_now,
 )
 from bayplan.scheduler.attempt import UNSCHEDULABLE, Failed, Nominated
+from bayplan.scheduler.attempt_log import Verdicts
 from bayplan.scheduler.condition_texts import ConditionTexts
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.observer import SchedulerObserver
@@ -135,6 +136,7 @@ class FailureReporter:
     clock: Callable[[], float]
     newest: Callable[[str], PodInfo | None]
     texts: ConditionTexts = field(init=False)
+    verdicts: Verdicts = field(default_factory=Verdicts, init=False)
 
     def __post_init__(self) -> None:
         self.texts = ConditionTexts(self.newest, self.conditions.told, self._write, self._write_late, self.clock)
@@ -145,6 +147,7 @@ class FailureReporter:
         self.observer.attempt(failed.queued.profile, "error" if failed.error else "unschedulable", seconds)
         if failed.gone:
             return
+        self.verdicts.tell(failed, failed.message)
         backs_off_until = failed.queued.backoff_expiration
         waits = self.texts.failed(
             failed.pod,
@@ -158,6 +161,7 @@ class FailureReporter:
         """Report why the pod waits and on which node; returns whether the API server took the nomination."""
         pod, message = nominated.pod, nominated.fit_error.message
         self.texts.forget(pod.uid)
+        self.verdicts.tell(nominated, message)
         self.observer.attempt(nominated.queued.profile, "unschedulable", self.clock() - nominated.started)
         self._record(pod, message)
         return await self.conditions.nominated(pod, UNSCHEDULABLE, message, nominated.node_name)

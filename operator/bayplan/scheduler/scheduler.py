@@ -3,13 +3,15 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.runtime import Framework
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import Attempt, AttemptRunner, Failed, Nominated, Reserved, Result, Skipped
+from bayplan.scheduler.attempt_log import tell_scores, wanted_comparison
 from bayplan.scheduler.binding_cycle import BindingCycle
 from bayplan.scheduler.cancellation import is_being_cancelled
 from bayplan.scheduler.dispatcher import Dispatcher
@@ -26,8 +28,9 @@ logger = logging.getLogger(__name__)
 # How long the loop decides before it lets watches, binds and probes run, and how many binds may be outstanding.
 _SLICE_SECONDS = 0.01
 _MAX_BINDS_IN_FLIGHT = 256
-_MAX_SLEEP_SECONDS = 30.0
 _SWEEP_SECONDS = 1.0
+# What no attempt needed between two releases is let go of. An idle loop wakes as often.
+_RELEASE_SECONDS = 10.0
 # How long the loop waits after an error that may come again at once.
 _REST_SECONDS = 1.0
 
@@ -93,6 +96,11 @@ class Scheduler:
             wake=news.set,
         )
 
+    @property
+    def frameworks(self) -> Mapping[str, Framework]:
+        """The profiles that it schedules by at the moment, by schedulerName."""
+        return self._attempts.frameworks
+
     def stop(self) -> None:
         """Pop no more pods; binds under way are the dispatcher's to finish."""
         self._stopping = True
@@ -140,8 +148,11 @@ class Scheduler:
 
     async def run(self) -> None:
         """Schedule until `stop` is called."""
-        swept = self._clock()
+        swept = released = self._clock()
         while not self._stopping:
+            if self._clock() - released >= _RELEASE_SECONDS:
+                released = self._clock()
+                _attend_to(self._attempts.release_unused)
             self.news.clear()
             self.queue.flush(self._clock())
             _attend_to(self._recorder.sweep)
@@ -167,7 +178,7 @@ class Scheduler:
         What raises costs its pod this attempt and no other pod anything.
         """
         try:
-            attempt = self._attempts.run()
+            attempt = self._attempts.run(compare=wanted_comparison())
         except Exception as error:  # noqa: BLE001  reported there
             self._not_popped(error)
             return None
@@ -200,7 +211,7 @@ class Scheduler:
         uid = attempt.queued.uid
         self._calls_extenders = True
         try:
-            outcome = await extended.schedule(attempt.pod, attempt.framework)
+            outcome = await extended.schedule(attempt.pod, attempt.framework, wanted_comparison())
         except (Exception, asyncio.CancelledError) as error:
             if is_being_cancelled():
                 raise
@@ -234,6 +245,7 @@ class Scheduler:
         """Perform the effects of an attempt: the bind, the end of victims, or the report of a failure."""
         if isinstance(attempt, Reserved):
             self._failures.texts.forget(attempt.queued.uid)
+            tell_scores(attempt)
             self._binding.start(attempt)
         elif isinstance(attempt, Nominated):
             self.preemption.start(attempt)
@@ -251,7 +263,7 @@ class Scheduler:
 
     async def _sleep(self) -> None:
         _attend_to(self.preemption.sweep)
-        longest, self._resting = _REST_SECONDS if self._resting else _MAX_SLEEP_SECONDS, False
+        longest, self._resting = _REST_SECONDS if self._resting else _RELEASE_SECONDS, False
         deadlines = (self.queue.next_deadline(), self._failures.texts.next_deadline())
         wanted = [deadline - self._clock() for deadline in deadlines if deadline is not None]
         seconds = min([*wanted, longest])

@@ -11,6 +11,10 @@ from tests.plugins.preemption.worlds import World, make_budget
 
 from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.listers import key_of
+from bayplan.cache.node_table import NodeTable
+from bayplan.framework.traits import Traits
+from bayplan.plugins.preemption.kept_selections import KeptSelections
+from bayplan.plugins.preemption.victims import LowerPriorityPods, VictimRule
 from bayplan.scheduler.cycle import FitError
 
 NODES = ("n0", "n1", "n2")
@@ -132,6 +136,35 @@ def test_a_preemptor_of_another_kind_tries_all_nodes(other):
     first, second = candidates(steps, "a"), candidates(steps, "b", **other)
     assert first == second
     assert not any(second[node] is first[node] for node in NODES)
+
+
+class Signing:
+    """A filter whose signatures depend on more than the pod."""
+
+    name = "Signing"
+    traits = Traits()
+    sign_version = 1
+    sign = "before"
+
+    def sign_pod(self, pod):
+        return self.sign
+
+    def sign_inputs(self, pod):
+        return self.sign
+
+
+def test_what_may_change_signatures_starts_nothing_over_until_one_changes():
+    plugin, kept, table = Signing(), KeptSelections(), NodeTable()
+    lower = LowerPriorityPods(table, 5, VictimRule(0, lambda: 0.0))
+
+    def of_the_kind():
+        return kept.of(make_pod_info(), [plugin], table=table, lower=lower, budgets_version=0)
+
+    first = of_the_kind()
+    plugin.sign_version = 2
+    assert of_the_kind() is first
+    plugin.sign_version, plugin.sign = 3, "after"
+    assert of_the_kind() is not first
 
 
 def test_a_node_that_another_pod_was_nominated_to_is_tried_again():

@@ -71,6 +71,7 @@ class InterPodAffinity:
         self._index = index
         self._cluster = ClusterView(nodes, index, namespaces)
         self._views_of_other_tables: RecentlyUsed[int, ClusterView] = RecentlyUsed(_KEPT_TABLES)
+        self._used_views: set[int] = set()
 
     @property
     def sign_version(self) -> int:
@@ -160,6 +161,13 @@ class InterPodAffinity:
             EventRegistration(NODE_LABEL, _after_node_change),
         )
 
+    def release_unused(self) -> None:
+        """Let go of the tables of preemption and nominations that were not asked about since the last call."""
+        for table in [each for each, _ in self._views_of_other_tables.items() if each not in self._used_views]:
+            self._views_of_other_tables.drop(table)
+        self._used_views.clear()
+        self._cluster.placed.forget_changes()
+
     def _view_of(self, nodes: NodeTable) -> ClusterView:
         """Return what is counted of a table: the real one, or one that preemption or nominations try pods out on."""
         if nodes is self._cluster.nodes:
@@ -169,6 +177,7 @@ class InterPodAffinity:
         if known is None:
             # It holds the table, so that no other can get its id.
             known = others.put(id(nodes), ClusterView(nodes, self._index, self._namespaces))
+        self._used_views.add(id(nodes))
         return known
 
     def _required(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> RequiredTerms:

@@ -65,6 +65,7 @@ class PlacedTerms(PodView):
         self._index: LabelIndex[PlacedTerm] = LabelIndex()
         self.changes: EntryLog[TermChange] = EntryLog(KEPT_TERM_BYTES, lambda change: change[0].term.size)
         """What came and went; a reader for whom it does not reach back far enough reads all terms."""
+        self._forget_until = 0
         self._key_uses: Counter[str] = Counter()
         self.label_keys: frozenset[str] = frozenset()
         """All label keys that selectors of terms read, and some that none reads any more."""
@@ -79,6 +80,11 @@ class PlacedTerms(PodView):
     def that_may_match(self, labels: Labels | None) -> Iterator[PlacedTerm]:
         """Give the terms that a pod with these labels has to be compared with: no other can match it."""
         return self._index.that_may_match(labels)
+
+    def forget_changes(self) -> None:
+        """Keep no change that came before the last call; who has not read it by now reads all terms."""
+        self.changes.forget_until(self._forget_until)
+        self._forget_until = self.changes.position
 
     def _read(self, changes: Sequence[PodChange]) -> None:
         touched = False

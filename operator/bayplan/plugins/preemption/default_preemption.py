@@ -88,6 +88,10 @@ class DefaultPreemption:
         status = Status(Code.SUCCESS, (best.announcement,))
         return PostFilterResult(status, best.node_name, best.victims, candidates, evicts=self._strict)
 
+    def release_unused(self) -> None:
+        """Let go of the pods that no dry run has looked at since the last call."""
+        self._dry_run.release_unused()
+
     def _retry_after(self, findings: Findings) -> float | None:
         """Return in how many seconds there may be a candidate although no event wakes the pod."""
         waits = []

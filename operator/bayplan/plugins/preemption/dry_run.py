@@ -113,9 +113,19 @@ class DryRun:
     strict: bool = False
 
     def __post_init__(self) -> None:
-        self._scratch = ShadowTable(self.nodes)
+        self._scratch: ShadowTable | None = None
         self._lower: RecentlyUsed[int, LowerPriorityPods] = RecentlyUsed(_KEPT_PRIORITIES)
         self._kept = KeptSelections()
+        self._used: set[int] = set()
+
+    def release_unused(self) -> None:
+        """Let go of the pods that no dry run has looked at since the last call."""
+        if not self._used:
+            self._scratch = None
+        for priority in [each for each, _ in self._lower.items() if each not in self._used]:
+            self._lower.drop(priority)
+        self._kept.release_unused()
+        self._used.clear()
 
     def run(self, pod: PodInfo, rejections: Rejections, *, start: int, wanted: int) -> Findings:
         """Visit the nodes from the one at `start` on until `wanted` candidates are found, one without violations."""
@@ -130,9 +140,10 @@ class DryRun:
         findings.reasons[NO_VICTIMS] = int(np.count_nonzero(~has_victims))
         order = np.roll(rows, -start)
         order = order[lower.counts[order] > 0]
-        self._scratch.follow()
-        columns = ColumnVictimSelector(pod, rejections, lower, self.budgets, self._scratch, self._kept)
-        one_node = NodeVictimSelector(pod, rejections, lower, self.budgets, self._scratch)
+        scratch = self._scratch = self._scratch or ShadowTable(self.nodes)
+        scratch.follow()
+        columns = ColumnVictimSelector(pod, rejections, lower, self.budgets, scratch, self._kept)
+        one_node = NodeVictimSelector(pod, rejections, lower, self.budgets, scratch)
         on_columns = _can_be_on_columns(pod, rejections, self.nodes, order)
         screened = order[on_columns]
         try:
@@ -140,7 +151,7 @@ class DryRun:
             fits[on_columns] = columns.fit_without_victims(screened, findings.reasons)
             self._collect(findings, columns, one_node, order[fits], wanted)
         finally:
-            self._scratch.restore_columns(screened)
+            scratch.restore_columns(screened)
         return findings
 
     def _collect(
@@ -183,6 +194,7 @@ class DryRun:
             findings.reasons.update(selection.reasons)
 
     def _lower_priority(self, priority: int) -> LowerPriorityPods:
+        self._used.add(priority)
         lower = self._lower.get(priority)
         if lower is None:
             lower = self._lower.put(priority, LowerPriorityPods(self.nodes, priority, self.rule))

@@ -7,7 +7,7 @@ from weakref import ref
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
-from bayplan.framework.interface import FilterPlugin, SignPlugin, VersionedSignPlugin
+from bayplan.framework.interface import FilterPlugin, SignPlugin
 from bayplan.plugins.preemption.victims import LowerPriorityPods, VictimSelection
 
 _KEPT_KINDS: Final = 8
@@ -24,6 +24,8 @@ class SelectionsOfAKind:
         self._table = ref(table)
         self.lower = lower
         self.budgets_version = budgets_version
+        self.is_used = True
+        """Whether a pod of the kind came since unused ones were let go of."""
         self._layout = self._position = -1
         self._selections: dict[int, tuple[Sequence[PodInfo], VictimSelection]] = {}
 
@@ -75,7 +77,15 @@ class KeptSelections:
             kept.follow(table)
             if kind is not None:
                 self._kinds.put(kind, kept)
+        kept.is_used = True
         return kept
+
+    def release_unused(self) -> None:
+        """Let go of the selections for kinds of which no pod came since the last call."""
+        for kind, kept in [*self._kinds.items()]:
+            if not kept.is_used:
+                self._kinds.drop(kind)
+            kept.is_used = False
 
     def _kind(self, pod: PodInfo, filters: Sequence[FilterPlugin]) -> Hashable:
         """Return what pods of equal priority share that these filters treat alike; None if one gives no signature."""
@@ -92,7 +102,8 @@ class KeptSelections:
 
 
 def _signer(plugin: FilterPlugin) -> Callable[[PodInfo], Hashable]:
-    """Return what gives the plugin's signature of a pod; protocols take too long to check for every pod."""
-    if isinstance(plugin, VersionedSignPlugin):
-        return lambda pod: None if (sign := plugin.sign_pod(pod)) is None else (plugin.sign_version, sign)
+    """Return what gives the plugin's signature of a pod; protocols take too long to check for every pod.
+
+    It is worked out for each pod, so what else than the pod it depends on is in it already.
+    """
     return plugin.sign_pod if isinstance(plugin, SignPlugin) else lambda pod: None

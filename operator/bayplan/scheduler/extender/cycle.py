@@ -19,6 +19,7 @@ from bayplan.framework.interface import Rejections
 from bayplan.framework.runtime import EXTENDER, Framework
 from bayplan.framework.status import Code, Diagnosis, Status
 from bayplan.scheduler.api_calls import pod_path
+from bayplan.scheduler.comparison import Compare
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 from bayplan.scheduler.extender.client import ExtenderClient
 from bayplan.scheduler.extender.wire import ExtenderError, ProposedVictims
@@ -45,19 +46,21 @@ class ExtendedCycle:
     extenders: Sequence[ExtenderClient]
     pod_source: PodSource
 
-    async def schedule(self, pod: PodInfo, framework: Framework) -> Placement | FitError:
+    async def schedule(
+        self, pod: PodInfo, framework: Framework, compare: Compare = Compare.NOTHING
+    ) -> Placement | FitError:
         """As `SchedulingCycle.schedule`, with what the interested extenders answer."""
-        outcome = await self._decide(pod, framework)
+        outcome = await self._decide(pod, framework, compare)
         return await self._preempt(pod, outcome) if isinstance(outcome, FitError) else outcome
 
-    async def _decide(self, pod: PodInfo, framework: Framework) -> Placement | FitError:
+    async def _decide(self, pod: PodInfo, framework: Framework, compare: Compare) -> Placement | FitError:
         interested = [
             each
             for each in self.extenders
             if (each.spec.filter_verb or each.spec.prioritize_verb) and each.interested(pod)
         ]
         if not interested:
-            return self.cycle.schedule(pod, framework)
+            return self.cycle.schedule(pod, framework, compare=compare)
         names: Sequence[str] = self.cycle.feasible_nodes(pod, framework)
         if not names:
             return self.cycle.reject(pod, framework)
@@ -68,7 +71,7 @@ class ExtendedCycle:
         scores: Mapping[str, int] = {}
         if len(names) > 1:
             scores = await self._prioritize(interested, pod, whole, names)
-        placement = self.cycle.choose(pod, framework, names, scores)
+        placement = self.cycle.choose(pod, framework, names, scores, compare)
         if placement is None:
             raise ExtenderError("the nodes that extenders left no longer fit the pod")
         return placement

@@ -1,0 +1,128 @@
+"""The two formats of a line, by kube-scheduler's names: text and JSON."""
+
+import json
+import logging
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, Final
+
+from bayplan.logs.redaction import cut, one_line, redacted
+from bayplan.logs.structured import Value, caller, split
+from bayplan.logs.verbosity import verbosity_of
+
+LONGEST_TEXT: Final = 16 * 1024
+"""Characters of a message, or of one value in JSON; so long a line is passed on whole by container runtimes."""
+
+LONGEST_TRACEBACK: Final = 64 * 1024
+"""Characters of a traceback."""
+
+# Made once: `json.dumps` would make one for each line.
+_encode: Final = json.JSONEncoder(separators=(",", ":")).encode
+
+_PODS: Final = frozenset({"pod", "victim", "preemptor"})
+_MESSAGE_KEYS: Final = {"error": "err"}
+
+
+class LoggingFormat(StrEnum):
+    """What `--logging-format` takes."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class TextFormat(logging.Formatter):
+    """A line for people: time, letter of the severity, logger, message with its keys and values.
+
+    A traceback follows on lines that begin with two spaces: whatever an exception says, no line of it looks like one of
+    the log's own.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._second = -1
+        self._shown = ""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line, without a line end after it."""
+        message = redacted(one_line(cut(record.getMessage(), LONGEST_TEXT)))
+        line = f"{self._time(record)} {_letter(record.levelno)} {record.name} {message}"
+        trace = _traceback(self, record)
+        if trace:
+            line += "".join([f"\n  {one_line(each)}" for each in trace.split("\n")])
+        return line
+
+    def _time(self, record: logging.LogRecord) -> str:
+        second = int(record.created)
+        if second != self._second:
+            self._second, self._shown = second, time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(second))
+        return f"{self._shown},{int(record.msecs):03d}"
+
+
+class JsonFormat(logging.Formatter):
+    """A line for machines, as component-base writes it: one object with `ts`, `caller`, `msg`, `v`, keys and values.
+
+    Pods are objects of `name` and `namespace` and an error is `err`, as there. `level` and `logger` are ours; lines of
+    level "error" have no `v`, as there. Upstream: component-base/logs/json/json.go.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line, in ASCII and without a line end after it."""
+        message, fields = split(record)
+        entry: dict[str, Any] = {
+            "ts": round(record.created * 1000, 3),
+            "level": _level(record.levelno),
+            "logger": record.name,
+            "caller": caller(record),
+            "msg": _shown(message),
+        }
+        if record.levelno < logging.ERROR:
+            entry["v"] = verbosity_of(record.levelno)
+        for key, value in fields:
+            entry.setdefault(_MESSAGE_KEYS.get(key, key), _in_json(key, value))
+        trace = _traceback(self, record)
+        if trace:
+            if record.exc_info and record.exc_info[1] is not None:
+                entry.setdefault("err", _shown(str(record.exc_info[1])))
+            entry["stacktrace"] = trace
+        return _encode(entry)
+
+
+FORMATS: Final[dict[LoggingFormat, Callable[[], logging.Formatter]]] = {
+    LoggingFormat.TEXT: TextFormat,
+    LoggingFormat.JSON: JsonFormat,
+}
+
+
+def _letter(level: int) -> str:
+    return _level(level)[0].upper() if level < logging.CRITICAL else "C"
+
+
+def _level(level: int) -> str:
+    if level >= logging.ERROR:
+        return "error"
+    return "warning" if level >= logging.WARNING else "info"
+
+
+def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str:
+    parts = []
+    if record.exc_info and record.exc_info[0] is not None:
+        parts.append(formatter.formatException(record.exc_info))
+    if record.stack_info:
+        parts.append(record.stack_info)
+    return redacted(cut("\n".join(parts), LONGEST_TRACEBACK))
+
+
+def _shown(text: str) -> str:
+    return redacted(cut(text, LONGEST_TEXT))
+
+
+def _in_json(key: str, value: Value) -> Value | dict[str, str]:
+    if not isinstance(value, str):
+        return value
+    shown = _shown(value)
+    if key in _PODS:
+        namespace, found, name = shown.partition("/")
+        if found:
+            return {"name": name, "namespace": namespace}
+    return shown

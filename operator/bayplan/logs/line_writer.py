@@ -1,0 +1,162 @@
+"""Writes the lines of the log beside the work: nobody waits for who reads them."""
+
+import logging
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, TextIO
+
+from bayplan.logs.line_limit import LineLimit
+from bayplan.logs.structured import caller
+
+KEPT_BYTES: Final = 8 * 2**20
+"""What lines that are not written yet take at most; those that come then are dropped."""
+
+_GATHER_SECONDS: Final = 0.02
+"""So long lines are gathered: a write gives the interpreter away, and each would cost a busy loop some milliseconds."""
+
+_FLUSH_SECONDS: Final = 2.0
+"""So long the end waits for who reads the log."""
+
+logger = logging.getLogger(__name__)
+
+
+class LineWriter(logging.Handler):
+    """Writes formatted lines to a stream, by itself until `start` and in a thread of its own from then on.
+
+    The event loop relies on it that a reader that is slow or stands still costs it nothing: lines are dropped when
+    KEPT_BYTES wait, and the next line that is written tells how many. Lines from INFO on keep to a LineLimit; those
+    that `-v` asks for are all written. `stream` is asked for at each write.
+    """
+
+    def __init__(
+        self,
+        stream: Callable[[], TextIO] = lambda: sys.stderr,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        kept_bytes: int = KEPT_BYTES,
+    ) -> None:
+        super().__init__()
+        self._stream = stream
+        self._clock = clock
+        self._kept_bytes = kept_bytes
+        self._limit = LineLimit()
+        # One that the same thread may take again: a finalizer may log while a line is being added.
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._lines: list[str] = []
+        self._bytes = 0
+        self._dropped = 0
+        self._urgent = threading.Event()
+        self._closed = False
+
+    @property
+    def waiting_bytes(self) -> int:
+        """What the lines that are not written yet take."""
+        return self._bytes
+
+    def start(self) -> None:
+        """Have a thread write from now on."""
+        with self._changed:
+            if self._thread is None and not self._closed:
+                self._thread = threading.Thread(target=self._run, name="log", daemon=True)
+                self._thread.start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take a record: format it and have it written, or count it among those that are not."""
+        try:
+            with self._changed:
+                if record.levelno >= logging.INFO and not self._admits(record):
+                    return
+            self._put(f"{self.format(record)}\n")
+        except Exception:  # noqa: BLE001  as every handler of the standard library
+            self.handleError(record)
+
+    def flush(self) -> None:
+        """Wait until what was taken is written, or for two seconds."""
+        until = time.monotonic() + _FLUSH_SECONDS
+        with self._changed:
+            while self._thread is not None and self._thread.is_alive() and self._bytes:
+                self._urgent.set()
+                if not self._changed.wait(max(until - time.monotonic(), 0.0)) and time.monotonic() >= until:
+                    return
+
+    def close(self) -> None:
+        """Write what was taken, and end the thread."""
+        self.flush()
+        with self._changed:
+            self._closed = True
+            self._urgent.set()
+            self._changed.notify_all()
+        super().close()
+
+    def _admits(self, record: logging.LogRecord) -> bool:
+        now = self._clock()
+        due = self._limit.due()
+        if due is not None and now >= due:
+            self._tell_left_out(now)
+        if self._limit.admits(caller(record), now):
+            return True
+        if due is None:
+            # The thread is to wake when the minute is over.
+            self._changed.notify_all()
+        return False
+
+    def _tell_left_out(self, now: float) -> None:
+        for place, lines in self._limit.left_out(now):
+            self._put(self._line(logging.WARNING, "lines like others were left out place=%s lines=%d", place, lines))
+
+    def _put(self, line: str) -> None:
+        with self._changed:
+            if self._thread is None:
+                self._write(line)
+                return
+            size = sys.getsizeof(line)
+            if self._bytes + size > self._kept_bytes:
+                self._dropped += 1
+                return
+            self._lines.append(line)
+            self._bytes += size
+            if len(self._lines) == 1:
+                self._changed.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._lines and not self._closed and not self._is_due():
+                    due = self._limit.due()
+                    self._changed.wait(None if due is None else max(due - self._clock(), 0.0))
+                if self._closed and not self._lines:
+                    return
+                if self._is_due():
+                    self._tell_left_out(self._clock())
+            self._urgent.wait(_GATHER_SECONDS)
+            with self._changed:
+                self._urgent.clear()
+                lines, self._lines = self._lines, []
+                size = self._bytes
+            self._write("".join(lines))
+            with self._changed:
+                self._bytes -= size
+                dropped, self._dropped = self._dropped, 0
+                if dropped:
+                    text = "lines were dropped because standard error takes them too slowly lines=%d"
+                    self._put(self._line(logging.WARNING, text, dropped))
+                self._changed.notify_all()
+
+    def _is_due(self) -> bool:
+        due = self._limit.due()
+        return due is not None and self._clock() >= due
+
+    def _line(self, level: int, text: str, *arguments: object) -> str:
+        record = logger.makeRecord(logger.name, level, __file__, 0, text, arguments, None)
+        return f"{self.format(record)}\n"
+
+    def _write(self, text: str) -> None:
+        # Nobody could be told: whoever reads the log is gone, or its disk is full.
+        with suppress(OSError, ValueError):
+            stream = self._stream()
+            stream.write(text)
+            stream.flush()

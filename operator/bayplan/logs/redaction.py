@@ -1,0 +1,37 @@
+"""Text as it may stand in a log: on one line, without control characters, and without secrets."""
+
+import re
+from typing import Final
+
+HIDDEN: Final = "[hidden]"
+
+_USERINFO: Final = re.compile(r"(?<=://)[^/\s@]+(?=@)")
+_BEARER: Final = re.compile(r"(?i)\b(bearer\s+)[^\s'\",]+")
+# A JSON web token, as service accounts and OpenID providers have them: its first part is the base64 of '{"'.
+_TOKEN: Final = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]*")
+
+
+def redacted(text: str) -> str:
+    """Return `text` without users and passwords of URLs, bearer tokens and JSON web tokens.
+
+    No line is meant to have any: this holds for what libraries and plugins put into their errors.
+    """
+    if "@" in text and "://" in text:
+        text = _USERINFO.sub(HIDDEN, text)
+    if "eyJ" in text:
+        text = _TOKEN.sub(HIDDEN, text)
+    if "earer" in text or "EARER" in text:
+        text = _BEARER.sub(rf"\1{HIDDEN}", text)
+    return text
+
+
+def one_line(text: str) -> str:
+    """Return `text` with everything that is not printable escaped: line ends, terminal codes, marks of direction."""
+    if text.isprintable():
+        return text
+    return "".join([c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text])
+
+
+def cut(text: str, length: int) -> str:
+    """Return the first `length` characters of `text`, with a word that it was longer."""
+    return text if len(text) <= length else f"{text[:length]}... ({len(text)} characters)"

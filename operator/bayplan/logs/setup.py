@@ -1,0 +1,71 @@
+"""Sets up the process's log: one writer for our lines and those of libraries."""
+
+import logging
+import logging.config
+import threading
+from typing import Final
+
+from bayplan.logs.formats import FORMATS, LoggingFormat
+from bayplan.logs.line_writer import LineWriter
+from bayplan.logs.verbosity import V4, level_of
+
+_LIBRARIES: Final = {
+    # It has a line for each event of each pod, and what ends it is told by who starts it again.
+    "kopf": logging.ERROR,
+    # Their lines below a warning show requests and answers whole, tokens included.
+    "aiohttp": logging.WARNING,
+    "asyncio": logging.WARNING,
+    "kubernetes": logging.WARNING,
+    "pyreqwest": logging.WARNING,
+    "urllib3": logging.WARNING,
+}
+
+logger = logging.getLogger(__name__)
+
+
+class _WithoutRetries(logging.Filter):
+    """Leaves out kopf's errors about requests that it tries again, unless our own such lines are written."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        is_retry = record.name.startswith("kopf") and "failed; will retry: " in str(record.msg)
+        return not is_retry or logging.getLogger("bayplan").isEnabledFor(V4)
+
+
+def set_up_logging(logging_format: LoggingFormat, verbosity: int) -> None:
+    """Have everything that this process logs written to standard error, in one format.
+
+    `verbosity` is kube-scheduler's `-v` and counts for bayplan's own lines. Libraries keep to warnings, other loggers,
+    such as those of plugins from outside, to INFO. Warnings of Python and exceptions that end a thread are lines, too.
+    """
+    logging.config.dictConfig(
+        {
+            "version": 1,
+            "disable_existing_loggers": False,
+            "formatters": {"line": {"()": FORMATS[logging_format]}},
+            "filters": {"retries": {"()": _WithoutRetries}},
+            "handlers": {"stderr": {"()": LineWriter, "formatter": "line", "filters": ["retries"]}},
+            "root": {"level": logging.INFO, "handlers": ["stderr"]},
+            "loggers": {
+                "bayplan": {"level": level_of(verbosity)},
+                **{name: {"level": level} for name, level in _LIBRARIES.items()},
+            },
+        }
+    )
+    logging.captureWarnings(True)
+    threading.excepthook = _tell_thread_ended
+
+
+def write_aside() -> None:
+    """Have lines written by a thread from now on, so that the event loop never waits for who reads them."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, LineWriter):
+            handler.start()
+
+
+def _tell_thread_ended(ended: threading.ExceptHookArgs) -> None:
+    if ended.exc_value is not None and not isinstance(ended.exc_value, SystemExit):
+        logger.error(
+            "a thread ended with an exception thread=%r",
+            ended.thread.name if ended.thread is not None else "",
+            exc_info=ended.exc_value,
+        )
