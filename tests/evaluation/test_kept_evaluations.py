@@ -2,6 +2,7 @@
 
 import gc
 import tracemalloc
+from weakref import ref
 
 import pytest
 from tests.builders import make_node, make_pod_info, make_term
@@ -170,6 +171,20 @@ def test_a_shape_is_forgotten_whatever_nominations_it_saw():
     scene.kept.forget(1, "shape")
     assert [scene.kept.get(key) for key in ((1, "shape", None), (1, "shape", seen))] == [None, None]
     assert scene.kept.get((2, "shape", None)) is not None
+
+
+def test_a_large_pod_holds_no_nominations_that_are_gone():
+    scene = Scene()
+    pod = make_pod_info(cpu="1", node_affinity=VERY_MANY_RULES)
+    nominations = Nominations(scene.cache.nodes, scene.nominator, scene.kept.forget_nominated)
+    nominated = make_pod_info("nominated", priority=9)
+    scene.nominator.add(nominated, "n0")
+    seen = ref(nominations.seen_by(pod))
+    scene.kept.put((1, "large", seen()), Evaluation(scene.framework, scene.cache.nodes, nominations, seen()), pod)
+    scene.nominator.delete(nominated.uid)
+    assert nominations.seen_by(pod) is None
+    gc.collect()
+    assert seen() is None
 
 
 def test_nominated_pods_count_once_with_the_evaluations_that_see_them():

@@ -21,12 +21,12 @@ class Scene:
         self.calls = []
         self.creations = {}
         self.passed = 0.0
-        self.waiting = 0
+        self.waiting = 0  # None: nobody makes the calls.
         self.recorder = EventRecorder(
             emit=self._emit,
             now=lambda: self.now,
             hostname="host-1",
-            waiting=lambda: self.waiting,
+            waiting=lambda: len(self.calls) if self.waiting is None else self.waiting,
             clock=lambda: self.passed,
         )
 

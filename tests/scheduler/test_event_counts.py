@@ -175,15 +175,23 @@ def test_counts_wait_while_events_do(scene):
     assert scene.counts() == [2] * 20
 
 
-def test_a_count_that_keeps_an_event_from_expiring_waits_for_nothing(scene):
-    pod = web_pod()
-    scene.fail(pod)
-    scene.waiting = MOST_WAITING + 1
+def test_however_many_counts_are_due_no_more_of_them_wait_than_may(scene):
+    pods = many(scene, 3 * MOST_WAITING)
+    for pod in pods:
+        for _ in range(6):
+            scene.after(milliseconds=1).fail(pod)
+    scene.take()
     for _ in range(6):
-        scene.take()
-        scene.after(minutes=5, seconds=1).fail(pod)
+        scene.after(seconds=301)
+        for pod in pods:
+            scene.fail(pod)
+    scene.waiting = None
+    numbers = []
+    for _ in range(4):
         scene.recorder.sweep()
-    assert scene.counts() == [7]
+        numbers.append(len(scene.take()))
+        scene.after(seconds=31)
+    assert numbers == [MOST_WAITING + 1, MOST_WAITING + 1, MOST_WAITING - 2, 0]
 
 
 def test_of_counts_that_wait_in_vain_the_oldest_are_let_go_of(scene, allocated):

@@ -1,6 +1,7 @@
-"""The C library's allocator, kept from holding on to memory that large objects once took."""
+"""The allocators of the C library and of the HTTP client, kept from holding on to what large objects once took."""
 
 import ctypes
+import os
 from typing import Final
 
 # mallopt(3), <malloc.h>
@@ -16,9 +17,11 @@ def return_large_blocks() -> bool:
     """Have each block of 64 KiB and more go back to the system when it is freed (ADR 20); `bayplan run` begins so.
 
     glibc lets its thresholds follow the largest block that was freed, up to 32 MiB. From then on large blocks come from
-    the heap, and the small ones that stay between them hold all of it. Return False where the C library has no such
-    settings: musl and macOS have allocators of their own.
+    the heap, and the small ones that stay between them hold all of it. pyreqwest has an allocator of its own, mimalloc,
+    which gives back what is free when it is next asked for memory: in a standby, hardly ever. It reads its setting when
+    it is imported. Return False where the C library has no such settings: musl and macOS have allocators of their own.
     """
+    os.environ.setdefault("MIMALLOC_PURGE_DELAY", "0")
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError):

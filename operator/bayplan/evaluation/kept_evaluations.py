@@ -95,7 +95,7 @@ class KeptEvaluations:
         """Keep an evaluation made for `pod`, and forget the least recently used ones that are too many."""
         rule_bytes = pod.size
         if rule_bytes > _LARGE_RULE_BYTES:
-            if self._large is not None and self._large in self._kept:
+            if self._large is not None:
                 self._drop([self._large])
             self._large, rule_bytes = key, 0
         kept = self._kept[key] = self._last = _Kept(evaluation, rule_bytes)
@@ -129,5 +129,8 @@ class KeptEvaluations:
             self._used.discard(kept)
             if kept is self._last:
                 self._last = None
+            if key == self._large:
+                # The key holds the nominations that its pod saw, and these a table of all pods.
+                self._large = None
             self._total -= kept.nbytes
             self._rule_bytes -= kept.rule_bytes

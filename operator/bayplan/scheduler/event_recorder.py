@@ -166,7 +166,7 @@ class EventRecorder:
         behind.sort(key=lambda each: each.last_written)
         for number, series in enumerate(behind):
             is_due = seconds - series.last_written >= _SERIES_REFRESH_SECONDS
-            if not is_due and (number >= COUNTS_PER_SWEEP or not self._has_time):
+            if not self._has_time or (number >= COUNTS_PER_SWEEP and not is_due):
                 break
             self._write(series)
 
