@@ -30,6 +30,8 @@ SHIPPED_RIGHTS: set[Rule] = {
     ("", "pods/eviction", "create"),
     ("", "pods/status", "patch"),
     *(("events.k8s.io", "events", verb) for verb in ("create", "patch")),
+    ("authentication.k8s.io", "tokenreviews", "create"),
+    ("authorization.k8s.io", "subjectaccessreviews", "create"),
 }
 
 
@@ -46,6 +48,15 @@ def _acting_as(control_plane: ControlPlane, namespace: str, service_account: str
     client = ApiClient(control_plane.url, control_plane.tls(None), token=token)
     yield client
     client.close()
+
+
+PUBLISHED_AUTHORITIES = {
+    "verbs": ["get"],
+    "apiGroups": [""],
+    "resources": ["configmaps"],
+    "resourceNames": ["extension-apiserver-authentication"],
+}
+"""What the service account may do with objects of one name."""
 
 
 def _rules(client: ApiClient, namespace: str) -> list[dict[str, Any]]:
@@ -65,8 +76,7 @@ def _rules(client: ApiClient, namespace: str) -> list[dict[str, Any]]:
 
 def _rights(client: ApiClient) -> set[Rule]:
     """What the client's user may do with objects of any name in the namespace `default`."""
-    rules = _rules(client, "default")
-    assert not any("resourceNames" in rule for rule in rules)
+    rules = [rule for rule in _rules(client, "default") if "resourceNames" not in rule]
     return {
         (group, resource, verb)
         for rule in rules
@@ -103,6 +113,8 @@ def test_the_service_account_has_the_shipped_rights_besides_those_every_service_
         common = _rights(anybody)
     assert not common & SHIPPED_RIGHTS
     assert _rights(scheduler_client) == SHIPPED_RIGHTS | common
+    named = [rule for rule in _rules(scheduler_client, "default") if "resourceNames" in rule]
+    assert named == [PUBLISHED_AUTHORITIES]
 
 
 def test_of_leases_the_service_account_may_use_its_own_only(
