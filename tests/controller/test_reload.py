@@ -8,6 +8,7 @@ import signal
 
 import pytest
 from tests.controller.kubernetes_api import PODS, pod
+from tests.faults.certificates import Authority
 from tests.scheduler.extender.extender_server import ExtenderServer, keep
 
 from bayplan.cli.config import load_checked
@@ -178,6 +179,25 @@ async def test_sighup_has_the_file_read_whether_it_changed_or_not(cluster, volum
     assert about_itself(cluster) == []
     os.kill(os.getpid(), signal.SIGTERM)
     assert await cluster.exit_code() == 0
+
+
+async def test_sighup_has_rotated_certificates_of_extenders_read(cluster, tmp_path, caplog):
+    authority = tmp_path / "ca.pem"
+    authority.write_bytes(Authority().pem)
+    extender = (
+        f"extenders:\n- urlPrefix: https://127.0.0.1:1\n  tlsConfig: {{caFile: {authority}}}\n  ignorable: true\n"
+    )
+    made = Volume(tmp_path, f"{extender}{SPREAD}")
+    source = ConfigurationSource(WatchedFile(made.path), lambda: load_checked(made.path))
+    cluster.start("n1", configuration=source.load(), source=source)
+    await cluster.until_ready()
+    caplog.set_level("INFO")
+    for rotated, changed in ((False, "nothing"), (True, "extenders, by their certificates"), (False, "nothing")):
+        if rotated:
+            authority.write_bytes(Authority().pem)
+        caplog.clear()
+        os.kill(os.getpid(), signal.SIGHUP)
+        await cluster.until(lambda changed=changed: f"changed={changed}" in caplog.text)
 
 
 async def test_plugins_that_look_up_what_nobody_watches_are_refused_and_forgotten(cluster, tmp_path, caplog):

@@ -31,7 +31,6 @@ RELIST_AFTER_REFUSALS = 5
 # A watch that lived so long was healthy: what ends it is a new trouble, not the old one.
 STEADY_SECONDS = 5.0
 MAX_RETRY_AFTER_SECONDS = 120.0
-_DELETED = b'{"type":"DELETED",'
 
 
 class Reflector(Generic[T]):
@@ -292,21 +291,20 @@ class Reflector(Generic[T]):
                 await self._in_slices(lines, self._apply)
 
     def _apply(self, line: bytes) -> None:
-        if line.startswith(_DELETED):
-            # Of what is gone only the name is read: the store has the rest.
+        if line.startswith(b'{"type":"DELETED",'):  # Of what is gone only the name is read: the store has the rest.
             self._apply_raw(line)
             return
         try:
             event = self._event_decoder.decode(line)
         except UNREADABLE:
             self._apply_raw(line)
-            return
+            return None
         obj: T = event.object
         meta = obj.metadata
         kind = event.type
         if kind not in {"ADDED", "MODIFIED"} or not meta.resource_version:
             self._apply_raw(line)
-            return
+            return None
         key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
         self._store.put(key, obj)
         self._advance(meta.resource_version)

@@ -63,6 +63,12 @@ def tls_context(extender: Extender) -> ssl.SSLContext:
     return context
 
 
+def certificates_of(extenders: tuple[Extender, ...]) -> tuple[bytes | None, ...]:
+    """Return what the files of certificates and keys hold, so that a reload sees whether one was rotated."""
+    settings = [each.tls_config for each in extenders if each.tls_config is not None]
+    return tuple(_pem(tls, name, []) for tls in settings for name in ("ca", "cert", "key"))
+
+
 def _given(tls: ExtenderTLSConfig, name: str) -> str:
     """The path of the field that counts; data goes before a file."""
     return child(_TLS, f"{name}Data" if getattr(tls, f"{name}_data") else f"{name}File")

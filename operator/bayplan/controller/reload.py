@@ -15,6 +15,7 @@ from bayplan.api.objects import Pod
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.changes import changed_fields, changed_profiles, restart_errors
 from bayplan.config.errors import ConfigurationError, FieldError, forbidden, quote_unprintable
+from bayplan.config.extender_tls import certificates_of
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.config.watched_file import WatchedFile
 from bayplan.controller.leadership import Leadership
@@ -68,6 +69,7 @@ class ConfigurationReload:
     ) -> None:
         self.source = source
         self.configuration = configuration
+        self._certificates = hash(certificates_of(configuration.extenders))
         self._engine = engine
         self._build = build
         self._take_over = take_over
@@ -124,6 +126,9 @@ class ConfigurationReload:
         if errors := restart_errors(before, configuration):
             raise ConfigurationError(errors)
         fields = changed_fields(before, configuration)
+        certificates = hash(certificates_of(configuration.extenders))
+        if certificates != self._certificates and not any(field.startswith("extenders") for field in fields):
+            fields.append("extenders, by their certificates")
         if fields:
             try:
                 engine = self._build(configuration)
@@ -138,7 +143,7 @@ class ConfigurationReload:
                 task = asyncio.create_task(client.close_when_idle(), name="close extender")
                 self._closing[task] = client
                 task.add_done_callback(self._closing.pop)
-        self.configuration = configuration
+        self.configuration, self._certificates = configuration, certificates
         return fields
 
     async def close(self) -> None:
