@@ -58,7 +58,17 @@ def write_kubeconfig(folder: Path, url: str) -> Path:
 
 async def start_and_stop(checkout: Path, kubeconfig: Path, after: float) -> tuple[int, str]:
     """Runs one process, ends it `after` seconds after its first line, and returns its exit code and its log."""
-    command = ("-X", "faulthandler", "-m", "bayplan", "run", "--kubeconfig", str(kubeconfig), "--http-port", "0")
+    command = (
+        "-X",
+        "faulthandler",
+        "-m",
+        "bayplan",
+        "run",
+        "--kubeconfig",
+        str(kubeconfig),
+        "--secure-port=0",
+        "--http-port=0",
+    )
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *command,

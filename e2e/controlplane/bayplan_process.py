@@ -23,8 +23,9 @@ def _compile(checkout: Path) -> None:
 
 
 class BayplanProcess(Process):
-    """A running `bayplan run`; its HTTP port on 127.0.0.1 is `http_port`, a free one unless it is given.
+    """A running `bayplan run`; its port of plain HTTP on 127.0.0.1 is `http_port`, a free one unless it is given.
 
+    It serves HTTPS only where `arguments` say so; checkouts of before there was HTTPS have no flag for it.
     `config` is a file or a document, without one bayplan's default is used. `checkout` is whose source runs: this
     repository's, or another's to compare with. `program` is the module to run, with arguments of its own
     before those of the `bayplan` command.
@@ -53,6 +54,8 @@ class BayplanProcess(Process):
             command += ["--config", config]
         if kubeconfig is not None:
             command += ["--kubeconfig", kubeconfig]
+        if (checkout / "operator/bayplan/cli/serving.py").exists():
+            command += ["--secure-port", "0"]
         command += ["--bind-address", "127.0.0.1", "--http-port", str(self.http_port), *arguments]
         super().__init__(
             name,

@@ -26,7 +26,17 @@ SHIPPED_RIGHTS: set[Rule] = {
     ("", "pods/eviction", "create"),
     ("", "pods/status", "patch"),
     *(("events.k8s.io", "events", verb) for verb in ("create", "patch")),
+    ("authentication.k8s.io", "tokenreviews", "create"),
+    ("authorization.k8s.io", "subjectaccessreviews", "create"),
 }
+
+PUBLISHED_AUTHORITIES = {
+    "verbs": ["get"],
+    "apiGroups": [""],
+    "resources": ["configmaps"],
+    "resourceNames": ["extension-apiserver-authentication"],
+}
+"""What the service account may do with objects of one name."""
 
 
 @pytest.fixture
@@ -53,8 +63,7 @@ def _rules(client: ApiClient, namespace: str) -> list[dict[str, Any]]:
 
 def _rights(client: ApiClient) -> set[Rule]:
     """What the client's user may do with objects of any name in the namespace `default`."""
-    rules = _rules(client, "default")
-    assert not any("resourceNames" in rule for rule in rules)
+    rules = [rule for rule in _rules(client, "default") if "resourceNames" not in rule]
     return {
         (group, resource, verb)
         for rule in rules
@@ -82,6 +91,8 @@ def test_the_service_account_has_the_shipped_rights_besides_those_every_service_
         common = _rights(anybody)
     assert not common & SHIPPED_RIGHTS
     assert _rights(scheduler_client) == SHIPPED_RIGHTS | common
+    named = [rule for rule in _rules(scheduler_client, "default") if "resourceNames" in rule]
+    assert named == [PUBLISHED_AUTHORITIES]
 
 
 def test_of_leases_the_service_account_may_use_its_own_only(
@@ -184,12 +195,12 @@ def test_the_probes_the_service_and_the_configuration_meet_in_the_pod(
     (container,) = template["spec"]["containers"]
     (port,) = container["ports"]
     (service_port,) = _installed(control_plane, "services")["spec"]["ports"]
-    assert (port["name"], port["containerPort"]) == ("http", 10259)
-    assert (service_port["name"], service_port["targetPort"]) == ("http", "http")
+    assert (port["name"], port["containerPort"]) == ("https", 10259)
+    assert (service_port["name"], service_port["targetPort"]) == ("https", "https")
     selector = _installed(control_plane, "services")["spec"]["selector"]
     assert selector.items() <= template["metadata"]["labels"].items()
     probes = {name: container[name]["httpGet"] for name in ("livenessProbe", "readinessProbe")}
-    assert {name: probe["port"] for name, probe in probes.items()} == dict.fromkeys(probes, "http")
+    assert {name: probe["port"] for name, probe in probes.items()} == dict.fromkeys(probes, "https")
     assert [probe["path"] for probe in probes.values()] == ["/livez", "/readyz"]
     volumes = {volume["name"]: volume for volume in template["spec"]["volumes"]}
     config_map = control_plane.client.get("configmaps", volumes["config"]["configMap"]["name"], NAMESPACE)

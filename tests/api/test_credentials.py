@@ -4,11 +4,11 @@ import asyncio
 import os
 
 import pytest
-from tests.api.credential_scene import pair
+from tests.api.credential_scene import kubeconfig, pair
 from tests.clock import Clock
 from tests.faults.certificates import Authority
 
-from bayplan.api.credentials import Credentials
+from bayplan.api.credentials import Credentials, load_credentials
 from bayplan.api.errors import CredentialsError
 from bayplan.api.kubeconfig import PemSource
 from bayplan.api.token_source import Issued, TokenFile
@@ -144,3 +144,15 @@ async def test_changed_files_are_noticed_by_token_within_a_minute(tmp_path, auth
     clock.now += 1
     await credentials.token()
     assert credentials.generation == 1
+
+
+def test_a_master_is_the_server_in_place_of_the_kubeconfigs(tmp_path):
+    path = kubeconfig(tmp_path, cluster={"server": "https://named"})
+    assert load_credentials(path, master="https://other:1", environment={}).server == "https://other:1"
+    with pytest.raises(CredentialsError, match="--master"):
+        load_credentials(path, master="ftp://other", environment={})
+
+
+def test_a_pods_own_token_is_for_its_own_cluster():
+    with pytest.raises(CredentialsError, match="--master: needs a kubeconfig"):
+        load_credentials(None, master="https://other", environment={"KUBERNETES_SERVICE_HOST": "10.0.0.1"})

@@ -11,7 +11,6 @@ import pytest
 from tests.api.credential_scene import kubeconfig
 
 from bayplan.cli import main
-from bayplan.cli.run import default_bind_address
 from bayplan.logs.verbosity import V2
 
 
@@ -89,24 +88,13 @@ def test_an_extenders_certificates_are_refused_as_by_config_check(tmp_path, caps
     assert capsys.readouterr().err == f"{config}: {told}\n"
 
 
-@pytest.mark.parametrize(
-    ("environment", "address"),
-    [
-        ({}, "127.0.0.1"),
-        ({"KUBERNETES_SERVICE_HOST": ""}, "127.0.0.1"),
-        ({"KUBERNETES_SERVICE_HOST": "::1"}, "0.0.0.0"),
-    ],
-)
-def test_only_in_a_pod_it_listens_to_the_network_by_default(environment, address):
-    assert default_bind_address(environment) == address
-
-
-def test_a_port_in_use_is_told_with_the_address_it_was_to_listen_at(tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize("flags", [["--secure-port"], ["--secure-port=0", "--http-port"]])
+def test_a_port_in_use_is_told_with_the_address_it_was_to_listen_at(tmp_path, capsys, monkeypatch, flags):
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(SystemExit) as ended:
-            main(["run", "--kubeconfig", str(kubeconfig(tmp_path)), "--http-port", str(port)])
+            main(["run", "--kubeconfig", str(kubeconfig(tmp_path)), *flags, str(port)])
     assert ended.value.code == 1
     assert f"bayplan: 127.0.0.1:{port}: " in capsys.readouterr().err
 
@@ -115,7 +103,7 @@ def start(tmp_path, server_url):
     """`bayplan run` as a process of its own, once it has said its first word."""
     file = kubeconfig(tmp_path, cluster={"server": server_url})
     process = subprocess.Popen(
-        [sys.executable, "-m", "bayplan", "run", "--kubeconfig", file, "--http-port", "0"],
+        [sys.executable, "-m", "bayplan", "run", "--kubeconfig", file, "--secure-port=0", "--http-port=0"],
         env={**os.environ, "PYTHONPATH": "operator"},
         cwd=Path(__file__).resolve().parents[2],
         stderr=subprocess.PIPE,
@@ -172,7 +160,7 @@ def serve_instead(tmp_path, body):
         "import asyncio, os, time, bayplan.cli, bayplan.cli.serve\n"
         "from bayplan.config.errors import ConfigurationError\n"
         "class App:\n"
-        "    def __init__(self, configuration, credentials, address, port, source, **_):\n"
+        "    def __init__(self, configuration, credentials, serving, source, **_):\n"
         "        self.source = source\n"
         "    async def run(self):\n"
         f"        {body}\n"

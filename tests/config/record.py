@@ -19,6 +19,8 @@ WRITTEN = "kube-scheduler.yaml"
 """What `--write-config-to` writes when there is no `--config`."""
 GATES = "feature-gates.txt"
 """A line for each gate that is not stable yet, with stage and default, and for each that is LOCKED to its default."""
+FLAGS = "flags.txt"
+"""The name of each flag, a line each."""
 
 # Never asked: it stops before.
 _KUBECONFIG = """
@@ -36,14 +38,20 @@ def kube_scheduler(directory: Path, arguments: Sequence[str]) -> str:
     return done.stdout + done.stderr
 
 
+def flags_in(helped: str) -> set[str]:
+    """The flags that a help text of kube-scheduler describes, with their dashes."""
+    return set(re.findall(r"^ +(?:-\w, )?(--[a-z0-9-]+) ", helped, re.MULTILINE))
+
+
 def record(data: Path) -> None:
-    """Writes both files."""
+    """Writes all files."""
     data.mkdir(exist_ok=True)
     with TemporaryDirectory() as folder:
         directory = Path(folder)
         kube_scheduler(directory, [])
         written = (directory / WRITTEN).read_text()
-        shown = re.findall(r"kube:(\w+)=true\|false \((\w+) - default=(\w+)\)", kube_scheduler(directory, ["--help"]))
+        helped = kube_scheduler(directory, ["--help"])
+        shown = re.findall(r"kube:(\w+)=true\|false \((\w+) - default=(\w+)\)", helped)
         # It names no gate that is stable or deprecated, but refuses to change those that are locked.
         other = ",".join(f"{name}={str(not spec.default).lower()}" for name, spec in KNOWN_FEATURE_GATES.items())
         answer = kube_scheduler(directory, [f"--feature-gates={other}"])
@@ -52,6 +60,7 @@ def record(data: Path) -> None:
     if unknown or not refused:
         raise SystemExit(f"config/known_feature_gates.py names gates that it does not know: {unknown or answer}")
     (data / WRITTEN).write_text(written)
+    (data / FLAGS).write_text("".join(f"{name}\n" for name in sorted(flags_in(helped))))
     gates = sorted([*shown, *((name, "LOCKED", default) for name, default in refused)])
     (data / GATES).write_text("".join(f"{name} {stage} {default}\n" for name, stage, default in gates))
 

@@ -92,7 +92,7 @@ def test_a_whole_file_of_its_time_is_read(tmp_path):
     ]
 
 
-SERVED = "has no successor; use --bind-address and --http-port of bayplan run"
+SERVED = "has no successor; use --bind-address and --secure-port of bayplan run"
 PORT, IP = "must be between 1 and 65535, inclusive", "must be a valid IP address, (e.g. 10.9.8.7)"
 
 

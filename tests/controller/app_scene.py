@@ -9,6 +9,7 @@ from tests.controller.kubernetes_api import NODES, PODS, node, pod
 from bayplan.api.credentials import Credentials
 from bayplan.config.load import default_configuration
 from bayplan.controller.app import App
+from bayplan.server.options import ServingOptions
 
 
 class Cluster:
@@ -23,7 +24,8 @@ class Cluster:
         for name in pods:
             self.server.put(PODS, pod(name))
         configuration, credentials = configuration or default_configuration(), Credentials(server=self.server.url)
-        self.app = App(configuration, credentials, "127.0.0.1", 0, source)
+        serving = ServingOptions(secure_port=None, http_port=0)
+        self.app = App(configuration, credentials, serving, source)
         self.running = asyncio.create_task(self.app.run())
 
     def node_of(self, name):
@@ -43,13 +45,13 @@ class Cluster:
 
     async def get(self, path):
         """The status and the text of an endpoint."""
-        url = f"http://127.0.0.1:{self.app.port}{path}"
+        url = f"http://127.0.0.1:{self.app.parts.serving.port}{path}"
         async with aiohttp.ClientSession() as session, session.get(url) as answer:
             return answer.status, await answer.text()
 
     async def ready(self):
         """Whether readyz says so; False while nothing is served."""
-        return bool(self.app.port) and (await self.get("/readyz"))[0] == 200
+        return bool(self.app.parts.serving.port) and (await self.get("/readyz"))[0] == 200
 
     async def until(self, condition):
         async with asyncio.timeout(30):

@@ -15,8 +15,8 @@ async def ask(server):
 
     async def ask(**settings):
         parts = build(replace(default_configuration(), **settings), Credentials(server=server.url))
-        servers.append(parts.server)
-        url = f"http://127.0.0.1:{await parts.server.start('127.0.0.1', 0)}"
+        servers.append(parts.serving.server)
+        url = f"http://127.0.0.1:{await parts.serving.server.start('127.0.0.1', 0)}"
         async with aiohttp.ClientSession() as session:
             async with session.get(f"{url}/debug/cache") as answer:
                 status, body = answer.status, await answer.text()

@@ -5,6 +5,7 @@ import contextlib
 import copy
 import json
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -99,6 +100,7 @@ class FakeApiServer:
     tls: ssl.SSLContext | None = None
     tokens: set[str] = field(default_factory=set)
     requests: list[Seen] = field(default_factory=list)
+    reviews: dict[str, Callable[[Object], Object]] = field(default_factory=dict)  # by collection: spec to status
 
     def __post_init__(self) -> None:
         self.version = 10
@@ -302,6 +304,8 @@ class FakeApiServer:
 
     def _one(self, method: str, target: Target, body: Object) -> web.Response:
         stored = self.objects.get(target.collection, {})
+        if method == "POST" and (review := self.reviews.get(target.collection)) is not None:
+            return web.json_response({**body, "status": review(body["spec"])}, status=201)
         if method == "POST" and not target.name:
             body.setdefault("metadata", {}).setdefault("namespace", target.namespace)
             if _key(body) in stored:

@@ -3,6 +3,7 @@
 import datetime as dt
 import ipaddress
 import ssl
+from collections.abc import Sequence
 from pathlib import Path
 
 from cryptography import x509
@@ -21,11 +22,15 @@ class Authority:
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         self.pem = self._sign(self._name, self._key.public_key(), authority=True, names=[]).public_bytes(PEM)
 
-    def issue(self, common_name: str, names: list[str]) -> tuple[bytes, bytes]:
-        """Return (certificate, key), PEM, good for the DNS names and IP addresses in `names`."""
+    def issue(
+        self, common_name: str, names: list[str], *, organisations: Sequence[str] = (), days: float = 1
+    ) -> tuple[bytes, bytes]:
+        """Return (certificate, key), PEM, good for the DNS names and IP addresses in `names` until `days` from now."""
         key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-        certificate = self._sign(subject, key.public_key(), authority=False, names=names)
+        attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, each) for each in organisations]
+        if common_name:
+            attributes.append(x509.NameAttribute(NameOID.COMMON_NAME, common_name))
+        certificate = self._sign(x509.Name(attributes), key.public_key(), authority=False, names=names, days=days)
         private = key.private_bytes(PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
         return certificate.public_bytes(PEM), private
 
@@ -41,7 +46,7 @@ class Authority:
             context.verify_mode = ssl.CERT_REQUIRED
         return context
 
-    def _sign(self, subject, public_key, *, authority: bool, names: list[str]) -> x509.Certificate:
+    def _sign(self, subject, public_key, *, authority: bool, names: list[str], days: float = 1) -> x509.Certificate:
         now = dt.datetime.now(dt.UTC)
         builder = (
             x509.CertificateBuilder()
@@ -50,7 +55,7 @@ class Authority:
             .public_key(public_key)
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - dt.timedelta(days=1))
-            .not_valid_after(now + dt.timedelta(days=1))
+            .not_valid_after(now + dt.timedelta(days=days))
             .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
         )
         if names:

@@ -5,7 +5,6 @@ import logging
 import math
 import os
 import ssl
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ from bayplan.api.errors import CredentialsError
 from bayplan.api.kubeconfig import PemSource, is_address, proxy_from_environment, read_context
 from bayplan.api.server_url import checked_url, without_userinfo
 from bayplan.api.token_source import StaticToken, TokenFile, TokenSource, token_source
-from bayplan.api.trust import verifying_context
+from bayplan.api.trust import load_identity, verifying_context
 
 logger = logging.getLogger(__name__)
 
@@ -185,7 +184,7 @@ class Credentials:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         if identity is not None:
-            _load_identity(context, identity)
+            load_identity(context, identity, "client certificate and key")
         return context
 
 
@@ -193,25 +192,28 @@ def load_credentials(
     kubeconfig: Path | None,
     context: str | None = None,
     *,
+    master: str | None = None,
     environment: Mapping[str, str] = os.environ,
     service_account_folder: Path = SERVICE_ACCOUNT_FOLDER,
 ) -> Credentials:
     """Find the API server and a way to log in; used once, at start.
 
     The first that is given: `kubeconfig`, $KUBECONFIG (a colon list, merged), the pod's service account
-    (unless a context is asked for), ~/.kube/config.
+    (unless a context is asked for), ~/.kube/config. `master` is the URL of the API server in place of a kubeconfig's.
 
     Raises:
         CredentialsError: with the file and field that is missing or malformed.
     """
     if kubeconfig is not None:
-        return _from_kubeconfig([kubeconfig], context, environment)
+        return _from_kubeconfig([kubeconfig], context, environment, master)
     listed = [Path(part).expanduser() for part in environment.get("KUBECONFIG", "").split(os.pathsep) if part]
     if listed:
-        return _from_kubeconfig(listed, context, environment)
+        return _from_kubeconfig(listed, context, environment, master)
     if environment.get("KUBERNETES_SERVICE_HOST") and context is None:
+        if master is not None:
+            raise CredentialsError("--master: needs a kubeconfig: the token of a pod is for its own cluster")
         return _in_cluster(environment, service_account_folder)
-    return _from_kubeconfig([Path("~/.kube/config").expanduser()], context, environment)
+    return _from_kubeconfig([Path("~/.kube/config").expanduser()], context, environment, master)
 
 
 def _in_cluster(environment: Mapping[str, str], folder: Path) -> Credentials:
@@ -227,17 +229,20 @@ def _in_cluster(environment: Mapping[str, str], folder: Path) -> Credentials:
     )
 
 
-def _from_kubeconfig(paths: list[Path], context: str | None, environment: Mapping[str, str]) -> Credentials:
+def _from_kubeconfig(
+    paths: list[Path], context: str | None, environment: Mapping[str, str], master: str | None
+) -> Credentials:
     cluster, user = read_context(paths, context)
-    server = cluster.text("server")
+    named, where = cluster.text("server"), f"{cluster.where}.server"
+    server, where = (named, where) if master is None else (master, "--master")
     if not server:
-        raise CredentialsError(f"{cluster.where}.server: required")
+        raise CredentialsError(f"{where}: required")
     insecure = cluster.fields.get("insecure-skip-tls-verify") is True
     source = token_source(user)
     if isinstance(source, TokenFile):
         source.read()
     return Credentials(
-        server=checked_url(server, f"{cluster.where}.server"),
+        server=checked_url(server, where),
         source=source,
         ca=None if insecure else cluster.pem("certificate-authority"),
         certificate=user.pem("client-certificate"),
@@ -246,24 +251,3 @@ def _from_kubeconfig(paths: list[Path], context: str | None, environment: Mappin
         insecure=insecure,
         proxy=cluster.text("proxy-url") or proxy_from_environment(server, environment),
     )
-
-
-def _load_identity(context: ssl.SSLContext, identity: bytes) -> None:
-    # The ssl module only reads files. One in memory keeps the key off the disk where the system has such
-    # files.
-    if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("identity")
-        path = f"/proc/self/fd/{descriptor}"
-    else:
-        descriptor, path = tempfile.mkstemp()
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(identity)
-            file.flush()
-            # An encrypted key would make OpenSSL ask on the terminal; the empty answer makes it an error.
-            context.load_cert_chain(path, password=lambda: "")
-    except (ssl.SSLError, OSError) as error:
-        raise CredentialsError("client certificate and key: not a matching, unencrypted PEM pair") from error
-    finally:
-        if not path.startswith("/proc/"):
-            Path(path).unlink()

@@ -1,9 +1,11 @@
-"""Whom bayplan believes to be the server it wants to talk to."""
+"""Whom bayplan believes to be the other side of a connection, and as whom it shows itself."""
 
 import os
 import ssl
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from bayplan.api.errors import CredentialsError
 
@@ -52,6 +54,32 @@ def verifying_context(authority: bytes | None, label: str, *, server_name: str =
     except (ssl.SSLError, ValueError) as error:
         raise CredentialsError(f"{label}: not a PEM certificate") from error
     return context
+
+
+def load_identity(context: ssl.SSLContext, identity: bytes, label: str) -> None:
+    """Have `context` identify itself by `identity`: certificates, its own first, and the key to it, in one PEM.
+
+    Raises:
+        CredentialsError: they are not that; `label` names the fields they came from.
+    """
+    # The ssl module only reads files. One in memory keeps the key off the disk where the system has such
+    # files.
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("identity")
+        path = f"/proc/self/fd/{descriptor}"
+    else:
+        descriptor, path = tempfile.mkstemp()
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(identity)
+            file.flush()
+            # An encrypted key would make OpenSSL ask on the terminal; the empty answer makes it an error.
+            context.load_cert_chain(path, password=lambda: "")
+    except (ssl.SSLError, OSError) as error:
+        raise CredentialsError(f"{label}: not a matching, unencrypted PEM pair") from error
+    finally:
+        if not path.startswith("/proc/"):
+            Path(path).unlink()
 
 
 @contextmanager

@@ -13,14 +13,12 @@ from typing import Annotated, Final
 import typer
 
 from bayplan import __version__
+from bayplan.cli.kube_scheduler_flags import refusals, with_switches_set
 
 BAD_INPUT: Final = 2
 """Exit code for files and flags that are wrong."""
 INTERRUPTED: Final = 130
 """Exit code after Ctrl-C, as shells have it."""
-
-_BARE_SWITCHES: Final = {"--leader-elect": "--leader-elect=true"}
-"""Flags of kube-scheduler that mean true without a value, and take one after `=` only."""
 
 _EPILOG: Final = """Examples:
 
@@ -58,7 +56,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     exit code 1. Ctrl-C and a reader that goes away end the command without a word.
     """
     _open_closed_streams()
-    arguments = [_BARE_SWITCHES.get(each, each) for each in (sys.argv[1:] if arguments is None else arguments)]
+    arguments = with_switches_set(sys.argv[1:] if arguments is None else arguments)
+    if arguments[:1] == ["run"] and (refused := list(refusals(arguments))):
+        typer.echo("\n".join(refused), err=True)
+        sys.exit(BAD_INPUT)
     # Integer columns need no BLAS; its idle threads would still spin and take memory.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if isinstance(sys.stdout, io.TextIOWrapper):

@@ -14,60 +14,52 @@ from bayplan.config.fields import parse_duration
 _DURATIONS = ("lease_duration", "renew_deadline", "retry_period")
 _NAMES = ("resource_lock", "resource_name", "resource_namespace")
 
-LeaderElectOption = Annotated[
-    str | None,
-    typer.Option(
-        "--leader-elect",
-        metavar="BOOL",
-        help="Contend for a lease, and schedule only while holding it; by default in a pod only.",
-    ),
-]
-LeaseDurationOption = Annotated[
-    str | None,
-    typer.Option(
-        "--leader-elect-lease-duration",
-        metavar="DURATION",
-        help="How long others wait after the last renewal they saw before they take over; 15s by default.",
-    ),
-]
-RenewDeadlineOption = Annotated[
-    str | None,
-    typer.Option(
-        "--leader-elect-renew-deadline",
-        metavar="DURATION",
-        help="How long after its last renewal the leader goes on; 10s by default, less than the lease's duration.",
-    ),
-]
-RetryPeriodOption = Annotated[
-    str | None,
-    typer.Option("--leader-elect-retry-period", metavar="DURATION", help="Time between renewals; 2s by default."),
-]
-ResourceLockOption = Annotated[
-    str | None, typer.Option("--leader-elect-resource-lock", metavar="KIND", help="Always leases.")
-]
-ResourceNameOption = Annotated[
-    str | None,
-    typer.Option("--leader-elect-resource-name", metavar="NAME", help="The lease's name; bayplan by default."),
-]
-ResourceNamespaceOption = Annotated[
-    str | None,
-    typer.Option(
-        "--leader-elect-resource-namespace", metavar="NAME", help="The lease's namespace; kube-system by default."
-    ),
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderElectionFlags:
     """What the flags say; None for one that was not given."""
 
-    leader_elect: str | None = None
-    lease_duration: str | None = None
-    renew_deadline: str | None = None
-    retry_period: str | None = None
-    resource_lock: str | None = None
-    resource_name: str | None = None
-    resource_namespace: str | None = None
+    leader_elect: Annotated[
+        str | None,
+        typer.Option(
+            "--leader-elect",
+            metavar="BOOL",
+            help="Contend for a lease, and schedule only while holding it; by default in a pod only.",
+        ),
+    ] = None
+    lease_duration: Annotated[
+        str | None,
+        typer.Option(
+            "--leader-elect-lease-duration",
+            metavar="DURATION",
+            help="How long others wait after the last renewal they saw before they take over; 15s by default.",
+        ),
+    ] = None
+    renew_deadline: Annotated[
+        str | None,
+        typer.Option(
+            "--leader-elect-renew-deadline",
+            metavar="DURATION",
+            help="How long after its last renewal the leader goes on; 10s by default, less than the lease's duration.",
+        ),
+    ] = None
+    retry_period: Annotated[
+        str | None,
+        typer.Option("--leader-elect-retry-period", metavar="DURATION", help="Time between renewals; 2s by default."),
+    ] = None
+    resource_lock: Annotated[
+        str | None, typer.Option("--leader-elect-resource-lock", metavar="KIND", help="Always leases.")
+    ] = None
+    resource_name: Annotated[
+        str | None,
+        typer.Option("--leader-elect-resource-name", metavar="NAME", help="The lease's name; bayplan by default."),
+    ] = None
+    resource_namespace: Annotated[
+        str | None,
+        typer.Option(
+            "--leader-elect-resource-namespace", metavar="NAME", help="The lease's namespace; kube-system by default."
+        ),
+    ] = None
 
 
 def with_flags(settings: LeaderElection, flags: LeaderElectionFlags, environment: Mapping[str, str]) -> LeaderElection:

@@ -1,66 +1,56 @@
 """`bayplan run`: the scheduler against a cluster."""
 
-import os
+import re
 import signal
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from bayplan.cli import nothing_collected
+from bayplan.cli import BAD_INPUT, nothing_collected
 from bayplan.cli.allocator import return_large_blocks
+from bayplan.cli.deprecated_flags import DeprecatedFlags
 from bayplan.cli.feature_gates import FeatureGatesOption
-from bayplan.cli.leader_election import (
-    LeaderElectionFlags,
-    LeaderElectOption,
-    LeaseDurationOption,
-    RenewDeadlineOption,
-    ResourceLockOption,
-    ResourceNameOption,
-    ResourceNamespaceOption,
-    RetryPeriodOption,
-)
+from bayplan.cli.flag_groups import flag_values, with_flag_groups
+from bayplan.cli.leader_election import LeaderElectionFlags
+from bayplan.cli.serving import AuthenticationFlags, AuthorizationFlags, ServingFlags
+from bayplan.config.errors import ConfigurationError, invalid
+from bayplan.config.fields import parse_duration
 from bayplan.logs.formats import LoggingFormat
 from bayplan.logs.setup import set_up_logging
 
 
-def run(  # noqa: PLR0917  typer turns each parameter into a flag
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFlags:
+    """What is scheduled, by what configuration, and where the cluster is."""
+
     config: Annotated[
         Path | None,
         typer.Option(
             "--config", help="KubeSchedulerConfiguration or legacy Policy; without it one profile, MostAllocated."
         ),
-    ] = None,
+    ] = None
     kubeconfig: Annotated[
         Path | None,
         typer.Option(
             "--kubeconfig",
             help="How to reach the cluster; otherwise $KUBECONFIG, the pod's own account, ~/.kube/config.",
         ),
-    ] = None,
-    context: Annotated[str | None, typer.Option("--context", help="The kubeconfig context to use.")] = None,
+    ] = None
+    context: Annotated[str | None, typer.Option("--context", help="The kubeconfig context to use.")] = None
+    master: Annotated[
+        str | None,
+        typer.Option("--master", metavar="URL", help="The API server, in place of the one that the kubeconfig names."),
+    ] = None
+    write_config_to: Annotated[
+        Path | None,
+        typer.Option("--write-config-to", metavar="FILE", help="Write the effective configuration to FILE, and end."),
+    ] = None
     scheduler_name: Annotated[
         str | None, typer.Option("--scheduler-name", help="Rename the only profile: pods ask for it by this name.")
-    ] = None,
-    feature_gates: FeatureGatesOption = None,
-    bind_address: Annotated[
-        str | None,
-        typer.Option(
-            "--bind-address",
-            help="Address that serves /metrics, /livez and /readyz; by default 0.0.0.0 in a pod, 127.0.0.1 elsewhere.",
-        ),
-    ] = None,
-    http_port: Annotated[
-        int, typer.Option("--http-port", min=0, max=65535, help="Its port; 0 picks a free one.")
-    ] = 10259,
-    leader_elect: LeaderElectOption = None,
-    leader_elect_lease_duration: LeaseDurationOption = None,
-    leader_elect_renew_deadline: RenewDeadlineOption = None,
-    leader_elect_retry_period: RetryPeriodOption = None,
-    leader_elect_resource_lock: ResourceLockOption = None,
-    leader_elect_resource_name: ResourceNameOption = None,
-    leader_elect_resource_namespace: ResourceNamespaceOption = None,
+    ] = None
+    feature_gates: FeatureGatesOption = None
     kubelet_rejection_backoff: Annotated[
         int,
         typer.Option(
@@ -69,10 +59,41 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
             max=3600,
             help="Seconds without pods for a node whose kubelet had no room for one; 0, as kube-scheduler, is none.",
         ),
-    ] = 0,
+    ] = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedFlags:
+    """Flags of kube-scheduler whose meaning bayplan fulfils whatever they say."""
+
+    show_hidden_metrics: Annotated[
+        str | None,
+        typer.Option("--show-hidden-metrics-for-version", metavar="VERSION", help="Accepted: no metric is hidden."),
+    ] = None
+    log_flush_frequency: Annotated[
+        str | None,
+        typer.Option("--log-flush-frequency", metavar="DURATION", help="Accepted: no line waits for a flush."),
+    ] = None
+
+    def check(self) -> None:
+        """Refuse values that kube-scheduler does not take either; raises ConfigurationError."""
+        errors = []
+        version, frequency = self.show_hidden_metrics, self.log_flush_frequency
+        if version is not None and not re.fullmatch(r"\d+\.\d+", version):
+            errors.append(invalid("--show-hidden-metrics-for-version", version, 'must be a version such as "1.36"'))
+        if frequency is not None and parse_duration(frequency) is None:
+            errors.append(invalid("--log-flush-frequency", frequency, 'must be a duration such as "5s"'))
+        if errors:
+            raise ConfigurationError(errors)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFlags:
+    """What is logged."""
+
     logging_format: Annotated[
         LoggingFormat, typer.Option("--logging-format", help="How lines are written to standard error.")
-    ] = LoggingFormat.TEXT,
+    ] = LoggingFormat.TEXT
     verbosity: Annotated[
         int,
         typer.Option(
@@ -81,38 +102,54 @@ def run(  # noqa: PLR0917  typer turns each parameter into a flag
             min=0,
             help="How much is logged: 2 each placement and verdict, 5 each move in the queue, 10 each node's scores.",
         ),
-    ] = 0,
+    ] = 0
+
+
+@with_flag_groups
+def run(
+    *,
+    flags: RunFlags,
+    serving: ServingFlags,
+    authentication: AuthenticationFlags,
+    authorization: AuthorizationFlags,
+    election: LeaderElectionFlags,
+    deprecated: DeprecatedFlags,
+    accepted: AcceptedFlags,
+    logs: LogFlags,
 ) -> None:
     """Schedule the pods that name one of our profiles, until SIGTERM."""
-    if config is not None:
+    if flags.config is not None:
         # The file is about to be read, and the scheduler heeds it from then on.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     return_large_blocks()
-    set_up_logging(logging_format, verbosity)
+    set_up_logging(logs.logging_format, logs.verbosity)
     with nothing_collected():
         # Imported here so that `--help` does not pay for kopf and the API client.
-        from bayplan.cli.serve import ConfigurationFlags, serve  # noqa: PLC0415
+        from bayplan.cli.serve import Cluster, ConfigurationFlags, serve, write_configuration  # noqa: PLC0415
+        from bayplan.cli.serving_options import serving_options  # noqa: PLC0415
 
-    election = LeaderElectionFlags(
-        leader_elect=leader_elect,
-        lease_duration=leader_elect_lease_duration,
-        renew_deadline=leader_elect_renew_deadline,
-        retry_period=leader_elect_retry_period,
-        resource_lock=leader_elect_resource_lock,
-        resource_name=leader_elect_resource_name,
-        resource_namespace=leader_elect_resource_namespace,
+    configuration = ConfigurationFlags(
+        file=flags.config,
+        scheduler_name=flags.scheduler_name,
+        feature_gates=flags.feature_gates,
+        leader_election=election,
+        deprecated=deprecated,
     )
-    flags = ConfigurationFlags(
-        file=config, scheduler_name=scheduler_name, feature_gates=feature_gates, leader_election=election
+    given = flag_values(flags, serving, authentication, authorization, election, deprecated, accepted, logs)
+    try:
+        accepted.check()
+        options = serving_options(serving, authentication, authorization, flags=given)
+        unschedulable_seconds = deprecated.unschedulable_seconds
+    except ConfigurationError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(BAD_INPUT) from None
+    if flags.write_config_to is not None:
+        write_configuration(configuration, flags.write_config_to)
+        return
+    serve(
+        configuration,
+        Cluster(flags.kubeconfig, flags.context, flags.master),
+        options,
+        rejection_backoff_seconds=float(flags.kubelet_rejection_backoff),
+        unschedulable_seconds=unschedulable_seconds,
     )
-    address = bind_address or default_bind_address(os.environ)
-    backoff = float(kubelet_rejection_backoff)
-    serve(flags, backoff, kubeconfig=kubeconfig, context=context, address=address, port=http_port)
-
-
-def default_bind_address(environment: Mapping[str, str]) -> str:
-    """Return the address to listen at when none is given.
-
-    In a pod, probes and scrapes come from outside it. Elsewhere nobody asked for a port that the network can reach.
-    """
-    return "0.0.0.0" if environment.get("KUBERNETES_SERVICE_HOST") else "127.0.0.1"  # noqa: S104

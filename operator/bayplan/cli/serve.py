@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -15,15 +15,18 @@ from bayplan.api.credentials import load_credentials
 from bayplan.api.errors import CredentialsError
 from bayplan.cli import BAD_INPUT
 from bayplan.cli.config import load_checked
+from bayplan.cli.deprecated_flags import DeprecatedFlags
 from bayplan.cli.feature_gates import without_effect
 from bayplan.cli.leader_election import LeaderElectionFlags, with_flags
 from bayplan.cli.process_end import end_process
+from bayplan.config.convert import to_effective_yaml
 from bayplan.config.errors import ConfigurationError, FieldNote, note_lines
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.config.watched_file import WatchedFile
 from bayplan.controller.app import App
 from bayplan.controller.reload import ConfigurationSource, own_pod
 from bayplan.logs.setup import write_aside
+from bayplan.server.options import ServingOptions
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +42,7 @@ class ConfigurationFlags:
     scheduler_name: str | None
     feature_gates: Sequence[str] | None
     leader_election: LeaderElectionFlags
+    deprecated: DeprecatedFlags = field(default_factory=DeprecatedFlags)
 
     def load(self, *, only_regular: bool = False) -> SchedulerConfiguration:
         """Read and check the file, add what the flags say, and log what has no effect.
@@ -52,6 +56,8 @@ class ConfigurationFlags:
         configuration = load_checked(
             self.file, self.scheduler_name, self.feature_gates, notes, only_regular=only_regular
         )
+        if self.file is None:
+            configuration = self.deprecated.applied_to(configuration)
         election = with_flags(configuration.leader_election, self.leader_election, os.environ)
         for line in note_lines(self.file, notes):
             logger.warning("%s", line)
@@ -59,21 +65,48 @@ class ConfigurationFlags:
             logger.warning("leaderElection.resourceName is kube-scheduler's lease: one of the two schedules at a time")
         for line in without_effect(configuration):
             logger.warning("%s", line)
+        for line in self.deprecated.ignored() if self.file is not None else ():
+            logger.warning("%s", line)
         return replace(configuration, leader_election=election)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What the flags say of the API server; see `run` for what they mean."""
+
+    kubeconfig: Path | None
+    context: str | None
+    master: str | None
+
+
+def write_configuration(flags: ConfigurationFlags, path: Path) -> None:
+    """Write what is in force with these flags to `path`, as `config show` prints it.
+
+    Raises:
+        typer.Exit: there is none, or it cannot be written; why is on standard error.
+    """
+    try:
+        path.write_text(to_effective_yaml(flags.load()))
+    except ConfigurationError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(BAD_INPUT) from None
+    except OSError as error:
+        typer.echo(f"--write-config-to: {path}: {error.strerror or error}", err=True)
+        raise typer.Exit(1) from None
 
 
 def serve(
     flags: ConfigurationFlags,
-    rejection_backoff_seconds: float,
+    cluster: Cluster,
+    serving: ServingOptions,
     *,
-    kubeconfig: Path | None,
-    context: str | None,
-    address: str,
-    port: int,
+    rejection_backoff_seconds: float,
+    unschedulable_seconds: float,
 ) -> NoReturn:
     """Schedule until SIGTERM, or until that is not possible any more, and end the process with its exit code.
 
-    A node whose kubelet had no room for a pod gets none for `rejection_backoff_seconds`.
+    A node whose kubelet had no room for a pod gets none for `rejection_backoff_seconds`. A pod that no event woke is
+    tried again after `unschedulable_seconds`.
 
     Raises:
         typer.Exit: it cannot begin; why is on standard error.
@@ -92,9 +125,16 @@ def serve(
 
     async def schedule() -> NoReturn:
         named = configuration.client_connection.kubeconfig
-        credentials = load_credentials(kubeconfig or (Path(named) if named else None), context)
-        backoff = rejection_backoff_seconds
-        app = App(configuration, credentials, address, port, source, rejection_backoff_seconds=backoff)
+        file = cluster.kubeconfig or (Path(named) if named else None)
+        credentials = load_credentials(file, cluster.context, master=cluster.master)
+        app = App(
+            configuration,
+            credentials,
+            serving,
+            source,
+            rejection_backoff_seconds=rejection_backoff_seconds,
+            unschedulable_seconds=unschedulable_seconds,
+        )
         write_aside()
         # From here: the loop's end waits for threads, and one may read from a file system that hangs.
         end_process(await app.run())
@@ -105,5 +145,5 @@ def serve(
         typer.echo(f"bayplan: {error}", err=True)
         raise typer.Exit(BAD_INPUT) from None
     except OSError as error:
-        typer.echo(f"bayplan: {address}:{port}: {error.strerror or error}", err=True)
+        typer.echo(f"bayplan: {error.filename or 'cannot start'}: {error.strerror or error}", err=True)
         raise typer.Exit(1) from None

@@ -53,7 +53,12 @@ def to_minimal_yaml(
 
 def to_effective_yaml(configuration: SchedulerConfiguration) -> str:
     """Every field; keys inside extenders' TLS blocks are hidden. `bayplan config show` prints it."""
-    return _dump(_Writer(frozenset(), full=True).configuration(configuration))
+    return _dump(to_effective(configuration))
+
+
+def to_effective(configuration: SchedulerConfiguration) -> dict[str, Any]:
+    """The same as plain values."""
+    return _Writer(frozenset(), full=True).configuration(configuration)
 
 
 class _Writer:

@@ -11,6 +11,8 @@ FLAG: Final = "--feature-gates"
 
 SWITCHED: Final = frozenset(
     (
+        "ComponentFlagz",
+        "ComponentStatusz",
         "DRADeviceBindingConditions",
         "DRASchedulerFilterTimeout",
         "MatchLabelKeysInPodTopologySpread",

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+KUBERNETES: Final = "1.37"
+"""The version of kube-scheduler that bayplan behaves as."""
+
 
 class Stage(StrEnum):
     """How far a feature has come."""

@@ -295,7 +295,7 @@ class SchedulerConfiguration:
     client_connection: ClientConnection = field(default_factory=ClientConnection)
     """How the API server is reached."""
     enable_profiling: bool = True
-    """Whether `/debug/cache` is served, to clients on the same machine."""
+    """Whether `/debug/cache` and `/debug/profile` are served."""
     enable_contention_profiling: bool = True
     """Kept for kube-scheduler's files; false by default when profiling is off."""
     percentage_of_nodes_to_score: int | None = None

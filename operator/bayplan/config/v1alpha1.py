@@ -96,7 +96,7 @@ def _check_address(fields: Fields, key: str, notes: list[FieldNote]) -> None:
     address = fields.string(key)
     if not address:
         return
-    notes.append(FieldNote(key, "has no successor; use --bind-address and --http-port of bayplan run"))
+    notes.append(FieldNote(key, "has no successor; use --bind-address and --secure-port of bayplan run"))
     if (parts := _HOST_AND_PORT.fullmatch(address)) is None:
         return
     host, port = parts["bracketed"] or parts["plain"], parts["port"]

@@ -17,6 +17,7 @@ from bayplan.controller.build import build
 from bayplan.controller.reload import ConfigurationSource
 from bayplan.controller.start_line import profiles_with_strategy
 from bayplan.leaderelection.elector import LeaseLostError
+from bayplan.server.options import ServingOptions
 
 logger = logging.getLogger(__name__)
 
@@ -37,23 +38,28 @@ _ELECTION = "leader election"
 class App:
     """One scheduler process, from its configuration to its exit code.
 
-    Metrics and health are served at `bind_address` and `http_port`, 0 for a free one; `port` is where, 0 before they
-    are. `parts` is what it runs. What changes at `source` is taken over, at once after SIGHUP.
+    Metrics and health are served as `serving` says; `parts` is what it runs. What changes at `source` is taken over, at
+    once after SIGHUP.
     """
 
     def __init__(
         self,
         configuration: SchedulerConfiguration,
         credentials: Credentials,
-        bind_address: str,
-        http_port: int,
+        serving: ServingOptions,
         source: ConfigurationSource | None = None,
         *,
         rejection_backoff_seconds: float = 0.0,
+        unschedulable_seconds: float = 300.0,
     ) -> None:
-        self.parts = build(configuration, credentials, source, rejection_backoff_seconds=rejection_backoff_seconds)
-        self.port = 0
-        self._address = (bind_address, http_port)
+        self.parts = build(
+            configuration,
+            credentials,
+            source,
+            serving=serving,
+            rejection_backoff_seconds=rejection_backoff_seconds,
+            unschedulable_seconds=unschedulable_seconds,
+        )
         self._server = credentials.server
         self._profiles = configuration.profiles
         self._stop = asyncio.Event()
@@ -71,10 +77,10 @@ class App:
         self._tell_start()
         # Most of what a pod makes dies by reference count before a collection this rare would look at it.
         gc.set_threshold(_YOUNG_OBJECTS, 20, 50)
-        self.port = await parts.server.start(*self._address)
+        await parts.serving.start()
         parts.scheduler.dispatcher.start()
         self._spawn("dispatcher", parts.scheduler.dispatcher.run())
-        for name, work in parts.watches.work().items():
+        for name, work in (parts.serving.work() | parts.watches.work()).items():
             self._spawn(name, work)
         try:
             if await self._synced():
@@ -158,7 +164,7 @@ class App:
         for client in parts.clients:
             await client.close()
         await parts.reload.close()
-        await parts.server.stop()
+        await parts.serving.stop()
 
     def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         """Run a part that must not end; if it does, the process ends with it rather than go on half alive."""

@@ -20,10 +20,11 @@ from bayplan.controller.assumed_pods import AssumedPods, build_assumed_pods
 from bayplan.controller.engines import EngineBuilder
 from bayplan.controller.intake_list import IntakeList
 from bayplan.controller.leadership import Leadership, build_leadership
-from bayplan.controller.observation import build_health, build_server
+from bayplan.controller.observation import build_health, build_serving
 from bayplan.controller.operator_thread import KopfSessions, OperatorThread
 from bayplan.controller.recovery import Recovery
 from bayplan.controller.reload import ConfigurationReload, ConfigurationSource, build_reload
+from bayplan.controller.serving import Serving
 from bayplan.controller.watches import Watches
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -34,8 +35,8 @@ from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.pending_pods import PendingPodEvents
 from bayplan.scheduler.scheduler import Scheduler
 from bayplan.server.health import HealthChecks
-from bayplan.server.http import HttpServer
 from bayplan.server.metrics import SchedulerMetrics
+from bayplan.server.options import ServingOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Parts:
     reload: ConfigurationReload
     clients: tuple[ApiClient, ...]
     health: HealthChecks
-    server: HttpServer
+    serving: Serving
 
 
 def build(
@@ -62,15 +63,18 @@ def build(
     credentials: Credentials,
     source: ConfigurationSource | None = None,
     *,
+    serving: ServingOptions | None = None,
     rejection_backoff_seconds: float = 0.0,
+    unschedulable_seconds: float = 300.0,
     clock: Callable[[], float] = time.monotonic,
     make_client: Callable[..., ApiClient] = ApiClient,
     make_reflector: Callable[..., Reflector[Any]] = Reflector,
 ) -> Parts:
     """Make the parts of a scheduler that reaches its API server by `credentials`.
 
-    From `source`, if there is one, a changed configuration is taken over later on. A node whose kubelet had no room for
-    a pod gets none for `rejection_backoff_seconds`.
+    From `source`, if there is one, a changed configuration is taken over later on. Without `serving` there is no port
+    until one is opened. A node whose kubelet had no room for a pod gets none for `rejection_backoff_seconds`, and a pod
+    that no event woke is tried again after `unschedulable_seconds`.
 
     `clock`, monotonic and in seconds, and what makes clients and reflectors are given by who has time and API server in
     memory.
@@ -100,6 +104,7 @@ def build(
         profiles=engine.queue.profiles,
         initial_backoff_seconds=engine.queue.initial_backoff_seconds,
         max_backoff_seconds=engine.queue.max_backoff_seconds,
+        max_in_unschedulable_seconds=unschedulable_seconds,
         sort_key=engine.queue.sort_key,
         observer=metrics,
         nominator=nominator,
@@ -145,6 +150,17 @@ def build(
     pending.on_gone = scheduler.pod_gone
     recovery.connect(watches, intake_list, operator, pending)
 
+    reload = build_reload(
+        source,
+        configuration,
+        engine,
+        build_engine=engines.build,
+        scheduler=scheduler,
+        watches=watches,
+        recorder=recorder,
+        registry=metrics.registry,
+        leadership=leadership,
+    )
     health = build_health(watches, operator, intake_list, leadership)
     return Parts(
         scheduler=scheduler,
@@ -153,28 +169,22 @@ def build(
         intake_list=intake_list,
         assumed_pods=build_assumed_pods(client, cache, scheduler, watches, pending),
         leadership=leadership,
-        reload=build_reload(
-            source,
-            configuration,
-            engine,
-            build_engine=engines.build,
-            scheduler=scheduler,
-            watches=watches,
-            recorder=recorder,
-            registry=metrics.registry,
-            leadership=leadership,
-        ),
+        reload=reload,
         clients=(client, events_client),
         health=health,
-        server=build_server(
+        serving=build_serving(
             configuration,
             credentials,
+            serving or ServingOptions(secure_port=None),
             cache=cache,
             queue=queue,
             scheduler=scheduler,
             watches=watches,
             metrics=metrics,
             health=health,
+            current=lambda: reload.configuration,
+            leadership=leadership,
+            make_client=make_client,
         ),
     )
 

@@ -1,12 +1,19 @@
-"""What the running scheduler is looked at by: its health, and the HTTP port that serves health and metrics."""
+"""What the running scheduler is looked at by: its health, and the ports that serve health and metrics."""
 
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
 from bayplan.cache.cache import Cache
+from bayplan.config.convert import to_effective
+from bayplan.config.known_feature_gates import KUBERNETES
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.cache_debugger import CacheDebugger
 from bayplan.controller.intake_list import IntakeList
 from bayplan.controller.leadership import Leadership
 from bayplan.controller.operator_thread import OperatorThread
+from bayplan.controller.serving import Serving, build_secure_port
 from bayplan.controller.watches import Watches
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.allocation import allocation_summary
@@ -15,10 +22,14 @@ from bayplan.scheduler.scheduler import Scheduler
 from bayplan.server.build_info import BuildInfoCollector
 from bayplan.server.debug import debug_routes
 from bayplan.server.health import HealthChecks
-from bayplan.server.http import HttpServer
+from bayplan.server.http import PUBLIC_PATHS, HttpServer
 from bayplan.server.metrics import SchedulerMetrics
+from bayplan.server.options import ServingOptions
 from bayplan.server.packing import PackingCollector
+from bayplan.server.profile import profile_route
+from bayplan.server.resource_metrics import resource_metrics_route
 from bayplan.server.state import StateCollector, StateSources
+from bayplan.server.zpages import configz_route, flagz_route, statusz_route
 
 
 def build_health(
@@ -34,9 +45,10 @@ def build_health(
     return health
 
 
-def build_server(
+def build_serving(
     configuration: SchedulerConfiguration,
     credentials: Credentials,
+    options: ServingOptions,
     *,
     cache: Cache,
     queue: SchedulingQueue,
@@ -44,10 +56,17 @@ def build_server(
     watches: Watches,
     metrics: SchedulerMetrics,
     health: HealthChecks,
-) -> HttpServer:
-    """Make the HTTP port; its metrics read queue, cache and watches at each scrape, so that scheduling sets no gauge.
+    current: Callable[[], SchedulerConfiguration],
+    leadership: Leadership | None,
+    make_client: Callable[..., ApiClient],
+) -> Serving:
+    """Make the ports; their metrics read queue, cache and watches at each scrape, so that scheduling sets no gauge.
 
-    Where profiling is enabled it also compares the cache with the API server's content when asked to.
+    Where profiling is enabled they also compare the cache with the API server's content, and take profiles, when asked
+    to. `current` gives the configuration that is in force.
+
+    Raises:
+        CredentialsError: a certificate or a kubeconfig that `options` name does not work.
     """
     state = StateSources(
         pending=queue.pending,
@@ -63,8 +82,25 @@ def build_server(
     gates = configuration.feature_gates
     for collector in (StateCollector(state), PackingCollector(state), BuildInfoCollector(gates)):
         metrics.registry.register(collector)
-    profiles = frozenset(profile.scheduler_name for profile in configuration.profiles)
-    debugger = CacheDebugger(credentials, cache, queue, profiles, on_compared=metrics.cache_compared)
-    return HttpServer(
-        metrics.registry, health, routes=debug_routes(debugger.compare) if configuration.enable_profiling else ()
-    )
+    is_leading = leadership.is_leading if leadership is not None else lambda: True
+    routes = [configz_route(lambda: to_effective(current())), resource_metrics_route(cache, queue, is_leading)]
+    if configuration.enable_profiling:
+        profiles = frozenset(profile.scheduler_name for profile in configuration.profiles)
+        debugger = CacheDebugger(credentials, cache, queue, profiles, on_compared=metrics.cache_compared)
+        routes += [*debug_routes(debugger.compare), profile_route()]
+    if gates.enabled("ComponentFlagz"):
+        routes.append(flagz_route(options.flags))
+    if gates.enabled("ComponentStatusz"):
+        routes.append(statusz_route([*PUBLIC_PATHS, "/statusz", *(route.path for route in routes)], KUBERNETES))
+    server = HttpServer(metrics.registry, health, routes=routes, disabled_metrics=options.disabled_metrics)
+
+    def connect(asked: Credentials, qps: float) -> ApiClient:
+        host = urlsplit(asked.server).netloc
+
+        def on_request(method: str, code: str, seconds: float) -> None:
+            metrics.rest_request(method, code, host, seconds)
+
+        # Without a gate: it asks, and a standby has to know its clients as well.
+        return make_client(asked, qps=qps, burst=int(qps), on_request=on_request)
+
+    return Serving(server, options, build_secure_port(options, credentials, connect))

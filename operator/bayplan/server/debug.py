@@ -1,38 +1,28 @@
-"""`/debug/cache`: whether the cache equals the API server's content, for whoever is on the same machine."""
+"""`/debug/cache`: whether the cache equals the API server's content."""
 
-import ipaddress
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from urllib.parse import urlsplit
 
 import msgspec
 from aiohttp import web
 
 from bayplan.scheduler.debugger.comparer import Comparison, Difference, Fact, ListError
+from bayplan.server.answers import answer
 
 LARGEST_ANSWER_BYTES = 64 * 1024
 _SHOWN = 50
 _LONGEST_TEXT = 200
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'",
-    "Server": "bayplan",
-    "X-Content-Type-Options": "nosniff",
-}
 
 
 def debug_routes(compare: Callable[[], Awaitable[Comparison]]) -> list[web.RouteDef]:
     """Return the route of `/debug/cache`, which answers with what `compare` finds.
 
-    It names pods and nodes, so it answers only who connects from the machine itself, or from the pod's own network as
-    `kubectl port-forward` does, and asks for it by a local name: no web page can have a browser ask. The answer is at
-    most `LARGEST_ANSWER_BYTES`: all differences are counted, the first fifty shown. Answers: 200, 403 to all others,
-    503 where the API server does not answer with its lists.
+    It names pods and nodes, so it is for whoever HttpServer lets in. The answer is at most `LARGEST_ANSWER_BYTES`: all
+    differences are counted, the first fifty shown. Answers: 200, and 503 where the API server does
+    not answer with its lists.
     """
 
-    async def cache(request: web.Request) -> web.Response:
-        if not is_local(request.remote) or not is_local(urlsplit(f"//{request.host}").hostname):
-            return _answer(HTTPStatus.FORBIDDEN, {"error": "only for clients on the same machine"})
+    async def cache(_: web.Request) -> web.Response:
         try:
             found = await compare()
         except ListError as error:
@@ -46,16 +36,6 @@ def debug_routes(compare: Callable[[], Awaitable[Comparison]]) -> list[web.Route
         return _answer(HTTPStatus.OK, body)
 
     return [web.get("/debug/cache", cache)]
-
-
-def is_local(host: str | None) -> bool:
-    """Whether a host or an address is this machine's own."""
-    if host == "localhost":
-        return True
-    try:
-        return host is not None and ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _difference(difference: Difference) -> dict[str, str | None]:
@@ -78,4 +58,4 @@ def _cut(text: str) -> str:
 
 
 def _answer(status: HTTPStatus, body: object) -> web.Response:
-    return web.json_response(body=msgspec.json.encode(body) + b"\n", status=status, headers=_HEADERS)
+    return answer(msgspec.json.encode(body) + b"\n", "application/json; charset=utf-8", status)

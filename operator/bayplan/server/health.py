@@ -23,6 +23,15 @@ class HealthReport:
     text: str
 
 
+@dataclass(slots=True)
+class Outcome:
+    """How one check of one endpoint has ended so far."""
+
+    healthy: bool = True
+    successes: int = 0
+    errors: int = 0
+
+
 class HealthChecks:
     """Named checks for `/livez` and `/readyz`; HttpServer runs them, whoever owns a condition registers it.
 
@@ -33,6 +42,8 @@ class HealthChecks:
     def __init__(self) -> None:
         self._shutting_down = False
         self._last_failures: dict[str, list[str]] = {}
+        self.outcomes: dict[tuple[str, str], Outcome] = {}
+        """How checks ended that probes had run, by endpoint and name."""
         live: dict[str, Check] = {"ping": lambda: None}
         ready: dict[str, Check] = {"ping": lambda: None, "shutdown": self._shutdown}
         self._checks: Mapping[str, dict[str, Check]] = {"healthz": live, "livez": live, "readyz": ready}
@@ -56,7 +67,10 @@ class HealthChecks:
         for name, check in self._checks[endpoint].items():
             if name in exclude:
                 lines.append(f"[+]{name} excluded: ok")
-            elif (reason := _run(name, check)) is None:
+                continue
+            reason = _run(name, check)
+            self._note(endpoint, name, healthy=reason is None)
+            if reason is None:
                 lines.append(f"[+]{name} ok")
             else:
                 lines.append(f"[-]{name} failed: {reason}")
@@ -75,6 +89,12 @@ class HealthChecks:
             return None
         reason = _run(name, check)
         return HealthReport(reason is None, "ok\n" if reason is None else f"internal server error: {reason}\n")
+
+    def _note(self, endpoint: str, name: str, *, healthy: bool) -> None:
+        outcome = self.outcomes.setdefault((endpoint, name), Outcome())
+        outcome.healthy = healthy
+        outcome.successes += healthy
+        outcome.errors += not healthy
 
     def _add(self, endpoint: str, name: str, check: Check) -> None:
         if name in self._checks[endpoint]:

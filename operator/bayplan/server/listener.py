@@ -1,9 +1,10 @@
-"""Takes connections of the HTTP port, no faster than the scheduling loop can bear."""
+"""Takes connections of a port, no faster than the scheduling loop can bear."""
 
 import asyncio
+import ipaddress
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from bayplan.api.client import TokenBucket
@@ -18,34 +19,53 @@ class Listener:
     """Accepts connections at a bounded rate; HttpServer relies on it.
 
     asyncio's own servers take all that wait at once, each time the loop turns, so whoever connects in a loop would have
-    the loop. Here the next ones wait in the kernel. `factory` makes the protocol of a connection. `pace` is the rate.
+    the loop. Here the next ones wait in the kernel. `take` is given each connection with the address of its peer, and
+    owns it from then on. `pace` is the rate.
     """
 
-    def __init__(self, factory: Callable[[], asyncio.BaseProtocol], pace: TokenBucket) -> None:
-        self._factory = factory
+    def __init__(self, take: Callable[[socket.socket, str], Awaitable[None]], pace: TokenBucket) -> None:
+        self._take = take
         self._pace = pace
         self._sockets: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
 
-    async def start(self, host: str, port: int) -> int:
+    async def start(self, host: str, port: int, *, shares_port: bool = False) -> int:
         """Listen at every address of `host`; return the port, the one chosen if `port` is 0.
+
+        Nothing, `0.0.0.0` and `::` stand for all addresses, of IPv6 as well where there is IPv6. With `shares_port`
+        several processes may listen at the same port.
 
         Raises:
             OSError: an address cannot be found or listened at; nothing is left open.
         """
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         try:
-            for family, *_, address in dict.fromkeys(found):
-                listening = socket.create_server((str(address[0]), port), family=family, backlog=BACKLOG)
-                self._sockets.append(listening)
-                listening.setblocking(False)
-                port = listening.getsockname()[1]
+            if _is_all(host) and socket.has_dualstack_ipv6():
+                everywhere = socket.create_server(
+                    ("::", port),
+                    family=socket.AF_INET6,
+                    dualstack_ipv6=True,
+                    backlog=BACKLOG,
+                    reuse_port=shares_port,
+                )
+                self._sockets.append(everywhere)
+            else:
+                asked = "0.0.0.0" if _is_all(host) else host  # noqa: S104  what was asked for
+                found = await loop.getaddrinfo(asked, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+                for family, *_, address in dict.fromkeys(found):
+                    listening = socket.create_server(
+                        (str(address[0]), port), family=family, backlog=BACKLOG, reuse_port=shares_port
+                    )
+                    self._sockets.append(listening)
+                    port = listening.getsockname()[1]
         except OSError:
             self._close()
             raise
+        for each in self._sockets:
+            each.setblocking(False)
         self._accepting = [loop.create_task(self._accept(each)) for each in self._sockets]
-        return port
+        chosen: int = self._sockets[0].getsockname()[1]
+        return chosen
 
     async def stop(self) -> None:
         """Accept no more, and close the port; connections that are open are left alone."""
@@ -66,9 +86,16 @@ class Listener:
         while True:
             await self._pace.wait()
             try:
-                connection, _ = await loop.sock_accept(listening)
-                await loop.connect_accepted_socket(self._factory, connection)
+                connection, address = await loop.sock_accept(listening)
+                await self._take(connection, str(address[0]))
             except OSError as error:
                 # The client is gone already, or there are no descriptors left.
                 logger.debug("connection not accepted error=%s", error)
                 await asyncio.sleep(_TROUBLE_PAUSE_SECONDS)
+
+
+def _is_all(host: str) -> bool:
+    try:
+        return host == "" or ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False

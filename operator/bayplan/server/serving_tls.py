@@ -1,0 +1,109 @@
+"""TLS on the secure port: the certificate it shows, and whose client certificates it believes, as both change."""
+
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bayplan.api.errors import CredentialsError
+from bayplan.api.trust import load_identity
+
+
+@dataclass(frozen=True, slots=True)
+class TlsPolicy:
+    """What a client has to be able to do."""
+
+    minimum_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
+    """The oldest version of TLS that is spoken."""
+    ciphers: str | None = None
+    """Cipher suites up to TLS 1.2 in OpenSSL's words; None for Python's choice. Those of TLS 1.3 are always on."""
+
+
+class ServingContext(ssl.SSLContext):
+    """A TLS server context that remembers whose client certificates it takes."""
+
+    client_authorities: bytes | None = None
+
+
+class ServingTls:
+    """Gives each new connection the TLS context of the moment.
+
+    HttpServer relies on it. `identity` gives certificates and key in one PEM, `client_authorities` the PEM of whoever
+    signs clients' certificates, None for nobody; both must load, and are asked at each connection. Sessions are never
+    resumed: who a client is is found out at each connection.
+
+    Raises:
+        CredentialsError: `identity` or `policy` does not work.
+    """
+
+    def __init__(
+        self,
+        identity: Callable[[], bytes],
+        client_authorities: Callable[[], bytes | None],
+        policy: TlsPolicy | None = None,
+    ) -> None:
+        self._identity = identity
+        self._client_authorities = client_authorities
+        self._policy = policy or TlsPolicy()
+        self._made_of: tuple[bytes, bytes | None] = (identity(), client_authorities())
+        self._context = self._make(*self._made_of)
+
+    def context(self) -> ServingContext:
+        """Return the context for a connection that begins now; raises CredentialsError for parts that do not load."""
+        parts = (self._identity(), self._client_authorities())
+        if parts != self._made_of:
+            self._context = self._make(*parts)
+            self._made_of = parts
+        return self._context
+
+    def believes(self, context: ssl.SSLContext) -> bool:
+        """Whether a client certificate that was checked by `context` is one that a new connection would be taken with.
+
+        Connections outlive contexts, and an authority that was removed must not count any more.
+        """
+        return isinstance(context, ServingContext) and context.client_authorities == self._client_authorities()
+
+    def _make(self, identity: bytes, client_authorities: bytes | None) -> ServingContext:
+        context = ServingContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = self._policy.minimum_version
+        context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
+        context.num_tickets = 0
+        context.set_alpn_protocols(["http/1.1"])
+        if self._policy.ciphers is not None:
+            try:
+                context.set_ciphers(self._policy.ciphers)
+            except ssl.SSLError as error:
+                raise CredentialsError("--tls-cipher-suites: OpenSSL has none of them") from error
+        load_identity(context, identity, "--tls-cert-file and --tls-private-key-file")
+        if client_authorities is not None:
+            trust_client_authorities(context, client_authorities)
+        return context
+
+
+def trust_client_authorities(context: ServingContext, authorities: bytes) -> None:
+    """Have `context` ask for a client certificate, and end the handshake for one that `authorities` did not sign.
+
+    Raises:
+        CredentialsError: they are no PEM certificates.
+    """
+    # As a client's context does: clusters have authorities without a key identifier, and intermediate ones as roots.
+    context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
+    context.verify_mode = ssl.CERT_OPTIONAL
+    try:
+        context.load_verify_locations(cadata=authorities.decode("ascii", errors="ignore") or "empty")
+    except (ssl.SSLError, ValueError) as error:
+        raise CredentialsError("client certificate authorities: not PEM certificates") from error
+    context.client_authorities = authorities
+
+
+def checked_authorities(authorities: bytes) -> bytes:
+    """Return `authorities` if they are PEM certificates; raises CredentialsError otherwise."""
+    trust_client_authorities(ServingContext(ssl.PROTOCOL_TLS_SERVER), authorities)
+    return authorities
+
+
+def checked_identity(certificate: bytes, key: bytes) -> bytes:
+    """Return both in one PEM if they belong together; raises CredentialsError otherwise."""
+    identity = certificate + b"\n" + key + b"\n"
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    load_identity(context, identity, "--tls-cert-file and --tls-private-key-file")
+    return identity

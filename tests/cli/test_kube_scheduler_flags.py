@@ -1,0 +1,107 @@
+"""Each flag of kube-scheduler has an answer; `python -m tests.config.record` records them anew."""
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.config.record import DATA, FLAGS
+from typer.main import get_command
+
+from bayplan.cli import application, main
+from bayplan.cli.kube_scheduler_flags import REFUSED, SWITCHES
+
+ROOT = Path(__file__).parents[2]
+KUBE_SCHEDULERS = set((DATA / FLAGS).read_text().split()) - {"--help"}
+OWN = {"--http-port", "--context", "--scheduler-name", "--kubelet-rejection-backoff"}
+
+
+def taken():
+    """The long names of the flags that `bayplan run` takes."""
+    command = get_command(application(["run"])).commands["run"]
+    return {name for each in command.params for name in each.opts if name.startswith("--")}
+
+
+def documented():
+    section = (ROOT / "docs" / "configuration.md").read_text().split("\n## Flags\n")[1].split("\n## ")[0]
+    return {
+        flag: (answer, note)
+        for flag, answer, note in re.findall(r"^\| `(--\S+)` \| (\w+) \| (.*?) ?\|$", section, re.MULTILINE)
+    }
+
+
+def test_each_is_taken_or_refused_with_a_reason_and_none_is_both():
+    assert taken() >= KUBE_SCHEDULERS - REFUSED.keys()
+    assert taken() & REFUSED.keys() == set()
+    assert REFUSED.keys() <= KUBE_SCHEDULERS
+
+
+def test_what_is_taken_besides_is_our_own():
+    assert taken() - KUBE_SCHEDULERS == OWN
+
+
+def test_the_table_has_them_all_with_what_becomes_of_them():
+    answers = {flag: "refused" if flag in REFUSED else "accepted" for flag in KUBE_SCHEDULERS}
+    assert {flag: answer for flag, (answer, _) in documented().items()} == answers
+    reasons = {flag: note[0].lower() + note[1:] for flag, (answer, note) in documented().items() if answer == "refused"}
+    assert reasons == {flag: reason[0].lower() + reason[1:] for flag, reason in REFUSED.items()}
+
+
+@pytest.mark.parametrize("arguments", [["--vmodule=a=1", "--log-json-split-stream"], ["--vmodule", "a=1"]])
+def test_what_is_refused_is_told_with_its_reason_before_anything_else(capsys, arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--config", "/nowhere", *arguments])
+    told = capsys.readouterr().err.splitlines()
+    assert ended.value.code == 2
+    assert told[0] == f"--vmodule: is kube-scheduler's and not taken: {REFUSED['--vmodule']}"
+    assert len(told) == sum(argument.startswith("--") for argument in arguments)
+
+
+def test_another_command_has_flags_of_its_own(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["simulate", "--vmodule"])
+    assert (ended.value.code, "No such option" in capsys.readouterr().err) == (2, True)
+
+
+@pytest.mark.parametrize("switch", SWITCHES)
+def test_a_switch_alone_means_true(capsys, tmp_path, switch):
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--kubeconfig", str(tmp_path / "none"), switch])
+    assert (ended.value.code, "requires an argument" in capsys.readouterr().err) == (2, False)
+
+
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [
+        ("--show-hidden-metrics-for-version=next", "--show-hidden-metrics-for-version: Invalid value"),
+        ("--log-flush-frequency=5", "--log-flush-frequency: Invalid value"),
+        ("--pod-max-in-unschedulable-pods-duration=0s", "--pod-max-in-unschedulable-pods-duration: Invalid value"),
+        ("--profiling=maybe", "--profiling: Invalid value"),
+    ],
+)
+def test_values_that_are_none_are_told_with_their_flag(capsys, tmp_path, flag, said):
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--kubeconfig", str(tmp_path / "none"), flag])
+    assert (ended.value.code, said in capsys.readouterr().err) == (2, True)
+
+
+def test_the_effective_configuration_is_written_and_nothing_is_run(tmp_path):
+    written = tmp_path / "written.yaml"
+    flags = ["--profiling=false", "--kube-api-qps=7.5", "--kube-api-burst=9", "--leader-elect-resource-name=x"]
+    main_ends(0, "run", "--write-config-to", str(written), *flags)
+    text = written.read_text()
+    for line in ("enableProfiling: false", "qps: 7.5", "burst: 9", "resourceName: x"):
+        assert line in text
+
+
+def test_beside_a_file_deprecated_flags_are_ignored_and_that_is_told(tmp_path, capsys):
+    config, written = tmp_path / "config.yaml", tmp_path / "written.yaml"
+    config.write_text("{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration}")
+    main_ends(0, "run", "--config", str(config), "--write-config-to", str(written), "--profiling=false")
+    assert "enableProfiling: true" in written.read_text()
+    assert "--profiling: ignored, since --config is given" in capsys.readouterr().err
+
+
+def main_ends(code, *arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    assert ended.value.code == code
