@@ -37,8 +37,8 @@ def leads(labels: str = OURS) -> str:
     return series("leader_election_master_status", labels, name="bayplan")
 
 
-def checked(name: str, labels: str = OURS) -> str:
-    return series("kubernetes_healthcheck", labels, name=name, type="readyz", metrics_path="/metrics/slis")
+def checked(name: str, labels: str = OURS, type: str = "readyz") -> str:  # noqa: A002  the label's name
+    return series("kubernetes_healthcheck", labels, name=name, type=type, metrics_path="/metrics/slis")
 
 
 INSTALLATION = {"job": "bayplan", "namespace": "kube-system"}
@@ -91,18 +91,8 @@ CASES = [
         REPLICA,
     ),
     Case("BayplanNotReady", "a start", 20, {checked("nodes-synced"): "0x4 1x30"}),
-    Case(
-        "BayplanNotReady",
-        "a process that is not alive, which its kubelet ends",
-        20,
-        {series("kubernetes_healthcheck", name="event-loop", type="livez"): "0x30"},
-    ),
-    Case(
-        "BayplanNotReady",
-        "a stranger's check",
-        20,
-        {series("kubernetes_healthcheck", STRANGER, name="ping", type="readyz"): "0x30"},
-    ),
+    Case("BayplanNotReady", "a stranger that is not", 20, {checked("ping", STRANGER): "0x30"}),
+    Case("BayplanNotReady", "what its kubelet ends", 20, {checked("event-loop", type="livez"): "0x30"}),
     Case(
         "BayplanRestartsOften",
         "a crash loop",
