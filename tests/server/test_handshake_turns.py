@@ -17,7 +17,7 @@ class Turns:
         self.given = []
 
     async def sleep(self, seconds):
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.001)
         self.clock.step(seconds)
 
     async def take(self, peer):
@@ -87,6 +87,18 @@ async def test_who_is_cancelled_at_the_moment_of_its_turn_takes_none():
     leaving.cancel()
     await asyncio.wait_for(turns.take("b"), 30)
     assert (turns.given, leaving.cancelled()) == ([("b", 0.0)], True)
+
+
+async def test_who_comes_when_the_last_one_leaves_is_given_a_turn():
+    turns = Turns(per_second=1.0)
+    await turns.take("a")
+    leaving = asyncio.create_task(turns.take("b"))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    await asyncio.sleep(0)
+    async with asyncio.timeout(30):
+        await turns.take("c")
+    assert [peer for peer, _ in turns.given] == ["a", "c"]
 
 
 async def test_time_without_handshakes_is_not_saved_up():

@@ -60,7 +60,9 @@ class HandshakeTurns:
                     self._paid_until = max(self._paid_until, self._clock()) + self._cost() / self._per_second
                     turn.set_result(None)
         finally:
-            self._giving = None
+            # Who was cancelled may have a successor already.
+            if self._giving is asyncio.current_task():
+                self._giving = None
 
     def _next(self) -> asyncio.Future[None]:
         peer = next(iter(self._waiting))
@@ -80,6 +82,7 @@ class HandshakeTurns:
             del self._waiting[peer]
         if not self._waiting and self._giving is not None:
             self._giving.cancel()
+            self._giving = None
 
 
 def handshake_cost(certificates: bytes) -> float:
