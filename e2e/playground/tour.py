@@ -1,0 +1,68 @@
+"""What the playground says: where the cluster is, and what to try."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+NAMESPACE = "bayplan-system"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One command to try, and what it shows."""
+
+    title: str
+    command: str
+
+
+def steps(leader: str) -> tuple[Step, ...]:
+    """Returns the five commands, in an order in which each has something to show; `leader` is a pod's name.
+
+    They are for a shell in the root of the repository.
+    """
+    waiting = "custom-columns=POD:.metadata.name,WHY:.status.conditions[0].message"
+    return (
+        Step(
+            "Deployments: 48 pods of half a CPU, as many in each zone, and eight that take all GPUs",
+            "kubectl apply -f examples/playground/work.yaml && kubectl rollout status deployment/web",
+        ),
+        Step(
+            "How many pods each node got: in each zone they fill one after the other",
+            "kubectl get pods -l app=web -o custom-columns=NODE:.spec.nodeName --no-headers | sort | uniq -c",
+        ),
+        Step(
+            "A preemption: an urgent pod takes the GPU of another one",
+            "kubectl apply -f examples/playground/urgent.yaml && kubectl wait --for=condition=Ready pod/urgent"
+            " && kubectl get events --field-selector reason=Preempted",
+        ),
+        Step(
+            "Why a pod waits: the one that came in the victim's place",
+            f"kubectl get pods --field-selector status.phase=Pending -o '{waiting}'",
+        ),
+        Step(
+            "A failover: the leader ends, and the other replica places 12 more pods",
+            f"kubectl -n {NAMESPACE} delete pod {leader} && kubectl scale deployment/web --replicas=60"
+            f" && kubectl rollout status deployment/web && kubectl -n {NAMESPACE} get lease,pods",
+        ),
+    )
+
+
+def guide(*, folder: Path, repository: Path, nodes: int, leader: str, prometheus: str | None) -> str:
+    """Returns all that is printed when the cluster is there; `folder` has the kubeconfig and bin/kubectl."""
+    tries = "\n\n".join(
+        f"  {number}. {each.title}:\n     $ {each.command}" for number, each in enumerate(steps(leader), 1)
+    )
+    alerts = "" if prometheus is None else f"Prometheus, with the shipped alerts: {prometheus}\n"
+    return f"""
+bayplan schedules on {nodes} nodes, installed by manifests/overlays/production. In another terminal:
+
+  cd {repository}
+  export KUBECONFIG={folder / "kubeconfig"}
+  export PATH={folder / "bin"}:$PATH
+
+and one after the other:
+
+{tries}
+
+{alerts}Logs of the replicas: {folder / "pods"}/*/bayplan.log
+Ctrl-C ends all of it and removes {folder}.
+"""
