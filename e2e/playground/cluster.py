@@ -67,7 +67,7 @@ class ReplicaTargets:
 
 
 class Playground:
-    """A running cluster with bayplan in it; everything it keeps is in `folder` and in the control plane's own."""
+    """A running cluster with bayplan in it; everything it keeps is in `folder`."""
 
     def __init__(self, plane: ControlPlane, kubelet: Kubelet, folder: Path) -> None:
         self.folder = folder
@@ -139,7 +139,7 @@ def start_playground(*, nodes: int, replicas: int, say: Say) -> Iterator[Playgro
         folder = Path(tempfile.mkdtemp(prefix="bayplan-playground-"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         options = ControlPlaneOptions(
-            kube_controller_manager=True, kwok=True, kwok_stages=write_stages(folder / "kwok.yaml")
+            kube_controller_manager=True, kwok=True, kwok_stages=write_stages(folder / "kwok.yaml"), parent=folder
         )
         say("starting the API server, its controllers and kube-scheduler")
         plane = stack.enter_context(ControlPlane.start(options))

@@ -3,166 +3,95 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from tests.test_console_blocks import commands_of
 
 from e2e.controlplane.bayplan_process import REPOSITORY
+from e2e.controlplane.health import get_local
 from e2e.controlplane.waiting import wait_until
+from e2e.playground.terminals import (
+    READY_SECONDS,
+    PlaygroundTerminal,
+    Shell,
+    commands_in,
+    processes_of,
+    settings_in,
+)
 from e2e.playground.tour import NAMESPACE, steps
 
 pytestmark = pytest.mark.controlplane
 
-NODES = 50
-READY_SECONDS = 240.0
-END_SECONDS = 60.0
-CTRL_C = b"\x03"
 DOCUMENT = REPOSITORY / "docs" / "playground.md"
-
-# Runs in the child: the pseudo-terminal is its own, so that what is typed there becomes signals.
-_AT_A_TERMINAL = """
-import fcntl, os, sys, termios
-os.setsid()
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-os.execvp(sys.argv[1], sys.argv[1:])
-"""
-
-
-class Terminal:
-    """A terminal in which `make playground` runs; what is printed is kept."""
-
-    def __init__(self, temporary: Path) -> None:
-        self._master, slave = os.openpty()
-        self._printed: list[bytes] = []
-        command = ["make", "--no-print-directory", "-C", str(REPOSITORY), "playground"]
-        self.process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _AT_A_TERMINAL, *command],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            env={**os.environ, "TMPDIR": str(temporary), "PLAYGROUND_ARGS": f"--nodes {NODES} --minutes 20"},
-        )
-        os.close(slave)
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        try:
-            while data := os.read(self._master, 65536):
-                self._printed.append(data)
-        except OSError:
-            return  # nobody has it open any more
-
-    @property
-    def text(self) -> str:
-        return b"".join(self._printed).decode().replace("\r\n", "\n")
-
-    def type(self, keys: bytes) -> None:
-        os.write(self._master, keys)
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.terminate()
-            self.process.wait(END_SECONDS)
-        self._reader.join(END_SECONDS)
-        os.close(self._master)
-
-
-class Shell:
-    """A second terminal: bash, in which everything that was printed to be set is set."""
-
-    def __init__(self, printed: str) -> None:
-        lines = [line.strip() for line in printed.splitlines()]
-        self._begin = [line for line in lines if line.startswith(("cd ", "export "))]
-        self.commands = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
-
-    def type(self, command: str) -> str:
-        script = "\n".join(["set -euo pipefail", *self._begin, command])
-        done = subprocess.run(
-            ["bash", "-c", script],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-            cwd="/",
-        )
-        assert done.returncode == 0, f"{command}\n{done.stdout}"
-        return done.stdout
-
-    def items(self, arguments: str) -> list[dict[str, object]]:
-        """What `kubectl get` finds."""
-        found: list[dict[str, object]] = json.loads(self.type(f"kubectl get {arguments} -o json"))["items"]
-        return found
-
-    def holder(self) -> str:
-        """Who has the lease."""
-        return self.type(f"kubectl -n {NAMESPACE} get lease bayplan -o jsonpath='{{.spec.holderIdentity}}'")
-
-
-@pytest.fixture(scope="module")
-def temporary(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the playground has its folders."""
-    return tmp_path_factory.mktemp("temporary")
-
-
-@pytest.fixture(scope="module")
-def terminal(control_plane_binaries: None, temporary: Path) -> Iterator[Terminal]:
-    found = Terminal(temporary)
-    yield found
-    found.close()
-
-
-@pytest.fixture(scope="module")
-def shell(terminal: Terminal) -> Shell:
-    def is_there() -> bool:
-        assert terminal.process.poll() is None, terminal.text
-        return "Ctrl-C ends all of it" in terminal.text
-
-    wait_until(is_there, "the playground", timeout_seconds=READY_SECONDS, detail=lambda: terminal.text)
-    return Shell(terminal.text)
 
 
 def test_every_command_does_what_it_is_for_and_ctrl_c_ends_everything(
-    terminal: Terminal, shell: Shell, temporary: Path
+    control_plane_binaries: None, tmp_path: Path
 ) -> None:
-    deploy, count, preempt, explain, fail_over = shell.commands
+    with PlaygroundTerminal(REPOSITORY, tmp_path, "--nodes 50 --minutes 30") as terminal:
+        terminal.wait_for()
+        shell = Shell(*settings_in(terminal.text))
+        deploy, count, preempt, explain, fail_over = commands_in(terminal.text)
 
-    shell.type(deploy)
-    per_node = counts(shell.type(count))
-    assert sum(per_node.values()) == 48
-    # Sixteen in each zone fill two nodes, or three where a replica of bayplan has half of one.
-    assert max(per_node.values()) == 8
-    assert len(per_node) <= 8
-    assert len(shell.items("pods -l app=training --field-selector status.phase=Running")) == 8
+        shell.type(deploy)
+        per_node = counts(shell.type(count))
+        assert sum(per_node.values()) == 48
+        # Sixteen in each zone fill two nodes, or three where a replica of bayplan has half of one.
+        assert max(per_node.values()) == 8
+        assert len(per_node) <= 8
 
-    assert re.search(r"Preempted +pod/training-\S+ +Preempted by pod", shell.type(preempt))
-    (waiting,) = [line for line in shell.type(explain).splitlines() if line.startswith("training-")]
-    assert "0/50 nodes are available" in waiting
-    assert "2 Insufficient nvidia.com/gpu" in waiting
+        assert re.search(r"Preempted +pod/training-\S+ +Preempted by pod", shell.type(preempt))
+        (waiting,) = [line for line in shell.type(explain).splitlines() if line.startswith("training-")]
+        assert "0/50 nodes are available" in waiting
+        assert "2 Insufficient nvidia.com/gpu" in waiting
 
-    before = shell.holder()
-    assert 'deployment "web" successfully rolled out' in shell.type(fail_over)
-    assert sum(counts(shell.type(count)).values()) == 60
-    assert shell.holder() not in {"", before}
-    shell.type(f"kubectl -n {NAMESPACE} rollout status deployment/bayplan")
+        before = holder(shell)
+        assert 'deployment "web" successfully rolled out' in shell.type(fail_over)
+        assert sum(counts(shell.type(count)).values()) == 60
+        assert holder(shell) not in {"", before}
+        # Another pod stands by in the place of the one that ended.
+        shell.type(f"kubectl -n {NAMESPACE} rollout status deployment/bayplan")
+        if address := re.search(r"Prometheus, .*: (http://127\.0\.0\.1:(\d+))/alerts", terminal.text):
+            port = int(address[2])
+            wait_until(lambda: replicas_up(port) == ["1", "1"], "a scrape of both replicas")
 
-    folders = [each for each in temporary.iterdir() if each.name.startswith("bayplan-")]
-    assert len(folders) == 2
-    running = [pid for pid, text in command_lines().items() if any(str(each) in text for each in folders)]
-    assert len(running) >= 7  # etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok, two replicas
+        # etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok and two replicas.
+        assert len(processes_of(tmp_path)) >= 7
+        assert terminal.press_ctrl_c() == 0, terminal.text
+        assert terminal.text.rstrip().endswith("playground: nothing is left")
+        assert processes_of(tmp_path) == {}
+        assert list(tmp_path.iterdir()) == []
 
-    terminal.type(CTRL_C)
-    assert terminal.process.wait(END_SECONDS) == 0, terminal.text
+
+def test_a_replica_that_is_killed_is_started_again(control_plane_binaries: None, tmp_path: Path) -> None:
+    with PlaygroundTerminal(REPOSITORY, tmp_path, "--nodes 16 --replicas 1 --minutes 30") as terminal:
+        terminal.wait_for()
+        shell = Shell(*settings_in(terminal.text))
+        ((number, _),) = [each for each in processes_of(tmp_path).items() if "-m bayplan run" in each[1]]
+        os.kill(number, signal.SIGKILL)
+        bayplan = f"pods -n {NAMESPACE} -l app.kubernetes.io/name=bayplan"
+
+        def is_back() -> bool:
+            (container,) = shell.items(bayplan)[0]["status"]["containerStatuses"]
+            return bool(container["restartCount"] == 1 and container["ready"])
+
+        wait_until(is_back, "a restart", timeout_seconds=READY_SECONDS)
+        assert terminal.press_ctrl_c() == 0, terminal.text
+    assert processes_of(tmp_path) == {}
+
+
+def test_ctrl_c_ends_everything_also_while_it_starts(control_plane_binaries: None, tmp_path: Path) -> None:
+    with PlaygroundTerminal(REPOSITORY, tmp_path, "--minutes 30") as terminal:
+        terminal.wait_for("playground: starting")
+        assert terminal.press_ctrl_c() == 0, terminal.text
     assert terminal.text.rstrip().endswith("playground: nothing is left")
-    assert "make: ***" not in terminal.text
-    assert [text for text in command_lines().values() if str(temporary) in text] == []
-    assert list(temporary.iterdir()) == []
+    assert processes_of(tmp_path) == {}
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_document_shows_the_commands_as_they_are_printed() -> None:
@@ -209,6 +138,7 @@ def play(arguments: list[str], environment: Mapping[str, str]) -> subprocess.Com
         text=True,
         check=False,
         timeout=READY_SECONDS,
+        start_new_session=True,  # where the tests' own terminal is not its
     )
 
 
@@ -217,12 +147,12 @@ def counts(printed: str) -> dict[str, int]:
     return {name: int(number) for number, name in (line.split() for line in printed.splitlines())}
 
 
-def command_lines() -> dict[int, str]:
-    """The processes of this machine, and how they were started."""
-    found: dict[int, str] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue  # it ended meanwhile
-    return found
+def replicas_up(port: int) -> list[str]:
+    """What Prometheus says of bayplan's replicas: 1 for each that answers."""
+    answer = json.loads(get_local(port, "/api/v1/query?query=up%7Bjob%3D%22bayplan%22%7D")[1])
+    return [each["value"][1] for each in answer["data"]["result"]]
+
+
+def holder(shell: Shell) -> str:
+    """Who has the lease."""
+    return shell.type(f"kubectl -n {NAMESPACE} get lease bayplan -o jsonpath='{{.spec.holderIdentity}}'")
