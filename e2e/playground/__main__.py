@@ -64,12 +64,11 @@ def _play(options: argparse.Namespace) -> None:
     with start_playground(nodes=options.nodes, replicas=options.replicas, say=say) as playground:
         try:
             say(f"waiting for {options.replicas} replicas of bayplan")
-            leader = playground.wait_leading(options.replicas)
+            playground.wait_leading(options.replicas)
             text = guide(
                 folder=playground.folder,
                 repository=REPOSITORY,
                 nodes=options.nodes,
-                leader=leader,
                 prometheus=playground.prometheus_url,
             )
             _write(text)

@@ -7,17 +7,17 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
 from e2e.controlplane.build import binary
-from e2e.controlplane.client import ApiError, Object
+from e2e.controlplane.client import Object
 from e2e.controlplane.credentials import write_kubeconfig
 from e2e.controlplane.installation import OVERLAYS
 from e2e.controlplane.objects import node
 from e2e.controlplane.plane import STOP_SECONDS, ControlPlane, ControlPlaneOptions
 from e2e.playground.kubelet import LIFETIME_SECONDS, BayplanPod, Kubelet, write_stages
+from e2e.playground.log_server import LogServer
 from e2e.playground.tour import NAMESPACE
 from e2e.scenarios.alert_rules import shipped_groups, write_groups
 from e2e.scenarios.monitoring import install_scraper
@@ -29,7 +29,6 @@ TURN_SECONDS = 0.5
 _USER = "playground"
 _PARTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 _START_SECONDS = 180.0
-_LEASE = "bayplan"
 
 Say = Callable[[str], None]
 
@@ -93,8 +92,8 @@ class Playground:
         if self._targets is not None:
             self._targets.write(self._kubelet.processes)
 
-    def wait_leading(self, replicas: int) -> str:
-        """Returns the name of the pod that leads, once all replicas are ready and one of them does.
+    def wait_leading(self, replicas: int) -> None:
+        """Waits until all replicas are ready and one of them leads.
 
         Raises:
             TimeoutError: that did not happen; the message has the ends of their logs.
@@ -102,29 +101,12 @@ class Playground:
         deadline = time.monotonic() + _START_SECONDS
         while True:
             self.turn()
-            leader = self._leader()
-            if leader is not None and self._ready_replicas() == replicas:
-                return leader
+            if self._kubelet.ready == replicas and self._kubelet.leader is not None:
+                return
             if time.monotonic() >= deadline:
                 logs = "\n".join(f"{each.name}:\n{each.log_tail()}" for each in self._kubelet.processes)
                 raise TimeoutError(f"{replicas} replicas are not ready after {_START_SECONDS:g} s\n{logs}".rstrip())
             time.sleep(TURN_SECONDS)
-
-    def _ready_replicas(self) -> int:
-        try:
-            status = self._plane.client.get("deployments", "bayplan", NAMESPACE).get("status", {})
-        except (ApiError, OSError, HTTPException):
-            return 0
-        return int(status.get("readyReplicas", 0))
-
-    def _leader(self) -> str | None:
-        """The pod whose process has the lease; all processes have the name of one machine, so their logs tell."""
-        try:
-            leases = self._plane.client.list("leases", NAMESPACE, fieldSelector=f"metadata.name={_LEASE}")
-        except (ApiError, OSError, HTTPException):
-            return None
-        holder = leases[0]["spec"].get("holderIdentity") if leases else None
-        return next((each.name for each in self._kubelet.processes if holder and holder in each.log()), None)
 
 
 @contextlib.contextmanager
@@ -146,7 +128,8 @@ def start_playground(*, nodes: int, replicas: int, say: Say) -> Iterator[Playgro
         plane.start_kube_scheduler({})
         _write_access(plane, folder)
         say(f"making {nodes} nodes, and installing manifests/overlays/production")
-        plane.client.create_all("nodes", playground_nodes(nodes))
+        logs = stack.enter_context(LogServer(folder / "pods", folder / "kubelet"))
+        plane.client.create_all("nodes", playground_nodes(nodes, logs.port))
         plane.kubectl("apply", "-k", OVERLAYS / "production")
         plane.client.patch("deployments", "bayplan", {"spec": {"replicas": replicas}}, namespace=NAMESPACE)
         kubelet = Kubelet(plane, NAMESPACE, folder / "pods")
@@ -158,9 +141,16 @@ def start_playground(*, nodes: int, replicas: int, say: Say) -> Iterator[Playgro
         yield playground
 
 
-def playground_nodes(count: int) -> list[Object]:
-    """Returns `count` nodes of 4 CPUs and 16 GiB in three zones; two of them have four GPUs each, and a taint."""
-    return [_node(number, has_gpus=number >= count - GPU_NODES) for number in range(count)]
+def playground_nodes(count: int, kubelet_port: int) -> list[Object]:
+    """Returns `count` nodes of 4 CPUs and 16 GiB in three zones; two of them have four GPUs each, and a taint.
+
+    All have one kubelet, at a port of 127.0.0.1.
+    """
+    nodes = [_node(number, has_gpus=number >= count - GPU_NODES) for number in range(count)]
+    for each in nodes:
+        each["status"]["addresses"] = [{"type": "InternalIP", "address": "127.0.0.1"}]
+        each["status"]["daemonEndpoints"] = {"kubeletEndpoint": {"Port": kubelet_port}}
+    return nodes
 
 
 def _node(number: int, *, has_gpus: bool) -> Object:

@@ -20,6 +20,8 @@ from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.process import Process, free_ports, stop_all
 from e2e.controlplane.service_account import request_token
 from e2e.playground.container import arguments_of, config_maps_of, environment_of, status_of
+from e2e.playground.log_server import LOG_NAME
+from e2e.playground.tour import LEADER_LABEL
 
 LIFETIME_SECONDS = 2 * 24 * 3600
 """How long tokens hold: as long as the certificates of the control plane."""
@@ -57,7 +59,7 @@ class BayplanPod(Process):
         super().__init__(
             pod["metadata"]["name"],
             [sys.executable, "-m", "bayplan", *arguments],
-            log_path=folder / "bayplan.log",
+            log_path=folder / LOG_NAME,
             environment=environment,
             directory=folder,
         )
@@ -78,13 +80,15 @@ class _Running:
     ended: float | None = None
     is_stopping: bool = False
     reported: tuple[bool, int, bool] | None = None
+    is_labelled: bool = False
 
 
 class Kubelet:
     """Runs a process for each of bayplan's pods that has a node, and reports how it is; any number of nodes.
 
     Call `turn` again and again from the main thread, which must outlive all processes. A deleted pod gets SIGTERM, and
-    SIGKILL when its grace period is over. A process that ends by itself is started again.
+    SIGKILL when its grace period is over. A process that ends by itself is started again. And, as no kubelet does, it
+    gives LEADER_LABEL to the pod that leads.
     """
 
     def __init__(self, plane: ControlPlane, namespace: str, folder: Path) -> None:
@@ -93,6 +97,17 @@ class Kubelet:
         self._namespace = namespace
         self._folder = folder
         self._running: dict[str, _Running] = {}
+        self._labelled: tuple[str | None, frozenset[str]] | None = None
+
+    @property
+    def ready(self) -> int:
+        """How many were reported as ready."""
+        return sum(each.reported is not None and each.reported[0] for each in self._running.values())
+
+    @property
+    def leader(self) -> str | None:
+        """The name of the pod that has the label of the leader."""
+        return next((each.process.name for each in self._running.values() if each.is_labelled), None)
 
     @property
     def processes(self) -> list[BayplanPod]:
@@ -114,6 +129,7 @@ class Kubelet:
                 self._forget(uid)
             for pod in present.values():
                 self._take_care_of(pod)
+            self._label_leader()
         except (OSError, HTTPException, ApiError):
             return  # the next turn looks at everything again
 
@@ -157,6 +173,21 @@ class Kubelet:
             "pods", name, status, namespace=self._namespace, subresource="status", content_type=_STRATEGIC
         )
         running.reported = found
+
+    def _label_leader(self) -> None:
+        leases = self._client.list("leases", self._namespace, fieldSelector=f"metadata.name={_VALUE}")
+        holder = leases[0]["spec"].get("holderIdentity") if leases else None
+        seen = (holder, frozenset(uid for uid, each in self._running.items() if not each.is_stopping))
+        if seen == self._labelled:
+            return
+        for each in self._running.values():
+            # All have the host name of this machine, so their logs tell who they are.
+            leads = bool(holder) and not each.is_stopping and f"identity={holder}" in each.process.log()
+            if leads != each.is_labelled:
+                change = {"metadata": {"labels": {LEADER_LABEL: "true" if leads else None}}}
+                self._client.patch("pods", each.process.name, change, namespace=self._namespace)
+                each.is_labelled = leads
+        self._labelled = seen
 
     def _end(self, pod: Object, running: _Running | None) -> None:
         if running is not None and running.process.exit_code is None:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 NAMESPACE = "bayplan-system"
+LEADER_LABEL = "playground/leader"
+"""The label of the pod that leads; on a real cluster the Lease names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +16,8 @@ class Step:
     command: str
 
 
-def steps(leader: str) -> tuple[Step, ...]:
-    """Returns the five commands, in an order in which each has something to show; `leader` is a pod's name.
+def steps() -> tuple[Step, ...]:
+    """Returns the five commands, in an order in which each has something to show.
 
     They are for a shell in the root of the repository.
     """
@@ -31,7 +33,8 @@ def steps(leader: str) -> tuple[Step, ...]:
         ),
         Step(
             "A preemption: an urgent pod takes the GPU of another one",
-            "kubectl apply -f examples/playground/urgent.yaml && kubectl wait --for=condition=Ready pod/urgent"
+            "kubectl apply -f examples/playground/urgent.yaml"
+            " && kubectl wait --for=condition=Ready pod/urgent --timeout=2m"
             " && kubectl get events --field-selector reason=Preempted",
         ),
         Step(
@@ -40,17 +43,15 @@ def steps(leader: str) -> tuple[Step, ...]:
         ),
         Step(
             "A failover: the leader ends, and the other replica places 12 more pods",
-            f"kubectl -n {NAMESPACE} delete pod {leader} && kubectl scale deployment/web --replicas=60"
+            f"kubectl -n {NAMESPACE} delete pod -l {LEADER_LABEL}=true && kubectl scale deployment/web --replicas=60"
             f" && kubectl rollout status deployment/web && kubectl -n {NAMESPACE} get lease,pods",
         ),
     )
 
 
-def guide(*, folder: Path, repository: Path, nodes: int, leader: str, prometheus: str | None) -> str:
+def guide(*, folder: Path, repository: Path, nodes: int, prometheus: str | None) -> str:
     """Returns all that is printed when the cluster is there; `folder` has the kubeconfig and bin/kubectl."""
-    tries = "\n\n".join(
-        f"  {number}. {each.title}:\n     $ {each.command}" for number, each in enumerate(steps(leader), 1)
-    )
+    tries = "\n\n".join(f"  {number}. {each.title}:\n     $ {each.command}" for number, each in enumerate(steps(), 1))
     alerts = "" if prometheus is None else f"Prometheus, with the shipped alerts: {prometheus}\n"
     return f"""
 bayplan schedules on {nodes} nodes, installed by manifests/overlays/production. In another terminal:
@@ -63,6 +64,6 @@ and one after the other:
 
 {tries}
 
-{alerts}Logs of the replicas: {folder / "pods"}/*/bayplan.log
+{alerts}docs/playground.md says what is real in it.
 Ctrl-C ends all of it and removes {folder}.
 """
