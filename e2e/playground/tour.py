@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 NAMESPACE = "bayplan-system"
 LEADER_LABEL = "playground/leader"
@@ -56,9 +57,9 @@ def guide(*, folder: Path, repository: Path, nodes: int, prometheus: str | None)
     return f"""
 bayplan schedules on {nodes} nodes, installed by manifests/overlays/production. In another terminal:
 
-  cd {repository}
-  export KUBECONFIG={folder / "kubeconfig"}
-  export PATH={folder / "bin"}:$PATH
+  cd {quote(str(repository))}
+  export KUBECONFIG={quote(str(folder / "kubeconfig"))}
+  export PATH={quote(str(folder / "bin"))}:$PATH
 
 and one after the other:
 
