@@ -10,10 +10,10 @@ WALL = re.compile(r"\btime\.time\b|\bdatetime\.(now|utcnow|today)\b|\btime_ns\b|
 MAY_READ_IT = {
     "api/token_source.py": "tokens say when they expire",
     "scheduler/api_calls.py": "Events and conditions say when they happened",
-    "server/authentication.py": "client certificates say until when they hold",
+    "server/authentication.py": "certificates say when they end",
     "server/process_start.py": "a metric and /statusz say when the process began",
-    "server/self_signed.py": "a certificate says from when until when it holds",
-    "server/zpages.py": "/statusz says for how long the process runs",
+    "server/self_signed.py": "certificates say when they begin and end",
+    "server/zpages.py": "/statusz says for how long it runs",
     "server/configuration.py": "a metric says when the configuration was taken over",
     "plugins/registry.py": "pods say when they were started",
 }

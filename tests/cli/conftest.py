@@ -2,5 +2,5 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def _sets_up_logging(logging_as_it_was):
-    """Every command may set up the log of its process, which here is that of the tests after it."""
+def _logging_as_it_was(logging_as_it_was):
+    """Commands set the whole process's log up."""
