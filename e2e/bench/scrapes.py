@@ -31,8 +31,8 @@ from bayplan.server.state import StateCollector, StateSources
 from e2e.bench.simulate_workloads import WORKLOADS, objects_of
 
 
-def scheduler_with_metrics(nodes: int, pods: int) -> SchedulerMetrics:
-    """Returns the metrics of a scheduler that has placed the pods of a plain workload."""
+def scheduler_with_pods(nodes: int, pods: int) -> tuple[SchedulerMetrics, AttemptRunner]:
+    """Returns a scheduler that has the pods of a plain workload to place, and its metrics."""
     metrics = SchedulerMetrics(profiles=["bayplan"])
     cache, nominator = Cache(), Nominator()
     frameworks = build_frameworks(default_configuration(), cache.nodes, cache.listers, nominator, observer=metrics)
@@ -50,8 +50,6 @@ def scheduler_with_metrics(nodes: int, pods: int) -> SchedulerMetrics:
         cache.set_node(node)
     for pod in objects.pods:
         queue.add(pod)
-    while runner.run() is not None:
-        pass
     state = StateSources(
         pending=queue.pending,
         in_flight_events=queue.in_flight_events,
@@ -65,7 +63,7 @@ def scheduler_with_metrics(nodes: int, pods: int) -> SchedulerMetrics:
     )
     for collector in (StateCollector(state), PackingCollector(state), BuildInfoCollector(DEFAULT_FEATURE_GATES)):
         metrics.registry.register(collector)
-    return metrics
+    return metrics, runner
 
 
 async def scrape(metrics: SchedulerMetrics, clock: Callable[[], float] = time.process_time) -> tuple[float, float, int]:
@@ -89,7 +87,9 @@ def main() -> None:
     parser.add_argument("--pods", type=int, default=50_000)
     parser.add_argument("--scrapes", type=int, default=50)
     options = parser.parse_args()
-    metrics = scheduler_with_metrics(options.nodes, options.pods)
+    metrics, runner = scheduler_with_pods(options.nodes, options.pods)
+    while runner.run() is not None:
+        pass
 
     async def measure() -> list[tuple[float, float, int]]:
         return [await scrape(metrics) for _ in range(options.scrapes)]

@@ -25,7 +25,7 @@ def _compile(checkout: Path) -> None:
 class BayplanProcess(Process):
     """A running `bayplan run`; its port of plain HTTP on 127.0.0.1 is `http_port`, a free one unless it is given.
 
-    It serves HTTPS only where `arguments` say so; checkouts of before there was HTTPS have no flag for it.
+    It serves HTTPS at `secure_port`, 0 for none; checkouts of before there was HTTPS have no flag for it.
     `config` is a file or a document, without one bayplan's default is used. `checkout` is whose source runs: this
     repository's, or another's to compare with. `program` is the module to run, with arguments of its own
     before those of the `bayplan` command.
@@ -43,8 +43,10 @@ class BayplanProcess(Process):
         checkout: Path = REPOSITORY,
         program: Sequence[str | Path] = ("bayplan",),
         http_port: int | None = None,
+        secure_port: int = 0,
     ) -> None:
         _compile(checkout)
+        self.secure_port = secure_port
         self.http_port = free_ports(1)[0] if http_port is None else http_port
         command: list[str | Path] = [sys.executable, "-m", *program, "run"]
         if isinstance(config, Mapping):
@@ -55,7 +57,7 @@ class BayplanProcess(Process):
         if kubeconfig is not None:
             command += ["--kubeconfig", kubeconfig]
         if (checkout / "operator/bayplan/cli/serving.py").exists():
-            command += ["--secure-port", "0"]
+            command += ["--secure-port", str(secure_port)]
         command += ["--bind-address", "127.0.0.1", "--http-port", str(self.http_port), *arguments]
         super().__init__(
             name,

@@ -37,6 +37,10 @@ def leads(labels: str = OURS) -> str:
     return series("leader_election_master_status", labels, name="bayplan")
 
 
+def checked(name: str, labels: str = OURS, type: str = "readyz") -> str:  # noqa: A002  the label's name
+    return series("kubernetes_healthcheck", labels, name=name, type=type, metrics_path="/metrics/slis")
+
+
 INSTALLATION = {"job": "bayplan", "namespace": "kube-system"}
 REPLICA = {**INSTALLATION, "instance": "a:1"}
 LEASE = {**INSTALLATION, "name": "bayplan"}
@@ -67,6 +71,28 @@ CASES = [
     ),
     Case("BayplanReplicaDown", "a rollout", 20, {series("up"): "1x9 0x4 1x20"}),
     Case("BayplanReplicaDown", "a stranger away", 20, {series("up", STRANGER): "0x30"}),
+    Case(
+        "BayplanReplicaDown",
+        "health checks that cannot be scraped, where the metrics can",
+        20,
+        {series("up"): "1x30", series("up", metrics_path="/metrics/slis"): "0x30"},
+    ),
+    Case(
+        "BayplanNotReady",
+        "two checks that fail",
+        21,
+        {
+            checked("nodes-synced"): "1x9 0x30",
+            checked("pods-watched"): "1x9 0x30",
+            checked("ping"): "1x40",
+            checked("nodes-synced", OTHER_REPLICA): "1x40",
+        },
+        "2 readiness checks of a:1 fail; its log and /readyz?verbose name them.",
+        REPLICA,
+    ),
+    Case("BayplanNotReady", "a start", 20, {checked("nodes-synced"): "0x4 1x30"}),
+    Case("BayplanNotReady", "a stranger that is not", 20, {checked("ping", STRANGER): "0x30"}),
+    Case("BayplanNotReady", "what its kubelet ends", 20, {checked("event-loop", type="livez"): "0x30"}),
     Case(
         "BayplanRestartsOften",
         "a crash loop",

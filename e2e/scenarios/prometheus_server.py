@@ -3,12 +3,11 @@
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
-from e2e.controlplane.bayplan_process import BayplanProcess
 from e2e.controlplane.health import get_local, is_healthy
 from e2e.controlplane.process import Process, free_ports
 
@@ -27,37 +26,38 @@ class Scraped(Protocol):
 class Target:
     """A port of this machine that is scraped, and the labels that a cluster's service discovery would give it.
 
-    With `token_file` it is asked over HTTPS with that token, whoever signed its certificate: as the shipped
-    ServiceMonitor says.
+    `settings` is what else its entry of `scrape_configs` says, such as what `secured_by` returns.
     """
 
     job: str
     port: int
     cluster: str = "here"
     namespace: str = "kube-system"
-    token_file: Path | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def instance(self) -> str:
         """What Prometheus calls it."""
-        return f"127.0.0.1:{self.port}"
+        return local_instance(self.port)
 
     def scrape_config(self) -> dict[str, Any]:
         """The entry of `scrape_configs` with this target alone, but for the job's name."""
         labels = {"job": self.job, "cluster": self.cluster, "namespace": self.namespace}
-        config: dict[str, Any] = {"static_configs": [{"targets": [self.instance], "labels": labels}]}
-        if self.token_file is not None:
-            config |= {
-                "scheme": "https",
-                "authorization": {"credentials_file": str(self.token_file)},
-                "tls_config": {"insecure_skip_verify": True},
-            }
-        return config
+        return {"static_configs": [{"targets": [self.instance], "labels": labels}], **self.settings}
 
 
-def bayplan_target(process: BayplanProcess) -> Target:
-    """How a scheduler under test is scraped; the one place that knows it."""
-    return Target("bayplan", process.http_port)
+def local_instance(port: int) -> str:
+    """What Prometheus calls a port of this machine."""
+    return f"127.0.0.1:{port}"
+
+
+def secured_by(token_file: Path) -> dict[str, Any]:
+    """The settings of a target that is asked over HTTPS with a token, whoever signed its certificate."""
+    return {
+        "scheme": "https",
+        "authorization": {"credentials_file": str(token_file)},
+        "tls_config": {"insecure_skip_verify": True},
+    }
 
 
 class PrometheusServer(Process):

@@ -1,10 +1,14 @@
 """Alerts fire when something really breaks, and end when it is mended, in a Prometheus that also scrapes strangers.
 
-Every duration of the shipped rules is divided by `alert_rules.SHORTER`; thresholds and expressions stay.
+It scrapes as the shipped ServiceMonitor says, over HTTPS with a token. Every duration of the shipped rules is divided
+by `alert_rules.SHORTER`; thresholds and expressions stay.
 """
 
+import contextlib
+import http.client
 import json
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +16,17 @@ import pytest
 from e2e.conftest import StartControlPlane
 from e2e.controlplane.bayplan_process import BayplanProcess
 from e2e.controlplane.client import Object
+from e2e.controlplane.health import get_local
 from e2e.controlplane.installation import NAMESPACE, SERVICE_ACCOUNT, install_bayplan
 from e2e.controlplane.objects import node, pod
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
-from e2e.controlplane.process import STOP_SECONDS, stop_all
+from e2e.controlplane.process import STOP_SECONDS, free_ports, stop_all
 from e2e.controlplane.replicas import holder_of
 from e2e.controlplane.waiting import wait_until
 from e2e.scenarios.alert_rules import shipped_groups, shortened, write_groups
-from e2e.scenarios.monitoring import install_scraper
+from e2e.scenarios.monitoring import bayplan_targets, install_scraper
 from e2e.scenarios.outcomes import configuration, wait_refused
-from e2e.scenarios.prometheus_server import PrometheusServer, Target, bayplan_target
+from e2e.scenarios.prometheus_server import PrometheusServer, Target, local_instance, secured_by
 
 pytestmark = pytest.mark.controlplane
 
@@ -33,7 +38,7 @@ ELECTION = {"leaderElect": True, "leaseDuration": "30s", "renewDeadline": "20s"}
 
 
 class Installation:
-    """Two replicas on a control plane of their own; each starts again on its port, as a pod does."""
+    """Two replicas on a control plane of their own; each starts again on its ports, as a pod does, and is probed."""
 
     def __init__(self, plane: ControlPlane, folder: Path) -> None:
         self.plane = plane
@@ -44,14 +49,27 @@ class Installation:
         for each in self._folders:
             each.mkdir()
         self._identity = install_bayplan(plane)
-        self.replicas = [self._start(index) for index in range(2)]
+        ports = free_ports(4)
+        self._ports = [(ports[0], ports[1]), (ports[2], ports[3])]
+        self.replicas: list[BayplanProcess] = []
+        for index in range(2):
+            self.replicas.append(self._start(index))
+            self.replicas[index].wait_ready()
 
-    def _start(self, index: int, http_port: int | None = None) -> BayplanProcess:
-        process = BayplanProcess(
-            self._folders[index], config=self.config, kubeconfig=self._identity, http_port=http_port
+    def _start(self, index: int, arguments: Sequence[str] = ()) -> BayplanProcess:
+        http_port, secure_port = self._ports[index]
+        return BayplanProcess(
+            self._folders[index],
+            config=self.config,
+            kubeconfig=self._identity,
+            arguments=arguments,
+            http_port=http_port,
+            secure_port=secure_port,
         )
-        process.wait_ready()
-        return process
+
+    def instance(self, index: int) -> str:
+        """What Prometheus calls a replica."""
+        return local_instance(self._ports[index][1])
 
     def leader(self) -> int:
         """Returns which replica leads."""
@@ -65,11 +83,28 @@ class Installation:
         (index,) = wait_until(found, "a leader", timeout_seconds=ALERT_SECONDS)
         return index
 
-    def start_what_ended(self) -> None:
-        """Starts the replicas that ended, each on the port it had."""
+    def start_what_ended(self, arguments: Sequence[str] = ()) -> None:
+        """Starts the replicas that ended, each on the ports it had, and waits until they are ready."""
         for index, process in enumerate(self.replicas):
             if process.exit_code is not None:
-                self.replicas[index] = self._start(index, process.http_port)
+                self.replicas[index] = self._start(index, arguments)
+                self.replicas[index].wait_ready()
+
+    def restart(self, index: int) -> None:
+        """Has a replica end at once and start again; does not wait for it."""
+        self.end(index)
+        self.replicas[index] = self._start(index)
+
+    def end(self, index: int) -> None:
+        """Has a replica end at once."""
+        self.replicas[index].kill()
+        self.replicas[index].wait()
+
+    def probe(self) -> None:
+        """Asks every replica once whether it is ready, as its kubelet does."""
+        for _, secure_port in self._ports:
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                get_local(secure_port, "/readyz", tls=True)
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +114,17 @@ def installation(
     plane = start_control_plane(ControlPlaneOptions())
     plane.client.create("nodes", node("n1"))
     installed = Installation(plane, tmp_path_factory.mktemp("installation"))
+    stop = threading.Event()
+
+    def probe() -> None:
+        while not stop.wait(1.0):
+            installed.probe()
+
+    kubelet = threading.Thread(target=probe)
+    kubelet.start()
     yield installed
+    stop.set()
+    kubelet.join()
     stop_all(installed.replicas, STOP_SECONDS)
 
 
@@ -92,9 +137,9 @@ def prometheus(
     token = install_scraper(plane, directory)
     kube_scheduler = plane.start_kube_scheduler({})
     targets = [
-        *map(bayplan_target, installation.replicas),
-        Target("kube-scheduler", kube_scheduler.port, token_file=token),
-        Target("apiserver", plane.ports.apiserver, token_file=token),
+        *(target for process in installation.replicas for target in bayplan_targets(process, token)),
+        Target("kube-scheduler", kube_scheduler.port, settings=secured_by(token)),
+        Target("apiserver", plane.ports.apiserver, settings=secured_by(token)),
     ]
     with PrometheusServer(directory, targets, [write_groups(directory, shortened(shipped_groups()))]) as server:
         yield server
@@ -169,9 +214,25 @@ def test_a_killed_leader_whose_lease_nobody_can_get_is_told_until_the_standby_le
 
 
 @pytest.mark.usefixtures("calm")
-def test_an_api_server_that_is_away_is_told_until_it_is_back(
+def test_while_the_api_server_is_away_no_replica_knows_prometheus_and_that_is_told_until_it_is_back(
     installation: Installation, prometheus: PrometheusServer
 ) -> None:
+    installation.plane.stop_apiserver()
+    try:
+        alert = wait_firing(prometheus, "BayplanDown")
+        assert alert["labels"]["severity"] == "critical"
+    finally:
+        installation.plane.start_apiserver()
+    wait_resolved(prometheus, "BayplanDown")
+
+
+@pytest.mark.usefixtures("calm")
+def test_where_everybody_may_read_the_metrics_an_api_server_that_is_away_is_told_as_what_it_is(
+    installation: Installation, prometheus: PrometheusServer
+) -> None:
+    for index in range(2):
+        installation.end(index)
+    installation.start_what_ended(["--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics"])
     standby = 1 - installation.leader()
     installation.plane.stop_apiserver()
     try:
@@ -179,12 +240,38 @@ def test_an_api_server_that_is_away_is_told_until_it_is_back(
         assert alert["labels"]["severity"] == "critical"
         # The leader ends, for it cannot renew; the standby stays.
         alert = wait_firing(prometheus, "BayplanReplicaDown")
-        assert alert["labels"]["instance"] != bayplan_target(installation.replicas[standby]).instance
+        assert alert["labels"]["instance"] == installation.instance(1 - standby)
     finally:
         installation.plane.start_apiserver()
     wait_resolved(prometheus, "BayplanAPIServerUnreachable")
     wait_until(lambda: holder_of(installation.plane, LEASE), "a leader", timeout_seconds=ALERT_SECONDS)
     assert installation.leader() == standby
+
+
+def rights_of(plane: ControlPlane) -> list[Object]:
+    """The rules of the scheduler's ClusterRole."""
+    rules: list[Object] = json.loads(plane.kubectl("get", "clusterrole", "bayplan", "-o", "json"))["rules"]
+    return rules
+
+
+@pytest.mark.usefixtures("calm")
+def test_a_replica_that_may_not_list_nodes_is_told_until_it_may(
+    installation: Installation, prometheus: PrometheusServer
+) -> None:
+    standby = 1 - installation.leader()
+    rules = rights_of(installation.plane)
+    without = [rule for rule in rules if "nodes" not in rule["resources"]]
+    assert without != rules
+    installation.plane.client.patch("clusterroles", "bayplan", {"rules": without})
+    try:
+        installation.restart(standby)
+        alert = wait_firing(prometheus, "BayplanNotReady")
+        assert alert["labels"]["instance"] == installation.instance(standby)
+        assert alert["labels"]["severity"] == "warning"
+    finally:
+        installation.plane.client.patch("clusterroles", "bayplan", {"rules": rules})
+    wait_resolved(prometheus, "BayplanNotReady")
+    assert installation.replicas[standby].is_ready()
 
 
 @pytest.mark.usefixtures("calm")
@@ -220,9 +307,8 @@ def test_a_pod_that_finds_no_room_is_told_until_it_is_gone(
 def test_an_installation_that_is_gone_is_told_until_it_is_back(
     installation: Installation, prometheus: PrometheusServer
 ) -> None:
-    for process in installation.replicas:
-        process.kill()
-        process.wait()
+    for index in range(2):
+        installation.end(index)
     alert = wait_firing(prometheus, "BayplanDown")
     assert alert["labels"]["severity"] == "critical"
     installation.start_what_ended()

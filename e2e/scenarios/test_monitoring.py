@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
+from e2e.controlplane.bayplan_process import REPOSITORY
 from e2e.controlplane.build import MODULE, cache_root, say_on_stderr
 from e2e.controlplane.installation import MANIFESTS
 from e2e.controlplane.plane import ControlPlane
@@ -21,6 +23,7 @@ pytestmark = pytest.mark.controlplane
 PROMETHEUS_OPERATOR = "github.com/prometheus-operator/prometheus-operator@v0.85.0"
 KINDS = ("servicemonitors", "podmonitors", "prometheusrules")
 NAMESPACE = "kube-system"
+DOCUMENT = REPOSITORY / "docs" / "monitoring.md"
 POD_MONITOR = COMPONENT / "pod-monitor"
 
 
@@ -82,6 +85,18 @@ def test_the_components_follow_the_namespace_of_an_overlay(control_plane: Contro
         for subject in each["subjects"]
     }
     assert subjects == {SCRAPER, ("batch", "bayplan-metrics-reader")}
+
+
+def test_an_overlay_says_where_the_runbooks_are(control_plane: ControlPlane, tmp_path: Path) -> None:
+    (documented,) = re.findall(r"```yaml\n(replacements:\n.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    made = render(control_plane, tmp_path, NAMESPACE, COMPONENT, **yaml.safe_load(documented))
+    (rules,) = [each for each in made if each["kind"] == "PrometheusRule"]
+    urls = {
+        rule["alert"]: rule["annotations"]["runbook_url"]
+        for group in rules["spec"]["groups"]
+        for rule in group["rules"]
+    }
+    assert urls == {alert: f"https://wiki.example.com/bayplan/docs/runbooks/{alert}.md" for alert in urls}
 
 
 def test_the_monitors_select_the_shipped_service_and_its_pods(control_plane: ControlPlane, tmp_path: Path) -> None:

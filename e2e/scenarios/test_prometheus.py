@@ -1,4 +1,7 @@
-"""A real Prometheus scrapes two replicas among strangers, and every query of the dashboard finds the replicas alone."""
+"""A real Prometheus scrapes two replicas among strangers, and every query of the dashboard finds the replicas alone.
+
+It asks as the shipped ServiceMonitor says: over HTTPS, with the token of the account that the component lets in.
+"""
 
 import asyncio
 import contextlib
@@ -16,12 +19,12 @@ from e2e.controlplane.health import get_local
 from e2e.controlplane.installation import install_bayplan
 from e2e.controlplane.objects import node, pod, pod_of_class
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
-from e2e.controlplane.process import STOP_SECONDS, stop_all
+from e2e.controlplane.process import STOP_SECONDS, free_ports, stop_all
 from e2e.controlplane.waiting import wait_until
 from e2e.scenarios.grafana import dashboard_queries, fill_in, query_of, resolve_variables, selectors_of
-from e2e.scenarios.monitoring import install_scraper
+from e2e.scenarios.monitoring import bayplan_targets, install_scraper
 from e2e.scenarios.outcomes import assert_alive_without_a_traceback, configuration, wait_bound
-from e2e.scenarios.prometheus_server import PrometheusServer, Target, bayplan_target
+from e2e.scenarios.prometheus_server import PrometheusServer, Target, local_instance, secured_by
 from tests.server.samples import metrics, observe_a_bound_pod, observe_a_rejected_pod, observe_everything
 
 from bayplan.server.health import HealthChecks
@@ -127,7 +130,8 @@ def replicas(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> I
     try:
         for index in range(2):
             directory = tmp_path_factory.mktemp(f"replica-{index}")
-            running.append(BayplanProcess(directory, config=settings, kubeconfig=identity))
+            (secure_port,) = free_ports(1)
+            running.append(BayplanProcess(directory, config=settings, kubeconfig=identity, secure_port=secure_port))
             running[-1].wait_ready()
         thread.start()
         yield running
@@ -156,9 +160,9 @@ def prometheus(
     token = install_scraper(plane, directory)
     kube_scheduler = plane.start_kube_scheduler({})
     targets = [
-        *map(bayplan_target, replicas),
-        Target("kube-scheduler", kube_scheduler.port, token_file=token),
-        Target("apiserver", plane.ports.apiserver, token_file=token),
+        *(target for process in replicas for target in bayplan_targets(process, token)),
+        Target("kube-scheduler", kube_scheduler.port, settings=secured_by(token)),
+        Target("apiserver", plane.ports.apiserver, settings=secured_by(token)),
         Target("kubernetes-pods", sample_port, cluster="there", namespace="scheduling"),
     ]
     with PrometheusServer(directory, targets) as server:
@@ -174,7 +178,7 @@ def prometheus(
 @pytest.fixture(scope="module")
 def schedulers(replicas: Sequence[BayplanProcess], sample_port: int) -> set[str]:
     """The instances that are bayplan's, in both clusters."""
-    return {*(bayplan_target(process).instance for process in replicas), f"127.0.0.1:{sample_port}"}
+    return {*(local_instance(process.secure_port) for process in replicas), local_instance(sample_port)}
 
 
 def test_strangers_export_metrics_of_the_same_names(prometheus: PrometheusServer, schedulers: set[str]) -> None:
@@ -220,7 +224,7 @@ def test_a_panel_shows_what_is_chosen(
 def test_a_pod_that_waits_is_counted_once_although_the_standby_knows_it_too(
     prometheus: PrometheusServer, replicas: Sequence[BayplanProcess]
 ) -> None:
-    leader, standby = (bayplan_target(process).instance for process in replicas)
+    leader, standby = (local_instance(process.secure_port) for process in replicas)
     variables = resolve_variables(prometheus, cluster="here")
     query = fill_in(query_of("Pending pods"), variables)
 
@@ -237,6 +241,20 @@ def test_a_pod_that_waits_is_counted_once_although_the_standby_knows_it_too(
         return first > [0] and second > [0]
 
     wait_until(both_know_some, "pods that wait at both replicas", timeout_seconds=DATA_SECONDS)
+
+
+def test_health_checks_are_scraped_beside_the_metrics_and_say_nothing_twice(
+    prometheus: PrometheusServer, replicas: Sequence[BayplanProcess]
+) -> None:
+    ours = {local_instance(process.secure_port) for process in replicas}
+    checks = wait_until(
+        lambda: prometheus.series('kubernetes_healthcheck{job="bayplan", type="readyz"}'), "results of probes"
+    )
+    assert {one["instance"] for one in checks} == ours
+    for metric, count in (("process_start_time_seconds", 2), ('up{metrics_path=""}', 2), ("up", 4)):
+        name, _, matcher = metric.partition("{")
+        found = prometheus.series(f'{name}{{job="bayplan", {matcher or "}"}')
+        assert len(found) == count, metric
 
 
 def test_promtool_finds_no_fault_in_the_metrics(

@@ -8,7 +8,7 @@ from tests.config.record import DATA, FLAGS
 from typer.main import get_command
 
 from bayplan.cli import application, main
-from bayplan.cli.kube_scheduler_flags import REFUSED, SWITCHES
+from bayplan.cli.kube_scheduler_flags import PLACES, REFUSED, SWITCHES, as_go_reads
 
 ROOT = Path(__file__).parents[2]
 KUBE_SCHEDULERS = set((DATA / FLAGS).read_text().split()) - {"--help"}
@@ -73,7 +73,10 @@ def test_a_switch_alone_means_true(capsys, tmp_path, switch):
     ("flag", "said"),
     [
         ("--show-hidden-metrics-for-version=next", "--show-hidden-metrics-for-version: Invalid value"),
+        ("--show-hidden-metrics-for-version=1.20", "--show-hidden-metrics-for-version: Invalid value"),
         ("--log-flush-frequency=5", "--log-flush-frequency: Invalid value"),
+        ("--log-flush-frequency=-1s", "--log-flush-frequency: Invalid value"),
+        ("--kube-api-burst=0", "--kube-api-burst: Invalid value"),
         ("--pod-max-in-unschedulable-pods-duration=0s", "--pod-max-in-unschedulable-pods-duration: Invalid value"),
         ("--profiling=maybe", "--profiling: Invalid value"),
     ],
@@ -91,6 +94,32 @@ def test_the_effective_configuration_is_written_and_nothing_is_run(tmp_path):
     text = written.read_text()
     for line in ("enableProfiling: false", "qps: 7.5", "burst: 9", "resourceName: x"):
         assert line in text
+
+
+@pytest.mark.parametrize("flags", [["-v=3"], ["-v", "3"], ["-v3"], ["--v=3"]])
+def test_the_level_of_the_log_is_written_as_gos_flags_are(tmp_path, flags):
+    main_ends(0, "run", "--write-config-to", str(tmp_path / "written.yaml"), *flags)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_place_that_is_empty_was_not_given(place):
+    assert as_go_reads(["run", f"{place}=", "-v", "2", place, ""]) == ["run", "-v", "2"]
+    assert as_go_reads(["run", f"{place}=x", place, "y"]) == ["run", f"{place}=x", place, "y"]
+
+
+def test_other_arguments_may_be_empty():
+    assert as_go_reads(["run", "--disabled-metrics=", "--bind-address", ""]) == [
+        "run",
+        "--disabled-metrics=",
+        "--bind-address",
+        "",
+    ]
+
+
+@pytest.mark.parametrize("qps", ["0", "-1"])
+def test_without_a_rate_there_may_be_no_burst(tmp_path, qps):
+    flags = [f"--kube-api-qps={qps}", "--kube-api-burst=0"]
+    main_ends(0, "run", "--write-config-to", str(tmp_path / "written.yaml"), *flags)
 
 
 def test_beside_a_file_deprecated_flags_are_ignored_and_that_is_told(tmp_path, capsys):

@@ -64,10 +64,10 @@ class SecurePort:
 
         clients = [ApiClient(Credentials(server=self.api.url), qps=0, burst=1) for _ in range(2)]
         self.reviews = Reviews(*clients)
-        tls = ServingTls(lambda: self.identity, lambda: self.client_authority)
+        self.tls = ServingTls(lambda: self.identity, lambda: self.client_authority)
         security = Security(
-            tls,
-            Authenticator(tls, self.reviews, token_seconds=token_seconds),
+            self.tls,
+            Authenticator(self.tls, self.reviews, token_seconds=token_seconds),
             Authorizer(self.reviews, always_allow, allowed_seconds=10.0, denied_seconds=denied_seconds),
         )
         self.server = HttpServer(metrics().registry, self.health, routes=[web.get("/named", named)])

@@ -3,8 +3,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from prometheus_client import generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
 from tests.server.samples import observed
+
+from bayplan.server.health import HealthChecks
+from bayplan.server.slis import SliCollector
 
 ROOT = Path(__file__).parents[2]
 MONITORING = ROOT / "manifests/components/monitoring"
@@ -34,7 +37,10 @@ def test_an_alert_says_how_bad_it_is_what_happened_and_where_to_read_on(rule):
 
 @every_rule
 def test_an_alert_asks_only_for_metrics_that_are_exported_and_only_for_those_of_bayplan(rule):
-    lines = generate_latest(observed().registry).decode().splitlines()
+    health, slis = HealthChecks(), CollectorRegistry()
+    slis.register(SliCollector(health))
+    health.report("readyz")
+    lines = b"".join(map(generate_latest, (observed().registry, slis))).decode().splitlines()
     # A gauge by kind has no series until the first kind is known, so the types count, too.
     exported = {line.split()[2] if line.startswith("#") else re.split(r"[{ ]", line)[0] for line in lines}
     used = metrics_of(rule["expr"])
@@ -52,7 +58,7 @@ def test_an_alert_that_adds_up_keeps_clusters_and_installations_apart(rule):
 @every_rule
 def test_an_alert_has_a_page_that_says_what_to_do(rule):
     page = RUNBOOKS / f"{rule['alert']}.md"
-    assert rule["annotations"]["runbook_url"] == f"https://bayplan.io/docs/runbooks/{page.name}"
+    assert rule["annotations"]["runbook_url"] == str(page.relative_to(ROOT))
     text = page.read_text()
     assert text.startswith(f"# {rule['alert']}\n")
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == SECTIONS
@@ -80,14 +86,16 @@ def test_a_monitor_finds_the_shipped_pods_at_their_port_over_https(monitor):
     document = yaml.safe_load((MONITORING / monitor).read_text())
     template = yaml.safe_load((ROOT / "manifests/base/deployment.yaml").read_text())["spec"]["template"]
     assert document["spec"]["selector"]["matchLabels"] == template["metadata"]["labels"]
-    (endpoint,) = document["spec"].get("endpoints") or document["spec"]["podMetricsEndpoints"]
+    endpoints = document["spec"].get("endpoints") or document["spec"]["podMetricsEndpoints"]
+    assert [endpoint["path"] for endpoint in endpoints] == ["/metrics", "/metrics/slis"]
     ports = [port["containerPort"] for port in template["spec"]["containers"][0]["ports"]]
-    assert endpoint.get("targetPort", endpoint.get("portNumber")) in ports
-    assert (endpoint["scheme"], endpoint["path"]) == ("https", "/metrics")
+    for endpoint in endpoints:
+        assert endpoint.get("targetPort", endpoint.get("portNumber")) in ports
+        assert endpoint["scheme"] == "https"
 
 
 def test_prometheus_may_read_the_metrics_and_nothing_else_that_is_no_object():
     (reader,) = [
         each for each in yaml.safe_load_all((MONITORING / "rbac.yaml").read_text()) if each["kind"] == "ClusterRole"
     ]
-    assert reader["rules"] == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+    assert reader["rules"] == [{"nonResourceURLs": ["/metrics", "/metrics/slis"], "verbs": ["get"]}]

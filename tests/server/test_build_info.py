@@ -3,7 +3,7 @@ from prometheus_client import CollectorRegistry
 
 from bayplan import __version__
 from bayplan.config.feature_gates import parse_feature_gates
-from bayplan.server.build_info import KUBERNETES_VERSION, BuildInfoCollector
+from bayplan.server.build_info import BuildInfoCollector
 
 
 def labels_of(name, gates=()):
@@ -21,7 +21,6 @@ def test_the_version_of_kubernetes_is_that_of_the_judge():
     ((labels, value),) = labels_of("kubernetes_build_info")
     major, minor = minor_version(kubernetes_version()).split(".")
     assert (labels["major"], labels["minor"], value) == (major, minor, 1)
-    assert (int(major), int(minor)) == KUBERNETES_VERSION
     assert labels["git_version"] == f"v{major}.{minor}.0+bayplan.{__version__}"
 
 

@@ -5,13 +5,17 @@ import ssl
 
 import pytest
 from aiohttp import ClientError
+from cryptography.hazmat.primitives.asymmetric import rsa
 from tests.faults.certificates import Authority
 from tests.faults.faults import BlackHole, Garbage, Refuse
 from tests.server.secure_scene import ACCESS_REVIEWS, TOKEN_REVIEWS, secure_port
 from tests.waiting import until
 
 from bayplan.server import handshake as handshake_module
+from bayplan.server import http as http_module
 from bayplan.server import reviews as reviews_module
+from bayplan.server.self_signed import signed
+from bayplan.server.serving_tls import checked_identity
 
 
 @pytest.fixture
@@ -252,3 +256,34 @@ async def test_stopping_ends_handshakes():
         with contextlib.suppress(ConnectionError):
             assert await reader.read() == b""
     writer.close()
+
+
+async def test_a_flood_of_handshakes_waits_for_itself_and_a_probe_from_elsewhere_does_not(monkeypatch):
+    monkeypatch.setattr(http_module, "HANDSHAKES_PER_SECOND", 2.0)
+    async with secure_port() as port, asyncio.timeout(60):
+        done = []
+
+        async def flood():
+            _, writer = await port.connect(ssl=port.client_context())
+            done.append(writer)
+
+        flooding = [asyncio.create_task(flood()) for _ in range(20)]
+        await until(lambda: done)
+        probe = await port.connect(ssl=port.client_context(), local_addr=("127.0.0.2", 0))
+        # The probe's is the next turn or the one after it, however many wait.
+        assert len(done) < 10
+        probe[1].write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await probe[0].readuntil(b"\r\n\r\nok")).startswith(b"HTTP/1.1 200 ")
+        for task in flooding:
+            task.cancel()
+        await asyncio.gather(*flooding, return_exceptions=True)
+        for writer in [*done, probe[1]]:
+            writer.close()
+
+
+async def test_a_certificate_that_costs_more_is_known_when_it_is_first_shown(port):
+    key = rsa.generate_private_key(65537, 2048)
+    before = port.tls.cost()
+    port.identity = checked_identity(*signed(key, "127.0.0.1"))
+    port.tls.context()
+    assert (before, port.tls.cost()) == (1.0, 1.4)

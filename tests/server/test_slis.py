@@ -1,4 +1,7 @@
+import time
+
 from prometheus_client import CollectorRegistry, generate_latest
+from tests.server.samples import metrics
 
 from bayplan.server.health import HealthChecks
 from bayplan.server.slis import SliCollector
@@ -23,3 +26,12 @@ def test_it_counts_how_each_check_ended_that_a_probe_had_run():
     ):
         assert line in text
     assert 'name="ping",status="error"' not in text
+
+
+def test_it_says_since_when_it_counts():
+    registry = CollectorRegistry()
+    registry.register(SliCollector(HealthChecks()))
+    started = registry.get_sample_value("process_start_time_seconds")
+    # As in /metrics, where Prometheus finds restarts.
+    assert started == metrics().registry.get_sample_value("process_start_time_seconds")
+    assert time.time() - 86400 < started <= time.time()

@@ -13,7 +13,7 @@ from typing import Annotated, Final
 import typer
 
 from bayplan import __version__
-from bayplan.cli.kube_scheduler_flags import refusals, with_switches_set
+from bayplan.cli.kube_scheduler_flags import as_go_reads, refusals
 
 BAD_INPUT: Final = 2
 """Exit code for files and flags that are wrong."""
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     exit code 1. Ctrl-C and a reader that goes away end the command without a word.
     """
     _open_closed_streams()
-    arguments = with_switches_set(sys.argv[1:] if arguments is None else arguments)
+    arguments = as_go_reads(sys.argv[1:] if arguments is None else arguments)
     if arguments[:1] == ["run"] and (refused := list(refusals(arguments))):
         typer.echo("\n".join(refused), err=True)
         sys.exit(BAD_INPUT)

@@ -77,6 +77,9 @@ class DeprecatedFlags:
                 errors.append(invalid(flag, text, "must be true or false"))
             return otherwise if text is None else BOOLEANS.get(text, otherwise)
 
+        # A qps of 0 or less knows no burst (upstream: client-go rest.UnversionedRESTClientForConfigAndClient).
+        if self.kube_api_burst == 0 and (self.kube_api_qps is None or self.kube_api_qps > 0):
+            errors.append(invalid("--kube-api-burst", 0, "must be greater than 0"))
         connection = configuration.client_connection
         changed = replace(
             configuration,

@@ -43,9 +43,34 @@ SWITCHES: Final = (
 """Flags that mean true without a value, and take one after `=` only, as Go's do."""
 
 
-def with_switches_set(arguments: Sequence[str]) -> list[str]:
-    """Return `arguments` with the value that a switch alone stands for."""
-    return [f"{each}=true" if each in SWITCHES else each for each in arguments]
+PLACES: Final = (
+    "--config",
+    "--kubeconfig",
+    "--master",
+    "--write-config-to",
+    "--cert-dir",
+    "--tls-cert-file",
+    "--tls-private-key-file",
+    "--client-ca-file",
+    "--authentication-kubeconfig",
+    "--authorization-kubeconfig",
+)
+"""Flags that count as not given where they say nothing, as `--config=` does."""
+
+
+def as_go_reads(arguments: Sequence[str]) -> list[str]:
+    """Return `arguments` with the value that a switch alone stands for, `-v=2` as a level, and no empty places."""
+    read: list[str] = []
+    for each in arguments:
+        if each == "" and read and read[-1] in PLACES:
+            read.pop()
+        elif each in SWITCHES:
+            read.append(f"{each}=true")
+        elif each.startswith("-v="):
+            read.append(f"-{each}")
+        elif not (each.endswith("=") and each[:-1] in PLACES):
+            read.append(each)
+    return read
 
 
 def refusals(arguments: Sequence[str]) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """`bayplan run`: the scheduler against a cluster."""
 
-import re
 import signal
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -17,8 +17,12 @@ from bayplan.cli.leader_election import LeaderElectionFlags
 from bayplan.cli.serving import AuthenticationFlags, AuthorizationFlags, ServingFlags
 from bayplan.config.errors import ConfigurationError, invalid
 from bayplan.config.fields import parse_duration
+from bayplan.config.known_feature_gates import KUBERNETES
 from bayplan.logs.formats import LoggingFormat
 from bayplan.logs.setup import set_up_logging
+
+_MAJOR, _MINOR = KUBERNETES.split(".")
+_PREVIOUS = f"{_MAJOR}.{int(_MINOR) - 1}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +83,13 @@ class AcceptedFlags:
         """Refuse values that kube-scheduler does not take either; raises ConfigurationError."""
         errors = []
         version, frequency = self.show_hidden_metrics, self.log_flush_frequency
-        if version is not None and not re.fullmatch(r"\d+\.\d+", version):
-            errors.append(invalid("--show-hidden-metrics-for-version", version, 'must be a version such as "1.36"'))
-        if frequency is not None and parse_duration(frequency) is None:
-            errors.append(invalid("--log-flush-frequency", frequency, 'must be a duration such as "5s"'))
+        if version and version != _PREVIOUS:
+            said = f"must be {_PREVIOUS}, the version before the one whose metrics these are"
+            errors.append(invalid("--show-hidden-metrics-for-version", version, said))
+        if frequency is not None and (parse_duration(frequency) or timedelta()) <= timedelta():
+            errors.append(
+                invalid("--log-flush-frequency", frequency, 'must be a duration greater than 0, such as "5s"')
+            )
         if errors:
             raise ConfigurationError(errors)
 

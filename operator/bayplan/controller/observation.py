@@ -91,7 +91,7 @@ def build_serving(
     if gates.enabled("ComponentFlagz"):
         routes.append(flagz_route(options.flags))
     if gates.enabled("ComponentStatusz"):
-        routes.append(statusz_route([*PUBLIC_PATHS, "/statusz", *(route.path for route in routes)], KUBERNETES))
+        routes.append(statusz_route([*PUBLIC_PATHS, *(route.path for route in routes)], KUBERNETES))
     server = HttpServer(metrics.registry, health, routes=routes, disabled_metrics=options.disabled_metrics)
 
     def connect(asked: Credentials, qps: float) -> ApiClient:

@@ -2,18 +2,14 @@
 
 import platform
 from collections.abc import Iterable
-from typing import Final
 
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from bayplan import __version__
 from bayplan.config.feature_gates import FeatureGates
-from bayplan.config.known_feature_gates import Stage
+from bayplan.config.known_feature_gates import KUBERNETES, Stage
 from bayplan.server.state import labelled
-
-KUBERNETES_VERSION: Final = (1, 37)
-"""Whose scheduler it decides as: `kubernetes_build_info` says so, as dashboards compare it between components."""
 
 
 class BuildInfoCollector(Collector):
@@ -30,7 +26,8 @@ class BuildInfoCollector(Collector):
             ("version", "python_version"),
             [((__version__, platform.python_version()), 1)],
         )
-        major, minor = map(str, KUBERNETES_VERSION)
+        # Whose scheduler it decides as: dashboards compare it between components.
+        major, minor = KUBERNETES.split(".")
         values = {
             "build_date": "",
             "compiler": platform.python_implementation(),

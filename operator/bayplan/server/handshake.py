@@ -6,6 +6,8 @@ import socket
 import ssl
 from collections.abc import Callable
 
+from bayplan.server.handshake_turns import HandshakeTurns
+
 logger = logging.getLogger(__name__)
 
 # Cuts off who connects and says nothing: a handshake takes three round trips.
@@ -17,11 +19,12 @@ _GOODBYE_SECONDS = 1.0
 class Handshake:
     """A connection before it is one: it counts as one, and may have to make room for a newer one.
 
-    HttpServer relies on it. `on_end` is called once, however it ends.
+    HttpServer relies on it. It waits for its turn before it begins. `on_end` is called once, however it ends.
     """
 
-    def __init__(self, peer: str, on_end: Callable[["Handshake"], None]) -> None:
+    def __init__(self, peer: str, turns: HandshakeTurns, on_end: Callable[["Handshake"], None]) -> None:
         self._peer = peer
+        self._turns = turns
         self._on_end = on_end
         self._task: asyncio.Task[None] | None = None
         self._handed_over = False
@@ -30,7 +33,10 @@ class Handshake:
     def begin(
         self, connection: socket.socket, context: ssl.SSLContext, connected: Callable[[], asyncio.BaseProtocol]
     ) -> None:
-        """Shake hands beside whatever else goes on, for at most `HANDSHAKE_SECONDS`; `connected` makes what follows."""
+        """Shake hands beside whatever else goes on, for at most `HANDSHAKE_SECONDS` from its turn on.
+
+        `connected` makes what follows.
+        """
         self._task = asyncio.create_task(self._run(connection, context, connected))
         self._task.add_done_callback(lambda _: self._ended(connection))
 
@@ -42,6 +48,7 @@ class Handshake:
     async def _run(
         self, connection: socket.socket, context: ssl.SSLContext, connected: Callable[[], asyncio.BaseProtocol]
     ) -> None:
+        await self._turns.wait(self._peer)
         self._handed_over = True
         try:
             await asyncio.get_running_loop().connect_accepted_socket(

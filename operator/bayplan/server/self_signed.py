@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from bayplan.api.errors import CredentialsError
@@ -26,7 +26,11 @@ _LONGEST_COMMON_NAME = 64
 
 def self_signed(bind_address: str) -> tuple[bytes, bytes]:
     """Return a new certificate for this host, in PEM, and its key; a key on P-256 costs the loop least a handshake."""
-    key = ec.generate_private_key(ec.SECP256R1())
+    return signed(ec.generate_private_key(ec.SECP256R1()), bind_address)
+
+
+def signed(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey, bind_address: str) -> tuple[bytes, bytes]:
+    """Return a new certificate of `key` for this host, signed by itself, and the key, both in PEM."""
     now = dt.datetime.now(dt.UTC)
     hostname = socket.gethostname()
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, (hostname or "localhost")[:_LONGEST_COMMON_NAME])])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from bayplan.api.errors import CredentialsError
 from bayplan.api.trust import load_identity
+from bayplan.server.handshake_turns import handshake_cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +47,20 @@ class ServingTls:
         self._policy = policy or TlsPolicy()
         self._made_of: tuple[bytes, bytes | None] = (identity(), client_authorities())
         self._context = self._make(*self._made_of)
+        self._cost = handshake_cost(self._made_of[0])
 
     def context(self) -> ServingContext:
         """Return the context for a connection that begins now; raises CredentialsError for parts that do not load."""
         parts = (self._identity(), self._client_authorities())
         if parts != self._made_of:
             self._context = self._make(*parts)
+            self._cost = handshake_cost(parts[0])
             self._made_of = parts
         return self._context
+
+    def cost(self) -> float:
+        """Return what a handshake costs with the certificate that was shown last, as `handshake_cost` counts."""
+        return self._cost
 
     def believes(self, context: ssl.SSLContext) -> bool:
         """Whether a client certificate that was checked by `context` is one that a new connection would be taken with.

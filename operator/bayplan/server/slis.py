@@ -6,16 +6,21 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from bayplan.server.health import HealthChecks
+from bayplan.server.process_start import PROCESS_START, process_start_seconds
 
 
 class SliCollector(Collector):
-    """Exports the last result of each check, and how often it ended in which way; only probes run them."""
+    """Exports the last result of each check, how often it ended in which way, and since when that is counted.
+
+    Only probes run the checks.
+    """
 
     def __init__(self, health: HealthChecks) -> None:
         self._health = health
+        self._started = process_start_seconds()
 
     def collect(self) -> Iterable[Metric]:
-        """Both metrics."""
+        """All three metrics."""
         last = GaugeMetricFamily(
             "kubernetes_healthcheck", "Result of the last run of a health check: 1 is success.", labels=("name", "type")
         )
@@ -31,3 +36,6 @@ class SliCollector(Collector):
                     total.add_metric((name, endpoint, status), count)
         yield last
         yield total
+        yield GaugeMetricFamily(
+            PROCESS_START, "Start time of the process since unix epoch in seconds.", value=self._started
+        )
