@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from e2e.conftest import StartControlPlane
-from e2e.controlplane.installation import OVERLAYS, kustomize, write_kustomization
+from e2e.controlplane.installation import CLUSTER_WIDE, OVERLAYS, kustomize, write_kustomization
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
 from e2e.helm.chart import CHART, helm, template
 
@@ -30,14 +30,6 @@ SWITCHES = {
     "resourceQuota": "resource-quota",
 }
 PRODUCTION = CHART / "values-production.yaml"
-CLUSTER_WIDE = {
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "FlowSchema",
-    "PriorityLevelConfiguration",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding",
-}
 HASH = re.compile(r"^(bayplan-config)-\w+$")
 
 
