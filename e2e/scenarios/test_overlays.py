@@ -1,5 +1,6 @@
 """What kustomize makes of the base with its components: the production overlay, and others on top of it."""
 
+import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -117,10 +118,10 @@ def test_a_configuration_preempts_where_its_component_brings_the_right_to(
     assert (("pods/eviction", "create") in rights) is evicts
 
 
-def _named_by(folder: Path) -> set[str]:
-    """The components of an overlay that is shipped."""
+def _named_by(folder: Path, components: Path = COMPONENTS) -> set[str]:
+    """The components that an overlay names."""
     document = yaml.safe_load((folder / "kustomization.yaml").read_text())
-    return {str((folder / path).resolve().relative_to(COMPONENTS)) for path in document["components"]}
+    return {str((folder / path).resolve().relative_to(components)) for path in document["components"]}
 
 
 @pytest.mark.parametrize(
@@ -143,6 +144,16 @@ def test_what_components_add_is_where_the_scheduler_is_although_the_namespace_is
     ours = [subject for subject in subjects if subject["name"].startswith("bayplan")]
     assert {subject.get("namespace") for subject in ours} == {namespace}
     assert _namespaces_asked_for(built) == {namespace}
+
+
+def test_the_lines_for_monitoring_only_have_to_be_uncommented(control_plane: ControlPlane, tmp_path: Path) -> None:
+    for folder in (MANIFESTS, COMPONENTS, OVERLAYS):
+        shutil.copytree(folder, tmp_path / folder.name)
+    file = tmp_path / "overlays" / "production" / "kustomization.yaml"
+    file.write_text(file.read_text().replace("# - ", "- "))
+    kinds = {kind for kind, _ in _built(control_plane, file.parent)}
+    assert {"ServiceMonitor", "PrometheusRule"} <= kinds
+    assert _named_by(file.parent, tmp_path / "components") >= {"monitoring", "dashboards"}
 
 
 def _namespaces_asked_for(built: Named) -> set[str]:
