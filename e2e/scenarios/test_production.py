@@ -7,19 +7,17 @@ used.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
-import yaml
 from e2e.conftest import StartControlPlane
 from e2e.controlplane.audit import AuditEvent
-from e2e.controlplane.bayplan_process import BayplanProcess
 from e2e.controlplane.client import ApiClient, Object
+from e2e.controlplane.deployed import DeployedReplica
 from e2e.controlplane.health import get_local, trusting_anybody
-from e2e.controlplane.installation import OVERLAYS, SERVICE_ACCOUNT, granted, kustomize
+from e2e.controlplane.installation import OVERLAYS, SERVICE_ACCOUNT, granted
 from e2e.controlplane.objects import claim, local_volume, node, pod, pod_of_class, storage_class
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
-from e2e.controlplane.process import STOP_SECONDS, free_ports, stop_all
+from e2e.controlplane.process import STOP_SECONDS, stop_all
 from e2e.controlplane.service_account import request_token
 from e2e.controlplane.waiting import wait_until
 from e2e.scenarios.faulty_proxy import FaultyProxy
@@ -45,16 +43,12 @@ HOSTNAME = "kubernetes.io/hostname"
 
 @dataclass(frozen=True)
 class World:
-    """A cluster where the production overlay is installed, and two replicas; the first reaches it through a proxy.
-
-    `ports` are those where the replicas serve HTTPS.
-    """
+    """A cluster where the production overlay is installed, and two replicas; the first reaches it through a proxy."""
 
     plane: ControlPlane
     proxy: FaultyProxy
-    leader: BayplanProcess
-    standby: BayplanProcess
-    ports: tuple[int, int]
+    leader: DeployedReplica
+    standby: DeployedReplica
 
     @property
     def client(self) -> ApiClient:
@@ -68,40 +62,27 @@ def world(start_control_plane: StartControlPlane, tmp_path_factory: pytest.TempP
     plane.client.create("namespaces", {"metadata": {"name": TEAM}})
     for name, value in (("low", 1), ("high", 1000)):
         plane.client.create("priorityclasses", {"metadata": {"name": name}, "value": value})
-    running: list[BayplanProcess] = []
-    first_port, second_port = free_ports(2)
+    running: list[DeployedReplica] = []
     with FaultyProxy(plane) as proxy:
         try:
             token = request_token(plane.client, NAMESPACE, SERVICE_ACCOUNT)
             first = proxy.kubeconfig(tmp_path_factory.mktemp("first") / "kubeconfig", token)
-            second = plane.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT)
-            for kubeconfig, port in ((first, first_port), (second, second_port)):
-                running.append(_replica(plane, kubeconfig, tmp_path_factory.mktemp("replica"), port))
-                running[-1].wait_ready()
+            for kubeconfig in (first, None):
+                replica = DeployedReplica(
+                    plane,
+                    NAMESPACE,
+                    tmp_path_factory.mktemp("replica"),
+                    kubeconfig=kubeconfig,
+                    # On a machine that is slow for a while no other one leads.
+                    leader_election={"leaseDuration": "90s", "renewDeadline": "60s"},
+                )
+                running.append(replica)
+                replica.wait_ready()
                 # The first one leads.
                 wait_until(lambda: plane.client.list("leases", NAMESPACE), "a lease in the overlay's namespace")
-            yield World(plane, proxy, *running, (first_port, second_port))
+            yield World(plane, proxy, *running)
         finally:
             stop_all(running, STOP_SECONDS)
-
-
-def _replica(plane: ControlPlane, kubeconfig: Path, directory: Path, port: int) -> BayplanProcess:
-    """An instance as the Deployment runs it: its configuration, its account, its flags, its namespace for the lease.
-
-    Only the lease is longer, so that a machine that is slow for a while makes no other one lead, and the port is free.
-    """
-    built = {(each["kind"], each["metadata"]["name"]): each for each in kustomize(plane, OVERLAYS / "production")}
-    (container,) = built["Deployment", "bayplan"]["spec"]["template"]["spec"]["containers"]
-    (text,) = [each["data"]["config.yaml"] for each in built.values() if "config.yaml" in each.get("data", {})]
-    configuration = yaml.safe_load(text)
-    configuration["leaderElection"] |= {"leaseDuration": "90s", "renewDeadline": "60s"}
-    arguments = [
-        argument.replace("$(POD_NAMESPACE)", NAMESPACE).replace("10259", str(port))
-        for argument in container["args"]
-        if argument != "run" and not argument.startswith("--config=")
-    ]
-    assert f"--secure-port={port}" in arguments
-    return BayplanProcess(directory, config=configuration, kubeconfig=kubeconfig, arguments=arguments)
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +94,7 @@ def answers(world: World, tmp_path_factory: pytest.TempPathFactory) -> list[dict
     stranger = request_token(plane.client, NAMESPACE, "stranger")
     certificate = trusting_anybody(plane.tls("test-admin"))
     found: list[dict[str, int]] = []
-    for port in world.ports:
+    for port in (world.leader.port, world.standby.port):
 
         def certified(port: int = port) -> bool:
             return get_local(port, "/configz", tls=certificate)[0] == 200
