@@ -1,6 +1,7 @@
 import gc
 import logging
 import os
+import sys
 import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -19,10 +20,10 @@ def logging_as_it_was() -> Iterator[None]:
     manager = logging.Logger.manager.loggerDict
     loggers = [logging.getLogger(), *(each for each in manager.values() if isinstance(each, logging.Logger))]
     before = [(each, each.level, each.handlers[:]) for each in loggers]
-    hook = threading.excepthook
+    hooks = threading.excepthook, sys.unraisablehook
     yield
     logging.captureWarnings(False)
-    threading.excepthook = hook
+    threading.excepthook, sys.unraisablehook = hooks
     for each in [each for each in manager.values() if isinstance(each, logging.Logger)]:
         each.setLevel(logging.NOTSET)
     for each, level, handlers in before:

@@ -1,8 +1,10 @@
 import asyncio
+import gc
 import json
 import os
 import signal
 import time
+import weakref
 from dataclasses import replace
 from datetime import timedelta
 
@@ -13,6 +15,7 @@ from tests.faults.faults import Delay, Refuse
 from bayplan.api.errors import UnreachableError
 from bayplan.config.connections import LeaderElection
 from bayplan.config.load import default_configuration
+from bayplan.controller import app
 
 LEASES = "/apis/coordination.k8s.io/v1/leases"
 KEY = "kube-system/bayplan"
@@ -104,6 +107,34 @@ async def test_a_standby_decides_at_once_when_the_lease_is_given_up(standby, cap
     assert await metric(standby) == "1.0"
     assert f"leading lease={KEY} identity={spec['holderIdentity']}" in caplog.text
     await standby.until(lambda: any(note.endswith("became leader") for note in standby.notes()))
+
+
+class Cycle:
+    """What only a collection of its generation finds."""
+
+    def __init__(self):
+        self.itself = self
+
+
+def old_garbage():
+    """A reference to a cycle that is old and that nobody uses."""
+    cycle = Cycle()
+    gc.collect()
+    return weakref.ref(cycle)
+
+
+async def test_a_standby_finds_old_garbage_and_a_leader_decides_in_its_place(cluster, monkeypatch):
+    monkeypatch.setattr(app, "_COLLECT_SECONDS", 0.05)
+    cluster.server.put(LEASES, held_by("another"))
+    cluster.start("n1", configuration=electing())
+    await cluster.until_ready()
+    garbage = old_garbage()
+    await cluster.until(lambda: garbage() is None)
+    cluster.server.put(LEASES, released())
+    await cluster.until(lambda: may_write(cluster))
+    garbage = old_garbage()
+    await asyncio.sleep(1.0)
+    assert garbage() is not None
 
 
 async def test_a_standby_that_is_told_to_stop_leaves_the_lease_alone(standby):

@@ -105,6 +105,25 @@ def test_what_was_left_out_is_told_although_nothing_else_is_logged(stream):
     writer.close()
 
 
+def test_what_was_left_out_in_the_last_minute_is_told_at_the_end(stream):
+    writer = writer_to(stream)
+    writer.start()
+    for _ in range(LINES_PER_MINUTE + 3):
+        writer.handle(record("again"))
+    writer.close()
+    assert stream.getvalue().splitlines()[LINES_PER_MINUTE:] == [
+        "lines like others were left out place=scheduler/bayplan.scene.py:7 lines=3"
+    ]
+
+
+def test_a_line_that_cannot_be_formatted_is_told_in_the_log_and_not_beside_it(writer, stream, capsys):
+    writer.start()
+    writer.handle(record("%d pods", "many"))
+    writer.flush()
+    assert "a line could not be formatted" in stream.getvalue()
+    assert capsys.readouterr().err == ""
+
+
 def test_lines_that_were_asked_for_are_all_written(writer, stream):
     for _ in range(500):
         writer.handle(record("bound", level=V2))

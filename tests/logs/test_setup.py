@@ -83,6 +83,19 @@ def test_an_exception_that_ends_a_thread_is_a_line(capsys):
     assert (line["msg"], line["thread"], line["err"]) == ("a thread ended with an exception", "reader", "broken")
 
 
+def test_an_exception_that_nobody_can_catch_is_a_line(capsys):
+    set_up_logging(LoggingFormat.JSON, 0)
+
+    class Broken:
+        def __del__(self):
+            raise ValueError("broken")
+
+    Broken()
+    (line,) = logged(capsys)
+    assert (line["msg"], line["err"]) == ("an exception could not be raised", "broken")
+    assert line["object"].endswith("Broken.__del__")
+
+
 def test_lines_are_all_there_at_the_end_although_a_thread_writes_them(capsys):
     set_up_logging(LoggingFormat.JSON, 0)
     write_aside()

@@ -1,6 +1,7 @@
 """Writes the lines of the log beside the work: nobody waits for who reads them."""
 
 import logging
+import math
 import sys
 import threading
 import time
@@ -71,8 +72,10 @@ class LineWriter(logging.Handler):
                 if record.levelno >= logging.INFO and not self._admits(record):
                     return
             self._put(f"{self.format(record)}\n")
-        except Exception:  # noqa: BLE001  as every handler of the standard library
-            self.handleError(record)
+        except Exception as error:  # noqa: BLE001  as every handler of the standard library
+            # Not handleError: it writes to standard error itself, and would wait for who reads it.
+            text = "a line could not be formatted place=%s error=%r"
+            self._put(self._line(logging.ERROR, text, caller(record), f"{type(error).__name__}: {error}"))
 
     def flush(self) -> None:
         """Wait until what was taken is written, or for two seconds."""
@@ -84,7 +87,9 @@ class LineWriter(logging.Handler):
                     return
 
     def close(self) -> None:
-        """Write what was taken, and end the thread."""
+        """Write what was taken, with how many lines were left out in the last minute, and end the thread."""
+        with self._changed:
+            self._tell_left_out(math.inf)
         self.flush()
         with self._changed:
             self._closed = True

@@ -5,7 +5,8 @@ from typing import Final
 
 HIDDEN: Final = "[hidden]"
 
-_USERINFO: Final = re.compile(r"(?<=://)[^/\s@]+(?=@)")
+# A password may have a "/" or an "@" that should have been escaped; what follows a host's colon is a port and a "/".
+_USERINFO: Final = re.compile(r"(?<=://)(?:[^/\s:]*:(?!\d+/)\S*|[^/\s]+)(?=@)")
 _BEARER: Final = re.compile(r"(?i)\b(bearer\s+)[^\s'\",]+")
 # A JSON web token, as service accounts and OpenID providers have them: its first part is the base64 of '{"'.
 _TOKEN: Final = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]*")

@@ -2,6 +2,7 @@
 
 import logging
 import logging.config
+import sys
 import threading
 from typing import Final
 
@@ -35,7 +36,8 @@ def set_up_logging(logging_format: LoggingFormat, verbosity: int) -> None:
     """Have everything that this process logs written to standard error, in one format.
 
     `verbosity` is kube-scheduler's `-v` and counts for bayplan's own lines. Libraries keep to warnings, other loggers,
-    such as those of plugins from outside, to INFO. Warnings of Python and exceptions that end a thread are lines, too.
+    such as those of plugins from outside, to INFO. Warnings of Python are lines, too, and so are exceptions that end a
+    thread or that nobody can catch.
     """
     logging.config.dictConfig(
         {
@@ -53,6 +55,7 @@ def set_up_logging(logging_format: LoggingFormat, verbosity: int) -> None:
     )
     logging.captureWarnings(True)
     threading.excepthook = _tell_thread_ended
+    sys.unraisablehook = _tell_unraisable
 
 
 def write_aside() -> None:
@@ -69,3 +72,10 @@ def _tell_thread_ended(ended: threading.ExceptHookArgs) -> None:
             ended.thread.name if ended.thread is not None else "",
             exc_info=ended.exc_value,
         )
+
+
+def _tell_unraisable(ignored: "sys.UnraisableHookArgs") -> None:
+    # Nothing may keep the object, or it would live again: only its name is taken.
+    what = ignored.err_msg or "Exception ignored in"
+    name = getattr(ignored.object, "__qualname__", type(ignored.object).__name__)
+    logger.error("an exception could not be raised what=%r object=%r", what, name, exc_info=ignored.exc_value)
