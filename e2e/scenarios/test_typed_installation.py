@@ -117,8 +117,8 @@ def plane(start_control_plane: StartControlPlane) -> ControlPlane:
     for namespace in ("default", "kube-system", "calico-system"):
         wait_until(lambda where=namespace: client.list("serviceaccounts", where), "a default service account")  # type: ignore[misc]
     client.create("pods", pod("etcd", "kube-system", labels={"component": "etcd"}, scheduler="default-scheduler"))
-    critical = {"priorityClassName": "system-node-critical"}
-    client.create("pods", pod("calico", "calico-system", scheduler="default-scheduler", **critical))
+    critical = pod("calico", "calico-system", scheduler="default-scheduler", priorityClassName="system-node-critical")
+    client.create("pods", critical)
     return plane
 
 
