@@ -13,6 +13,7 @@ SEED ?= 2
 COUNT ?= 1000
 MINUTES ?= 60
 COMPATIBILITY_ARGS ?=
+PLAYGROUND_ARGS ?=
 IMAGE ?= bayplan:0.1.0
 PYTHON_TAG ?= python:3.11-slim
 RELEASE := $(VENV)/.release
@@ -24,7 +25,7 @@ unexport PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
 .PHONY: help venv test unit coverage e2e soak oracle faults conformance controlplane kubernetes \
-  compatibility image lock sbom check format demo bench clean
+  compatibility image lock sbom check format demo playground bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -105,6 +106,9 @@ format: $(INSTALLED) ## Format the sources and fix what can be fixed
 
 demo: $(INSTALLED) ## Watch the scheduler pack a synthetic cluster, without Kubernetes
 	$(BIN)/bayplan demo
+
+playground: controlplane ## Have a cluster on this machine to try bayplan on (PLAYGROUND_ARGS='--nodes 100'); Ctrl-C ends it
+	@$(BIN)/python -m e2e.playground $(PLAYGROUND_ARGS)
 
 bench: controlplane ## Measure the engine alone, then bayplan against kube-scheduler on one control plane
 	$(BIN)/python -m e2e.bench.simulate

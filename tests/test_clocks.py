@@ -10,6 +10,9 @@ WALL = re.compile(r"\btime\.time\b|\bdatetime\.(now|utcnow|today)\b|\btime_ns\b|
 MAY_READ_IT = {
     "api/token_source.py": "tokens say when they expire",
     "scheduler/api_calls.py": "Events and conditions say when they happened",
+    "server/authentication.py": "certificates say when they end",
+    "server/self_signed.py": "certificates say when they begin and end",
+    "server/zpages.py": "/statusz says since when it runs",
     "server/configuration.py": "a metric says when the configuration was taken over",
     "plugins/registry.py": "pods say when they were started",
 }

@@ -118,15 +118,18 @@ def _key_usage(*, authority: bool) -> x509.KeyUsage:
     )
 
 
-def write_kubeconfig(path: Path, *, url: str, ca_file: Path, user: dict[str, object]) -> Path:
-    """Writes a kubeconfig with one cluster and one user; `user` is the user's entry as kubectl reads it."""
+def write_kubeconfig(path: Path, *, url: str, ca_file: Path, user: dict[str, object], name: str = "test") -> Path:
+    """Writes a kubeconfig with one cluster and one user; `user` is the user's entry as kubectl reads it.
+
+    `name` is what cluster, user and context are called.
+    """
     document = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "test", "cluster": {"server": url, "certificate-authority": str(ca_file)}}],
-        "users": [{"name": "test", "user": user}],
-        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-        "current-context": "test",
+        "clusters": [{"name": name, "cluster": {"server": url, "certificate-authority": str(ca_file)}}],
+        "users": [{"name": name, "user": user}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "current-context": name,
     }
     path.touch(mode=0o600)
     path.write_text(json.dumps(document, indent=2))  # JSON is YAML, and needs no library to write

@@ -36,6 +36,7 @@ class ControlPlaneOptions:
     bench: no limits on requests in flight. audit: a log of what schedulers write, see `audit_events`.
     garbage_percent: by how much kube-apiserver's memory grows before it collects garbage; more is less CPU (GOGC).
     unserved: versions of API groups that are off, such as storage.k8s.io/v1. kwok_stages: what kwok plays.
+    parent: the folder in which it makes its own; without one that for temporary files.
     Without kube-controller-manager nobody makes default service accounts or takes the not-ready taint off
     new nodes, so the two admission plugins that count on it are off as well.
     """
@@ -48,6 +49,7 @@ class ControlPlaneOptions:
     disable_admission: tuple[str, ...] = ()
     unserved: tuple[str, ...] = ()
     kwok_stages: Path = commands.KWOK_STAGES
+    parent: Path | None = None
 
     def disabled_admission(self) -> tuple[str, ...]:
         """Returns all admission plugins that are off."""
@@ -60,7 +62,7 @@ class ControlPlane:
 
     def __init__(self, options: ControlPlaneOptions) -> None:
         self.options = options
-        self.directory = Path(tempfile.mkdtemp(prefix="bayplan-controlplane-"))
+        self.directory = Path(tempfile.mkdtemp(prefix="bayplan-controlplane-", dir=options.parent))
         self.ports = commands.Ports(*free_ports(5))
         self.url = f"https://127.0.0.1:{self.ports.apiserver}"
         self._authority = CertificateAuthority(self._folder("pki"))

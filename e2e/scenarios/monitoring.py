@@ -12,8 +12,11 @@ SCRAPER = ("monitoring", "prometheus-k8s")
 _RIGHTS = {"bayplan-metrics-reader", "bayplan-discovery"}
 
 
-def install_scraper(plane: ControlPlane, folder: Path) -> Path:
-    """Gives the component's subject the component's rights, and returns a file with its token."""
+def install_scraper(plane: ControlPlane, folder: Path, **spec: object) -> Path:
+    """Gives the component's subject the component's rights, and returns a file with its token.
+
+    `spec` is what a TokenRequest may ask for.
+    """
     namespace, name = SCRAPER
     plane.client.create("namespaces", {"metadata": {"name": namespace}})
     plane.client.create("serviceaccounts", {"metadata": {"name": name, "namespace": namespace}})
@@ -23,5 +26,5 @@ def install_scraper(plane: ControlPlane, folder: Path) -> Path:
     rendered.write_text(yaml.safe_dump_all(rights))
     plane.kubectl("apply", "-f", rendered)
     token = folder / "token"
-    token.write_text(request_token(plane.client, namespace, name))
+    token.write_text(request_token(plane.client, namespace, name, **spec))
     return token

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlencode
 
 from e2e.controlplane.bayplan_process import BayplanProcess
@@ -13,6 +13,14 @@ from e2e.controlplane.health import get_local, is_healthy
 from e2e.controlplane.process import Process, free_ports
 
 _SCRAPE_SECONDS = 1
+
+
+class Scraped(Protocol):
+    """What Prometheus scrapes."""
+
+    def scrape_config(self) -> dict[str, Any]:
+        """The entry of `scrape_configs`, but for the job's name."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +63,13 @@ def bayplan_target(process: BayplanProcess) -> Target:
 class PrometheusServer(Process):
     """A running Prometheus that scrapes `targets` once a second and evaluates `rule_files` as often."""
 
-    def __init__(self, directory: Path, targets: Iterable[Target], rule_files: Sequence[Path] = ()) -> None:
+    def __init__(self, directory: Path, targets: Iterable[Scraped], rule_files: Sequence[Path] = ()) -> None:
         (self.port,) = free_ports(1)
         config = directory / "prometheus.yml"
-        scraped = [*targets, Target("kubernetes-pods", self.port, cluster="there", namespace="monitoring")]
+        scraped: list[Scraped] = [
+            *targets,
+            Target("kubernetes-pods", self.port, cluster="there", namespace="monitoring"),
+        ]
         document = {
             "global": {"scrape_interval": f"{_SCRAPE_SECONDS}s", "evaluation_interval": f"{_SCRAPE_SECONDS}s"},
             "scrape_configs": [

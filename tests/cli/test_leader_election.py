@@ -89,7 +89,6 @@ def test_what_is_switched_off_need_not_work():
     assert with_flags(LeaderElection(), flags, POD).lease_duration == timedelta(seconds=1)
 
 
-@pytest.mark.usefixtures("logging_as_it_was")
 @pytest.mark.parametrize("spelling", ["--leader-elect", "--leader-elect=true"])
 def test_the_switch_may_stand_alone_as_in_kube_scheduler(tmp_path, capsys, spelling):
     config = tmp_path / "config.yaml"
@@ -105,7 +104,6 @@ def test_the_switch_may_stand_alone_as_in_kube_scheduler(tmp_path, capsys, spell
     assert warning in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("logging_as_it_was")
 def test_run_refuses_flags_that_do_not_work_together(tmp_path, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["run", "--kubeconfig", str(tmp_path / "none"), "--leader-elect", "--leader-elect-lease-duration=5s"])

@@ -14,11 +14,6 @@ from bayplan.cli import main
 from bayplan.logs.verbosity import V2
 
 
-@pytest.fixture(autouse=True)
-def _logging_as_it_was(logging_as_it_was):
-    """Leave logging as it was."""
-
-
 @pytest.mark.parametrize(
     ("flags", "level"),
     [((), logging.INFO), (("-v", "0"), logging.INFO), (("-v2",), V2), (("--v=2",), V2), (("--v", "10"), logging.DEBUG)],
