@@ -49,3 +49,9 @@ def _commands(lines: Iterator[tuple[int, str]]) -> list[Command]:
             command = "\n".join([command, *(text for _, text in body), heredoc[1]])
         found.append(Command(number, command, ()))
     return found
+
+
+def matches(shown: tuple[str, ...], printed: list[str]) -> bool:
+    """Whether `shown` is what was `printed`, where `...` stands for any number of lines."""
+    pattern = "".join(r"(?:.*\n)*?" if line == "..." else re.escape(line.rstrip()) + r" *\n" for line in shown)
+    return re.fullmatch(pattern, "".join(f"{line}\n" for line in printed)) is not None

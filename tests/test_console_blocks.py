@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.console_blocks import Command, blocks_of, commands_of
+from tests.console_blocks import Command, blocks_of, commands_of, matches
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
@@ -42,12 +42,6 @@ NOT_RUN = {
 def why_not_run(command: Command) -> str | None:
     """The reason in NOT_RUN, None for a command that is run."""
     return next((why for start, why in NOT_RUN.items() if command.text.startswith(start)), None)
-
-
-def matches(shown: tuple[str, ...], printed: list[str]) -> bool:
-    """Whether `shown` is what was `printed`, where `...` stands for any number of lines."""
-    pattern = "".join(r"(?:.*\n)*?" if line == "..." else re.escape(line.rstrip()) + r" *\n" for line in shown)
-    return re.fullmatch(pattern, "".join(f"{line}\n" for line in printed)) is not None
 
 
 ALL = {

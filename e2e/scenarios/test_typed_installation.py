@@ -1,7 +1,7 @@
-"""What README and docs say to type installs a scheduler that places a pod, upgrades it, and takes it away again.
+"""What the pages on installing and upgrading say to type does so, has a pod placed, and takes everything away again.
 
 The cluster has kube-scheduler, the controllers, and nodes that kwok plays, so that the Deployment's pods become ready.
-What their containers would run runs beside it.
+What their containers would run runs beside it. README's commands are typed in e2e/playground.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -38,8 +38,6 @@ NOT_TYPED = {
     "make ": "needs Docker",
     "docker ": "needs Docker",
     "kind ": "needs a container runtime",
-    "bayplan ": "is no command about the cluster",
-    ". .venv": "is no command about the cluster",
     "kubectl --namespace bayplan-system logs": "kwok's containers have no logs",
 }
 """How commands begin that are not typed, and why."""
@@ -142,19 +140,14 @@ def _assert_taken_away(site: Site) -> None:
     assert node_of(site.plane.client, "default", "web").startswith("node-")
 
 
-def test_the_readme_installs_it_has_a_pod_placed_and_takes_it_away(site: Site) -> None:
-    site.type(_typed("README.md"))
-    _assert_taken_away(site)
-    with pytest.raises(ApiError, match="404"):
-        site.plane.client.get("namespaces", NAMESPACE)
-
-
 def test_the_page_on_installing_and_that_on_upgrading_do_so_with_kustomize(site: Site) -> None:
     *installing, uninstalling = [each for each in _typed("docs/install.md") if not _starts(each, ["helm "])]
     site.type(installing)
     site.type(_typed("docs/upgrade.md"))
     site.type([uninstalling])
     _assert_taken_away(site)
+    with pytest.raises(ApiError, match="404"):
+        site.plane.client.get("namespaces", NAMESPACE)
 
 
 def test_the_page_on_installing_does_so_with_helm(site: Site) -> None:
@@ -166,5 +159,5 @@ def test_the_page_on_installing_does_so_with_helm(site: Site) -> None:
 
 
 def test_each_reason_not_to_type_a_command_is_needed_and_each_word_is_looked_for() -> None:
-    shown = [each for name in ("README.md", "docs/install.md", "docs/upgrade.md") for each in typed_in(name)]
+    shown = [each for name in ("docs/install.md", "docs/upgrade.md") for each in typed_in(name)]
     assert [start for start in (*NOT_TYPED, *PRINTED) if not any(_starts(each, [start]) for each in shown)] == []
