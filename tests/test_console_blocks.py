@@ -8,12 +8,10 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import takewhile
 from pathlib import Path
 
 import pytest
+from tests.console_blocks import Command, blocks_of, commands_of, matches
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
@@ -41,57 +39,9 @@ NOT_RUN = {
 """How commands begin that are shown and not run, and why."""
 
 
-@dataclass(frozen=True)
-class Command:
-    line: int
-    text: str
-    output: tuple[str, ...]
-
-    @property
-    def why_not_run(self) -> str | None:
-        return next((why for start, why in NOT_RUN.items() if self.text.startswith(start)), None)
-
-
-def blocks_of(text: str) -> list[tuple[str, list[tuple[int, str]]]]:
-    """Every fenced block in `text`: what stands after the fence, and the numbered lines."""
-    blocks: list[tuple[str, list[tuple[int, str]]]] = []
-    inside = False
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.lstrip().startswith("```"):
-            inside = not inside
-            if inside:
-                blocks.append((line.lstrip()[3:], []))
-        elif inside:
-            blocks[-1][1].append((number, line))
-    return blocks
-
-
-def commands_of(text: str) -> list[Command]:
-    """The commands of every console block in `text`, with the output shown."""
-    return [each for kind, lines in blocks_of(text) if kind == "console" for each in _commands(iter(lines))]
-
-
-def _commands(lines: Iterator[tuple[int, str]]) -> list[Command]:
-    found: list[Command] = []
-    for number, line in lines:
-        if not line.startswith("$ "):
-            found[-1] = replace(found[-1], output=(*found[-1].output, line))
-            continue
-        command = line[2:]
-        while command.endswith("\\"):
-            command = command[:-1] + next(lines)[1].strip()
-        command = re.sub(r"\s+# .*", "", command)
-        if heredoc := re.search(r"<<(\w+)$", command):
-            body = list(takewhile(lambda each: each[1] != heredoc[1], lines))
-            command = "\n".join([command, *(text for _, text in body), heredoc[1]])
-        found.append(Command(number, command, ()))
-    return found
-
-
-def matches(shown: tuple[str, ...], printed: list[str]) -> bool:
-    """Whether `shown` is what was `printed`, where `...` stands for any number of lines."""
-    pattern = "".join(r"(?:.*\n)*?" if line == "..." else re.escape(line.rstrip()) + r" *\n" for line in shown)
-    return re.fullmatch(pattern, "".join(f"{line}\n" for line in printed)) is not None
+def why_not_run(command: Command) -> str | None:
+    """The reason in NOT_RUN, None for a command that is run."""
+    return next((why for start, why in NOT_RUN.items() if command.text.startswith(start)), None)
 
 
 ALL = {
@@ -99,7 +49,7 @@ ALL = {
     for document in DOCUMENTS
     if (commands := commands_of(document.read_text()))
 }
-RUN = [name for name, commands in ALL.items() if any(not command.why_not_run for command in commands)]
+RUN = [name for name, commands in ALL.items() if any(not why_not_run(command) for command in commands)]
 
 
 @pytest.mark.parametrize("name", RUN)
@@ -112,7 +62,7 @@ def test_commands_print_what_the_document_shows(name, tmp_path):
         "LC_ALL": "C.UTF-8",
     }
     for command in ALL[name]:
-        if command.why_not_run:
+        if why_not_run(command):
             continue
         done = subprocess.run(
             ["bash", "-c", command.text],
@@ -138,7 +88,7 @@ def test_every_make_target_shown_exists():
 
 
 def test_every_reason_not_to_run_is_needed():
-    used = [why for commands in ALL.values() for command in commands if (why := command.why_not_run)]
+    used = [why for commands in ALL.values() for command in commands if (why := why_not_run(command))]
     assert [start for start, why in NOT_RUN.items() if why not in used] == []
 
 

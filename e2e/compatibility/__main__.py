@@ -1,4 +1,4 @@
-"""Runs the scenarios of the production overlay on each API server, and prints a table: `make compatibility`."""
+"""Runs the scenarios of the manifests on each API server, and prints a table: `make compatibility`."""
 
 import argparse
 import datetime as dt
@@ -15,7 +15,11 @@ from e2e.controlplane.build import BuildError, say_on_stderr
 from e2e.controlplane.kubernetes_version import version_of
 from e2e.controlplane.toolchain import ToolchainError
 
-SCENARIOS = ("e2e/scenarios/test_admission.py", "e2e/scenarios/test_production.py")
+SCENARIOS = (
+    "e2e/scenarios/test_applying.py",
+    "e2e/scenarios/test_admission.py",
+    "e2e/scenarios/test_production.py",
+)
 _COUNT = re.compile(r"(\d+) (passed|failed|error)")
 
 

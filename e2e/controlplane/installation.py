@@ -16,6 +16,19 @@ from e2e.controlplane.service_account import request_token
 MANIFESTS = REPOSITORY / "manifests" / "base"
 COMPONENTS = REPOSITORY / "manifests" / "components"
 OVERLAYS = REPOSITORY / "manifests" / "overlays"
+COMPONENT_NAMES = frozenset(str(path.parent.relative_to(COMPONENTS)) for path in COMPONENTS.rglob("kustomization.yaml"))
+CLUSTER_WIDE = frozenset(
+    {
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "FlowSchema",
+        "Namespace",
+        "PriorityLevelConfiguration",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    }
+)
+"""The kinds among the shipped ones that are in no namespace."""
 NAMESPACE = "kube-system"
 SERVICE_ACCOUNT = "bayplan"
 ALL_RIGHTS = ("careful-preemption", "preemption", "volumes")

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from e2e.conftest import StartControlPlane
-from e2e.controlplane.installation import OVERLAYS, kustomize, write_kustomization
+from e2e.controlplane.installation import CLUSTER_WIDE, COMPONENT_NAMES, OVERLAYS, kustomize, write_kustomization
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
 from e2e.helm.chart import CHART, helm, template
 
@@ -28,16 +28,10 @@ SWITCHES = {
     "networkPolicy": "network-policy",
     "admission": "admission",
     "resourceQuota": "resource-quota",
+    "monitoring": "monitoring",
+    "dashboards": "dashboards",
 }
 PRODUCTION = CHART / "values-production.yaml"
-CLUSTER_WIDE = {
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "FlowSchema",
-    "PriorityLevelConfiguration",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding",
-}
 HASH = re.compile(r"^(bayplan-config)-\w+$")
 
 
@@ -82,6 +76,32 @@ def test_the_chart_makes_the_objects_of_the_components_that_are_switched_on(
     assert made.keys() == expected.keys()
     for key, each in expected.items():
         assert made[key] == each, key
+
+
+def test_the_pod_monitor_takes_the_place_of_the_service_monitor(control_plane: ControlPlane, tmp_path: Path) -> None:
+    write_kustomization(tmp_path, components=["monitoring", "monitoring/pod-monitor"], namespace=NAMESPACE)
+    values = {"monitoring": {"enabled": True, "podMonitor": True}}
+    expected = _named(kustomize(control_plane, tmp_path))
+    assert _named(template(tmp_path, values, namespace=NAMESPACE)) == expected
+
+
+def test_every_component_has_a_switch() -> None:
+    assert {*SWITCHES.values(), "monitoring/pod-monitor"} == COMPONENT_NAMES
+
+
+def test_the_account_and_the_labels_that_prometheus_goes_by_are_values(tmp_path: Path) -> None:
+    monitoring = {
+        "enabled": True,
+        "prometheus": {"serviceAccount": "scraper", "namespace": "observability"},
+        "labels": {"release": "stack"},
+    }
+    made = _named(template(tmp_path, {"monitoring": monitoring}, namespace=NAMESPACE))
+    scraper = [{"kind": "ServiceAccount", "name": "scraper", "namespace": "observability"}]
+    for binding in (("ClusterRoleBinding", "bayplan-metrics-reader"), ("RoleBinding", "bayplan-discovery")):
+        assert made[binding]["subjects"] == scraper
+    for kind in ("ServiceMonitor", "PrometheusRule"):
+        labels = made[kind, "bayplan"]["metadata"]["labels"]
+        assert labels.items() >= {"release": "stack", "app.kubernetes.io/name": "bayplan"}.items()
 
 
 def test_the_production_values_make_the_production_overlay(control_plane: ControlPlane, tmp_path: Path) -> None:
@@ -130,6 +150,8 @@ def test_what_the_values_say_is_in_the_objects(tmp_path: Path) -> None:
         ({"schedulerNames": []}, "/schedulerNames"),
         ({"admission": {"enabled": True, "highestPriority": "high", "namespaces": []}}, "/admission/highestPriority"),
         ({"admission": {"enabled": True, "highestPriority": 1, "namespaces": ["a b"]}}, "/admission/namespaces/0"),
+        ({"monitoring": {"enabled": True, "labels": {"release": 1}}}, "/monitoring/labels/release"),
+        ({"monitoring": {"serviceAccount": "a"}}, "/monitoring"),
     ],
 )
 def test_a_wrong_value_is_refused_by_its_name(tmp_path: Path, values: Mapping[str, Any], named: str) -> None:

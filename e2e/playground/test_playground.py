@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.test_console_blocks import commands_of
+from tests.console_blocks import commands_of
 
 from e2e.controlplane.bayplan_process import REPOSITORY
 from e2e.controlplane.health import get_local

@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.test_console_blocks import Command, commands_of, matches
+from tests.console_blocks import Command, commands_of, matches
 
 from e2e.controlplane.bayplan_process import REPOSITORY
 from e2e.controlplane.waiting import wait_until

@@ -6,31 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from e2e.controlplane.bayplan_process import REPOSITORY, BayplanProcess
+from e2e.controlplane.bayplan_process import BayplanProcess
+from e2e.controlplane.installation import COMPONENTS, kustomize, write_kustomization
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.service_account import request_token
 from e2e.scenarios.prometheus_server import Target, secured_by
 
-COMPONENT = REPOSITORY / "manifests" / "components" / "monitoring"
+COMPONENT = COMPONENTS / "monitoring"
 SCRAPER = ("monitoring", "prometheus-k8s")
 _POD_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"
-_RIGHTS = {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
-
-
-def render(
-    plane: ControlPlane, folder: Path, namespace: str, *components: Path, **fields: object
-) -> list[dict[str, Any]]:
-    """Returns the objects of an overlay in `folder` that consists of components; `fields` are others of it."""
-    relative = [str(Path(*[".."] * (len(folder.resolve().parts) - 1), *path.parts[1:])) for path in components]
-    overlay = {
-        "apiVersion": "kustomize.config.k8s.io/v1beta1",
-        "kind": "Kustomization",
-        "namespace": namespace,
-        "components": relative,
-        **fields,
-    }
-    (folder / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
-    return [each for each in yaml.safe_load_all(plane.kubectl("kustomize", folder)) if each]
+_RIGHTS = {"bayplan-metrics-reader", "bayplan-discovery"}
 
 
 def install_scraper(plane: ControlPlane, folder: Path, **spec: object) -> Path:
@@ -41,7 +26,8 @@ def install_scraper(plane: ControlPlane, folder: Path, **spec: object) -> Path:
     namespace, name = SCRAPER
     plane.client.create("namespaces", {"metadata": {"name": namespace}})
     plane.client.create("serviceaccounts", {"metadata": {"name": name, "namespace": namespace}})
-    rights = [each for each in render(plane, folder, "kube-system", COMPONENT) if each["kind"] in _RIGHTS]
+    write_kustomization(folder, components=["monitoring"])
+    rights = [each for each in kustomize(plane, folder) if each["metadata"]["name"] in _RIGHTS]
     rendered = folder / "rights.yaml"
     rendered.write_text(yaml.safe_dump_all(rights))
     plane.kubectl("apply", "-f", rendered)

@@ -1,11 +1,21 @@
 """What kustomize makes of the base with its components: the production overlay, and others on top of it."""
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from e2e.controlplane.installation import MANIFESTS, OVERLAYS, kustomize, write_kustomization
+import yaml
+from e2e.controlplane.installation import (
+    CLUSTER_WIDE,
+    COMPONENT_NAMES,
+    COMPONENTS,
+    MANIFESTS,
+    OVERLAYS,
+    kustomize,
+    write_kustomization,
+)
 from e2e.controlplane.plane import ControlPlane
 
 from bayplan.config.load import load_configuration
@@ -31,8 +41,8 @@ def test_two_replicas_are_replaced_one_after_the_other_and_share_a_lease_in_thei
     assert spec["strategy"] == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
     (container,) = spec["template"]["spec"]["containers"]
     assert "--leader-elect-resource-namespace=$(POD_NAMESPACE)" in container["args"]
-    own_namespace = {"fieldRef": {"fieldPath": "metadata.namespace"}}
-    assert {"name": "POD_NAMESPACE", "valueFrom": own_namespace} in container["env"]
+    references = {each["name"]: each["valueFrom"]["fieldRef"] for each in container["env"] if "valueFrom" in each}
+    assert references["POD_NAMESPACE"]["fieldPath"] == "metadata.namespace"
     election = load_configuration(MANIFESTS / "config.yaml").leader_election
     assert (election.leader_elect, election.resource_name) == (True, "bayplan")
     labels = spec["template"]["metadata"]["labels"].items()
@@ -86,11 +96,7 @@ def test_an_overlay_moves_everything_to_its_namespace_and_names_its_image(
     subjects = [subject for each in built.values() for subject in each.get("subjects", [])]
     assert len(subjects) == 4
     assert {subject["namespace"] for subject in subjects} == {"batch"}
-    flows = [built["FlowSchema", name]["spec"]["rules"] for name in ("bayplan", "bayplan-leases")]
-    asking = [subject["serviceAccount"] for rules in flows for rule in rules for subject in rule["subjects"]]
-    assert asking == [{"name": "bayplan", "namespace": "batch"}] * 2
-    ceiling = built["ValidatingAdmissionPolicyBinding", "bayplan-priority-ceiling"]["spec"]["paramRef"]
-    assert (ceiling["name"], ceiling["namespace"]) == ("bayplan-priority-ceiling", "batch")
+    assert _namespaces_asked_for(built) == {"batch"}
 
 
 @pytest.mark.parametrize(
@@ -110,6 +116,55 @@ def test_a_configuration_preempts_where_its_component_brings_the_right_to(
     assert ("DefaultPreemption" not in [plugin.name for plugin in profile.plugins.post_filter.disabled]) is preempts
     assert ("pods", "delete") in rights if preempts and not evicts else ("pods", "delete") not in rights
     assert (("pods/eviction", "create") in rights) is evicts
+
+
+def _named_by(folder: Path, components: Path = COMPONENTS) -> set[str]:
+    """The components that an overlay names."""
+    document = yaml.safe_load((folder / "kustomization.yaml").read_text())
+    return {str((folder / path).resolve().relative_to(components)) for path in document["components"]}
+
+
+@pytest.mark.parametrize(
+    ("base", "namespace", "added"),
+    [
+        (MANIFESTS, "kube-system", COMPONENT_NAMES),
+        (OVERLAYS / "production", "bayplan-system", sorted(COMPONENT_NAMES - _named_by(OVERLAYS / "production"))),
+    ],
+    ids=["base", "production"],
+)
+def test_what_components_add_is_where_the_scheduler_is_although_the_namespace_is_not_named_again(
+    control_plane: ControlPlane, tmp_path: Path, base: Path, namespace: str, added: Iterable[str]
+) -> None:
+    write_kustomization(tmp_path, base=base, components=sorted(added))
+    built = _built(control_plane, tmp_path)
+    places = {key: each["metadata"].get("namespace") for key, each in built.items() if key[0] not in CLUSTER_WIDE}
+    assert len(places) >= 14
+    assert set(places.values()) == {namespace}, places
+    subjects = [subject for each in built.values() for subject in each.get("subjects", [])]
+    ours = [subject for subject in subjects if subject["name"].startswith("bayplan")]
+    assert {subject.get("namespace") for subject in ours} == {namespace}
+    assert _namespaces_asked_for(built) == {namespace}
+
+
+def test_the_lines_for_monitoring_only_have_to_be_uncommented(control_plane: ControlPlane, tmp_path: Path) -> None:
+    for folder in (MANIFESTS, COMPONENTS, OVERLAYS):
+        shutil.copytree(folder, tmp_path / folder.name)
+    file = tmp_path / "overlays" / "production" / "kustomization.yaml"
+    file.write_text(file.read_text().replace("# - ", "- "))
+    kinds = {kind for kind, _ in _built(control_plane, file.parent)}
+    assert {"ServiceMonitor", "PrometheusRule"} <= kinds
+    assert _named_by(file.parent, tmp_path / "components") >= {"monitoring", "dashboards"}
+
+
+def _namespaces_asked_for(built: Named) -> set[str]:
+    """Of the account whose requests have a share of the API server, and of what the ceiling of priorities is."""
+    flows = [built["FlowSchema", name]["spec"]["rules"] for name in ("bayplan", "bayplan-leases")]
+    asking = {
+        subject["serviceAccount"]["namespace"] for rules in flows for rule in rules for subject in rule["subjects"]
+    }
+    return asking | {
+        built["ValidatingAdmissionPolicyBinding", "bayplan-priority-ceiling"]["spec"]["paramRef"]["namespace"]
+    }
 
 
 def _strings(value: object, wanted: str, path: str = "") -> Iterator[str]:

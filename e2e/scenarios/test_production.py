@@ -1,26 +1,27 @@
 """Two replicas at work with the identity, the rights and the policies of the production overlay, and nothing else.
 
-What they do takes all that they may do: binds, verdicts, a preemption, volumes, a lost request, a change of leaders.
-The audit log shows that nothing was refused, and that nothing is granted that was not used.
+What they do takes all that they may do: binds, verdicts, a preemption, volumes, a lost request, a change of leaders,
+and metrics for who may see them. The audit log shows that nothing was refused, and that nothing is granted that was not
+used.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
-import yaml
 from e2e.conftest import StartControlPlane
 from e2e.controlplane.audit import AuditEvent
-from e2e.controlplane.bayplan_process import BayplanProcess
 from e2e.controlplane.client import ApiClient, Object
-from e2e.controlplane.installation import OVERLAYS, SERVICE_ACCOUNT, granted, kustomize
+from e2e.controlplane.deployed import DeployedReplica
+from e2e.controlplane.health import get_local, trusting_anybody
+from e2e.controlplane.installation import OVERLAYS, SERVICE_ACCOUNT, granted
 from e2e.controlplane.objects import claim, local_volume, node, pod, pod_of_class, storage_class
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
 from e2e.controlplane.process import STOP_SECONDS, stop_all
 from e2e.controlplane.service_account import request_token
 from e2e.controlplane.waiting import wait_until
 from e2e.scenarios.faulty_proxy import FaultyProxy
+from e2e.scenarios.monitoring import install_scraper
 from e2e.scenarios.outcomes import (
     assert_alive_without_a_traceback,
     end_pod,
@@ -46,8 +47,8 @@ class World:
 
     plane: ControlPlane
     proxy: FaultyProxy
-    leader: BayplanProcess
-    standby: BayplanProcess
+    leader: DeployedReplica
+    standby: DeployedReplica
 
     @property
     def client(self) -> ApiClient:
@@ -61,14 +62,22 @@ def world(start_control_plane: StartControlPlane, tmp_path_factory: pytest.TempP
     plane.client.create("namespaces", {"metadata": {"name": TEAM}})
     for name, value in (("low", 1), ("high", 1000)):
         plane.client.create("priorityclasses", {"metadata": {"name": name}, "value": value})
-    running: list[BayplanProcess] = []
+    running: list[DeployedReplica] = []
     with FaultyProxy(plane) as proxy:
         try:
             token = request_token(plane.client, NAMESPACE, SERVICE_ACCOUNT)
             first = proxy.kubeconfig(tmp_path_factory.mktemp("first") / "kubeconfig", token)
-            for kubeconfig in (first, plane.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT)):
-                running.append(_replica(plane, kubeconfig, tmp_path_factory.mktemp("replica")))
-                running[-1].wait_ready()
+            for kubeconfig in (first, None):
+                replica = DeployedReplica(
+                    plane,
+                    NAMESPACE,
+                    tmp_path_factory.mktemp("replica"),
+                    kubeconfig=kubeconfig,
+                    # On a machine that is slow for a while no other one leads.
+                    leader_election={"leaseDuration": "90s", "renewDeadline": "60s"},
+                )
+                running.append(replica)
+                replica.wait_ready()
                 # The first one leads.
                 wait_until(lambda: plane.client.list("leases", NAMESPACE), "a lease in the overlay's namespace")
             yield World(plane, proxy, *running)
@@ -76,22 +85,32 @@ def world(start_control_plane: StartControlPlane, tmp_path_factory: pytest.TempP
             stop_all(running, STOP_SECONDS)
 
 
-def _replica(plane: ControlPlane, kubeconfig: Path, directory: Path) -> BayplanProcess:
-    """An instance as the Deployment runs it: its configuration, its account, its namespace for the lease.
+@pytest.fixture(scope="module")
+def answers(world: World, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, int]]:
+    """The statuses that each replica answers with over HTTPS, by who asks for what."""
+    plane = world.plane
+    scraper = install_scraper(plane, tmp_path_factory.mktemp("scraper")).read_text()
+    plane.client.create("serviceaccounts", {"metadata": {"name": "stranger", "namespace": NAMESPACE}})
+    stranger = request_token(plane.client, NAMESPACE, "stranger")
+    certificate = trusting_anybody(plane.tls("test-admin"))
+    found: list[dict[str, int]] = []
+    for port in (world.leader.port, world.standby.port):
 
-    Only the lease is longer, so that a machine that is slow for a while makes no other one lead.
-    """
-    built = kustomize(plane, OVERLAYS / "production")
-    (text,) = [each["data"]["config.yaml"] for each in built if "config.yaml" in each.get("data", {})]
-    configuration = yaml.safe_load(text)
-    configuration["leaderElection"] |= {"leaseDuration": "90s", "renewDeadline": "60s"}
-    arguments = [f"--leader-elect-resource-namespace={NAMESPACE}"]
-    return BayplanProcess(directory, config=configuration, kubeconfig=kubeconfig, arguments=arguments)
+        def certified(port: int = port) -> bool:
+            return get_local(port, "/configz", tls=certificate)[0] == 200
+
+        wait_until(certified, "the cluster's authorities to be looked up")
+        statuses = {f"probe {path}": get_local(port, path, tls=True)[0] for path in ("/livez", "/readyz")}
+        for name, token in (("nobody", None), ("stranger", stranger), ("Prometheus", scraper)):
+            statuses[f"{name} /metrics"] = get_local(port, "/metrics", tls=True, token=token)[0]
+        found.append(statuses)
+    return found
 
 
 @pytest.fixture(scope="module")
-def asked(world: World) -> list[AuditEvent]:
+def asked(world: World, answers: list[dict[str, int]]) -> list[AuditEvent]:
     """What the ServiceAccount asked for while the replicas did everything that they are for."""
+    assert answers
     client = world.client
     client.create("nodes", node("n0"))
     _bind_although_a_request_is_lost(world)
@@ -177,6 +196,19 @@ def test_nothing_is_granted_that_was_not_used(world: World, asked: list[AuditEve
     used = {(event.verb, event.resource) for event in asked if event.resource}
     assert granted(world.plane, NAMESPACE) - used == set()
     assert used - granted(world.plane, NAMESPACE) == set()
+
+
+def test_both_replicas_answer_probes_from_anybody_and_show_metrics_to_prometheus_only(
+    answers: list[dict[str, int]],
+) -> None:
+    expected = {
+        "probe /livez": 200,
+        "probe /readyz": 200,
+        "nobody /metrics": 401,
+        "stranger /metrics": 403,
+        "Prometheus /metrics": 200,
+    }
+    assert answers == [expected, expected]
 
 
 def test_both_replicas_contend_for_the_lease_in_the_namespace_of_the_overlay(

@@ -38,7 +38,7 @@ app.kubernetes.io/part-of: bayplan
 {{- $_ := set $metadata "namespace" $namespace }}
 {{- end }}
 {{- range $object.subjects }}
-{{- if eq .name "bayplan" }}{{ $_ := set . "namespace" $namespace }}{{ end }}
+{{- if hasPrefix "bayplan" .name }}{{ $_ := set . "namespace" $namespace }}{{ end }}
 {{- end }}
 {{- if eq $object.kind "FlowSchema" }}
 {{- range $object.spec.rules }}

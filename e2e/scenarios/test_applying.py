@@ -1,0 +1,61 @@
+"""Everything in manifests/ is taken by an API server however it is applied: tried out, by kubectl, by a GitOps tool."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from e2e.conftest import StartControlPlane
+from e2e.controlplane.installation import COMPONENT_NAMES, MANIFESTS, OVERLAYS, kustomize, write_kustomization
+from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
+from e2e.controlplane.prometheus_operator import operator_kinds
+
+pytestmark = pytest.mark.controlplane
+
+INSTALLATIONS = (MANIFESTS, *sorted(OVERLAYS.iterdir()), MANIFESTS.parent / "priority")
+NEEDS = {"monitoring/pod-monitor": ("monitoring", "monitoring/pod-monitor")}
+"""The components that have to be named with another."""
+
+ANOTHER = ("--server-side", "--field-manager=a-gitops-tool")
+
+
+@pytest.fixture(scope="module")
+def plane(start_control_plane: StartControlPlane) -> Iterator[ControlPlane]:
+    """An API server with the Prometheus operator's kinds, and the namespace that the production overlay makes.
+
+    In a namespace that is not there nothing can be tried out.
+    """
+    plane = start_control_plane(ControlPlaneOptions())
+    plane.kubectl("apply", "-f", OVERLAYS / "production" / "namespace.yaml")
+    with operator_kinds(plane):
+        yield plane
+
+
+def _apply(plane: ControlPlane, folder: Path, *options: str) -> list[str]:
+    """Applies a kustomization, and returns what became of each object."""
+    return plane.kubectl("apply", "--validate=strict", *options, "-k", folder).splitlines()
+
+
+def _is_taken_however_it_is_applied(plane: ControlPlane, folder: Path) -> None:
+    objects = kustomize(plane, folder)
+    for options in ((), ("--server-side",), ANOTHER):
+        tried = _apply(plane, folder, "--dry-run=server", *options)
+        assert len([line for line in tried if line.endswith("(server dry run)")]) == len(objects)
+    assert len(_apply(plane, folder)) == len(objects)
+    # Who takes over what kubectl applied is told of no conflict: what the API server fills in is what is there.
+    assert len(_apply(plane, folder, "--dry-run=server", *ANOTHER)) == len(objects)
+    passing = [each for each in objects if each["kind"] != "Namespace"]
+    rendered = plane.directory / "passing.yaml"
+    rendered.write_text(yaml.safe_dump_all(passing))
+    assert len(plane.kubectl("delete", "-f", rendered).splitlines()) == len(passing)
+
+
+@pytest.mark.parametrize("folder", INSTALLATIONS, ids=lambda folder: folder.name)
+def test_an_installation_is_taken_however_it_is_applied(plane: ControlPlane, folder: Path) -> None:
+    _is_taken_however_it_is_applied(plane, folder)
+
+
+@pytest.mark.parametrize("name", sorted(COMPONENT_NAMES))
+def test_a_component_is_taken_however_it_is_applied(plane: ControlPlane, tmp_path: Path, name: str) -> None:
+    write_kustomization(tmp_path, components=NEEDS.get(name, (name,)))
+    _is_taken_however_it_is_applied(plane, tmp_path)
