@@ -28,6 +28,8 @@ def logging_as_it_was() -> Iterator[None]:
         each.setLevel(logging.NOTSET)
     for each, level, handlers in before:
         each.setLevel(level)
+        for added in set(each.handlers).difference(handlers):
+            added.close()
         each.handlers[:] = handlers
 
 
