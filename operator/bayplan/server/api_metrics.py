@@ -1,5 +1,6 @@
 """What requests to the API server take and how they end, and how soon what it tells is known."""
 
+from bayplan.api.kinds import RESOURCES
 from bayplan.scheduler.kubelet_rejections import REASONS
 from bayplan.server.instruments import Instruments, exponential_buckets
 
@@ -44,6 +45,8 @@ class ApiMetrics(Instruments):
             "bayplan_undecodable_objects_total",
             "Number of objects left out because they cannot be read.",
             ("kind",),
+            # From 0 on, or the first object of a kind would be no increase.
+            preset=((kind,) for kind in sorted({"Node", "Pod"}.union(resource.kind for resource in RESOURCES))),
         )
         self._ambiguous = self.tally("bayplan_bind_ambiguous_total", "Number of bindings whose answer was lost.")
         self._conflicts = self.tally(
