@@ -4,7 +4,7 @@ from typing import Annotated
 import typer
 from typer.testing import CliRunner
 
-from bayplan.cli.flag_groups import with_flag_groups
+from bayplan.cli.flag_groups import flag_values, with_flag_groups
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,3 +37,11 @@ def test_each_group_gets_its_flags():
 def test_flags_are_checked_and_helped_with_as_typer_does():
     assert "10 is not in the range" in output_of("--height", "10")
     assert all(part in output_of("--help") for part in ("Draw it.", "--how-wide", "Any one."))
+
+
+def test_values_to_be_shown_hide_passwords_in_urls():
+    assert flag_values(Paint(colour="https://me:hunter2@paint.example"), Size()) == {
+        "colour": "https://[hidden]@paint.example",
+        "how-wide": "1",
+        "height": "2",
+    }

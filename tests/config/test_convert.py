@@ -311,6 +311,12 @@ def test_key_material_is_hidden_where_it_is_only_shown(tmp_path):
     assert "aHVudGVyMg" in to_minimal_yaml(configuration)
 
 
+def test_the_password_of_an_extender_is_hidden_where_it_is_only_shown(tmp_path):
+    configuration = load(tmp_path, V1 | {"extenders": [{"urlPrefix": "https://me:hunter2@extender.example/x"}]})
+    assert "urlPrefix: https://extender.example/x\n" in to_effective_yaml(configuration)
+    assert "me:hunter2@" in to_minimal_yaml(configuration)
+
+
 def test_arguments_of_a_plugin_that_is_not_enabled_are_kept(tmp_path):
     content = profile_with_args("NodeResourcesFit", {})
     content["profiles"][0]["plugins"] = {"multiPoint": {"disabled": [{"name": "NodeResourcesFit"}]}}

@@ -81,6 +81,17 @@ def test_only_a_change_is_logged(health, caplog):
     ]
 
 
+def test_who_leaves_checks_out_changes_nothing_in_the_log(health, caplog):
+    caplog.set_level("INFO")
+    health.add_readiness("kopf", lambda: "kopf is not running")
+    health.report("readyz")
+    caplog.clear()
+    for _ in range(3):
+        health.report("readyz", ["kopf"])
+        health.report("readyz")
+    assert caplog.records == []
+
+
 def test_the_ticker_fails_only_after_the_stall_limit():
     now = [100.0]
     ticker = LoopTicker(clock=lambda: now[0])

@@ -1,3 +1,4 @@
+import errno
 import logging
 import os
 
@@ -74,3 +75,25 @@ def test_a_file_that_is_touched_makes_nothing_new(pair, caplog):
 def test_the_first_time_it_has_to_work(tmp_path):
     with pytest.raises(CredentialsError, match="--tls-cert-file: cannot read"):
         ReloadedFiles([PemSource("--tls-cert-file", path=tmp_path / "none")], lambda pem: pem)
+
+
+def test_a_read_that_failed_for_want_of_something_else_is_tried_again(pair, caplog, monkeypatch):
+    before = pair.after()
+    new = Authority().issue("b", [])
+    pair.put(*new)
+
+    def short_of_descriptors(self):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PemSource, "read", short_of_descriptors)
+        assert [pair.after() for _ in range(3)] == [before] * 3
+    assert pair.after() == checked_identity(*new)
+    assert [each.levelname for each in caplog.records if each.levelname == "WARNING"] == ["WARNING"]
+
+
+def test_a_certificate_that_only_openssl_knows_is_refused_and_the_old_pair_stays(pair):
+    before = pair.after()
+    certificate, key = Authority().issue("b", [])
+    pair.put(certificate.replace(b"BEGIN CERT", b"BEGIN TRUSTED CERT").replace(b"END CERT", b"END TRUSTED CERT"), key)
+    assert pair.after() == before

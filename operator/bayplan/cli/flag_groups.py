@@ -7,6 +7,8 @@ from typing import Any, get_type_hints
 
 from typer.models import OptionInfo
 
+from bayplan.logs.redaction import redacted
+
 _Command = Callable[..., object]
 
 
@@ -37,7 +39,10 @@ def with_flag_groups(command: _Command) -> _Command:
 
 
 def flag_values(*groups: object) -> dict[str, str]:
-    """Return the value of each flag of `groups` that has one, by the flag's name without its dashes."""
+    """Return the value of each flag of `groups` that has one, by the flag's name without its dashes.
+
+    They are to be shown: passwords in URLs are hidden.
+    """
     values: dict[str, str] = {}
     for group in groups:
         hints = get_type_hints(type(group), include_extras=True)
@@ -47,7 +52,7 @@ def flag_values(*groups: object) -> dict[str, str]:
                 option: OptionInfo = hints[field.name].__metadata__[0]
                 names = [str(each) for each in (option.default, *(option.param_decls or ()))]
                 name = next(each for each in names if each.startswith("--"))
-                values[name.removeprefix("--")] = ",".join(value) if isinstance(value, list) else str(value)
+                values[name.removeprefix("--")] = redacted(",".join(value) if isinstance(value, list) else str(value))
     return values
 
 

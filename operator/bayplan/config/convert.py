@@ -52,7 +52,7 @@ def to_minimal_yaml(
 
 
 def to_effective_yaml(configuration: SchedulerConfiguration) -> str:
-    """Every field; keys inside extenders' TLS blocks are hidden. `bayplan config show` prints it."""
+    """Every field; keys in extenders' TLS blocks and passwords in their URLs are hidden. `config show` prints it."""
     return _dump(to_effective(configuration))
 
 
@@ -151,11 +151,12 @@ class _Writer:
             return {"weight": value.weight, **self._strategy(value.strategy)}
         if is_dataclass(value):
             optional = isinstance(value, _SPARSE) and not self._full
-            return {
+            plain = {
                 camel_case(each.name): self._value(own, value)
                 for each in dataclass_fields(value)
                 if (own := getattr(value, each.name)) is not None and (own or not optional)
             }
+            return plain | {"urlPrefix": value.shown_url} if self._full and isinstance(value, Extender) else plain
         if isinstance(value, bytes):
             hidden = self._full and value and isinstance(owner, ExtenderTLSConfig)
             return _REDACTED if hidden else base64.b64encode(value).decode()

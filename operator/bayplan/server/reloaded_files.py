@@ -19,7 +19,8 @@ class ReloadedFiles(Generic[T]):
     """Holds what `make` returns for the content of `sources`, at most a second behind the files when asked.
 
     ServingTls relies on it. What was made stays where a file cannot be read or `make` raises CredentialsError, as
-    between the two halves of a rotation; that is logged once for each state of the files. Nobody looks at them until
+    between the two halves of a rotation; that is logged once for each state of the files, and tried again every second,
+    for it may have been the process that was short of something. Nobody looks at them until
     `current` is called. `clock` is monotonic, in seconds.
 
     Raises:
@@ -39,6 +40,7 @@ class ReloadedFiles(Generic[T]):
         self._signatures = self._look()
         self._content = self._read()
         self._made = make(*self._content)
+        self._failed = False
         self._next_look = clock() + LOOK_SECONDS
 
     def current(self) -> T:
@@ -47,21 +49,26 @@ class ReloadedFiles(Generic[T]):
         if now >= self._next_look:
             self._next_look = now + LOOK_SECONDS
             signatures = self._look()
-            if signatures != self._signatures:
+            if signatures != self._signatures or self._failed:
+                is_news = signatures != self._signatures
                 self._signatures = signatures
-                self._reload()
+                self._reload(is_news=is_news)
         return self._made
 
-    def _reload(self) -> None:
+    def _reload(self, *, is_news: bool) -> None:
         labels = ", ".join(source.label for source in self._sources)
         try:
             content = self._read()
             if content == self._content:
+                self._failed = False
                 return
             self._made = self._make(*content)
-        except CredentialsError as error:
-            logger.warning("certificate not reloaded, the last one stays in use reason=%s", error)
+        except (CredentialsError, OSError) as error:
+            if is_news or not self._failed:
+                logger.warning("certificate not reloaded, the last one stays in use reason=%s", error)
+            self._failed = True
             return
+        self._failed = False
         self._content = content
         logger.info("certificate reloaded flags=%s", labels)
 

@@ -109,8 +109,9 @@ def checked_authorities(authorities: bytes) -> bytes:
 
 
 def checked_identity(certificate: bytes, key: bytes) -> bytes:
-    """Return both in one PEM if they belong together; raises CredentialsError otherwise."""
+    """Return both in one PEM if they belong together and can be shown; raises CredentialsError otherwise."""
     identity = certificate + b"\n" + key + b"\n"
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     load_identity(context, identity, "--tls-cert-file and --tls-private-key-file")
+    handshake_cost(identity)
     return identity
