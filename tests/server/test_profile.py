@@ -2,7 +2,7 @@ import asyncio
 import threading
 
 import pytest
-from aiohttp import web
+from aiohttp import ClientTimeout, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from bayplan.server.profile import profile_route
@@ -38,3 +38,13 @@ async def test_a_number_that_is_none_is_refused(client, seconds):
 async def test_one_profile_is_taken_at_a_time(client):
     statuses = await asyncio.gather(*(client.get("/debug/profile?seconds=0.3") for _ in range(2)))
     assert sorted(each.status for each in statuses) == [200, 409]
+
+
+async def test_a_client_that_hangs_up_ends_its_profile(client):
+    for _ in range(3):
+        with pytest.raises(TimeoutError):
+            await client.get("/debug/profile?seconds=60", timeout=ClientTimeout(total=0.2))
+    await asyncio.sleep(0.2)
+    text = await (await client.get("/debug/profile?seconds=0.2")).text()
+    assert text
+    assert "sample (profile.py" not in text

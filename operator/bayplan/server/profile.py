@@ -24,7 +24,8 @@ def profile_route() -> web.RouteDef:
 
     A line each, `thread;function (file:line);... count`, the outermost first: what flame graphs are made of, as from
     `py-spy record --format raw`. A hundred samples a second, for up to `LONGEST_SECONDS`; one profile at a time. Names
-    of functions and files are all that it holds. Answers: 200, 400 for a number that is none, 409 while another runs.
+    of functions and files are all that it holds. A client that hangs up ends it. Answers: 200, 400 for a number that
+    is none, 409 while another runs.
     """
     running = asyncio.Lock()
 
@@ -38,25 +39,28 @@ def profile_route() -> web.RouteDef:
         if running.locked():
             return plain(HTTPStatus.CONFLICT, text="another profile is being taken\n")
         async with running:
-            stacks = await asyncio.to_thread(sample, seconds)
+            given_up = threading.Event()
+            try:
+                stacks = await asyncio.to_thread(sample, seconds, given_up)
+            finally:
+                given_up.set()
         return plain(HTTPStatus.OK, text="".join(f"{stack} {count}\n" for stack, count in stacks.most_common()))
 
     return web.get("/debug/profile", profile)
 
 
-def sample(seconds: float) -> "Counter[str]":
-    """Return how often each stack was seen in `seconds`; the calling thread is left out."""
+def sample(seconds: float, given_up: threading.Event) -> "Counter[str]":
+    """Return how often each stack was seen in `seconds`, or until it is given up; the calling thread is left out."""
     stacks: Counter[str] = Counter()
     own = threading.get_ident()
     until = time.monotonic() + seconds
-    while time.monotonic() < until:
+    while time.monotonic() < until and not given_up.wait(_INTERVAL_SECONDS):
         names = {thread.ident: thread.name for thread in threading.enumerate()}
         for ident, frame in sys._current_frames().items():  # noqa: SLF001  documented; nothing else tells
             if ident != own:
                 stack = f"{names.get(ident, ident)};{_folded(frame)}"
                 if stack in stacks or len(stacks) < _MOST_STACKS:
                     stacks[stack] += 1
-        time.sleep(_INTERVAL_SECONDS)
     return stacks
 
 
