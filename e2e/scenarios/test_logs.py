@@ -152,13 +152,13 @@ def test_a_reader_that_stands_still_holds_up_neither_the_binds_nor_the_end(
     try:
         process = BayplanProcess(tmp_path, kubeconfig=bayplan_identity, name="stalled", arguments=["-v", "10"])
         with process:
-            names = [f"p{number}" for number in range(100)]
+            names = [f"p{number}" for number in range(200)]
             client.create_all("pods", [pod(name, namespace, requests={"cpu": "1"}) for name in names])
             wait_bound(client, namespace, names)
             process.terminate()
             assert process.wait(STOP_SECONDS) == 0
         taken = os.read(reader, 2**20)
-        # A pipe holds 64 KiB, and the hundred pods alone are more than that.
+        # A pipe holds 64 KiB, and the two hundred pods alone are more than that.
         assert len(taken) > 60_000
         assert b" bayplan starts version=" in taken
     finally:
