@@ -147,7 +147,7 @@ class App:
         """Give memory back that only a full collection finds, while nobody waits for a decision of this process.
 
         kopf leaves each object that it handled in a cycle, 1.5 MB of a hostile pod, too. Those that are still handled
-        at a young collection get old, and a process with little else to do collects old objects every half hour.
+        at a young collection get old, and a process with little else to do collects old objects every ten minutes.
         """
         while True:
             await asyncio.sleep(_COLLECT_SECONDS)

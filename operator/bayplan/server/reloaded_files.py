@@ -49,28 +49,27 @@ class ReloadedFiles(Generic[T]):
         if now >= self._next_look:
             self._next_look = now + LOOK_SECONDS
             signatures = self._look()
-            if signatures != self._signatures or self._failed:
-                is_news = signatures != self._signatures
+            is_news = signatures != self._signatures
+            if is_news or self._failed:
                 self._signatures = signatures
                 self._reload(is_news=is_news)
         return self._made
 
     def _reload(self, *, is_news: bool) -> None:
-        labels = ", ".join(source.label for source in self._sources)
         try:
             content = self._read()
-            if content == self._content:
-                self._failed = False
-                return
-            self._made = self._make(*content)
+            is_changed = content != self._content
+            if is_changed:
+                self._made = self._make(*content)
         except (CredentialsError, OSError) as error:
-            if is_news or not self._failed:
-                logger.warning("certificate not reloaded, the last one stays in use reason=%s", error)
             self._failed = True
+            if is_news:
+                logger.warning("certificate not reloaded, the last one stays in use reason=%s", error)
             return
         self._failed = False
-        self._content = content
-        logger.info("certificate reloaded flags=%s", labels)
+        if is_changed:
+            self._content = content
+            logger.info("certificate reloaded flags=%s", ", ".join(source.label for source in self._sources))
 
     def _look(self) -> list[tuple[int, int, int]]:
         return [source.signature() for source in self._sources]
