@@ -5,7 +5,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.config.configurations import ALL_PLUGINS, POLICY, V1, fit, load, profile_with_args
 
@@ -169,6 +169,8 @@ KNOWN = ALL_PLUGINS | {"Outside"}
 
 
 @given(documents)
+@example(V1 | {"extenders": [{"urlPrefix": " ", "weight": 3, "managedResources": []}]})
+@example(V1 | {"extenders": [{"urlPrefix": "//[", "weight": 3, "managedResources": []}]})
 @settings(max_examples=200)
 def test_what_is_written_reads_back_equal(document):
     with TemporaryDirectory() as directory:

@@ -1,8 +1,12 @@
 """Addresses of servers: checked before they are used, and shown without the secrets they may hold."""
 
-from urllib.parse import urlsplit, urlunsplit
+import re
+from typing import Final
+from urllib.parse import urlsplit
 
 from bayplan.api.errors import CredentialsError
+
+_USERINFO: Final = re.compile(r"\A([^/?#]*//)[^/?#]*@")
 
 
 def checked_url(url: str, label: str) -> str:
@@ -22,6 +26,8 @@ def checked_url(url: str, label: str) -> str:
 
 
 def without_userinfo(url: str) -> str:
-    """Return `url` without the user and the password before its host, fit for logs, labels and messages."""
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    """Return `url` without the user and the password before its host, fit for logs, labels and messages.
+
+    All else stays as it was written, also in what is no URL: a configuration that was printed reads back equal.
+    """
+    return _USERINFO.sub(r"\1", url)
