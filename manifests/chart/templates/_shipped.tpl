@@ -20,6 +20,26 @@ app.kubernetes.io/part-of: bayplan
 {{- required (printf "the chart lacks files/%s" .file) (.root.Files.Get (printf "files/%s" .file)) }}
 {{- end }}
 
+{{/* The configuration: the value, or the file of the component that is switched on. */}}
+{{- define "bayplan.configuration" -}}
+{{- $file := "base/config.yaml" }}
+{{- if .Values.preemption.enabled }}{{ $file = "components/preemption/config.yaml" }}{{ end }}
+{{- if .Values.carefulPreemption.enabled }}{{ $file = "components/careful-preemption/config.yaml" }}{{ end }}
+{{- .Values.config | default (include "bayplan.file" (dict "root" . "file" $file)) }}
+{{- end }}
+
+{{/* A checksum of what running replicas do not take over of a changed configuration, or not always: plugins. */}}
+{{- define "bayplan.restartsFor" -}}
+{{- $configuration := fromYaml (include "bayplan.configuration" .) }}
+{{- $parts := list (pick $configuration "leaderElection" "clientConnection" "enableProfiling") }}
+{{- if kindIs "slice" $configuration.profiles }}
+{{- range $configuration.profiles }}
+{{- if kindIs "map" . }}{{ $parts = append $parts (pick . "schedulerName" "plugins") }}{{ end }}
+{{- end }}
+{{- end }}
+{{- toJson $parts | sha256sum }}
+{{- end }}
+
 {{/* The objects of a file, as they are in this release: dict "root" $ "file" "base/rbac.yaml". */}}
 {{- define "bayplan.shipped" -}}
 {{- range $document := splitList "\n---\n" (include "bayplan.file" .) }}
@@ -37,8 +57,9 @@ app.kubernetes.io/part-of: bayplan
 {{- if not (has $object.kind $clusterScoped) }}
 {{- $_ := set $metadata "namespace" $namespace }}
 {{- end }}
+{{- /* What is shipped names the namespace of others' accounts only. */}}
 {{- range $object.subjects }}
-{{- if hasPrefix "bayplan" .name }}{{ $_ := set . "namespace" $namespace }}{{ end }}
+{{- if not (hasKey . "namespace") }}{{ $_ := set . "namespace" $namespace }}{{ end }}
 {{- end }}
 {{- if eq $object.kind "FlowSchema" }}
 {{- range $object.spec.rules }}
