@@ -12,7 +12,7 @@ MANIFEST = COMPONENT / "prometheus-rule.yaml"
 RANGE_SECONDS, FOR_SECONDS = 10, 3
 """What tests that wait for alerts make of every range and every `for`; targets are scraped every second."""
 
-_RANGE = re.compile(r"\[\d+[smh]\]")
+_RANGE = re.compile(r"\[\d+[smhd]\]")
 
 
 def shipped_groups() -> list[dict[str, Any]]:

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from e2e.scenarios.alert_cases import CASES, Case
+from e2e.scenarios.alert_cases import CASES
 from e2e.scenarios.alert_rules import rule, shipped_groups, write_groups
+from e2e.scenarios.alert_series import Case
 
 
 def promtool(*arguments: str | Path, folder: Path) -> str:

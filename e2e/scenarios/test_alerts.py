@@ -102,7 +102,7 @@ class Installation:
         self.replicas[index].wait()
 
     def free_lease(self) -> None:
-        """Takes the Lease of a leader that ended away; that it runs out by itself is shown in test_leader_election.py."""
+        """Takes the Lease of a leader that ended away; that it runs out is shown in test_leader_election.py."""
         self.plane.client.delete("leases", LEASE, namespace=NAMESPACE)
 
     def probe(self) -> None:
