@@ -88,8 +88,15 @@ def test_the_pod_monitor_takes_the_place_of_the_service_monitor(control_plane: C
     assert _named(template(tmp_path, values, namespace=NAMESPACE)) == expected
 
 
+def test_the_ceiling_of_priorities_may_warn_at_first(control_plane: ControlPlane, tmp_path: Path) -> None:
+    write_kustomization(tmp_path, components=["admission", "admission/warn"], namespace=NAMESPACE)
+    values = {"admission": {"enabled": True, "ceilingAction": "Warn"}}
+    expected = _named(kustomize(control_plane, tmp_path))
+    assert _named(template(tmp_path, values, namespace=NAMESPACE)) == expected
+
+
 def test_every_component_has_a_switch() -> None:
-    assert {*SWITCHES.values(), "monitoring/pod-monitor"} == COMPONENT_NAMES
+    assert {*SWITCHES.values(), "admission/warn", "monitoring/pod-monitor"} == COMPONENT_NAMES
 
 
 def test_the_account_and_the_labels_that_prometheus_goes_by_are_values(tmp_path: Path) -> None:
@@ -220,6 +227,7 @@ def test_what_the_values_say_is_in_the_objects(tmp_path: Path) -> None:
         ({"schedulerNames": []}, "/schedulerNames"),
         ({"admission": {"enabled": True, "highestPriority": "high", "namespaces": []}}, "/admission/highestPriority"),
         ({"admission": {"enabled": True, "highestPriority": 1, "namespaces": ["a b"]}}, "/admission/namespaces/0"),
+        ({"admission": {"enabled": True, "ceilingAction": "Audit"}}, "/admission/ceilingAction"),
         ({"monitoring": {"enabled": True, "labels": {"release": 1}}}, "/monitoring/labels/release"),
         ({"monitoring": {"serviceAccount": "a"}}, "/monitoring"),
         ({"monitoring": {"enabled": True, "runbooks": "wiki.example.com"}}, "/monitoring/runbooks"),
