@@ -25,6 +25,7 @@ SWITCHES = {
     "preemption": "preemption",
     "carefulPreemption": "careful-preemption",
     "volumes": "volumes",
+    "defaultSpreading": "default-spreading",
     "flowControl": "flow-control",
     "networkPolicy": "network-policy",
     "admission": "admission",
@@ -34,6 +35,8 @@ SWITCHES = {
 }
 MONITORING = REPOSITORY / "docs" / "monitoring.md"
 PRODUCTION = CHART / "values-production.yaml"
+CONFIGURATIONS = ("preemption", "careful-preemption", "default-spreading")
+"""The components with a configuration, in the order in which a kustomization with them makes what the chart makes."""
 HASH = re.compile(r"^(bayplan-config)-\w+$")
 
 
@@ -66,13 +69,21 @@ def _on(*switches: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "switches", [(), *((switch,) for switch in SWITCHES), ("preemption", "carefulPreemption"), tuple(SWITCHES)]
+    "switches",
+    [
+        (),
+        *((switch,) for switch in SWITCHES),
+        ("preemption", "carefulPreemption"),
+        ("preemption", "defaultSpreading"),
+        tuple(SWITCHES),
+    ],
 )
 def test_the_chart_makes_the_objects_of_the_components_that_are_switched_on(
     control_plane: ControlPlane, tmp_path: Path, switches: tuple[str, ...]
 ) -> None:
     # Of two configurations the careful one counts in the chart; in a kustomization, the one of the last component.
-    components = sorted((SWITCHES[switch] for switch in switches), key=lambda name: name == "careful-preemption")
+    components = [SWITCHES[switch] for switch in switches if SWITCHES[switch] not in CONFIGURATIONS]
+    components += [name for name in CONFIGURATIONS if name in {SWITCHES[switch] for switch in switches}]
     write_kustomization(tmp_path, components=components, namespace=NAMESPACE)
     expected = _named(kustomize(control_plane, tmp_path))
     made = _named(template(tmp_path, _on(*switches), namespace=NAMESPACE))
@@ -142,6 +153,10 @@ def test_a_release_in_the_namespace_of_everybody_is_refused_with_what_to_say(tmp
 
 ARGS = {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated"}}}
 
+SPREADING, PACKING = (
+    {"name": "PodTopologySpread", "args": {"defaultingType": defaulting}} for defaulting in ("System", "List")
+)
+
 
 @pytest.mark.parametrize(
     ("changed", "rolls"),
@@ -151,6 +166,8 @@ ARGS = {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAl
         ({"profiles": [{"schedulerName": "another"}]}, True),
         ({"profiles": [{"schedulerName": "bayplan"}, {"schedulerName": "another"}]}, True),
         ({"profiles": [{"schedulerName": "bayplan", "plugins": {"score": {"disabled": [{"name": "*"}]}}}]}, True),
+        ({"profiles": [{"schedulerName": "bayplan", "pluginConfig": [SPREADING]}]}, False),
+        ({"profiles": [{"schedulerName": "bayplan", "pluginConfig": [ARGS, PACKING]}]}, True),
         ({"clientConnection": {"qps": 5}}, True),
         ({"leaderElection": {"leaseDuration": "30s"}}, True),
         ({"enableProfiling": False}, True),
@@ -164,12 +181,14 @@ def test_of_a_changed_configuration_what_replicas_do_not_take_over_rolls_the_dep
     assert (before != after) is rolls
 
 
-@pytest.mark.parametrize("switch", ["preemption", "carefulPreemption"])
-def test_a_switch_that_changes_the_plugins_rolls_the_deployment(tmp_path: Path, switch: str) -> None:
+@pytest.mark.parametrize("switch", ["preemption", "carefulPreemption", "defaultSpreading"])
+def test_a_switch_that_changes_what_is_watched_rolls_the_deployment(tmp_path: Path, switch: str) -> None:
     assert _pods(tmp_path, {}) != _pods(tmp_path, _on(switch))
 
 
-@pytest.mark.parametrize("config", ["a: [", "[1]", "profiles: 5", "profiles: [5]"])
+@pytest.mark.parametrize(
+    "config", ["a: [", "[1]", "profiles: 5", "profiles: [5]", "profiles: [{pluginConfig: [5, {args: 5}]}]"]
+)
 def test_a_configuration_that_is_none_is_left_to_the_scheduler_to_refuse(tmp_path: Path, config: str) -> None:
     assert _pods(tmp_path, {"config": config})["spec"]
 
@@ -196,7 +215,7 @@ def test_a_release_in_another_namespace_is_an_overlay_with_that_namespace(
 
 def test_what_the_values_say_is_in_the_objects(tmp_path: Path) -> None:
     values = {
-        **_on("admission"),
+        **_on("admission", "defaultSpreading"),
         "image": {"repository": "registry.example/bayplan", "digest": f"sha256:{'a' * 64}"},
         "imagePullSecrets": [{"name": "registry"}],
         "resources": {"requests": {"cpu": "4"}},

@@ -25,19 +25,40 @@ app.kubernetes.io/part-of: bayplan
 {{- $file := "base/config.yaml" }}
 {{- if .Values.preemption.enabled }}{{ $file = "components/preemption/config.yaml" }}{{ end }}
 {{- if .Values.carefulPreemption.enabled }}{{ $file = "components/careful-preemption/config.yaml" }}{{ end }}
-{{- .Values.config | default (include "bayplan.file" (dict "root" . "file" $file)) }}
+{{- $shipped := include "bayplan.file" (dict "root" . "file" $file) }}
+{{- if .Values.defaultSpreading.enabled }}{{ $shipped = replace "defaultingType: List" "defaultingType: System" $shipped }}{{ end }}
+{{- .Values.config | default $shipped }}
 {{- end }}
 
-{{/* A checksum of what running replicas do not take over of a changed configuration, or not always: plugins. */}}
+{{/*
+A checksum of what running replicas do not take over of a changed configuration, or not always: plugins may look up
+kinds that nobody watches yet, and so does PodTopologySpread by its defaultingType.
+*/}}
 {{- define "bayplan.restartsFor" -}}
 {{- $configuration := fromYaml (include "bayplan.configuration" .) }}
 {{- $parts := list (pick $configuration "leaderElection" "clientConnection" "enableProfiling") }}
 {{- if kindIs "slice" $configuration.profiles }}
 {{- range $configuration.profiles }}
-{{- if kindIs "map" . }}{{ $parts = append $parts (pick . "schedulerName" "plugins") }}{{ end }}
+{{- if kindIs "map" . }}
+{{- $parts = append $parts (pick . "schedulerName" "plugins") }}
+{{- $parts = append $parts (include "bayplan.defaultingType" .pluginConfig) }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- toJson $parts | sha256sum }}
+{{- end }}
+
+{{/* What PodTopologySpread's arguments say of default constraints, from the `pluginConfig` of a profile. */}}
+{{- define "bayplan.defaultingType" -}}
+{{- $found := "System" }}
+{{- if kindIs "slice" . }}
+{{- range . }}
+{{- if kindIs "map" . }}
+{{- if and (eq (toString .name) "PodTopologySpread") (kindIs "map" .args) }}{{ $found = .args.defaultingType | default $found }}{{ end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- $found }}
 {{- end }}
 
 {{/* The objects of a file, as they are in this release: dict "root" $ "file" "base/rbac.yaml". */}}
