@@ -49,7 +49,7 @@ def test_an_alert_fires_for_what_it_says_and_for_nothing_near_it(
         "input_series": [{"series": name, "values": values} for name, values in case.series.items()],
         "alert_rule_test": looks,
     }
-    rules = write_groups(tmp_path, shipped_groups())
+    rules = write_groups(tmp_path, [{"name": "one", "rules": [shipped]}])
     document = {"rule_files": [str(rules)], "evaluation_interval": "1m", "tests": [test]}
     (tmp_path / "case.yaml").write_text(json.dumps(document))  # JSON is YAML
     promtool("test", "rules", "case.yaml", folder=tmp_path)
