@@ -79,7 +79,9 @@ def simulate(  # noqa: PLR0917  typer turns each parameter into a flag
     if configuration.extenders:
         typer.echo("extenders are not called in a simulation: decisions are those of the plugins alone", err=True)
     for skipped in objects.skipped:
-        typer.echo(f"{skipped.source}: pod {skipped.namespace}/{skipped.name} skipped: {skipped.message}", err=True)
+        what = f"{skipped.namespace}/{skipped.name}"
+        what = f"pod {what}" if skipped.kind == "Pod" else f"{skipped.pods} pods of {skipped.kind} {what}"
+        typer.echo(f"{skipped.source}: {what} skipped: {skipped.message}", err=True)
     simulator.add(objects)
     _check_size(objects, simulator, explain=explain)
     try:

@@ -71,9 +71,9 @@ class Admission:
                 constraints of a kind for one topology key.
         """
         meta, spec = pod.metadata, pod.spec
-        _check_name(meta.name)
+        check_name(meta.name)
         if meta.namespace:
-            _check_name(meta.namespace, "metadata.namespace")
+            check_name(meta.namespace, "metadata.namespace")
         created_at(pod)
         namespace = meta.namespace or DEFAULT_NAMESPACE
         if not (meta.namespace and meta.uid):
@@ -101,7 +101,7 @@ class Admission:
         Raises:
             AdmissionError: no valid name.
         """
-        _check_name(node.metadata.name)
+        check_name(node.metadata.name)
         if node.status.allocatable or not node.status.capacity:
             return node
         return structs.replace(node, status=structs.replace(node.status, allocatable=node.status.capacity))
@@ -125,10 +125,10 @@ def looked_up(obj: NamedObject, resource: Resource) -> NamedObject:
         AdmissionError: no valid name, or an amount of storage that is none.
     """
     meta = obj.metadata
-    _check_name(meta.name)
+    check_name(meta.name)
     namespace = (meta.namespace or DEFAULT_NAMESPACE) if resource.namespaced else ""
     if namespace:
-        _check_name(namespace, "metadata.namespace")
+        check_name(namespace, "metadata.namespace")
     if meta.namespace != namespace or not meta.uid:
         place = f"{namespace}/{meta.name}" if namespace else meta.name
         uid = meta.uid or f"file:{resource.plural}/{place}"
@@ -157,7 +157,8 @@ def latest_times(pod: PodInfo) -> tuple[float, ...]:
     return tuple(each for each in (created_at(pod.pod), start_time(pod)) if each != float("inf"))
 
 
-def _check_name(name: str, path: str = "metadata.name") -> None:
+def check_name(name: str, path: str = "metadata.name") -> None:
+    """Check a name as the API server does; raises AdmissionError that names `path`."""
     if not name:
         raise AdmissionError(f"{path}: Required value")
     if len(name) > _MAX_NAME or not _NAME.fullmatch(name):

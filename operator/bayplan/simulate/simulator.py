@@ -307,7 +307,11 @@ class Simulator:
             nodes_in_use=use.nodes_in_use,
             overcommitted_nodes=use.overcommitted_nodes,
             lower_bound_nodes=use.lower_bound_nodes,
-            pods=given.running + given.finished + given.other_schedulers + len(pods) + len(given.skipped),
+            pods=given.running
+            + given.finished
+            + given.other_schedulers
+            + len(pods)
+            + sum(each.pods for each in given.skipped),
             running=given.running,
             finished=given.finished,
             other_schedulers=given.other_schedulers,

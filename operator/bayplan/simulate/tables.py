@@ -176,7 +176,7 @@ def print_summary(printer: Printer, summary: Summary) -> None:
             (summary.on_unknown_nodes, "on nodes not given"),
             (summary.finished, "finished"),
             (summary.other_schedulers, "of other schedulers"),
-            (len(summary.skipped), "skipped"),
+            (sum(each.pods for each in summary.skipped), "skipped"),
         ),
     ]
     printer.line(f"Pods:  {summary.pods}: {', '.join(parts)}")
