@@ -1,22 +1,30 @@
 """Which pods the controllers of Deployments and other workloads would still make, and under which names."""
 
-import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
 
-import msgspec
 from msgspec import structs
 
 from bayplan.api import workload_objects as looked_up
 from bayplan.api.meta_objects import LabelSelector, ObjectMeta, OwnerReference
 from bayplan.api.objects import Node, Pod
-from bayplan.api.storage_objects import PersistentVolumeClaim
 from bayplan.cache.cache import is_finished
 from bayplan.simulate import daemon_pods
 from bayplan.simulate.admission import AdmissionError
+from bayplan.simulate.pod_batches import (
+    MAX_NAME,
+    Member,
+    PodBatch,
+    digest,
+    labelled,
+    left_indexes,
+    own_batch,
+    reference,
+    suffixed,
+)
 from bayplan.simulate.workloads import (
     API_VERSIONS,
     CronJob,
@@ -30,7 +38,6 @@ from bayplan.simulate.workloads import (
     ReplicationController,
     StatefulSet,
     Workload,
-    template_of,
 )
 
 MAX_PODS: Final = 1_000_000
@@ -40,38 +47,18 @@ _HASH: Final = "pod-template-hash"
 _REVISION: Final = "controller-revision-hash"
 _INDEX: Final = "batch.kubernetes.io/job-completion-index"
 _RUN: Final = re.compile(r"(?P<cron>.+)-[0-9]+")
-_RANGE: Final = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
-_MAX_NAME: Final = 253
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
-_Key = tuple[str, str, str]
+Key = tuple[str, str, str]
 """Namespace, kind and name of what owns pods."""
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """One pod that is to be made; `labels` are its own, beside those of the template."""
+class Controlled:
+    """Workloads, as kind, namespace and name, and the uids of their pods."""
 
-    name: str
-    labels: Mapping[str, str] = field(default_factory=dict)
-    node: str = ""
-    """The node that a DaemonSet makes it for."""
-
-
-@dataclass(frozen=True, slots=True)
-class PodBatch:
-    """The pods that one controller makes of one template."""
-
-    namespace: str
-    path: str
-    """Where the template stands in the workload."""
-    template: PodTemplateSpec
-    members: Sequence[Member]
-    owner: OwnerReference | None = None
-    claims: Sequence[PersistentVolumeClaim] = ()
-    """Templates of claims that each pod has one of."""
-    replica_set: looked_up.ReplicaSet | None = None
-    """The ReplicaSet that a Deployment makes for them."""
+    workloads: set[Key]
+    pods: set[str]
 
 
 class Controllers:
@@ -82,15 +69,15 @@ class Controllers:
         self._nodes = nodes
         self._left = MAX_PODS
         self._by_key = {_key(each): each for each in workloads}
-        self._replica_sets: dict[_Key, list[ReplicaSet]] = {}
+        self._replica_sets: dict[Key, list[ReplicaSet]] = {}
         for each in workloads:
             owner = _controller(each.metadata)
             if isinstance(each, ReplicaSet) and owner is not None:
                 key = (each.metadata.namespace, owner.kind, owner.name)
                 self._replica_sets.setdefault(key, []).append(each)
         self._names: set[tuple[str, str]] = set()
-        self._pods: dict[_Key, list[Pod]] = {}
-        self._has_run: set[_Key] = set()
+        self._pods: dict[Key, list[Pod]] = {}
+        self._has_run: set[Key] = set()
         self._index(pods)
 
     def batches(self) -> list[tuple[int, PodBatch]]:
@@ -110,9 +97,16 @@ class Controllers:
                 found[index] = batch
         return sorted(found.items())
 
-    def owned_by(self, namespace: str, kind: str, name: str) -> Sequence[Pod]:
-        """The pods that a workload has, those of a Deployment by its ReplicaSets."""
-        return self._pods.get((namespace, kind, name), ())
+    def controlled(self, removed: Iterable[Key]) -> Controlled:
+        """Return what goes with the workloads among `removed` (kind, namespace, name): they, and what they control."""
+        gone = {(namespace, kind, name) for kind, namespace, name in removed}
+        # A CronJob's Jobs, a Deployment's ReplicaSets: nothing is owned over more levels.
+        for key, each in self._by_key.items():
+            owner = _controller(each.metadata)
+            if owner is not None and (key[0], owner.kind, owner.name) in gone:
+                gone.add(key)
+        pods = {pod.metadata.uid for key in gone for pod in self._pods.get(key, ())}
+        return Controlled({(kind, namespace, name) for namespace, kind, name in gone}, pods)
 
     def _index(self, pods: Iterable[Pod]) -> None:
         for pod in pods:
@@ -134,7 +128,7 @@ class Controllers:
             if isinstance(each, Job) and owner is not None:
                 self._has_run.add((each.metadata.namespace, owner.kind, owner.name))
 
-    def _deployment_of(self, replica_set: _Key, pod: ObjectMeta) -> str | None:
+    def _deployment_of(self, replica_set: Key, pod: ObjectMeta) -> str | None:
         known = self._by_key.get(replica_set)
         if known is not None:
             owner = _controller(known.metadata)
@@ -162,20 +156,20 @@ class Controllers:
         missing = self._missing(wanted, _key(deployment))
         newest = self._newest_replica_set(deployment)
         if newest is not None:
-            digest = (newest.metadata.labels or _NO_LABELS).get(_HASH, "")
+            hashed = (newest.metadata.labels or _NO_LABELS).get(_HASH, "")
             name, uid = newest.metadata.name, newest.metadata.uid
         else:
-            digest = _digest(spec.template)
-            name, uid = f"{meta.name}-{digest}", f"file:ReplicaSet/{meta.namespace}/{meta.name}-{digest}"
-        labels = {_HASH: digest} if digest else _NO_LABELS
+            hashed = digest(spec.template)
+            name, uid = f"{meta.name}-{hashed}", f"file:ReplicaSet/{meta.namespace}/{meta.name}-{hashed}"
+        labels = {_HASH: hashed} if hashed else _NO_LABELS
         made = None if newest is not None else _replica_set(name, uid, meta, spec.selector, labels)
-        reference = OwnerReference(API_VERSIONS[ReplicaSet], "ReplicaSet", name, uid, controller=True)
+        owner = OwnerReference(API_VERSIONS[ReplicaSet], "ReplicaSet", name, uid, controller=True)
         return PodBatch(
             meta.namespace,
             "spec.template",
-            _labelled(spec.template, labels),
+            labelled(spec.template, labels),
             self._numbered(meta, missing, "spec.replicas"),
-            reference,
+            owner,
             replica_set=made,
         )
 
@@ -187,7 +181,7 @@ class Controllers:
     def _of_replicated(self, workload: Any) -> PodBatch:  # noqa: ANN401 - a ReplicaSet or a ReplicationController
         wanted = 1 if workload.spec.replicas is None else workload.spec.replicas
         missing = self._missing(wanted, _key(workload))
-        return _own_batch(workload, self._numbered(workload.metadata, missing, "spec.replicas"))
+        return own_batch(workload, self._numbered(workload.metadata, missing, "spec.replicas"))
 
     def _of_stateful_set(self, workload: StatefulSet) -> PodBatch:
         meta, spec = workload.metadata, workload.spec
@@ -200,8 +194,8 @@ class Controllers:
                 labels = {"statefulset.kubernetes.io/pod-name": name, "apps.kubernetes.io/pod-index": str(ordinal)}
                 members.append(Member(name, labels))
         self._left -= len(members)
-        revision = f"{meta.name}-{_digest(spec.template)}"
-        return _own_batch(workload, members, {_REVISION: revision}, spec.volume_claim_templates or ())
+        revision = f"{meta.name}-{digest(spec.template)}"
+        return own_batch(workload, members, {_REVISION: revision}, spec.volume_claim_templates or ())
 
     def _of_daemon_set(self, workload: DaemonSet) -> PodBatch:
         meta = workload.metadata
@@ -213,16 +207,16 @@ class Controllers:
         members = []
         for number, node in enumerate(nodes, 1):
             name = f"{meta.name}-{node}"
-            if len(name) > _MAX_NAME or not self._take_name(meta.namespace, name):
+            if len(name) > MAX_NAME or not self._take_name(meta.namespace, name):
                 name = self._free_name(meta, number)
             members.append(Member(name, node=node))
-        batch = _own_batch(workload, members, {_REVISION: _digest(workload.spec.template)})
-        return replace(batch, template=_labelled(template, batch.template.metadata.labels or _NO_LABELS))
+        batch = own_batch(workload, members, {_REVISION: digest(workload.spec.template)})
+        return replace(batch, template=labelled(template, batch.template.metadata.labels or _NO_LABELS))
 
     def _of_job(self, job: Job) -> PodBatch | None:
         if any(each.type in ("Complete", "Failed") and each.status == "True" for each in job.status.conditions or ()):
             return None
-        return self._run(job.metadata, job.spec, "spec", _reference(job), done=job)
+        return self._run(job.metadata, job.spec, "spec", reference(job), done=job)
 
     def _of_cron_job(self, cron: CronJob) -> PodBatch | None:
         meta = cron.metadata
@@ -252,11 +246,11 @@ class Controllers:
         missing = max(wanted - len(active), 0)
         self._check_room(missing, f"{path}.parallelism")
         labels = {"batch.kubernetes.io/job-name": meta.name, "job-name": meta.name}
-        template = _labelled(spec.template, labels)
+        template = labelled(spec.template, labels)
         if spec.completion_mode == "Indexed":
             self._check_room(completions or 0, f"{path}.completions")
             running = {(pod.metadata.labels or _NO_LABELS).get(_INDEX) for pod in active}
-            left = _left_indexes(completions or 0, "" if done is None else done.status.completed_indexes)
+            left = left_indexes(completions or 0, "" if done is None else done.status.completed_indexes)
             indexes = islice((each for each in left if str(each) not in running), missing)
             members = [Member(self._free_name(meta, each), {_INDEX: str(each)}) for each in indexes]
             self._left -= len(members)
@@ -269,7 +263,7 @@ class Controllers:
         name = meta.name if self._take_name(meta.namespace, meta.name) else self._free_name(meta, 1)
         return PodBatch(meta.namespace, "template", workload.template, [Member(name)])
 
-    def _missing(self, wanted: int, key: _Key) -> int:
+    def _missing(self, wanted: int, key: Key) -> int:
         return max(wanted - len(self._pods.get(key, ())), 0)
 
     def _numbered(self, meta: ObjectMeta, count: int, path: str) -> list[Member]:
@@ -279,14 +273,14 @@ class Controllers:
         members: list[Member] = []
         number = 1
         while len(members) < count:
-            name = _suffixed(meta.name, number)
+            name = suffixed(meta.name, number)
             if self._take_name(meta.namespace, name):
                 members.append(Member(name))
             number += 1
         return members
 
     def _free_name(self, meta: ObjectMeta, number: int) -> str:
-        while not self._take_name(meta.namespace, name := _suffixed(meta.name, number)):
+        while not self._take_name(meta.namespace, name := suffixed(meta.name, number)):
             number += 1
         return name
 
@@ -321,35 +315,12 @@ _PLANS: Final[Mapping[type, Callable[[Controllers, Any], PodBatch | None]]] = {
 }
 
 
-def _key(workload: Workload) -> _Key:
+def _key(workload: Workload) -> Key:
     return workload.metadata.namespace, type(workload).__name__, workload.metadata.name
 
 
 def _controller(meta: ObjectMeta) -> OwnerReference | None:
     return next((each for each in meta.owner_references or () if each.controller), None)
-
-
-def _reference(workload: Workload) -> OwnerReference:
-    kind, meta = type(workload), workload.metadata
-    return OwnerReference(API_VERSIONS[kind], kind.__name__, meta.name, meta.uid, controller=True)
-
-
-def _own_batch(
-    workload: Workload,
-    members: Sequence[Member],
-    labels: Mapping[str, str] = _NO_LABELS,
-    claims: Sequence[PersistentVolumeClaim] = (),
-) -> PodBatch:
-    path, template = template_of(workload)
-    namespace = workload.metadata.namespace
-    return PodBatch(namespace, path, _labelled(template, labels), members, _reference(workload), claims)
-
-
-def _labelled(template: PodTemplateSpec, labels: Mapping[str, str]) -> PodTemplateSpec:
-    if not labels:
-        return template
-    meta = structs.replace(template.metadata, labels={**(template.metadata.labels or {}), **labels})
-    return structs.replace(template, metadata=meta)
 
 
 def _without_hash(replica_set: ReplicaSet) -> PodTemplateSpec:
@@ -365,23 +336,3 @@ def _replica_set(
     own = structs.replace(wanted, match_labels={**(wanted.match_labels or {}), **labels})
     meta = ObjectMeta(name=name, namespace=deployment.namespace, uid=uid)
     return looked_up.ReplicaSet(meta, looked_up.WorkloadSpec(own))
-
-
-def _digest(template: PodTemplateSpec) -> str:
-    """A name for a template that is the same in every run; that of a cluster's controllers is another one."""
-    return hashlib.sha256(msgspec.json.encode(template, order="deterministic")).hexdigest()[:10]
-
-
-def _suffixed(name: str, number: int) -> str:
-    suffix = f"-{number}"
-    return name[: _MAX_NAME - len(suffix)] + suffix
-
-
-def _left_indexes(completions: int, completed: str) -> Iterator[int]:
-    """The indexes that a Job still has to complete, where it says `0,2-4` of those that it has."""
-    ranges = [(int(m[1]), int(m[2] or m[1])) for m in map(_RANGE.fullmatch, completed.split(",")) if m is not None]
-    next_index = 0
-    for first, last in sorted(ranges):
-        yield from range(next_index, min(first, completions))
-        next_index = max(next_index, last + 1)
-    yield from range(next_index, completions)

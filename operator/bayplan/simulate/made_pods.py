@@ -9,8 +9,8 @@ from bayplan.api.objects import PersistentVolumeClaimSource, Pod, PodSpec, Volum
 from bayplan.api.storage_objects import PersistentVolumeClaim, StorageMeta
 from bayplan.cache.pod_info import PodInfo
 from bayplan.simulate.admission import Admission
-from bayplan.simulate.controllers import Member, PodBatch
 from bayplan.simulate.daemon_pods import kept_to
+from bayplan.simulate.pod_batches import Member, PodBatch
 
 
 def made_pods(batch: PodBatch, admission: Admission) -> Iterator[PodInfo]:
