@@ -134,7 +134,7 @@ def test_a_drained_nodes_pods_are_scheduled_elsewhere_but_for_daemons_and_static
     cluster = read_cluster([base], Changes(drain=["n1"]))
     assert placed(cluster) == {"web": "n2", "waits": "n2"}
     (told,) = cluster.drained
-    assert list(drain_lines(told)) == ["n1: 1 pods evicted, 2 of DaemonSets or static stay"]
+    assert list(drain_lines(told)) == ["n1: 1 pod evicted, 2 of DaemonSets or static stay"]
     assert sorted(each.name for each in cluster.pods if each.pod.spec.node_name) == ["agent", "static"]
 
 

@@ -44,9 +44,9 @@ def how_many_fit(
 
 def capacity_lines(capacity: Capacity) -> list[str]:
     """Return what people are told: the number, how it spreads over nodes, and what is in the way of more."""
-    nodes = len(capacity.per_node)
+    nodes = "1 node" if len(capacity.per_node) == 1 else f"{len(capacity.per_node)} nodes"
     asked = "" if capacity.asked is None else f" of the {capacity.asked} asked for"
-    lines = [f"Fits:  {capacity.fits} more of {capacity.pod}{asked}, on {nodes} nodes"]
+    lines = [f"Fits:  {capacity.fits} more of {capacity.pod}{asked}, on {nodes}"]
     by_count: dict[int, list[str]] = {}
     for node, count in capacity.per_node.items():
         by_count.setdefault(count, []).append(node)

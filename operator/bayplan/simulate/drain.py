@@ -92,7 +92,8 @@ def drained(
 def drain_lines(report: DrainedNode) -> Iterable[str]:
     """Yield what people are told about a drained node, a line each."""
     staying = f", {report.staying} of DaemonSets or static stay" if report.staying else ""
-    yield f"{report.node}: {report.evicted} pods evicted{staying}"
+    pods = "1 pod" if report.evicted == 1 else f"{report.evicted} pods"
+    yield f"{report.node}: {pods} evicted{staying}"
     for budget in report.budgets:
         yield (
             f"{report.node}: PodDisruptionBudget {budget.name} allows {budget.disruptions_allowed} of "

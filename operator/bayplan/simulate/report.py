@@ -157,6 +157,16 @@ def encode(report: Report) -> bytes:
     return msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n"
 
 
+def schema() -> bytes:
+    """The JSON schema of what `encode` writes, as docs/simulate.schema.json has it."""
+    described = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "What bayplan simulate -o json writes",
+        **msgspec.json.schema(Report),
+    }
+    return msgspec.json.format(msgspec.json.encode(described), indent=2) + b"\n"
+
+
 def node_verdicts(trace: Trace) -> dict[str, NodeVerdict]:
     """A trace as it is reported."""
     return {
