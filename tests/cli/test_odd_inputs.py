@@ -3,17 +3,12 @@
 import gzip
 import io
 import json
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from bayplan.cli import main
 from bayplan.simulate.report import Report
-
-ROOT = Path(__file__).parents[2]
 
 NODE = {
     "apiVersion": "v1",
@@ -310,45 +305,3 @@ def test_what_is_written_for_programs_is_as_the_schema_says(simulate, arguments)
     placed = summary.scheduled + summary.unschedulable + summary.gated
     left = summary.running + summary.finished + summary.other_schedulers + sum(each.pods for each in summary.skipped)
     assert summary.pods == placed + left == len(report.pods)
-
-
-def run(command, files, tmp_path):
-    for name, content in files.items():
-        (tmp_path / name).write_text(content)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "operator")}
-    return subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {command}"],
-        cwd=tmp_path,
-        env={**environment, "BAYPLAN": f"{sys.executable} -m bayplan simulate --cluster in"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-@pytest.mark.parametrize("output", ["table", "json"])
-def test_a_full_disk_is_one_line_and_exit_code_1(tmp_path, output):
-    ended = run(f"$BAYPLAN -o {output} > /dev/full", {"in": lists(NODE, WEB)}, tmp_path)
-    assert (ended.returncode, ended.stderr) == (1, "bayplan: standard output: No space left on device\n")
-
-
-def test_a_reader_that_goes_away_ends_the_command_without_a_word(tmp_path):
-    (tmp_path / "in").write_text(lists(NODE, WEB))
-    reading, writing = os.pipe()
-    os.close(reading)
-    ended = subprocess.run(
-        [sys.executable, "-m", "bayplan", "simulate", "--cluster", "in", "-o", "json"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "operator")},
-        stdout=writing,
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    os.close(writing)
-    assert (ended.returncode, ended.stderr) == (1, "")
-
-
-def test_a_closed_output_is_one_line_and_exit_code_1(tmp_path):
-    ended = run("$BAYPLAN >&-", {"in": lists(NODE, WEB)}, tmp_path)
-    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)

@@ -3,21 +3,23 @@
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Final, TypeVar
 
 T = TypeVar("T")
 
-_AFTER_SECONDS = 1.0
+AFTER_SECONDS: Final = 1.0
 """Who waits no longer than this sees no bar."""
-_EVERY = 64
+_EVERY: Final = 64
 
 
-def with_progress(steps: Callable[[], T | None], total: int) -> Iterator[T]:
+def with_progress(
+    steps: Callable[[], T | None], total: int, *, hidden: bool = False, after_seconds: float = AFTER_SECONDS
+) -> Iterator[T]:
     """Yield what `steps` returns until that is None; on a terminal a bar shows how many of `total` there were.
 
-    What is written to standard output meanwhile must not go to the same terminal: then there is no bar.
+    It appears after `after_seconds` and is gone at the end. Who writes to the terminal meanwhile has it `hidden`.
     """
-    if not sys.stderr.isatty() or total <= _EVERY:
+    if hidden or not sys.stderr.isatty() or total <= _EVERY:
         while (step := steps()) is not None:
             yield step
         return
@@ -32,7 +34,7 @@ def with_progress(steps: Callable[[], T | None], total: int) -> Iterator[T]:
         while (step := steps()) is not None:
             yield step
             done += 1
-            if done % _EVERY == 0 and time.monotonic() - started > _AFTER_SECONDS:
+            if done % _EVERY == 0 and time.monotonic() - started > after_seconds:
                 if not is_shown:
                     bar.start()
                     is_shown = True

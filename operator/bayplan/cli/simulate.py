@@ -137,6 +137,7 @@ def simulate(  # noqa: PLR0917  typer turns each parameter into a flag
     decisions = with_progress(
         lambda: simulator.step(explain=explain, scores=is_table, keep=explain and not is_table),
         simulator.queue.pending()["active"],
+        hidden=explain and is_table and sys.stdout.isatty(),
     )
     try:
         rows = [_print_decision(each) if is_table else () for each in decisions]
