@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, TypeVar
 
 from bayplan.api.kinds import RESOURCES, Resource, resource_named
@@ -139,23 +140,21 @@ class _Reader:
         self._replaces = True
         self._base_pods = len(self._pods)
 
+    @cached_property
+    def _pod_keys(self) -> set[str]:
+        """The pods that were taken; asked for once all are."""
+        return {_pod_key(pod) for _, pod in self._pods}
+
     def remove(self, found: Reference) -> None:
         """Leave an object out, and what it controls; the pods of a node go elsewhere."""
         kind, namespace, name = found
         key = f"{namespace}/{name}" if namespace else name
-        there = False
-        if kind == "Node" and self._nodes.get(name) is not None:
-            there = True
-        elif kind == "Pod":
-            there = any(_pod_key(pod) == key for _, pod in self._pods)
-        elif kind == "PriorityClass":
+        there = (kind == "Node" and name in self._nodes) or (kind == "Pod" and key in self._pod_keys)
+        if kind == "PriorityClass":
             there = self._classes.pop(name, None) is not None
-        tables: list[dict[Any, Any]] = [self._looked_up, self._workloads]
-        for table in tables:
-            for entry in [each for each in table if _kind_of(each[0]) == kind and each[1] == key]:
-                there = True
-                if table is self._looked_up:
-                    del table[entry]
+        for resource in (each for each in _LOOKED_UP if each.kind == kind):
+            there |= self._looked_up.pop((resource, key), None) is not None
+        there |= any((each, key) in self._workloads for each in _WORKLOADS if each.__name__ == kind)
         if not there:
             raise missing(found, "--remove")
         self._removed[found] = None
@@ -194,7 +193,7 @@ class _Reader:
         nodes = [node for node, _ in self._nodes.values()]
         ignored = dict(sorted(self._ignored.items()))
         others = len(self._classes) + len(self._workloads)
-        added = list(self._added.values())
+        added = [each for each in self._added.values() if each]
         return ClusterObjects(nodes, pods, self._skipped, ignored, looked_up, others, told, added)
 
     def _admitted(self, admission: Admission) -> list[PodInfo]:
@@ -319,10 +318,6 @@ class _Reader:
 
 def _pod_key(pod: Pod) -> str:
     return f"{pod.metadata.namespace or DEFAULT_NAMESPACE}/{pod.metadata.name}"
-
-
-def _kind_of(owner: Resource | type) -> str:
-    return owner.kind if isinstance(owner, Resource) else owner.__name__
 
 
 def _title(raw: RawObject) -> str:
