@@ -28,8 +28,8 @@ logger = logging.getLogger(__name__)
 # How long the loop decides before it lets watches, binds and probes run, and how many binds may be outstanding.
 _SLICE_SECONDS = 0.01
 _MAX_BINDS_IN_FLIGHT = 256
-# While no more pods wait, each bind leaves before the next decision, which one hostile pod can make ten times a slice.
-_FEW_PODS = 16
+# While no more pods wait, each bind leaves before the next decision: a hostile pod can make that one ten times a slice.
+_FEW_PODS = 64
 _SWEEP_SECONDS = 1.0
 # What no attempt needed between two releases is let go of. An idle loop wakes as often.
 _RELEASE_SECONDS = 10.0
