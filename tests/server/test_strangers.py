@@ -7,13 +7,14 @@ import socket
 import pytest
 from tests.server.secure_scene import TOKEN_REVIEWS, USERS, secure_port
 
+from bayplan.server import connection as connection_module
 from bayplan.server import http as http_module
 from bayplan.server.request_heads import HEAD_BYTES
 
 PROBE = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
 STRANGER, KUBELET, PROMETHEUS = "127.0.0.2", "127.0.0.3", "127.0.0.4"
 # Of both kernels and of TLS on both sides, beside what the port keeps itself.
-ON_THE_WAY = 768 * 1024
+ON_THE_WAY = 512 * 1024
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ class Stranger:
 
     async def flood(self, data):
         """Send it again and again, as fast as it is taken."""
-        self.writer.transport.set_write_buffer_limits(high=0)
+        self.writer.transport.set_write_buffer_limits(high=16 * 1024)
         with contextlib.suppress(ConnectionError):
             while True:
                 self.writer.write(data)
@@ -164,6 +165,17 @@ async def test_a_head_that_comes_in_pieces_is_answered(port):
             await slow.writer.drain()
             await asyncio.sleep(0.01)
         assert (await slow.reader.readuntil(b"\r\n\r\nok")).startswith(b"HTTP/1.1 200")
+
+
+async def test_a_head_that_never_ends_is_cut_off(monkeypatch):
+    monkeypatch.setattr(connection_module, "IDLE_SECONDS", 0.5)
+    async with secure_port() as port, stranger(port) as slow, asyncio.timeout(60):
+        slow.send(b"GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+        answer = asyncio.create_task(slow.answer())
+        while not answer.done():
+            slow.send(b"a")
+            await asyncio.sleep(0.05)
+        assert await answer == b""
 
 
 async def test_requests_sent_together_are_answered_in_their_order(port):
