@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bayplan.simulate.simulator import Simulator
 
 MAX_VERDICTS: Final = 5_000_000
-"""Most verdicts (pods times nodes) an explanation may hold: some gigabytes."""
+"""Most verdicts (pods times nodes) that JSON may hold: some gigabytes."""
 
 
 class Output(StrEnum):
@@ -48,7 +48,7 @@ def simulate(  # noqa: PLR0917  typer turns each parameter into a flag
         typer.Option("--scheduler-name", metavar="NAME", help="Rename the only profile: pods ask for it by this name."),
     ] = None,
     feature_gates: FeatureGatesOption = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Show every node's verdict, per plugin.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Say why: groups of nodes, scores, what helps.")] = False,
     output: Annotated[Output, typer.Option("--output", "-o", help="For people, or for programs.")] = Output.TABLE,
 ) -> None:
     """Schedule pods from files, without a cluster.
@@ -81,7 +81,7 @@ def simulate(  # noqa: PLR0917  typer turns each parameter into a flag
     for skipped in objects.skipped:
         typer.echo(f"{skipped.source}: pod {skipped.namespace}/{skipped.name} skipped: {skipped.message}", err=True)
     simulator.add(objects)
-    _check_size(objects, simulator, explain=explain)
+    _check_size(objects, simulator, verdicts=explain and output is Output.JSON)
     try:
         if output is Output.JSON:
             from bayplan.simulate.report import encode  # noqa: PLC0415
@@ -94,9 +94,9 @@ def simulate(  # noqa: PLR0917  typer turns each parameter into a flag
         raise typer.Exit(BAD_INPUT) from None
 
 
-def _check_size(objects: "ClusterObjects", simulator: "Simulator", *, explain: bool) -> None:
+def _check_size(objects: "ClusterObjects", simulator: "Simulator", *, verdicts: bool) -> None:
     pods, nodes = simulator.queue.pending()["active"], len(objects.nodes)
-    if explain and pods * nodes > MAX_VERDICTS:
+    if verdicts and pods * nodes > MAX_VERDICTS:
         typer.echo(
             f"--explain: {pods} pods on {nodes} nodes are more than {MAX_VERDICTS} verdicts; give fewer pods", err=True
         )
@@ -117,12 +117,11 @@ def _print_tables(simulator: "Simulator", *, explain: bool) -> None:
 
     printer = Printer(sys.stdout)
     rows = []
-    while (decision := simulator.step(explain=explain, scores=True)) is not None:
+    while (decision := simulator.step(reasons=explain, scores=True)) is not None:
         rows.append(pod_row(decision))
         outcome = decision.outcome
-        if outcome is not None and outcome.trace is not None:
-            placement = outcome if isinstance(outcome, Placement) else None
-            print_explanation(printer, decision.pod, outcome.trace, placement)
+        if outcome is not None and outcome.explanation is not None:
+            print_explanation(printer, decision.pod, outcome.explanation)
             if not isinstance(outcome, Placement) and outcome.candidates:
                 print_preemption(printer, decision.pod, preemption(outcome.candidates))
     report = simulator.report()
