@@ -32,8 +32,8 @@ def test_nodes_that_lack_several_resources_are_a_group_of_their_own():
     memory_of_n3 = "memory, asked 2Gi, most free 1536Mi on n3"
     text = Scene(nodes).text(make_pod(cpu=2, memory="2Gi"))
     assert text[1:4] == [
-        "  1 node: NodeResourcesFit: memory, asked 2Gi, most free 1Gi on n2 (n2)",
         "  1 node: NodeResourcesFit: cpu, asked 2000m, most free 1000m on n1 (n1)",
+        "  1 node: NodeResourcesFit: memory, asked 2Gi, most free 1Gi on n2 (n2)",
         f"  1 node: NodeResourcesFit: cpu, asked 2000m, most free 1000m on n3; {memory_of_n3} (n3)",
     ]
 

@@ -7,7 +7,6 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from bayplan.api.natural_order import natural_key
 from bayplan.api.objects import Container, Pod, ResourceRequirements, Toleration
 from bayplan.api.quantity import QuantityError
 from bayplan.cache.node_table import NodeTable
@@ -16,20 +15,18 @@ from bayplan.cache.resources import CPU, PODS
 from bayplan.evaluation.evaluation import Evaluation
 from bayplan.explain.explanation import LessOfResource, OneToleration, OtherLabel
 from bayplan.explain.node_groups import details_of
+from bayplan.explain.node_order import NodeOrder
 from bayplan.framework.causes import Detail, LabelMismatch, Shortage, UntoleratedTaint
 
 _MOST_CONTAINERS: Final = 64
 """Of pods with more containers no smaller request is tried out."""
-
-_LOOKED_AT: Final = 1000
-"""Nodes whose names or labels are compared."""
 
 OwnChange = LessOfResource | OneToleration | OtherLabel
 """A change of the pod itself."""
 
 
 def helpful_changes(
-    nodes: NodeTable, evaluation: Evaluation, pod: PodInfo, anew: Callable[[], Evaluation]
+    nodes: NodeTable, order: NodeOrder, evaluation: Evaluation, pod: PodInfo, anew: Callable[[], Evaluation]
 ) -> list[OwnChange]:
     """Return, for a pod that fits nowhere, the smallest single change of each kind that makes it fit.
 
@@ -39,7 +36,7 @@ def helpful_changes(
     if evaluation.pre_filters.rejection is not None:
         return []
     best: dict[type, tuple[float, OwnChange]] = {}
-    for size, change in _near_misses(nodes, evaluation, pod):
+    for size, change in _near_misses(nodes, order, evaluation, pod):
         known = best.get(type(change))
         if known is None or size < known[0]:
             best[type(change)] = (size, change)
@@ -61,7 +58,9 @@ def changed(pod: Pod, change: OwnChange) -> Pod | None:
     return structs.replace(pod, spec=spec)
 
 
-def _near_misses(nodes: NodeTable, evaluation: Evaluation, pod: PodInfo) -> Iterator[tuple[float, OwnChange]]:
+def _near_misses(
+    nodes: NodeTable, order: NodeOrder, evaluation: Evaluation, pod: PodInfo
+) -> Iterator[tuple[float, OwnChange]]:
     """Give changes by size, the smaller the better: of requests their share, of others how common they are."""
     rows = nodes.rows()
     sole = evaluation.verdicts.solely_rejected_by(rows)
@@ -70,16 +69,14 @@ def _near_misses(nodes: NodeTable, evaluation: Evaluation, pod: PodInfo) -> Iter
         details = details_of(evaluation, nodes, pod, number, rejected)
         for detail, places in _single_causes(details, len(rejected)):
             cause = detail.tell(places)
-            names = (nodes.names[row] for row in rejected[places[:_LOOKED_AT]].tolist())
+            first = order.first(rejected[places])
             if isinstance(cause, Shortage) and cause.resource != PODS and cause.most_free > 0:
                 by = cause.asked - cause.most_free
                 yield by / cause.asked, LessOfResource(cause.resource, by, cause.node)
             elif isinstance(cause, UntoleratedTaint):
-                node = min(names, key=natural_key)
-                yield 1 / len(places), OneToleration(cause.key, cause.value, cause.effect, node)
+                yield 1 / len(places), OneToleration(cause.key, cause.value, cause.effect, nodes.names[first])
             elif isinstance(cause, LabelMismatch) and cause.key in (pod.pod.spec.node_selector or {}):
-                node = min(names, key=natural_key)
-                yield 1 / len(places), _other_label(nodes, pod, cause.key, node)
+                yield 1 / len(places), _other_label(nodes, pod, cause.key, first)
 
 
 def _single_causes(details: Iterable[Detail], count: int) -> Iterator[tuple[Detail, NDArray[np.intp]]]:
@@ -94,11 +91,10 @@ def _single_causes(details: Iterable[Detail], count: int) -> Iterator[tuple[Deta
             yield detail, places
 
 
-def _other_label(nodes: NodeTable, pod: PodInfo, key: str, name: str) -> OtherLabel:
-    row = nodes.row(name)
-    node = None if row is None else nodes.nodes[row]
+def _other_label(nodes: NodeTable, pod: PodInfo, key: str, row: int) -> OtherLabel:
+    node = nodes.nodes[row]
     there_is = None if node is None else (node.metadata.labels or {}).get(key)
-    return OtherLabel(key, (pod.pod.spec.node_selector or {})[key], there_is, name)
+    return OtherLabel(key, (pod.pod.spec.node_selector or {})[key], there_is, nodes.names[row])
 
 
 def _helps(nodes: NodeTable, pod: PodInfo, change: OwnChange, anew: Callable[[], Evaluation]) -> bool:

@@ -13,6 +13,7 @@ from bayplan.evaluation.evaluation import Evaluation
 from bayplan.explain.changes import helpful_changes
 from bayplan.explain.explanation import Eviction, Explanation
 from bayplan.explain.node_groups import MOST_GROUPS, rejected_groups
+from bayplan.explain.node_order import NodeOrder
 from bayplan.explain.score_breakdown import compared_scores
 from bayplan.framework.candidate import Candidate
 from bayplan.framework.causes import listed
@@ -28,6 +29,7 @@ class Explainer:
 
     def __init__(self, nodes: NodeTable) -> None:
         self._nodes = nodes
+        self._order = NodeOrder(nodes)
         self._known: WeakKeyDictionary[Evaluation, tuple[Diagnosis, Explanation]] = WeakKeyDictionary()
 
     def rejection(
@@ -40,7 +42,7 @@ class Explainer:
         diagnosis = evaluation.verdicts.diagnose(pod)
         known = self._known.get(evaluation)
         if known is None or known[0] is not diagnosis:
-            changes = helpful_changes(self._nodes, evaluation, pod, anew)
+            changes = helpful_changes(self._nodes, self._order, evaluation, pod, anew)
             known = diagnosis, structs.replace(self._groups(pod, evaluation), changes=tuple(changes))
             self._known[evaluation] = known
         explanation = known[1]
@@ -69,7 +71,7 @@ class Explainer:
         )
 
     def _groups(self, pod: PodInfo, evaluation: Evaluation) -> Explanation:
-        groups = rejected_groups(self._nodes, evaluation, pod)
+        groups = rejected_groups(self._nodes, self._order, evaluation, pod)
         left_out = groups[MOST_GROUPS:]
         count = len(self._nodes)
         return Explanation(

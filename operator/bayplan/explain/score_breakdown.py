@@ -1,6 +1,7 @@
 """How the score of the chosen node came about, beside that of the node that came second."""
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
@@ -43,7 +44,11 @@ def compared_scores(
 
 def _plugin_score(entry: WeightedScore, weighted: int, pod: PodInfo, nodes: NodeTable, row: int) -> PluginScore:
     plugin, weight = entry.plugin, entry.weight
-    points = plugin.points_of_ten(pod, nodes, [row]) if isinstance(plugin, PointsOfTenPlugin) else []
-    resources = plugin.resource_scores(pod, nodes, row) if isinstance(plugin, ResourceScorePlugin) else []
+    # Not asserted: a protocol takes as long to check as a plugin to answer.
+    points, resources = [], []
+    if hasattr(plugin, "points_of_ten"):
+        points = cast("PointsOfTenPlugin", plugin).points_of_ten(pod, nodes, [row])
+    if hasattr(plugin, "resource_scores"):
+        resources = cast("ResourceScorePlugin", plugin).resource_scores(pod, nodes, row)
     of_ten = points[0] if points else None
     return PluginScore(plugin.name, weighted // weight, weight, weighted, of_ten, tuple(resources))

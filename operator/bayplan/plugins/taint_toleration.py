@@ -60,12 +60,14 @@ class TaintToleration:
         column = self._index.taints()
         ids = column.ids[rows]
         holders: dict[Taint, list[int]] = {}
-        for place in np.unique(ids).tolist():
+        for place in np.flatnonzero(np.bincount(ids, minlength=1)).tolist():
             for taint in {each for each in column.values[place] if _rejects(tolerance, each)}:
                 holders.setdefault(taint, []).append(place)
         for taint, places in holders.items():
             cause = UntoleratedTaint(taint.key, taint.value, taint.effect)
-            yield same_for_all(np.isin(ids, places), cause)
+            has_it = np.zeros(len(column.values), dtype=np.bool_)
+            has_it[places] = True
+            yield same_for_all(has_it[ids], cause)
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
         return SUCCESS
