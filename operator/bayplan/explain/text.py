@@ -62,9 +62,9 @@ def _counting(scored: NodeScore) -> list[PluginScore]:
 
 
 def _plugin(each: PluginScore) -> str:
-    of_ten = "" if each.of_ten is None else f" ({each.of_ten} of 10)"
-    times = "" if each.weight == 1 else f" {each.score} x {each.weight} ="
-    return f"{shown(each.plugin)}{times} {each.weighted}{of_ten}"
+    notes = [f"{each.weight} x {each.score}"] if each.weight != 1 else []
+    notes += [f"{each.of_ten} of 10"] if each.of_ten is not None else []
+    return f"{shown(each.plugin)} {each.weighted}" + (f" ({'; '.join(notes)})" if notes else "")
 
 
 def _resource(each: ResourceScore) -> str:
