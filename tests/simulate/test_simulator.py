@@ -173,14 +173,22 @@ def test_the_json_has_exactly_the_documented_fields():
     (pod,) = report["pods"]
     (attempt,) = pod.pop("attempts")
     assert pod == {"namespace": "default", "name": "p", "schedulerName": "bayplan"}
-    nodes = attempt.pop("nodes")
+    nodes, explanation = attempt.pop("nodes"), attempt.pop("explanation")
     assert attempt == {"node": "n1", "nominatedNodeName": None, "victims": [], "message": None, "feasibleNodes": 1}
     assert nodes["n2"]["rejectedBy"] == "TaintToleration"
     assert len(nodes["n2"].pop("reasons")) == 1
     assert nodes["n2"] == {"rejectedBy": "TaintToleration", "scores": {}, "score": 0}
     assert nodes["n1"] == {"rejectedBy": None, "reasons": [], "scores": {}, "score": 0}
     unexplained = json.loads(encode(simulator([make_node()], [make_pod()]).run()))
-    assert "nodes" not in unexplained["pods"][0]["attempts"][0]
+    assert not {"nodes", "explanation"} & set(unexplained["pods"][0]["attempts"][0])
+    assert explanation["groups"] == [
+        {
+            "count": 1,
+            "plugin": "TaintToleration",
+            "causes": [{"kind": "taint", "key": "a", "value": "b", "effect": "NoSchedule"}],
+            "nodes": {"first": ["n2"], "more": 0, "unknown": False},
+        }
+    ]
 
 
 def test_scores_of_the_chosen_node_add_up_to_its_total():

@@ -8,6 +8,7 @@ from tests.builders import make_node, make_pod
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
 from bayplan.config.types import PluginEntry, PluginSet
+from bayplan.framework.causes import printable
 from bayplan.simulate.cluster import ClusterObjects
 from bayplan.simulate.simulator import Simulator
 from bayplan.simulate.tables import (
@@ -19,7 +20,6 @@ from bayplan.simulate.tables import (
     print_explanation,
     print_pods,
     print_summary,
-    printable,
 )
 
 
@@ -67,12 +67,10 @@ def without_scores():
     ],
 )
 def test_a_node_chosen_without_scores_says_why_there_are_none(pod, configuration, why):
-    (decision,), _ = decided(pod, configuration=configuration, explain=True, scores=True)
+    (decision,), _ = decided(pod, configuration=configuration, reasons=True, scores=True)
     assert pod_row(decision) == ("default/p", "n1", "", why)
-    outcome = decision.outcome
-    text = printed(lambda p: print_explanation(p, decision.pod, outcome.trace, outcome), terminal=False)
-    (chosen,) = [line for line in text.splitlines() if line.startswith("*")]
-    assert re.split("  +", chosen) == ["*", "n1", why]
+    text = printed(lambda p: print_explanation(p, decision.pod, decision.outcome.explanation), terminal=False)
+    assert text.startswith(f"default/p: n1, {why}, not compared by score; ")
 
 
 def test_a_pod_without_a_node_shows_the_message():
@@ -105,14 +103,23 @@ def test_nothing_a_terminal_acts_on_is_printed():
     assert printable("plain") == "plain"
 
 
-def test_an_explanation_marks_the_chosen_node_and_ranks_the_others():
-    (decision,), _ = decided(make_pod("p", cpu=1, memory="1Gi"), explain=True)
-    outcome = decision.outcome
-    text = printed(lambda p: print_explanation(p, decision.pod, outcome.trace, outcome), terminal=False)
+def test_an_explanation_names_the_chosen_node_the_runner_up_and_why_others_were_rejected():
+    (decision,), _ = decided(make_pod("p", cpu=1, memory="1Gi"), reasons=True)
+    text = printed(lambda p: print_explanation(p, decision.pod, decision.outcome.explanation), terminal=False)
     lines = text.splitlines()
-    assert lines[0] == "default/p:"
-    assert [line.split()[0] for line in lines[2:5]] == ["*", *sorted({"n1", "n2"} - {outcome.node_name}), "n3"]
-    assert "TaintToleration: node(s) had untolerated taint" in lines[4]
+    (runner_up,) = {"n1", "n2"} - {decision.outcome.node_name}
+    assert lines[0].startswith(f"default/p: {decision.outcome.node_name} with {decision.outcome.score}, ")
+    assert lines[0].endswith(f" {runner_up}; 2 of 3 nodes fit")
+    assert lines[-2] == "  1 node: TaintToleration: taint a:NoSchedule not tolerated (n3)"
+
+
+@pytest.mark.parametrize("width", [40, 60])
+def test_an_explanation_fits_a_narrow_terminal(width):
+    (decision,), _ = decided(make_pod("p" * 250, cpu=100), reasons=True)
+    text = printed(
+        lambda p: print_explanation(p, decision.pod, decision.outcome.explanation), terminal=True, width=width
+    )
+    assert max(map(len, re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines())) <= width
 
 
 def test_the_summary_names_every_count_that_is_not_zero():

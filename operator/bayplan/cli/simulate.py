@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bayplan.simulate.tables import Row
 
 MAX_VERDICTS: Final = 5_000_000
-"""Most verdicts (pods times nodes) an explanation may hold: some gigabytes."""
+"""Most verdicts (pods times nodes) that JSON may hold: some gigabytes."""
 NOT_ALL_FIT: Final = 3
 """Exit code of `--fail-on-unschedulable` when a pod found no node, or could not be read."""
 ALL_THAT_FIT: Final = "max"
@@ -90,7 +90,7 @@ def simulate(  # noqa: PLR0917  typer turns each parameter into a flag
         typer.Option("--scheduler-name", metavar="NAME", help="Rename the only profile: pods ask for it by this name."),
     ] = None,
     feature_gates: FeatureGatesOption = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Show every node's verdict, per plugin.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Say why: groups of nodes, scores, what helps.")] = False,
     output: Annotated[Output, typer.Option("--output", "-o", help="For people, or for programs.")] = Output.TABLE,
     fail_on_unschedulable: Annotated[
         bool,
@@ -132,10 +132,11 @@ def simulate(  # noqa: PLR0917  typer turns each parameter into a flag
         typer.echo("extenders are not called in a simulation: decisions are those of the plugins alone", err=True)
     _tell_of_input(objects, configuration, counted)
     simulator.add(objects)
-    _check_size(objects, simulator, explain=explain)
     is_table = output is Output.TABLE
+    has_verdicts = explain and not is_table
+    _check_size(objects, simulator, verdicts=has_verdicts)
     decisions = with_progress(
-        lambda: simulator.step(explain=explain, scores=is_table, keep=explain and not is_table),
+        lambda: simulator.step(explain=has_verdicts, scores=is_table, keep=has_verdicts, reasons=explain),
         simulator.queue.pending()["active"],
         hidden=explain and is_table and sys.stdout.isatty(),
     )
@@ -185,9 +186,9 @@ def _tell_of_input(
         typer.echo(line, err=True)
 
 
-def _check_size(objects: "ClusterObjects", simulator: "Simulator", *, explain: bool) -> None:
+def _check_size(objects: "ClusterObjects", simulator: "Simulator", *, verdicts: bool) -> None:
     pods, nodes = simulator.queue.pending()["active"], len(objects.nodes)
-    if explain and pods * nodes > MAX_VERDICTS:
+    if verdicts and pods * nodes > MAX_VERDICTS:
         typer.echo(
             f"--explain: {pods} pods on {nodes} nodes are more than {MAX_VERDICTS} verdicts; give fewer pods", err=True
         )
@@ -201,10 +202,9 @@ def _print_decision(decision: "Decision") -> "Row":
     from bayplan.simulate.tables import Printer, pod_row, print_explanation, print_preemption  # noqa: PLC0415
 
     outcome = decision.outcome
-    if outcome is not None and outcome.trace is not None:
+    if outcome is not None and outcome.explanation is not None:
         printer = Printer(sys.stdout)
-        placement = outcome if isinstance(outcome, Placement) else None
-        print_explanation(printer, decision.pod, outcome.trace, placement)
+        print_explanation(printer, decision.pod, outcome.explanation)
         if not isinstance(outcome, Placement) and outcome.candidates:
             print_preemption(printer, decision.pod, preemption(outcome.candidates))
     return pod_row(decision)

@@ -99,6 +99,19 @@ class Evaluation:
         self.totals(pod)
         return self.scored.each(pod, rows)
 
+    def scores_at(self, pod: PodInfo, row: int, rows: Rows | None = None) -> dict[str, int]:
+        """What `scores` gives one of `rows`, or of all feasible ones."""
+        compared = np.flatnonzero(self.feasible) if rows is None else rows
+        at = int(np.argmax(compared == row))
+        return {plugin: int(given[at]) for plugin, given in self.scores(pod, compared).items()}
+
+    def totals_of(self, pod: PodInfo, rows: Rows) -> NDArray[np.int64]:
+        """The sums of `scores`, `(rows,) int64`."""
+        total = np.zeros(len(rows), dtype=np.int64)
+        for scores in self.scores(pod, rows).values():
+            total += scores
+        return total
+
     def _filter(self, pod: PodInfo, change: RowChange) -> Changed:
         """Bring the feasible set up to date with the node table. Returns which rows may have another verdict."""
         plain, nominated = self._plain, self._nominated

@@ -50,6 +50,18 @@ class Verdicts:
             self._nominated.put_first_rejecting(first, rows)
         return first
 
+    def solely_rejected_by(self, rows: Rows) -> NDArray[np.intp]:
+        """For each row the number of the only filter that rejects it without nominated pods, or -1, `(rows,) intp`."""
+        if not len(self.pre_filters.filters):
+            return np.full(len(rows), _PASSED, dtype=np.intp)
+        failing = self._plain.codes[:, rows] != 0
+        sole = (np.count_nonzero(failing, axis=0) == 1) & ~self.narrowed_out(rows)
+        return np.where(sole, failing.argmax(axis=0), _PASSED)
+
+    def is_plain(self, number: int) -> bool:
+        """Whether the filter `number` is that of the round without nominated pods."""
+        return number < len(self.pre_filters.filters)
+
     def filter_at(self, number: int) -> FilterPlugin:
         """The filter that `rejected_by` calls `number`, in either round."""
         return self.pre_filters.filters[number % len(self.pre_filters.filters)]

@@ -18,6 +18,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.candidate import Candidate
+from bayplan.framework.causes import Detail
 from bayplan.framework.cluster_event import EventRegistration
 from bayplan.framework.effects import Effect
 from bayplan.framework.nominated_table import NominatedPods, NominatedTable
@@ -142,6 +143,14 @@ class FilterPlugin(Plugin, Protocol):
 
 
 @runtime_checkable
+class DetailedFilterPlugin(FilterPlugin, Protocol):
+    """A filter that can tell its reasons with numbers and names, for explanations."""
+
+    def details(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Iterable[Detail]:
+        """The causes for which it rejects these rows; asked only of rows it rejected, right after `filter`."""
+
+
+@runtime_checkable
 class FewRowsFilterPlugin(FilterPlugin, Protocol):
     """A filter that reads USAGE and answers for few rows in plain integers.
 
@@ -194,6 +203,30 @@ class FewRowsScorePlugin(ScorePlugin, Protocol):
 
     def score_few(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
         """The raw score of each of these existing rows, as `score` gives them."""
+
+
+class ResourceScore(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """What one resource of one node adds to a score: use before and after the pod, in milli-CPU, bytes or counts.
+
+    `score` is 0..100 and `of_ten` its point on the shape's own scale, where one is configured. The weight is that
+    among the resources of the same strategy.
+    """
+
+    resource: str
+    before: int
+    after: int
+    allocatable: int
+    score: int
+    weight: int
+    of_ten: int | None = None
+
+
+@runtime_checkable
+class ResourceScorePlugin(ScorePlugin, Protocol):
+    """A score that is made up of scores of resources, and tells them for explanations."""
+
+    def resource_scores(self, pod: PodInfo, nodes: NodeTable, row: int) -> list[ResourceScore]:
+        """What each resource that counts adds to the score of an existing row."""
 
 
 @runtime_checkable

@@ -1,6 +1,6 @@
 """NodeAffinity: the pod's node selector and node affinity, and what a profile adds to them."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import ClassVar
 from weakref import WeakKeyDictionary
 
@@ -16,6 +16,7 @@ from bayplan.cache.node_index import LabelColumn, NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import NodeAffinityArgs
+from bayplan.framework.causes import Detail, LabelMismatch, Listed, listed, same_for_all, told
 from bayplan.framework.cluster_event import NODE_ADD, NODE_LABEL, EventRegistration, QueueingHint
 from bayplan.framework.interface import CycleState, PreFilterResult, Scores
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
@@ -24,6 +25,9 @@ from bayplan.framework.traits import Normalize, Reads, Traits
 _ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
 _OF_POD = "node(s) didn't match Pod's node affinity/selector"
 _CONFLICT = "pod affinity terms conflict"
+
+_SORTED_VALUES = 1000
+"""How many values of a label are put in order for an explanation."""
 
 _MAX_WEIGHT = 2**31 - 1
 
@@ -208,6 +212,29 @@ class NodeAffinity:
         enforced = self._enforced.matches(self._index, nodes, rows)
         return [Reason(_ENFORCED, ~enforced), Reason(_OF_POD, enforced)]
 
+    def details(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Iterator[Detail]:
+        index, left = self._index, np.ones(len(rows), dtype=np.bool_)
+        if self._enforced is not None:
+            left = self._enforced.matches(index, nodes, rows)
+            yield same_for_all(~left, told(_ENFORCED))
+        wanted = [("In", key, [value]) for key, value in (pod.pod.spec.node_selector or {}).items()]
+        terms = [term for term in _required_terms(pod) or () if _is_valid(term)]
+        if len(terms) == 1:
+            wanted += [(each.operator, each.key, each.values or []) for each in terms[0].match_expressions or ()]
+        for operator, key, values in wanted:
+            requirement = NodeSelectorRequirement(key=key, operator=operator, values=values)
+            test = NodeSelection([NodeSelectorTerm(match_expressions=[requirement])])
+            cause = LabelMismatch(key, operator, listed(values), _values_there_are(index.labels.column(key), nodes))
+            yield same_for_all(left & ~test.matches(index, nodes, rows), cause)
+        if len(terms) != 1 and _required_terms(pod) is not None:
+            keys = listed({each.key for term in terms for each in term.match_expressions or ()})
+            text = f"none of {len(terms)} node affinity terms matches, which ask about {keys}" if terms else _OF_POD
+            yield same_for_all(left & ~NodeSelection(terms).matches(index, nodes, rows), told(text))
+        elif terms and terms[0].match_fields:
+            names = listed({value for each in terms[0].match_fields for value in each.values or ()})
+            test = NodeSelection([NodeSelectorTerm(match_fields=terms[0].match_fields)])
+            yield same_for_all(left & ~test.matches(index, nodes, rows), told(f"metadata.name asked, of {names}"))
+
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
         return SUCCESS if _preferred_terms(pod) or self._added_preferred else SKIP
 
@@ -248,6 +275,13 @@ class NodeAffinity:
         if matcher is None:
             matcher = self._compiled[pod] = compile_node_selector(required)
         return matcher.matches(labels, node.metadata.name)
+
+
+def _values_there_are(column: LabelColumn, nodes: NodeTable) -> Listed:
+    """Return the values of a label on all nodes; of very many the first that are known."""
+    places = np.unique(column.ids[nodes.rows()])
+    places = places[places != 0]
+    return listed((column.values[place] or "" for place in places[:_SORTED_VALUES].tolist()), len(places))
 
 
 def _affinity(pod: PodInfo) -> objects.NodeAffinity | None:

@@ -1,6 +1,6 @@
 """NodePorts: a host port is taken once per node."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +11,7 @@ from bayplan.cache.host_ports import ANY_IP, HostPort
 from bayplan.cache.incremental_view import UsageView
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.causes import Detail, PortsTaken, first_found, listed
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_ADD, EventRegistration, QueueingHint
 from bayplan.framework.interface import CycleState, PreFilterResult
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason
@@ -79,6 +80,14 @@ class NodePorts:
         text = "node(s) didn't have free ports for the requested pod ports"
         return [Reason(text, np.ones(len(rows), dtype=np.bool_))]
 
+    def details(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Detail]:
+        def tell(places: NDArray[np.intp]) -> PortsTaken:
+            taken = first_found(_takers(pod.host_ports, nodes, rows[places]))
+            wanted = [f"{port.port}/{port.protocol}" for port in pod.host_ports]
+            return PortsTaken(listed(wanted), taken)
+
+        return [Detail(np.ones(len(rows), dtype=np.bool_), tell)]
+
     def events_to_register(self) -> Sequence[EventRegistration]:
         return (
             EventRegistration(ASSIGNED_POD_DELETE, _frees_a_wanted_port),
@@ -89,6 +98,13 @@ class NodePorts:
 def _frees_a_wanted_port(pod: PodInfo, old: object, new: object) -> QueueingHint:
     """Return whether the deleted pod took a host port that `pod` wants."""
     return QueueingHint.queue_if(not isinstance(old, PodInfo) or _is_conflict(pod.host_ports, old.host_ports))
+
+
+def _takers(wanted: tuple[HostPort, ...], nodes: NodeTable, rows: Rows) -> Iterator[str]:
+    for row in rows.tolist():
+        for other in nodes.pods[row].values():
+            if _is_conflict(wanted, other.host_ports):
+                yield f"{other.key} on {nodes.names[row]}"
 
 
 def _is_conflict(wanted: Iterable[HostPort], taken: Iterable[HostPort]) -> bool:

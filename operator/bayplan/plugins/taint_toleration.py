@@ -1,6 +1,6 @@
 """TaintToleration: taints keep pods away, or push them elsewhere."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +11,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.causes import Detail, UntoleratedTaint, same_for_all
 from bayplan.framework.cluster_event import (
     NODE_ADD,
     NODE_TAINT,
@@ -54,6 +55,20 @@ class TaintToleration:
     def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
         return [Reason("node(s) had untolerated taint(s)", np.ones(len(rows), dtype=np.bool_))]
 
+    def details(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Iterator[Detail]:
+        tolerance = Tolerance(pod.pod.spec.tolerations, compares=self._compares)
+        column = self._index.taints()
+        ids = column.ids[rows]
+        holders: dict[Taint, list[int]] = {}
+        for place in np.flatnonzero(np.bincount(ids, minlength=1)).tolist():
+            for taint in {each for each in column.values[place] if _rejects(tolerance, each)}:
+                holders.setdefault(taint, []).append(place)
+        for taint, places in holders.items():
+            cause = UntoleratedTaint(taint.key, taint.value, taint.effect)
+            has_it = np.zeros(len(column.values), dtype=np.bool_)
+            has_it[places] = True
+            yield same_for_all(has_it[ids], cause)
+
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
         return SUCCESS
 
@@ -85,3 +100,7 @@ class TaintToleration:
 
 def _is_kept_away(tolerance: Tolerance, taints: Sequence[Taint]) -> bool:
     return bool(taints) and find_untolerated_taint(taints, tolerance, _HARD_EFFECTS) is not None
+
+
+def _rejects(tolerance: Tolerance, taint: Taint) -> bool:
+    return taint.effect in _HARD_EFFECTS and not tolerance.covers(taint)

@@ -118,7 +118,12 @@ class AttemptRunner:
     decides_by_kind: bool = False
 
     def run(
-        self, *, explain: bool = False, with_scores: bool = False, compare: Compare = Compare.NOTHING
+        self,
+        *,
+        explain: bool = False,
+        with_scores: bool = False,
+        compare: Compare = Compare.NOTHING,
+        with_reasons: bool = False,
     ) -> Result | None:
         """Pop a pod and see its attempt through; None when no pod is ready. The options are `schedule`'s."""
         attempt = self.pop()
@@ -126,7 +131,12 @@ class AttemptRunner:
             return attempt
         try:
             outcome = self.cycle.schedule(
-                attempt.queued.pod_info, attempt.framework, explain=explain, with_scores=with_scores, compare=compare
+                attempt.queued.pod_info,
+                attempt.framework,
+                explain=explain,
+                with_scores=with_scores,
+                compare=compare,
+                with_reasons=with_reasons,
             )
         except Exception as error:  # noqa: BLE001  whatever one pod makes a plugin do must not stop the others
             return self.fail(attempt, error)

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Final
 
@@ -14,6 +13,8 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.evaluation.evaluation import Evaluation
 from bayplan.evaluation.kept_evaluations import KeptEvaluations
+from bayplan.explain.explain import Explainer
+from bayplan.explain.explanation import Explanation, Unscored
 from bayplan.framework.candidate import Candidate
 from bayplan.framework.interface import CycleState, Rejections
 from bayplan.framework.nominated_table import Nominations
@@ -33,21 +34,13 @@ _RESTING_LOG_BYTES: Final = 2**18
 """What pods that came and went may take while nothing is decided; reading all pods again costs more."""
 
 
-class Unscored(StrEnum):
-    """Why a node was chosen without scores: the texts under which a placement is explained."""
-
-    ONLY_NODE = "the only node that fits"
-    NOMINATED = "fits on the node it was nominated to"
-    NO_SCORE_PLUGINS = "the first node that fits: no plugin scores nodes"
-
-
 @dataclass(slots=True)  # made once a cycle: a frozen one takes three times as long
 class Placement:
     """The node chosen for a pod; `score` is None when nothing was scored, and then `unscored` says why.
 
     `scores` are what each plugin gave the node, when scores were asked for and nodes were scored. `state` is what
     PreFilter, Filter and PreScore wrote, for the extension points that follow in this attempt. `comparison` is set
-    when it was asked for and nodes were scored.
+    when it was asked for and nodes were scored, and `explanation` when that was.
     """
 
     node_name: str
@@ -58,6 +51,7 @@ class Placement:
     state: CycleState = field(default_factory=dict, compare=False, repr=False)
     unscored: Unscored | None = None
     comparison: Comparison | None = None
+    explanation: Explanation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +72,7 @@ class FitError:
     evicts: bool = False
     retry_after: float | None = None
     post_filtered: tuple[str, ...] = ()
+    explanation: Explanation | None = None
 
     @property
     def message(self) -> str:
@@ -104,6 +99,7 @@ class SchedulingCycle:
         self._evaluations = KeptEvaluations(nodes)
         self._nominator = nominator or Nominator()
         self._nominations = Nominations(nodes, self._nominator, self._evaluations.forget_nominated)
+        self._explainer = Explainer(nodes)
         self._is_used = False
         self._search = NodeSearch(nodes) if any(each.limits_search for each in frameworks) else None
 
@@ -115,18 +111,21 @@ class SchedulingCycle:
         explain: bool = False,
         with_scores: bool = False,
         compare: Compare = Compare.NOTHING,
+        with_reasons: bool = False,
     ) -> Placement | FitError:
         """Choose the best node for `pod` now, or give the reasons why there is none.
 
         `explain` records the verdict on every node, `with_scores` only the plugins' scores of the chosen one, and
-        `compare` what the others got, for the log.
+        `compare` what the others got, for the log. `with_reasons` has the outcome explained.
 
         Among nodes with the same best total the first one searched wins. All nodes are searched in the order of their
         rows; a node that comes takes the row of one that left.
         """
         # As `_forgetting`, which takes a while to enter, for the one call that is made for every pod.
         try:
-            return self._schedule(pod, framework, explain=explain, with_scores=with_scores, compare=compare)
+            return self._schedule(
+                pod, framework, explain=explain, with_scores=with_scores, compare=compare, with_reasons=with_reasons
+            )
         except Exception:
             self._evaluations.forget(id(framework), framework.signature(pod))
             raise
@@ -176,7 +175,7 @@ class SchedulingCycle:
                 if not len(rows):
                     return None
                 return Placement(known[int(rows[0])], None, len(names), state=state, unscored=Unscored.ONLY_NODE)
-            totals = _totals(evaluation, pod, rows)
+            totals = evaluation.totals_of(pod, rows)
             totals += np.array([extra.get(known[row], 0) for row in rows.tolist()], dtype=np.int64)
             best = int(totals.argmax())
             self._report_score(framework, evaluation, started)
@@ -198,7 +197,14 @@ class SchedulingCycle:
             raise
 
     def _schedule(
-        self, pod: PodInfo, framework: Framework, *, explain: bool, with_scores: bool, compare: Compare
+        self,
+        pod: PodInfo,
+        framework: Framework,
+        *,
+        explain: bool,
+        with_scores: bool,
+        compare: Compare,
+        with_reasons: bool,
     ) -> Placement | FitError:
         started = perf_counter()
         evaluation = self._evaluation(pod, framework)
@@ -213,7 +219,8 @@ class SchedulingCycle:
         filtered = self._report_filter(feasible_count > 0, framework, evaluation, started)
         if feasible_count == 0:
             trace = trace_attempt(self._nodes, evaluation, framework, pod, None) if explain else None
-            return self._fit_error(pod, framework, evaluation, trace)
+            fit_error = self._fit_error(pod, framework, evaluation, trace)
+            return self._explained(pod, framework, evaluation, fit_error) if with_reasons else fit_error
         score: int | None = None
         unscored: Unscored | None = None
         comparison: Comparison | None = None
@@ -228,7 +235,7 @@ class SchedulingCycle:
             row = best = int(totals.argmax())
             score = int(totals[row])
         else:
-            totals = _totals(evaluation, pod, sampled)
+            totals = evaluation.totals_of(pod, sampled)
             best = int(totals.argmax())
             row, score = int(sampled[best]), int(totals[best])
         if score is not None:
@@ -238,14 +245,22 @@ class SchedulingCycle:
                     compare, self._nodes, evaluation, pod, totals=totals, chosen=best, rows=sampled
                 )
         trace = trace_attempt(self._nodes, evaluation, framework, pod, sampled) if explain else None
-        scores: dict[str, int] | None = None
-        if with_scores and score is not None:
-            rows = np.flatnonzero(evaluation.feasible) if sampled is None else sampled
-            chosen = int(np.argmax(rows == row))
-            scores = {plugin: int(given[chosen]) for plugin, given in evaluation.scores(pod, rows).items()}
-        return Placement(
+        scores = evaluation.scores_at(pod, row, sampled) if with_scores and score is not None else None
+        placement = Placement(
             self._nodes.names[row], score, feasible_count, trace, scores, evaluation.state.copy(), unscored, comparison
         )
+        if with_reasons:
+            placement.explanation = self._explainer.placement(
+                pod, evaluation, framework, row=row, rows=sampled, unscored=unscored
+            )
+        return placement
+
+    def _explained(self, pod: PodInfo, framework: Framework, evaluation: Evaluation, fit_error: FitError) -> FitError:
+        def anew() -> Evaluation:
+            return Evaluation(framework, self._nodes, self._nominations, self._nominations.seen_by(pod))
+
+        found = sorted(fit_error.candidates, key=lambda each: each.node_name != fit_error.nominated_node_name)
+        return replace(fit_error, explanation=self._explainer.rejection(pod, evaluation, found, anew))
 
     def _search_of(self, framework: Framework) -> NodeSearch | None:
         """What limits the search, up to date; None while no profile needs it."""
@@ -331,10 +346,3 @@ class SchedulingCycle:
                 self._evaluations.put(key, evaluation, pod)
         evaluation.refresh(pod)
         return evaluation
-
-
-def _totals(evaluation: Evaluation, pod: PodInfo, rows: Rows) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    total = np.zeros(len(rows), dtype=np.int64)
-    for scores in evaluation.scores(pod, rows).values():
-        total += scores
-    return total

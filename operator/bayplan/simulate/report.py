@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from bayplan.api.timestamps import format_time
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.resources import PODS
+from bayplan.explain.explanation import Explanation
 from bayplan.framework.candidate import CRITERIA, Candidate, choose, deciding_criterion
 from bayplan.scheduler.packing import fewest
 from bayplan.scheduler.trace import Trace
@@ -62,7 +63,7 @@ class Preemption(_Reported):
 class AttemptReport(_Reported):
     """One scheduling attempt: `node` when the pod was placed, `message` when it was not.
 
-    `nodes` and, after a preemption, `preemption` are there only with `--explain`.
+    `nodes`, `explanation` and, after a preemption, `preemption` are there only with `--explain`.
     """
 
     node: str | None
@@ -73,6 +74,7 @@ class AttemptReport(_Reported):
     feasible_nodes: int
     nodes: dict[str, NodeVerdict] | UnsetType = UNSET
     preemption: Preemption | UnsetType = UNSET
+    explanation: Explanation | UnsetType = UNSET
 
 
 class PodReport(_Reported):

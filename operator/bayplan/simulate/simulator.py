@@ -65,11 +65,15 @@ class Decision:
             return AttemptReport(None, None, [], self.message, 0)
         traced = explained and outcome.trace is not None
         nodes = node_verdicts(outcome.trace or {}) if traced else UNSET
+        explanation = (outcome.explanation if explained else None) or UNSET
         if isinstance(outcome, Placement):
-            return AttemptReport(outcome.node_name, None, [], None, outcome.feasible_nodes, nodes)
+            return AttemptReport(
+                outcome.node_name, None, [], None, outcome.feasible_nodes, nodes, explanation=explanation
+            )
         victims = [victim.key for victim in outcome.victims]
         compared = preemption(outcome.candidates) if traced and outcome.candidates else UNSET
-        return AttemptReport(None, outcome.nominated_node_name or None, victims, self.message, 0, nodes, compared)
+        nominated = outcome.nominated_node_name or None
+        return AttemptReport(None, nominated, victims, self.message, 0, nodes, compared, explanation)
 
 
 @dataclass(slots=True)
@@ -195,11 +199,13 @@ class Simulator:
         for lister in listers.values():
             lister.synced = True
 
-    def step(self, *, explain: bool = False, scores: bool = False, keep: bool = False) -> Decision | None:
+    def step(
+        self, *, explain: bool = False, scores: bool = False, keep: bool = False, reasons: bool = False
+    ) -> Decision | None:
         """Decide about the next pod, and count it on its node if one was found; None when no pod is worth trying.
 
-        `explain` records what the cycle saw of every node, which `keep` has the report hold as well; `scores` records
-        what each plugin gave the chosen one.
+        `explain` records what the cycle saw of every node, and `reasons` has the decision explained; `keep` has the
+        report hold both. `scores` records what each plugin gave the chosen node.
 
         Raises:
             ExplanationTooLargeError: it would take more memory than it may. Nothing is to be asked after that.
@@ -208,7 +214,7 @@ class Simulator:
             self._tell_of_circles()
             return None
         started = self._clock()
-        attempt = self._attempts.run(explain=explain, with_scores=scores)
+        attempt = self._attempts.run(explain=explain, with_scores=scores, with_reasons=reasons)
         if attempt is None:
             return None
         if isinstance(attempt, Failed) and isinstance(attempt.exception, TraceTooLargeError):
@@ -233,7 +239,7 @@ class Simulator:
         Raises:
             ExplanationTooLargeError: as `step` does.
         """
-        while self.step(explain=explain, keep=explain) is not None:
+        while self.step(explain=explain, keep=explain, reasons=explain) is not None:
             pass
         return self.report()
 

@@ -1,6 +1,6 @@
 """A simulation for people: which pod went where and why, and what the cluster looks like afterwards."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TextIO
 
@@ -11,15 +11,16 @@ from rich.text import Text
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY
+from bayplan.explain.explanation import Explanation
+from bayplan.explain.text import lines
+from bayplan.framework.causes import printable
 from bayplan.scheduler.cycle import Placement
-from bayplan.scheduler.trace import NodeTrace, Trace
 from bayplan.simulate.drain import drain_lines
 from bayplan.simulate.report import Allocation, Preemption, PreemptionCandidate, Summary
 from bayplan.simulate.simulator import Decision
 
 _BYTES: Final = (MEMORY, EPHEMERAL_STORAGE)
 _GIB: Final = 1024**3
-_NONE: Final[Mapping[str, int]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,6 @@ class Column:
 Row = Sequence[str]
 
 _POD_COLUMNS: Final = (Column("POD"), Column("NODE"), Column("SCORE", number=True), Column("WHY"))
-_NODE_COLUMNS: Final = (Column(""), Column("NODE"), Column("SCORE", number=True), Column("WHY"))
 _CANDIDATE_COLUMNS: Final = (
     Column(""),
     Column("NODE"),
@@ -91,11 +91,6 @@ class Printer:
             self._stream.write("  ".join(aligned).rstrip() + "\n")
 
 
-def printable(text: str) -> str:
-    """`text` without anything a terminal would act on."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-
-
 def pod_row(decision: Decision) -> Row:
     """POD, NODE, SCORE and WHY of one decision."""
     outcome = decision.outcome
@@ -116,19 +111,10 @@ def print_pods(printer: Printer, rows: Iterable[Row]) -> None:
     printer.listing(_POD_COLUMNS, rows)
 
 
-def print_explanation(printer: Printer, pod: PodInfo, trace: Trace, placement: Placement | None) -> None:
-    """Every node's verdict on a pod: the chosen node, marked, then those that fit by score, then the others."""
-    printer.line(f"{pod.key}:")
-    chosen = None if placement is None else placement.node_name
-    unscored = "fits" if placement is None else placement.unscored or ""
-
-    def rank(item: tuple[str, NodeTrace]) -> tuple[bool, bool, int, str]:
-        name, verdict = item
-        return name != chosen, verdict.rejected_by is not None, -verdict.score, name
-
-    printer.listing(
-        _NODE_COLUMNS, [_node_row(name, verdict, chosen, unscored) for name, verdict in sorted(trace.items(), key=rank)]
-    )
+def print_explanation(printer: Printer, pod: PodInfo, explanation: Explanation) -> None:
+    """Why a pod goes where it goes, or nowhere: nodes in groups, scores, and what would help."""
+    for line in lines(pod.key, explanation):
+        printer.line(line)
     printer.line()
 
 
@@ -151,15 +137,6 @@ def print_preemption(printer: Printer, pod: PodInfo, compared: Preemption) -> No
 
     printer.listing(_CANDIDATE_COLUMNS, map(row, sorted(compared.candidates, key=lambda each: each.worse_by or "")))
     printer.line()
-
-
-def _node_row(name: str, verdict: NodeTrace, chosen: str | None, unscored: str) -> Row:
-    mark = "*" if name == chosen else ""
-    if verdict.rejected_by is not None:
-        return mark, name, "-", f"{verdict.rejected_by}: {', '.join(verdict.reasons)}"
-    if not verdict.scores:
-        return mark, name, "", unscored
-    return mark, name, str(verdict.score), _scores(verdict.scores, verdict.of_ten)
 
 
 def print_summary(printer: Printer, summary: Summary) -> None:
@@ -196,13 +173,10 @@ def print_summary(printer: Printer, summary: Summary) -> None:
         printer.line(f"Decided in {summary.seconds:.3f} s ({summary.decisions_per_second:,.0f} decisions/s)")
 
 
-def _scores(scores: dict[str, int] | None, of_ten: Mapping[str, int] = _NONE) -> str:
-    """Plugin scores, highest first, without those of 0; with the points of a shape where there are any."""
+def _scores(scores: dict[str, int] | None) -> str:
+    """Plugin scores, highest first, without those of 0."""
     ranked = sorted((scores or {}).items(), key=lambda item: -item[1])
-    shown = [
-        f"{name} {score}" + (f" ({of_ten[name]} of 10)" if name in of_ten else "") for name, score in ranked if score
-    ]
-    return ", ".join(shown) or ("all scores 0" if scores else "")
+    return ", ".join(f"{name} {score}" for name, score in ranked if score) or ("all scores 0" if scores else "")
 
 
 def _counts(*counts: tuple[int, str]) -> list[str]:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from bayplan.api.selectors import Labels
 from bayplan.cache.change_log import Rows
 from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.causes import BlockingPods, first_found
 from bayplan.framework.interface import MAX_NODE_SCORE, Scores
 from bayplan.framework.nominated_table import NominatedPods
 from bayplan.plugins.inter_pod_affinity.placed_terms import TermKind, tally, weight_sums
@@ -95,6 +96,32 @@ class RequiredTerms:
     def too_near(self, pod: PodInfo, rows: Rows) -> _Mask | None:
         """Return the rows that anti-affinity of either side fails; None when there are none."""
         return self._near(rows, self._anti_amounts(), self._existing.amounts(pod))
+
+    def blocked_by(self, pod: PodInfo, row: int, *, theirs: bool) -> BlockingPods | None:
+        """Return the pods that anti-affinity, its own or `theirs`, keeps the pod away from on a row; None if none."""
+        for key, matching in (self._existing.amounts(pod) if theirs else self._anti_amounts()).items():
+            column = self._cluster.labels.column(key)
+            domain = int(column.ids[row])
+            holders = np.flatnonzero((matching != 0) & (column.ids == domain)) if domain else ()
+            if not len(holders):
+                continue
+            found = (
+                other.key
+                for holder in holders
+                for other in self.nodes.pods[int(holder)].values()
+                if self._is_kept_apart(pod, other, key, theirs=theirs)
+            )
+            return BlockingPods(theirs, key, column.values[domain] or "", first_found(found))
+        return None
+
+    def _is_kept_apart(self, pod: PodInfo, other: PodInfo, key: str, *, theirs: bool) -> bool:
+        if not theirs:
+            return key in self._anti.keys_matching(other)
+        labels = self._cluster.namespace_labels(pod.namespace)
+        return any(
+            term.topology_key == key and term.matches(pod.namespace, pod.pod.metadata.labels, labels)
+            for term in other.affinity_terms.required_anti_affinity
+        )
 
     def added_near(self, pod: PodInfo, nominated: NominatedPods) -> _Mask:
         """The rows that anti-affinity of either side fails because of the pods added there, `(rows,) bool`."""

@@ -1,6 +1,7 @@
 """InterPodAffinity: which pods a pod must be near, must not be near, and would like to be near or not."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.config.types import InterPodAffinityArgs
+from bayplan.framework.causes import AffinityUnmet, Cause, Detail, listed, told
 from bayplan.framework.cluster_event import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
@@ -130,6 +132,17 @@ class InterPodAffinity:
                 reasons.append(Reason(text, fails & left))
                 left &= ~fails
         return reasons
+
+    def details(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Iterator[Detail]:
+        required = self._required(state, pod, nodes)
+        keys = listed({term.topology_key for term in pod.affinity_terms.required_affinity})
+
+        def tell(text: str, places: NDArray[np.intp]) -> Cause:
+            blocked = required.blocked_by(pod, int(rows[places[0]]), theirs=text == _OTHERS)
+            return AffinityUnmet(keys) if text == _AFFINITY else blocked or told(text)
+
+        for reason in self.reasons(state, pod, nodes, rows):
+            yield Detail(reason.holds, partial(tell, reason.text))
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
         preferred, placed = pod.affinity_terms.preferred, self._view_of(nodes).placed

@@ -11,6 +11,7 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended, node_allocatable
 from bayplan.config.types import NodeResourcesFitArgs
+from bayplan.framework.causes import Detail
 from bayplan.framework.cluster_event import (
     ASSIGNED_POD_DELETE,
     ASSIGNED_POD_SCALE_DOWN,
@@ -20,9 +21,10 @@ from bayplan.framework.cluster_event import (
     EventRegistration,
     QueueingHint,
 )
-from bayplan.framework.interface import CycleState, PreFilterResult, Scores
+from bayplan.framework.interface import CycleState, PreFilterResult, ResourceScore, Scores
 from bayplan.framework.status import SUCCESS, Code, Codes, Reason, Status
 from bayplan.framework.traits import Reads, Traits
+from bayplan.plugins.node_resources.resource_details import free_amounts, resource_scores, shortage_detail
 from bayplan.plugins.node_resources.resource_scoring import points_of_ten, resource_columns, scorer
 
 _FIRST = {CPU: 0, MEMORY: 1, EPHEMERAL_STORAGE: 2}
@@ -47,6 +49,7 @@ class NodeResourcesFit:
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         strategy = args.scoring_strategy
         self._resources = tuple(strategy.resources)
+        self._strategies = [each.strategy for each in args.scoring_strategies] or [strategy]
         self._shape = () if args.scoring_strategies else strategy.shape
         self._scorer = scorer(strategy)
         self._several = tuple(
@@ -97,11 +100,12 @@ class NodeResourcesFit:
         # One at a time: pods may ask for thousands of resources.
         yield Reason("Too many pods", nodes.pod_count[rows] >= nodes.allowed_pods[rows])
         for name, amount in state.get(self.name) or self._needed(pod):
-            column, taken = nodes.allocatable.get(name), nodes.requested.get(name)
-            free = np.zeros(len(rows), dtype=np.int64) if column is None else column[rows]
-            if taken is not None:
-                free = free - taken[rows]
-            yield Reason(f"Insufficient {name}", amount > free)
+            yield Reason(f"Insufficient {name}", amount > free_amounts(nodes, name, rows))
+
+    def details(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Iterator[Detail]:
+        yield shortage_detail(nodes, rows, PODS, 1, nodes.allowed_pods[rows] - nodes.pod_count[rows])
+        for name, amount in state.get(self.name) or self._needed(pod):
+            yield shortage_detail(nodes, rows, name, amount, free_amounts(nodes, name, rows))
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
         return SUCCESS
@@ -127,6 +131,9 @@ class NodeResourcesFit:
         if not self._shape:
             return []
         return points_of_ten(self._shape, resource_columns(self._resources, pod, nodes), rows)
+
+    def resource_scores(self, pod: PodInfo, nodes: NodeTable, row: int) -> list[ResourceScore]:
+        return [score for each in self._strategies for score in resource_scores(each, pod, nodes, row)]
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         return (

@@ -1,14 +1,16 @@
 """The two halves of topology spreading: DoNotSchedule rules nodes out, ScheduleAnyway ranks the feasible ones."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.cache.change_log import Rows
+from bayplan.framework.causes import Detail, LabelMissing, Skew, same_for_all
 from bayplan.framework.interface import MAX_NODE_SCORE, Scores
 from bayplan.framework.nominated_table import NominatedPods
 from bayplan.framework.status import Code, Codes, Reason
@@ -67,6 +69,35 @@ class HardSpread:
             Reason(_NO_LABEL, codes == Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
             Reason(_NOT_MATCHED, codes == Code.UNSCHEDULABLE),
         ]
+
+    def details(self, rows: Rows) -> Iterator[Detail]:
+        """Give the constraint that each row fails first, with its domain and what is in it."""
+        self.codes(rows)
+        left = np.ones(len(rows), dtype=np.bool_)
+        for domains in self.spread.domains:
+            labelled, missing = domains.labelled[rows], LabelMissing(domains.constraint.topology_key)
+            yield same_for_all(left & ~labelled, missing)
+            left &= labelled
+            too_full = left & _too_full(domains)[domains.ids[rows]]
+            yield Detail(too_full, partial(self._skew, domains, rows))
+            left &= ~too_full
+
+    def _skew(self, domains: Domains, rows: Rows, places: NDArray[np.intp]) -> Skew:
+        constraint, totals, ids = domains.constraint, domains.totals(), domains.ids[rows[places]]
+        fewest = _fixed_min_match_num(domains)
+        if fewest is None:
+            fewest = int(totals[domains.known].min())
+        node, pods = self.spread.nodes.nodes[int(rows[places[0]])], int(totals[ids[0]])
+        value = "" if node is None else (node.metadata.labels or {}).get(constraint.topology_key, "")
+        return Skew(
+            topology_key=constraint.topology_key,
+            value=value,
+            domains=len(np.unique(ids)),
+            pods=pods,
+            fewest=fewest,
+            skew=pods + int(constraint.self_match) - fewest,
+            max_skew=constraint.max_skew,
+        )
 
     def _decide(self) -> Codes:
         decided: Codes | None = None

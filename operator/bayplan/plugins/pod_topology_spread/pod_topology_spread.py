@@ -1,6 +1,6 @@
 """PodTopologySpread: pods that belong together lie evenly over zones, hosts or other domains."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import ClassVar, Final
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -15,6 +15,7 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.shadow_table import ShadowTable
 from bayplan.config.types import PodTopologySpreadArgs, PodTopologySpreadDefaulting
+from bayplan.framework.causes import Detail
 from bayplan.framework.cluster_event import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
@@ -138,6 +139,9 @@ class PodTopologySpread:
 
     def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
         return self._hard_spread(state, pod, nodes).reasons(rows)
+
+    def details(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Iterator[Detail]:
+        return self._hard_spread(state, pod, nodes).details(rows)
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
         return SUCCESS if self._constraints_of(state, pod).soft else SKIP

@@ -1,0 +1,158 @@
+"""Looks for a single change of a pod that would make it fit, and tries it out on the engine before telling it."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
+
+from bayplan.api.objects import Container, Pod, ResourceRequirements, Toleration
+from bayplan.api.quantity import QuantityError
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.resources import CPU, PODS
+from bayplan.evaluation.evaluation import Evaluation
+from bayplan.explain.explanation import LessOfResource, OneToleration, OtherLabel
+from bayplan.explain.node_groups import details_of
+from bayplan.explain.node_order import NodeOrder
+from bayplan.framework.causes import Detail, LabelMismatch, Shortage, UntoleratedTaint
+
+_MOST_CONTAINERS: Final = 64
+"""Of pods with more containers no smaller request is tried out."""
+
+OwnChange = LessOfResource | OneToleration | OtherLabel
+"""A change of the pod itself."""
+
+
+def helpful_changes(
+    nodes: NodeTable, order: NodeOrder, evaluation: Evaluation, pod: PodInfo, anew: Callable[[], Evaluation]
+) -> list[OwnChange]:
+    """Return, for a pod that fits nowhere, the smallest single change of each kind that makes it fit.
+
+    Only nodes that one filter rejects for one cause come into question. Each change was applied and evaluated by what
+    `anew` returns, so that what else depends on it has been heard.
+    """
+    if evaluation.pre_filters.rejection is not None:
+        return []
+    best: dict[type, tuple[float, OwnChange]] = {}
+    for size, change in _near_misses(nodes, order, evaluation, pod):
+        known = best.get(type(change))
+        if known is None or size < known[0]:
+            best[type(change)] = (size, change)
+    return [change for _, change in best.values() if _helps(nodes, pod, change, anew)]
+
+
+def changed(pod: Pod, change: OwnChange) -> Pod | None:
+    """Return `pod` with the change made; None where no request can be made that much smaller."""
+    spec = pod.spec
+    match change:
+        case LessOfResource(resource, by, _):
+            return _with_less(pod, resource, by)
+        case OneToleration(key, value, effect, _):
+            toleration = Toleration(key=key, operator="Equal", value=value, effect=effect)
+            spec = structs.replace(spec, tolerations=[*(spec.tolerations or ()), toleration])
+        case OtherLabel(key, _, there_is, _):
+            labels = {name: value for name, value in (spec.node_selector or {}).items() if name != key}
+            spec = structs.replace(spec, node_selector=labels | ({} if there_is is None else {key: there_is}))
+    return structs.replace(pod, spec=spec)
+
+
+def _near_misses(
+    nodes: NodeTable, order: NodeOrder, evaluation: Evaluation, pod: PodInfo
+) -> Iterator[tuple[float, OwnChange]]:
+    """Give changes by size, the smaller the better: of requests their share, of others how common they are."""
+    rows = nodes.rows()
+    sole = evaluation.verdicts.solely_rejected_by(rows)
+    for number in np.unique(sole[sole >= 0]).tolist():
+        rejected = rows[sole == number]
+        details = details_of(evaluation, nodes, pod, number, rejected)
+        for detail, places in _single_causes(details, len(rejected)):
+            cause = detail.tell(places)
+            first = order.first(rejected[places])
+            if isinstance(cause, Shortage) and cause.resource != PODS and cause.most_free > 0:
+                by = cause.asked - cause.most_free
+                yield by / cause.asked, LessOfResource(cause.resource, by, cause.node)
+            elif isinstance(cause, UntoleratedTaint):
+                yield 1 / len(places), OneToleration(cause.key, cause.value, cause.effect, nodes.names[first])
+            elif isinstance(cause, LabelMismatch) and cause.key in (pod.pod.spec.node_selector or {}):
+                yield 1 / len(places), _other_label(nodes, pod, cause.key, first)
+
+
+def _single_causes(details: Iterable[Detail], count: int) -> Iterator[tuple[Detail, NDArray[np.intp]]]:
+    """Give each detail with the places, of `count`, where it holds and no other does."""
+    details = list(details)
+    together: NDArray[np.int64] = np.zeros(count, dtype=np.int64)
+    for detail in details:
+        together += detail.holds
+    for detail in details:
+        places = np.flatnonzero(detail.holds & (together == 1))
+        if len(places):
+            yield detail, places
+
+
+def _other_label(nodes: NodeTable, pod: PodInfo, key: str, row: int) -> OtherLabel:
+    node = nodes.nodes[row]
+    there_is = None if node is None else (node.metadata.labels or {}).get(key)
+    return OtherLabel(key, (pod.pod.spec.node_selector or {})[key], there_is, nodes.names[row])
+
+
+def _helps(nodes: NodeTable, pod: PodInfo, change: OwnChange, anew: Callable[[], Evaluation]) -> bool:
+    tried = changed(pod.pod, change)
+    row = nodes.row(change.node)
+    if tried is None or row is None:
+        return False
+    evaluation = anew()
+    evaluation.refresh(PodInfo(tried))
+    return bool(evaluation.feasible[row])
+
+
+def _with_less(pod: Pod, resource: str, by: int) -> Pod | None:
+    """Return the pod with its largest requests of a resource made smaller, until it asks for exactly `by` less."""
+    spec = pod.spec
+    if len(spec.containers) + len(spec.init_containers or ()) > _MOST_CONTAINERS:
+        return None
+    target = PodInfo(pod).requests.amounts.get(resource, 0) - by
+    for _ in range(2 * _MOST_CONTAINERS):
+        excess = PodInfo(pod).requests.amounts.get(resource, 0) - target
+        if excess == 0:
+            return pod
+        smaller = _one_request_less(pod, resource, excess)
+        if excess < 0 or smaller is None:
+            return None
+        pod = smaller
+    return None
+
+
+def _one_request_less(pod: Pod, resource: str, excess: int) -> Pod | None:
+    """Return the pod with one request of it made smaller by up to `excess`; None if there is no request."""
+    spec = pod.spec
+    whole = _amount(spec.resources, resource)
+    if whole:
+        return structs.replace(pod, spec=structs.replace(spec, resources=_less(spec.resources, resource, excess)))
+    every = [*spec.containers, *(spec.init_containers or ())]
+    amounts = [_amount(each.resources, resource) for each in every]
+    if not any(amounts):
+        return None
+    at = amounts.index(max(amounts))
+    every[at] = structs.replace(every[at], resources=_less(every[at].resources, resource, excess))
+    count = len(spec.containers)
+    init: list[Container] | None = every[count:] or None
+    return structs.replace(pod, spec=structs.replace(spec, containers=every[:count], init_containers=init))
+
+
+def _less(resources: ResourceRequirements | None, resource: str, excess: int) -> ResourceRequirements:
+    given = resources or ResourceRequirements()
+    left = max(_amount(given, resource) - excess, 0)
+    # A request that is left out would be as large as the limit.
+    requests = dict(given.requests or {}) | {resource: f"{left}m" if resource == CPU else str(left)}
+    return structs.replace(given, requests=requests)
+
+
+def _amount(resources: ResourceRequirements | None, resource: str) -> int:
+    container = Container(resources=resources)
+    try:
+        alone = Pod(spec=structs.replace(Pod().spec, containers=[container]))
+        return PodInfo(alone).requests.amounts.get(resource, 0)
+    except QuantityError:
+        return 0
