@@ -26,6 +26,7 @@ from bayplan.controller.recovery import Recovery
 from bayplan.controller.reload import ConfigurationReload, ConfigurationSource, build_reload
 from bayplan.controller.serving import Serving
 from bayplan.controller.watches import Watches
+from bayplan.queue.event_moves import STEP_PODS
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import utc_now
@@ -108,6 +109,7 @@ def build(
         sort_key=engine.queue.sort_key,
         observer=metrics,
         nominator=nominator,
+        step=STEP_PODS,
     )
 
     pending = PendingPodEvents(cache, queue, news.set, metrics, names)
