@@ -55,6 +55,7 @@ class Parts:
     leadership: Leadership | None
     reload: ConfigurationReload
     clients: tuple[ApiClient, ...]
+    contact: ServerContact
     health: HealthChecks
     serving: Serving
 
@@ -173,6 +174,7 @@ def build(
         leadership=leadership,
         reload=reload,
         clients=(client, events_client),
+        contact=contact,
         health=health,
         serving=build_serving(
             configuration,
