@@ -13,11 +13,12 @@ from typing import Any
 from e2e.controlplane.build import binary
 from e2e.controlplane.client import Object
 from e2e.controlplane.credentials import write_kubeconfig
+from e2e.controlplane.deployed import DeployedReplica
 from e2e.controlplane.installation import OVERLAYS
 from e2e.controlplane.objects import node
 from e2e.controlplane.plane import STOP_SECONDS, ControlPlane, ControlPlaneOptions
-from e2e.playground.kubelet import LIFETIME_SECONDS, BayplanPod, Kubelet, write_stages
-from e2e.playground.log_server import LogServer
+from e2e.playground.kubelet import LIFETIME_SECONDS, Kubelet, write_stages
+from e2e.playground.log_server import serving_logs
 from e2e.playground.tour import NAMESPACE
 from e2e.scenarios.alert_rules import shipped_groups, write_groups
 from e2e.scenarios.monitoring import install_scraper
@@ -49,7 +50,7 @@ class ReplicaTargets:
             "tls_config": {"insecure_skip_verify": True},
         }
 
-    def write(self, replicas: list[BayplanPod]) -> None:
+    def write(self, replicas: list[DeployedReplica]) -> None:
         """Names those that are there now."""
         found = [
             {
@@ -128,8 +129,8 @@ def start_playground(*, nodes: int, replicas: int, say: Say) -> Iterator[Playgro
         plane.start_kube_scheduler({})
         _write_access(plane, folder)
         say(f"making {nodes} nodes, and installing manifests/overlays/production")
-        logs = stack.enter_context(LogServer(folder / "pods", folder / "kubelet"))
-        plane.client.create_all("nodes", playground_nodes(nodes, logs.port))
+        kubelet_port = stack.enter_context(serving_logs(folder / "pods", folder / "kubelet"))
+        plane.client.create_all("nodes", playground_nodes(nodes, kubelet_port))
         plane.kubectl("apply", "-k", OVERLAYS / "production")
         plane.client.patch("deployments", "bayplan", {"spec": {"replicas": replicas}}, namespace=NAMESPACE)
         kubelet = Kubelet(plane, NAMESPACE, folder / "pods")
