@@ -2,6 +2,8 @@
 
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,30 +50,49 @@ class Turn:
     limit_seconds: float
 
 
+@contextmanager
+def begun_turn(
+    cluster: BenchCluster, contestant: Contestant, *, waiting: int, bayplan_kubeconfig: Path, limit_seconds: float
+) -> Iterator[Turn]:
+    """Has so many pods wait, starts the contestant, and leaves the cluster as it was when the block ends.
+
+    Raises:
+        RuntimeError, TimeoutError: the contestant did not start.
+    """
+    namespace = cluster.new_namespace()
+    with tempfile.TemporaryDirectory(prefix="turn-", dir=cluster.plane.directory) as name:
+        directory = Path(name)
+        try:
+            cluster.load_pods(namespace, directory, first=0, count=waiting)
+            stage = Stage(cluster.plane, bayplan_kubeconfig, directory, namespace, directory / "created-0.txt")
+            time.sleep(REST_SECONDS)
+            with watched(contestant, stage) as running:
+                yield turn_of(cluster, stage, running, limit_seconds)
+        finally:
+            cluster.clear(namespace)
+            time.sleep(REST_SECONDS)
+
+
 def take_turn(
     cluster: BenchCluster, contestant: Contestant, plan: Plan, *, nodes: int, repeat: int, bayplan_kubeconfig: Path
 ) -> Run:
     """Runs one contestant and leaves the cluster as it was; a contestant that fails is a result, not an error."""
-    namespace = cluster.new_namespace()
     drained = steady = None
     problem = ""
-    with tempfile.TemporaryDirectory(prefix="turn-", dir=cluster.plane.directory) as name:
-        directory = Path(name)
-        try:
-            cluster.load_pods(namespace, directory, first=0, count=plan.pods)
-            stage = Stage(cluster.plane, bayplan_kubeconfig, directory, namespace, directory / "created-0.txt")
-            time.sleep(REST_SECONDS)
-            with watched(contestant, stage) as running:
-                turn = turn_of(cluster, stage, running, plan.limit_seconds)
-                drained = drain(turn, plan.pods)
-                if plan.steady_pods and contestant.schedules:
-                    time.sleep(REST_SECONDS)
-                    steady = flow(turn, before=plan.pods, pods=plan.steady_pods, rate=plan.steady_rate)
-        except (RuntimeError, TimeoutError) as error:
-            problem = str(error)
-        finally:
-            cluster.clear(namespace)
-    time.sleep(REST_SECONDS)
+    try:
+        with begun_turn(
+            cluster,
+            contestant,
+            waiting=plan.pods,
+            bayplan_kubeconfig=bayplan_kubeconfig,
+            limit_seconds=plan.limit_seconds,
+        ) as turn:
+            drained = drain(turn, plan.pods)
+            if plan.steady_pods and contestant.schedules:
+                time.sleep(REST_SECONDS)
+                steady = flow(turn, before=plan.pods, pods=plan.steady_pods, rate=plan.steady_rate)
+    except (RuntimeError, TimeoutError) as error:
+        problem = str(error)
     return Run(contestant.name, nodes, repeat, drained, steady, problem)
 
 

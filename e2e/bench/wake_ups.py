@@ -1,15 +1,18 @@
 """`python -m e2e.bench.wake_ups`: what an event costs that may help very many waiting pods.
 
 The engine alone, without an API server: full nodes, pods of a few kinds that wait for room, and pods on nodes that are
-deleted and replaced. Prints how long the event itself takes, how many pods are tried for it, and when a pod that comes
-right after it has its decision. Times are of the process's CPU.
+deleted and replaced. Prints how long the event itself takes, in all and in the longest step that nothing else can run
+in, how many pods are tried for it, and when a pod that comes right after it has its decision. Times are of the
+process's CPU.
 """
 
 import argparse
+import gc
 import itertools
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from bayplan.api.meta_objects import ObjectMeta, Quantity
 from bayplan.api.objects import Container, Node, NodeStatus, Pod, PodSpec, ResourceRequirements
@@ -18,6 +21,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.cli.process_end import end_process
 from bayplan.config.load import default_configuration
 from bayplan.plugins.registry import build_frameworks
+from bayplan.queue.event_moves import STEP_PODS
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queue_profile import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -37,7 +41,7 @@ class Scene:
         cache, nominator = Cache(), Nominator()
         frameworks = build_frameworks(default_configuration(), cache.nodes, cache.listers, nominator)
         profiles = {name: queue_profile(framework) for name, framework in frameworks.items()}
-        self.queue = SchedulingQueue(clock=lambda: self.now, profiles=profiles, nominator=nominator)
+        self.queue = SchedulingQueue(clock=lambda: self.now, profiles=profiles, nominator=nominator, step=STEP_PODS)
         cycle = SchedulingCycle(cache.nodes, nominator, frameworks.values())
         self._attempts = AttemptRunner(cache, self.queue, cycle, frameworks, lambda: self.now, decides_by_kind=True)
         self._serial = itertools.count()
@@ -59,17 +63,25 @@ class Scene:
         containers = [Container(name="main", resources=ResourceRequirements(requests=requests))]
         return Pod(metadata, PodSpec(scheduler_name="bayplan", node_name=node, containers=containers))
 
-    def wake(self) -> float:
-        """A pod that took nothing more than its node had goes; returns the milliseconds that this took."""
+    def wake(self) -> tuple[float, float]:
+        """A pod that took nothing more than its node had goes; returns the milliseconds, and the longest step's."""
         self._assigned.on_add(self._full)
-        started = time.process_time()
-        self._assigned.on_delete(self._full)
-        return (time.process_time() - started) * 1000
+        return self._steps(lambda: self._assigned.on_delete(self._full))
 
-    def pass_time(self, seconds: float) -> None:
-        """Lets back-offs end."""
+    def pass_time(self, seconds: float) -> tuple[float, float]:
+        """Lets back-offs end; returns the milliseconds, and the longest step's."""
         self.now += seconds
-        self.queue.flush(self.now)
+        return self._steps(lambda: None)
+
+    def _steps(self, begin: Callable[[], object]) -> tuple[float, float]:
+        took, step = [], begin
+        while True:
+            started = time.process_time()
+            goes_on = step() or self.queue.is_moving
+            took.append((time.process_time() - started) * 1000)
+            if step is not begin and not goes_on:
+                return sum(took), max(took)
+            step = partial(self.queue.flush, self.now)
 
     def newcomer(self) -> str:
         """Adds a pod and returns its UID."""
@@ -80,7 +92,11 @@ class Scene:
     def try_all(self, uid: str = "") -> tuple[int, float, float]:
         """Tries what is there to try: how many pods, the milliseconds, and those until the pod `uid` was decided."""
         tried, decided, started = 0, 0.0, time.process_time()
-        while (attempt := self._attempts.run()) is not None:
+        while self.queue.has_ready():
+            attempt = self._attempts.run()
+            if attempt is None:
+                self.queue.flush(self.now)
+                continue
             tried += 1
             if attempt.queued.uid == uid:
                 decided = (time.process_time() - started) * 1000
@@ -96,15 +112,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     scene = Scene(options.nodes, options.waiting, options.kinds)
     tried, total, _ = scene.try_all()
+    # As the process does with what is there at its start.
+    gc.collect()
+    gc.freeze()
     sys.stdout.write(f"at first: {tried} pods tried in {total:.0f} ms\n")
     for title, seconds in (("all have waited long", _AFTER_BACK_OFF), ("all have just been tried", _DURING_BACK_OFF)):
         scene.pass_time(seconds)
-        wake = scene.wake()
+        wake, longest = scene.wake()
         tried, total, decided = scene.try_all(scene.newcomer())
         sys.stdout.write(
-            f"{title}: waking {options.waiting} pods takes {wake:.0f} ms, then {tried} are tried in {total:.0f} ms; "
-            f"a newcomer is decided after {decided:.1f} ms\n"
+            f"{title}: waking {options.waiting} pods takes {wake:.0f} ms, the longest step {longest:.1f}; "
+            f"then {tried} are tried in {total:.0f} ms, and a newcomer is decided after {decided:.1f} ms\n"
         )
+    backing_off = scene.queue.pending()["backoff"]
+    ends, longest = scene.pass_time(_AFTER_BACK_OFF)
+    sys.stdout.write(f"the ends of {backing_off} back-offs take {ends:.0f} ms, the longest step {longest:.1f}\n")
     return 0
 
 

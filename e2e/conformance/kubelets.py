@@ -1,19 +1,16 @@
 """What a kubelet does, the suite counts on and kwok leaves out, for all nodes of a cluster."""
 
 import logging
-import threading
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from http.client import HTTPException
-from types import TracebackType
-from typing import Self
 
-from e2e.controlplane.client import ApiClient, ApiError, Object, Objects, path_of
+from e2e.controlplane.client import ApiClient, ApiError, Object, Objects
+from e2e.controlplane.turns import TurnTaker
 
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.25
-_GONE = (404, 409)  # the pod has ended already, or another one has its name
 
 
 def due_pods(pods: Iterable[Object], now: datetime) -> Objects:
@@ -37,7 +34,7 @@ def allocatable_change(node: Object) -> dict[str, str | None]:
     return {name: amount for name, amount in capacity.items() if allocatable.get(name) != amount} | gone
 
 
-class Kubelets:
+class Kubelets(TurnTaker):
     """Ends deleted pods when their grace period has passed, and makes what nodes have allocatable.
 
     kwok deletes by name, so that it may end the pod that took the name of the one it was about. Here the UID must be
@@ -45,47 +42,22 @@ class Kubelets:
     """
 
     def __init__(self, client: ApiClient) -> None:
+        super().__init__("kubelets", every_seconds=POLL_SECONDS)
         self._client = client
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="kubelets", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stopping.set()
-        self._thread.join(10)
 
     def turn(self) -> None:
-        """Looks once at all nodes and pods and does what is due.
+        """Looks once at all nodes and pods and does what is due; what cannot be done is left to the next turn."""
+        try:
+            self._allocate()
+            pods = self._client.list("pods", fieldSelector="spec.nodeName!=")
+            for pod in due_pods(pods, datetime.now(UTC)):
+                self._client.end_pod(pod)
+        except (ApiError, OSError, HTTPException) as error:
+            logger.warning("kubelets could not do their work error=%r", error)
 
-        Raises:
-            ApiError, OSError, http.client.HTTPException: the API server refused, or did not answer.
-        """
+    def _allocate(self) -> None:
         for node in self._client.list("nodes"):
             change = allocatable_change(node)
             if change:
                 patch = {"status": {"allocatable": change}}
                 self._client.patch("nodes", node["metadata"]["name"], patch, subresource="status")
-        pods = self._client.list("pods", fieldSelector="spec.nodeName!=")
-        for pod in due_pods(pods, datetime.now(UTC)):
-            self._end(pod["metadata"])
-
-    def _end(self, metadata: Object) -> None:
-        options = {"gracePeriodSeconds": 0, "preconditions": {"uid": metadata["uid"]}}
-        try:
-            path = path_of("pods", metadata["name"], namespace=metadata["namespace"])
-            self._client.request("DELETE", path, options)
-        except ApiError as error:
-            if error.status not in _GONE:
-                raise
-
-    def _run(self) -> None:
-        while not self._stopping.wait(POLL_SECONDS):
-            try:
-                self.turn()
-            except (ApiError, OSError, HTTPException) as error:
-                logger.warning("kubelets could not do their work error=%r", error)

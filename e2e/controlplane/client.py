@@ -32,6 +32,7 @@ _PREFIXES = {resource: prefix for prefix, resources in _GROUPS.items() for resou
 _LIST_PAGE = 2000
 _IDLE_SECONDS = 30.0
 _WORKERS = 16
+_GONE = (404, 409)  # the pod has ended already, or another one has its name
 
 
 class ApiError(RuntimeError):
@@ -184,6 +185,16 @@ class ApiClient:
         """Deletes one object; a grace period of 0 removes a pod at once, with or without a kubelet."""
         options = {} if grace_seconds is None else {"gracePeriodSeconds": grace_seconds}
         self.request("DELETE", path_of(resource, name, namespace=namespace), options)
+
+    def end_pod(self, pod: Object) -> None:
+        """Ends a pod as its kubelet does, at once; another one that has its name by now stays."""
+        metadata = pod["metadata"]
+        options = {"gracePeriodSeconds": 0, "preconditions": {"uid": metadata["uid"]}}
+        try:
+            self.request("DELETE", path_of("pods", metadata["name"], namespace=metadata["namespace"]), options)
+        except ApiError as error:
+            if error.status not in _GONE:
+                raise
 
     def delete_all(self, resource: str, namespace: str | None = None) -> None:
         """Deletes every object of a namespaced resource in one namespace, or of a cluster-wide one."""

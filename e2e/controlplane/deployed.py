@@ -1,45 +1,66 @@
-"""Runs what a container of the installed Deployment would run."""
+"""Runs what the container of a pod of the installed Deployment would run."""
 
-from collections.abc import Mapping
+import os
+import sys
 from pathlib import Path
 
-import yaml
-
-from e2e.controlplane.bayplan_process import BayplanProcess
-from e2e.controlplane.installation import SERVICE_ACCOUNT
+from e2e.controlplane.bayplan_process import REPOSITORY
+from e2e.controlplane.client import ApiClient, Object
+from e2e.controlplane.container import arguments_of, config_maps_of, environment_of, readiness_path_of
+from e2e.controlplane.health import is_healthy
 from e2e.controlplane.plane import ControlPlane
-from e2e.controlplane.process import free_ports
+from e2e.controlplane.process import Process, free_ports
+
+LOG_NAME = "bayplan.log"
 
 
-class DeployedReplica(BayplanProcess):
-    """An instance with the flags and the mounted configuration of the Deployment that is in a namespace.
+def pod_of_deployment(client: ApiClient, namespace: str, name: str) -> Object:
+    """Returns a pod of the Deployment `bayplan` as a controller would make it; the API server does not have it."""
+    template: Object = client.get("deployments", "bayplan", namespace)["spec"]["template"]
+    template["metadata"] |= {"name": name, "namespace": namespace, "uid": f"{name}-uid"}
+    return template
 
-    It serves HTTPS on `port`, which is free, in the place of 10259. `leader_election` replaces fields of the
-    configuration. Without a kubeconfig it has a new token of the Deployment's ServiceAccount.
+
+class DeployedReplica(Process):
+    """The container of one of bayplan's pods as a process; it serves HTTPS at `port` of 127.0.0.1.
+
+    Arguments, environment, mounted configuration and readiness probe are those of the pod. Only addresses are others: a
+    kubeconfig says where the API server is and who asks, and all pods share one network.
     """
 
-    def __init__(
-        self,
-        plane: ControlPlane,
-        namespace: str,
-        directory: Path,
-        *,
-        kubeconfig: Path | None = None,
-        leader_election: Mapping[str, object] | None = None,
-    ) -> None:
-        spec = plane.client.get("deployments", "bayplan", namespace)["spec"]["template"]["spec"]
-        (container,) = spec["containers"]
-        (mounted,) = [each["configMap"]["name"] for each in spec["volumes"] if "configMap" in each]
-        configuration = yaml.safe_load(plane.client.get("configmaps", mounted, namespace)["data"]["config.yaml"])
-        configuration["leaderElection"] |= leader_election or {}
+    def __init__(self, pod: Object, plane: ControlPlane, folder: Path, *, kubeconfig: Path) -> None:
         (self.port,) = free_ports(1)
-        flags = dict(each.removeprefix("--").split("=", 1) for each in container["args"] if each != "run")
-        given = {"secure-port": str(self.port), "leader-elect-resource-namespace": namespace}
-        if flags.keys() != {"config", *given}:
-            raise RuntimeError(f"the Deployment has other flags than those this stands in for: {sorted(flags)}")
+        self._readiness_path = readiness_path_of(pod)
+        arguments = [
+            *arguments_of(pod, _write_volumes(plane.client, pod, folder)),
+            f"--kubeconfig={kubeconfig}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self.port}",
+        ]
+        environment = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "PYTHONPATH": str(REPOSITORY / "operator"),
+            **environment_of(pod),
+        }
         super().__init__(
-            directory,
-            config=configuration,
-            kubeconfig=kubeconfig or plane.service_account_kubeconfig(namespace, SERVICE_ACCOUNT),
-            arguments=[f"--{name}={value}" for name, value in given.items()],
+            pod["metadata"]["name"],
+            [sys.executable, "-m", "bayplan", *arguments],
+            log_path=folder / LOG_NAME,
+            environment=environment,
+            directory=folder,
         )
+
+    def is_ready(self) -> bool:
+        """Whether its readiness probe passes."""
+        return is_healthy(self.port, path=self._readiness_path, tls=True)
+
+
+def _write_volumes(client: ApiClient, pod: Object, folder: Path) -> dict[str, Path]:
+    """Where the files of the pod's ConfigMaps are, by volume."""
+    written: dict[str, Path] = {}
+    for volume, name in config_maps_of(pod).items():
+        written[volume] = folder / volume
+        written[volume].mkdir(exist_ok=True)
+        for key, text in client.get("configmaps", name, pod["metadata"]["namespace"])["data"].items():
+            (written[volume] / key).write_text(text)
+    return written

@@ -11,9 +11,9 @@ from types import FrameType
 from e2e.arguments import positive
 from e2e.controlplane.bayplan_process import REPOSITORY
 from e2e.controlplane.build import BuildError
+from e2e.controlplane.container import UnsupportedPodError
 from e2e.controlplane.toolchain import ToolchainError
 from e2e.playground.cluster import TURN_SECONDS, start_playground
-from e2e.playground.container import UnsupportedPodError
 from e2e.playground.terminal import alone_in_the_foreground
 from e2e.playground.tour import guide
 

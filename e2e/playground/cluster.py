@@ -13,11 +13,12 @@ from typing import Any
 from e2e.controlplane.build import binary
 from e2e.controlplane.client import Object
 from e2e.controlplane.credentials import write_kubeconfig
+from e2e.controlplane.deployed import DeployedReplica
 from e2e.controlplane.installation import OVERLAYS
 from e2e.controlplane.objects import node
 from e2e.controlplane.plane import STOP_SECONDS, ControlPlane, ControlPlaneOptions
-from e2e.playground.kubelet import LIFETIME_SECONDS, BayplanPod, Kubelet, write_stages
-from e2e.playground.log_server import LogServer
+from e2e.playground.kubelet import LIFETIME_SECONDS, Kubelet, write_stages
+from e2e.playground.log_server import serving_logs
 from e2e.playground.tour import NAMESPACE
 from e2e.scenarios.alert_rules import shipped_groups, write_groups
 from e2e.scenarios.monitoring import install_scraper, scrape_settings
@@ -47,7 +48,7 @@ class ReplicaTargets:
         """The entry of `scrape_configs`, but for the job's name."""
         return {"file_sd_configs": [{"files": [str(self.file)]}], **self.settings}
 
-    def write(self, replicas: list[BayplanPod]) -> None:
+    def write(self, replicas: list[DeployedReplica]) -> None:
         """Names those that are there now."""
         found = [
             {
@@ -126,8 +127,8 @@ def start_playground(*, nodes: int, replicas: int, say: Say) -> Iterator[Playgro
         plane.start_kube_scheduler({})
         _write_access(plane, folder)
         say(f"making {nodes} nodes, and installing manifests/overlays/production")
-        logs = stack.enter_context(LogServer(folder / "pods", folder / "kubelet"))
-        plane.client.create_all("nodes", playground_nodes(nodes, logs.port))
+        kubelet_port = stack.enter_context(serving_logs(folder / "pods", folder / "kubelet"))
+        plane.client.create_all("nodes", playground_nodes(nodes, kubelet_port))
         plane.kubectl("apply", "-k", OVERLAYS / "production")
         plane.client.patch("deployments", "bayplan", {"spec": {"replicas": replicas}}, namespace=NAMESPACE)
         kubelet = Kubelet(plane, NAMESPACE, folder / "pods")

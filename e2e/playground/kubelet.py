@@ -1,7 +1,5 @@
 """The kubelet of bayplan's own pods: what kwok only pretends is done for these."""
 
-import os
-import sys
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,16 +9,14 @@ from typing import Any
 
 import yaml
 
-from e2e.controlplane.bayplan_process import REPOSITORY
-from e2e.controlplane.client import ApiClient, ApiError, Object, path_of
+from e2e.controlplane.client import ApiClient, ApiError, Object
 from e2e.controlplane.commands import KWOK_STAGES
+from e2e.controlplane.container import status_of
 from e2e.controlplane.credentials import write_kubeconfig
-from e2e.controlplane.health import is_healthy
+from e2e.controlplane.deployed import DeployedReplica
 from e2e.controlplane.plane import ControlPlane
-from e2e.controlplane.process import Process, free_ports, stop_all
+from e2e.controlplane.process import stop_all
 from e2e.controlplane.service_account import request_token
-from e2e.playground.container import arguments_of, config_maps_of, environment_of, status_of
-from e2e.playground.log_server import LOG_NAME
 from e2e.playground.tour import LEADER_LABEL
 
 LIFETIME_SECONDS = 2 * 24 * 3600
@@ -29,44 +25,6 @@ LIFETIME_SECONDS = 2 * 24 * 3600
 _LABEL, _VALUE = "app.kubernetes.io/name", "bayplan"
 _RESTART_SECONDS = 2.0
 _STRATEGIC = "application/strategic-merge-patch+json"
-_GONE = (404, 409)  # the pod has ended already, or another one has its name
-
-
-class BayplanPod(Process):
-    """The container of one of bayplan's pods as a process; it serves HTTPS at `port` of 127.0.0.1.
-
-    The command line, the configuration and the account are those of the pod. Only addresses are others: a kubeconfig
-    says where the API server is, and all pods share one network.
-    """
-
-    def __init__(self, pod: Object, plane: ControlPlane, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        (self.port,) = free_ports(1)
-        kubeconfig = write_kubeconfig(
-            folder / "kubeconfig", url=plane.url, ca_file=plane.ca_file, user={"token": _token(plane.client, pod)}
-        )
-        arguments = [
-            *arguments_of(pod, _write_volumes(plane.client, pod, folder)),
-            f"--kubeconfig={kubeconfig}",
-            "--bind-address=127.0.0.1",
-            f"--secure-port={self.port}",
-        ]
-        environment = {
-            "PATH": os.environ.get("PATH", os.defpath),
-            "PYTHONPATH": str(REPOSITORY / "operator"),
-            **environment_of(pod),
-        }
-        super().__init__(
-            pod["metadata"]["name"],
-            [sys.executable, "-m", "bayplan", *arguments],
-            log_path=folder / LOG_NAME,
-            environment=environment,
-            directory=folder,
-        )
-
-    def is_ready(self) -> bool:
-        """Whether its readiness probe passes."""
-        return is_healthy(self.port, path="/readyz", tls=True)
 
 
 @dataclass
@@ -74,7 +32,7 @@ class _Running:
     """A pod, its process, and what was reported of it last."""
 
     pod: Object
-    process: BayplanPod
+    process: DeployedReplica
     since: str
     restarts: int = 0
     ended: float | None = None
@@ -110,7 +68,7 @@ class Kubelet:
         return next((each.process.name for each in self._running.values() if each.is_labelled), None)
 
     @property
-    def processes(self) -> list[BayplanPod]:
+    def processes(self) -> list[DeployedReplica]:
         """Those of pods that are not about to end."""
         return [each.process for each in self._running.values() if not each.is_stopping]
 
@@ -150,8 +108,14 @@ class Kubelet:
             self._restart(running)
         self._report(running)
 
-    def _start(self, pod: Object) -> BayplanPod:
-        return BayplanPod(pod, self._plane, self._folder / pod["metadata"]["name"])
+    def _start(self, pod: Object) -> DeployedReplica:
+        folder = self._folder / pod["metadata"]["name"]
+        folder.mkdir(parents=True, exist_ok=True)
+        user: dict[str, object] = {"token": _token(self._client, pod)}
+        kubeconfig = write_kubeconfig(
+            folder / "kubeconfig", url=self._plane.url, ca_file=self._plane.ca_file, user=user
+        )
+        return DeployedReplica(pod, self._plane, folder, kubeconfig=kubeconfig)
 
     def _restart(self, running: _Running) -> None:
         if running.ended is None:
@@ -197,13 +161,7 @@ class Kubelet:
             elif datetime.fromisoformat(pod["metadata"]["deletionTimestamp"]) <= datetime.now(UTC):
                 running.process.kill()
             return
-        options = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod["metadata"]["uid"]}}
-        path = path_of("pods", pod["metadata"]["name"], namespace=self._namespace)
-        try:
-            self._client.request("DELETE", path, options)
-        except ApiError as error:
-            if error.status not in _GONE:
-                raise
+        self._client.end_pod(pod)
         self._forget(pod["metadata"]["uid"])
 
     def _forget(self, uid: str) -> None:
@@ -234,17 +192,6 @@ def _token(client: ApiClient, pod: Object) -> str:
     return request_token(
         client, metadata["namespace"], account, boundObjectRef=bound_to, expirationSeconds=LIFETIME_SECONDS
     )
-
-
-def _write_volumes(client: ApiClient, pod: Object, folder: Path) -> dict[str, Path]:
-    """Where the files of the pod's ConfigMaps are, by volume."""
-    written: dict[str, Path] = {}
-    for volume, name in config_maps_of(pod).items():
-        written[volume] = folder / volume
-        written[volume].mkdir(exist_ok=True)
-        for key, text in client.get("configmaps", name, pod["metadata"]["namespace"])["data"].items():
-            (written[volume] / key).write_text(text)
-    return written
 
 
 def _now() -> str:

@@ -3,47 +3,34 @@
 import ssl
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 from urllib.parse import parse_qs, urlsplit
 
 from e2e.controlplane.credentials import CertificateAuthority
+from e2e.controlplane.deployed import LOG_NAME
+from e2e.controlplane.loopback_server import QuietHandler, serving
 
-LOG_NAME = "bayplan.log"
 _POLL_SECONDS = 0.2
 
 
-class LogServer:
-    """Serves `FOLDER/POD/bayplan.log` over HTTPS on 127.0.0.1, at the paths where the API server asks kubelets."""
+@contextmanager
+def serving_logs(folder: Path, certificates: Path) -> Iterator[int]:
+    """Serves `FOLDER/POD/bayplan.log` over HTTPS where the API server asks kubelets; gives its port on 127.0.0.1."""
+    certificates.mkdir()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*CertificateAuthority(certificates).serving())
 
-    def __init__(self, folder: Path, certificates: Path) -> None:
-        certificates.mkdir()
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(*CertificateAuthority(certificates).serving())
-        self._stopping = threading.Event()
+    class Handler(_Handler):
+        logs = folder
+        stopping = threading.Event()
 
-        class Handler(_Handler):
-            logs = folder
-            stopping = self._stopping
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
-        self.port: int = self._server.server_address[1]
-        self._thread = threading.Thread(target=self._server.serve_forever, name="log-server", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stopping.set()
-        self._server.shutdown()
-        self._server.server_close()
+    with serving(Handler, tls=context) as port:
+        try:
+            yield port
+        finally:
+            Handler.stopping.set()
 
 
 def lines_from_the_end(content: bytes, count: int) -> bytes:
@@ -52,13 +39,13 @@ def lines_from_the_end(content: bytes, count: int) -> bytes:
     return b"".join(lines[max(0, len(lines) - count) :])
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     """One request of the API server, such as /containerLogs/NAMESPACE/POD/CONTAINER?tailLines=10&follow=true."""
 
     logs: Path
     stopping: threading.Event
 
-    def do_GET(self) -> None:
+    def answer(self) -> None:
         url = urlsplit(self.path)
         options = {name: values[-1] for name, values in parse_qs(url.query).items()}
         parts = url.path.strip("/").split("/")
@@ -80,6 +67,3 @@ class _Handler(BaseHTTPRequestHandler):
                     time.sleep(_POLL_SECONDS)
             except OSError:
                 return  # the reader has gone
-
-    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002  # its name in the standard library
-        """Says nothing: what is printed is for who plays."""

@@ -1,13 +1,12 @@
 """A scheduler extender that answers as a test says."""
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from e2e.conftest import RunBayplan
 from e2e.controlplane.client import Object
+from e2e.controlplane.loopback_server import QuietHandler, serving
 from e2e.controlplane.plane import ControlPlane
 from e2e.scenarios.outcomes import assert_alive_without_a_traceback, configuration, profile
 
@@ -36,24 +35,10 @@ def both_schedulers(plane: ControlPlane, run_bayplan: RunBayplan, answer: Answer
 def extender_answering(answer: Answer) -> Iterator[str]:
     """Serves an extender on a loopback port, whose `urlPrefix` it gives, until the block ends."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            data = json.dumps(answer(self.path.rpartition("/")[2], body)).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+    class Handler(QuietHandler):
+        def answer(self) -> None:
+            body = self.read_json()
+            self.reply(200, json.dumps(answer(self.path.rpartition("/")[2], body)).encode())
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the name the base class gives it
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/ext"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(Handler) as port:
+        yield f"http://127.0.0.1:{port}/ext"

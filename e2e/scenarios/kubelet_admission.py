@@ -1,18 +1,16 @@
 """Plays the part of kubelets that admit pods: who does not fit beside those that it runs fails with OutOfcpu."""
 
-import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Self
 
 from e2e.controlplane.client import ApiClient, Object
+from e2e.controlplane.turns import TurnTaker
 from e2e.scenarios.outcomes import amount
 
 _POLL_SECONDS = 0.1
 
 
-class KubeletAdmission:
+class KubeletAdmission(TurnTaker):
     """The kubelets of all nodes, in a thread; `room` is the CPUs that each really has, by its name.
 
     A pod is admitted or rejected once, in the order in which it is seen on its node. `on_rejected` is called with each
@@ -22,35 +20,24 @@ class KubeletAdmission:
     def __init__(
         self, client: ApiClient, namespace: str, room: Mapping[str, int], on_rejected: Callable[[Object], None]
     ) -> None:
+        super().__init__("kubelets", every_seconds=_POLL_SECONDS)
         self.admitted: Counter[str] = Counter()
         """CPUs of the pods that run, by node."""
         self.rejected: list[Object] = []
         self._client, self._namespace = client, namespace
         self._room, self._on_rejected = room, on_rejected
         self._seen: set[str] = set()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="kubelets")
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
 
     def of_scheduler(self, name: str) -> list[Object]:
         """Returns the rejected pods that this scheduler placed."""
         return [pod for pod in self.rejected if pod["spec"]["schedulerName"] == name]
 
-    def _run(self) -> None:
-        while not self._stop.wait(_POLL_SECONDS):
-            for pod in self._client.list("pods", self._namespace, fieldSelector="spec.nodeName!="):
-                if pod["metadata"]["uid"] not in self._seen:
-                    self._seen.add(pod["metadata"]["uid"])
-                    self._admit(pod)
+    def turn(self) -> None:
+        """Admits or rejects the pods that came to their nodes."""
+        for pod in self._client.list("pods", self._namespace, fieldSelector="spec.nodeName!="):
+            if pod["metadata"]["uid"] not in self._seen:
+                self._seen.add(pod["metadata"]["uid"])
+                self._admit(pod)
 
     def _admit(self, pod: Object) -> None:
         node = pod["spec"]["nodeName"]

@@ -9,6 +9,7 @@ from fractions import Fraction
 from e2e.controlplane.bayplan_process import BayplanProcess
 from e2e.controlplane.client import ApiClient, ApiError, Object, Objects
 from e2e.controlplane.objects import node, pod_of_class
+from e2e.controlplane.process import Process
 from e2e.controlplane.recorder import PodRecorder
 from e2e.controlplane.waiting import wait_until
 
@@ -203,7 +204,7 @@ def wait_metric(
     )
 
 
-def assert_alive_without_a_traceback(process: BayplanProcess, *, but_of: str | None = None) -> None:
+def assert_alive_without_a_traceback(process: Process, *, but_of: str | None = None) -> None:
     """Fails when the process ended, or when its log holds an exception; those of logger `but_of` are allowed."""
     assert process.exit_code is None, process.log_tail()
     records = _RECORD.split(process.log())

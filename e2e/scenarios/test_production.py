@@ -11,10 +11,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import pytest
+import yaml
 from e2e.conftest import StartControlPlane
 from e2e.controlplane.audit import AuditEvent
 from e2e.controlplane.client import ApiClient, Object
-from e2e.controlplane.deployed import DeployedReplica
+from e2e.controlplane.container import config_maps_of
+from e2e.controlplane.deployed import DeployedReplica, pod_of_deployment
 from e2e.controlplane.health import get_local, trusting_anybody
 from e2e.controlplane.installation import OVERLAYS, SERVICE_ACCOUNT, granted, write_kustomization
 from e2e.controlplane.objects import claim, local_volume, node, pod, pod_of_class, storage_class
@@ -74,19 +76,20 @@ def world(
     plane.client.create_all("nodes", [node("n0"), node("other")])
     for name, value in (("low", 1), ("high", 1000)):
         plane.client.create("priorityclasses", {"metadata": {"name": name}, "value": value})
+    # On a machine that is slow for a while no other one leads.
+    _change_configuration(plane.client, leaderElection={"leaseDuration": "90s", "renewDeadline": "60s"})
     running: list[DeployedReplica] = []
     with FaultyProxy(plane) as proxy:
         try:
             token = request_token(plane.client, NAMESPACE, SERVICE_ACCOUNT)
             first = proxy.kubeconfig(tmp_path_factory.mktemp("first") / "kubeconfig", token)
-            for kubeconfig in (first, None):
+            second = plane.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT)
+            for name, kubeconfig in (("first", first), ("second", second)):
                 replica = DeployedReplica(
+                    pod_of_deployment(plane.client, NAMESPACE, name),
                     plane,
-                    NAMESPACE,
                     tmp_path_factory.mktemp("replica"),
                     kubeconfig=kubeconfig,
-                    # On a machine that is slow for a while no other one leads.
-                    leader_election={"leaseDuration": "90s", "renewDeadline": "60s"},
                 )
                 running.append(replica)
                 replica.wait_ready()
@@ -96,6 +99,15 @@ def world(
             yield World(plane, proxy, leader, standby, request.param)
         finally:
             stop_all(running, STOP_SECONDS)
+
+
+def _change_configuration(client: ApiClient, **fields: Object) -> None:
+    """Writes other fields into the ConfigMap that the Deployment mounts."""
+    (name,) = config_maps_of(pod_of_deployment(client, NAMESPACE, "any")).values()
+    document = yaml.safe_load(client.get("configmaps", name, NAMESPACE)["data"]["config.yaml"])
+    changed = {key: {**document.get(key, {}), **value} for key, value in fields.items()}
+    text = yaml.safe_dump(document | changed)
+    client.patch("configmaps", name, {"data": {"config.yaml": text}}, namespace=NAMESPACE)
 
 
 @pytest.fixture(scope="module")

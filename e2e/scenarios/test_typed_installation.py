@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 from e2e.conftest import StartControlPlane
 from e2e.controlplane.client import ApiError
-from e2e.controlplane.deployed import DeployedReplica
-from e2e.controlplane.installation import OVERLAYS
+from e2e.controlplane.deployed import DeployedReplica, pod_of_deployment
+from e2e.controlplane.installation import OVERLAYS, SERVICE_ACCOUNT
 from e2e.controlplane.objects import node, pod
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
 from e2e.controlplane.process import STOP_SECONDS, stop_all
@@ -131,7 +131,12 @@ def site(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Itera
     site = Site(
         plane,
         Shell(plane, tmp_path_factory.mktemp("checkout")),
-        lambda: DeployedReplica(plane, NAMESPACE, tmp_path_factory.mktemp("replica")),
+        lambda: DeployedReplica(
+            pod_of_deployment(plane.client, NAMESPACE, "replica"),
+            plane,
+            tmp_path_factory.mktemp("replica"),
+            kubeconfig=plane.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT),
+        ),
     )
     yield site
     site.stop()

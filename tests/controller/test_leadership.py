@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 from tests.controller.kubernetes_api import NODES, PODS, node, pod
-from tests.faults.faults import Delay, Refuse
+from tests.faults.faults import Delay, Refuse, Reset
 
 from bayplan.api.errors import UnreachableError
 from bayplan.config.connections import LeaderElection
@@ -164,6 +164,29 @@ async def test_an_api_server_that_takes_its_time_is_told_all_the_same_who_leads_
     os.kill(os.getpid(), signal.SIGTERM)
     assert await leader.exit_code() == 0
     assert spec_of(leader)["holderIdentity"] == ""
+
+
+async def test_a_leader_that_the_api_server_does_not_answer_waits_for_little_at_its_end(leader, caplog, monkeypatch):
+    parts, patience = leader.app.parts, []
+    drain, give_up = parts.scheduler.dispatcher.drain, parts.leadership.give_up
+
+    async def drain_and_note(**seconds):
+        patience.extend(seconds.values())
+        await drain(**seconds)
+
+    async def give_up_and_note(seconds):
+        patience.append(seconds)
+        await give_up(seconds)
+
+    monkeypatch.setattr(parts.scheduler.dispatcher, "drain", drain_and_note)
+    monkeypatch.setattr(parts.leadership, "give_up", give_up_and_note)
+    leader.server.inject(Reset(), times=10_000)
+    leader.server.put(PODS, pod("late"))
+    await leader.until(lambda: parts.contact.is_lost)
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await leader.exit_code() == 0
+    assert "the API server does not answer, so what is under way has little time left to finish" in caplog.messages
+    assert sum(patience) < 4
 
 
 async def until_closed(cluster):

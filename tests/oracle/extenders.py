@@ -1,12 +1,11 @@
 """Scheduler extenders that answer by the names of pods and nodes alone, and the configurations that call them."""
 
 import json
-import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from e2e.controlplane.loopback_server import QuietHandler, serving
 from tests.oracle.case import Object
 from tests.oracle.profiles import GPU, document, profile
 
@@ -55,15 +54,8 @@ def address_of_extenders(configuration: Object) -> Iterator[str]:
     if "extenders" not in configuration:
         yield NOWHERE
         return
-    server = _Server(("127.0.0.1", 0), _Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(_Handler) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 def moved(configuration: Object, address: str) -> Object:
@@ -77,26 +69,13 @@ def at_no_address(message: str, address: str) -> str:
     return message.replace(address, NOWHERE)
 
 
-class _Server(ThreadingHTTPServer):
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Leaves a scheduler that ended in the middle of a call alone."""
-
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     protocol_version = "HTTP/1.1"
 
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+    def answer(self) -> None:
         name, verb = self.path.strip("/").split("/")
-        answer = answer_of(name, verb, body)
-        data = b"" if answer is None else json.dumps(answer).encode()
-        self.send_response(500 if answer is None else 200)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the name the base class gives it
-        pass
+        answer = answer_of(name, verb, self.read_json())
+        self.reply(*((500, b"") if answer is None else (200, json.dumps(answer).encode())))
 
 
 def answer_of(extender: str, verb: str, body: Object) -> object:

@@ -144,6 +144,12 @@ class Scene:
         self.queue.flush(self.clock())
         self.queue.validate()
 
+    def settle(self) -> None:
+        """Moves all that events and time have still to move."""
+        while self.queue.flush(self.clock()):
+            self.queue.validate()
+        self.queue.validate()
+
     def sub_queue(self, name: str) -> SubQueue | None:
         """Where the pod of that name (and uid) is; None when it is in no queue."""
         queued = self.queue.get(name)

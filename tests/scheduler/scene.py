@@ -158,14 +158,14 @@ class Handlers:
 class Scene(Handlers):
     """The real queue, cache, cycle, plugins and handlers; the dispatcher is a test's own or holds what it is given."""
 
-    def __init__(self, dispatcher=None, configuration=None):
+    def __init__(self, dispatcher=None, configuration=None, **queue_settings):
         self.now = 0.0
         cache, nominator = Cache(), Nominator()
         configuration = configuration or default_configuration()
         self.frameworks = build_frameworks(configuration, cache.nodes, cache.listers, nominator)
         (self.framework,) = self.frameworks.values()
         self.profiles = profiles = {name: queue_profile(f) for name, f in self.frameworks.items()}
-        queue = SchedulingQueue(clock=self.clock, profiles=profiles, nominator=nominator)
+        queue = SchedulingQueue(clock=self.clock, profiles=profiles, nominator=nominator, **queue_settings)
         self.dispatcher = dispatcher or HeldDispatcher()
         self.binder, self.recorder, self.news = Binder(), Recorder(), asyncio.Event()
         super().__init__(cache, queue, self.news.set, self._pod_gone)

@@ -4,6 +4,8 @@ import msgspec
 import pytest
 from tests.builders import make_pod
 
+from bayplan.queue.queued_pod import SubQueue
+
 
 def test_a_pending_pod_of_ours_is_queued_and_strangers_are_not(handlers):
     handlers.pending.changed(make_pod(uid="ours"))
@@ -213,3 +215,16 @@ def test_an_update_during_the_bind_is_what_is_tried_next_if_the_bind_fails(handl
     handlers.cache.forget_pod("u")
     handlers.queue.add_unschedulable(queued, rejector_plugins=frozenset(), error=True)
     assert handlers.queue.get("u").pod_info.pod is newer
+
+
+def test_a_deleted_pod_that_room_was_kept_for_wakes_the_loop_for_those_that_may_use_it(scene):
+    scene.node(cpu="1")
+    scene.pod("strong", priority=9, nominated="n1", gates=["later"])
+    scene.pod("weak")
+    scene.step()
+    assert scene.sub_queue_of("weak") is SubQueue.UNSCHEDULABLE
+    scene.after(60.0)
+    scene.news.clear()
+    scene.pending.gone("strong", "9")
+    assert scene.sub_queue_of("weak") is SubQueue.ACTIVE
+    assert scene.news.is_set()

@@ -1,17 +1,15 @@
 """One contestant's turn in one scene; the nodes, and the pods that are on them, are there already."""
 
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from e2e.bench.cluster import BenchCluster
-from e2e.bench.contestants import Contestant, Stage
-from e2e.bench.measure import REST_SECONDS, Turn, drain, flow, turn_of
+from e2e.bench.contestants import Contestant
+from e2e.bench.measure import REST_SECONDS, Turn, begun_turn, drain, flow
 from e2e.bench.results import Steady
 from e2e.bench.scale.figures import COLD, FLOWS, LARGE, Outcome, Start
-from e2e.bench.watched import watched
 from e2e.controlplane.kube_scheduler_process import KubeSchedulerProcess
 from e2e.controlplane.waiting import wait_until
 
@@ -51,29 +49,21 @@ def take_turn(
     cluster: BenchCluster, scene: Scene, contestant: Contestant, *, repeat: int, bayplan_kubeconfig: Path, limit: float
 ) -> Outcome:
     """Runs one contestant, and leaves the cluster as it was; a contestant that fails is an outcome, not an error."""
-    namespace = cluster.new_namespace()
     start: Start | None = None
     flows: list[Steady] = []
     problem = ""
-    with tempfile.TemporaryDirectory(prefix="scale-", dir=cluster.plane.directory) as name:
-        directory = Path(name)
-        try:
-            cluster.load_pods(namespace, directory, first=0, count=scene.waiting)
-            stage = Stage(cluster.plane, bayplan_kubeconfig, directory, namespace, directory / "created-0.txt")
-            time.sleep(REST_SECONDS)
-            with watched(contestant, stage) as running:
-                turn = turn_of(cluster, stage, running, limit)
-                start = _start(turn, scene.waiting)
-                before = scene.waiting
-                for pods, rate in scene.flows:
-                    time.sleep(REST_SECONDS)
-                    flows.append(flow(turn, before=before, pods=pods, rate=rate))
-                    before += pods
-        except (RuntimeError, TimeoutError) as error:
-            problem = str(error)
-        finally:
-            cluster.clear(namespace)
-    time.sleep(REST_SECONDS)
+    try:
+        with begun_turn(
+            cluster, contestant, waiting=scene.waiting, bayplan_kubeconfig=bayplan_kubeconfig, limit_seconds=limit
+        ) as turn:
+            start = _start(turn, scene.waiting)
+            before = scene.waiting
+            for pods, rate in scene.flows:
+                time.sleep(REST_SECONDS)
+                flows.append(flow(turn, before=before, pods=pods, rate=rate))
+                before += pods
+    except (RuntimeError, TimeoutError) as error:
+        problem = str(error)
     return Outcome(scene.name, contestant.name, repeat, scene.nodes, scene.placed, start, flows, problem)
 
 

@@ -10,7 +10,6 @@ from contextlib import aclosing
 from typing import Any, Generic
 
 import aiohttp
-import msgspec
 
 from bayplan.api.backoff import Backoff, Timing, is_away
 from bayplan.api.credentials import Credentials
@@ -19,7 +18,7 @@ from bayplan.api.object_store import Handler, ObjectStore, T
 from bayplan.api.server_contact import ServerContact
 from bayplan.api.slices import in_slices
 from bayplan.api.version_history import VersionHistory
-from bayplan.api.watch_event import UNREADABLE, outline_of, raw_event_decoder
+from bayplan.api.watch_lines import WatchLines
 from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource
 from bayplan.logs.verbosity import V2
 
@@ -99,9 +98,7 @@ class Reflector(Generic[T]):
         )
         self._selector = {"fieldSelector": field_selector} if field_selector else {}
         self._page_size = page_size
-        event_type = msgspec.defstruct("Event", [("type", str), ("object", object_type)])
-        self._event_decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(event_type)
-        self._object_decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(object_type)
+        self._lines = WatchLines(self._store, object_type)
         self._clock = clock
         self._sleep = sleep
         self._rng = rng or random.Random()  # noqa: S311 - jitter, no secret
@@ -238,7 +235,7 @@ class Reflector(Generic[T]):
                 self._went_back |= self._history.went_back(page.metadata.resource_version)
                 anew = self._anew or self._went_back
                 self._store.trusts_versions = not anew
-            await self._in_slices(page.items or [], lambda raw: present.add(self._put_raw(raw)))
+            await self._in_slices(page.items or [], lambda raw: present.add(self._lines.put(raw)))
             if not page.metadata.continue_:
                 break
             if page.metadata.continue_ == query.get("continue"):
@@ -289,60 +286,11 @@ class Reflector(Generic[T]):
                 self._on_applied(self._clock() - self._last_contact)
 
     def _apply(self, line: bytes) -> None:
-        if line.startswith(b'{"type":"DELETED",'):  # Of what is gone only the name is read: the store has the rest.
-            self._apply_raw(line)
-            return
-        try:
-            event = self._event_decoder.decode(line)
-        except UNREADABLE:
-            self._apply_raw(line)
-            return
-        obj: T = event.object
-        meta = obj.metadata
-        kind = event.type
-        if kind not in {"ADDED", "MODIFIED"} or not meta.resource_version:
-            self._apply_raw(line)
-            return
-        key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-        self._store.put(key, obj)
-        self._advance(meta.resource_version)
-
-    def _apply_raw(self, line: bytes) -> None:
-        """Take a deletion, a bookmark or an error, or an object that does not decode."""
-        try:
-            event = raw_event_decoder.decode(line)
-        except UNREADABLE as error:
-            raise BrokenStreamError(f"the event is not readable: {error}") from error
-        outline = outline_of(event.object)
-        if event.type == "ERROR":
-            raise AnswerError(outline.code or 500, f"{outline.reason}: {outline.message}")
-        identity = outline.metadata
-        if event.type == "DELETED":
-            self._store.remove(identity.key, identity.uid)
-        elif event.type in {"ADDED", "MODIFIED"}:
-            self._put_raw(event.object)
-        if identity.resource_version:
-            self._advance(identity.resource_version)
-
-    def _put_raw(self, raw: msgspec.Raw) -> str:
-        """Store an object that is still JSON and return its key."""
-        try:
-            obj = self._object_decoder.decode(raw)
-        except UNREADABLE as error:
-            reason = str(error)
-        else:
-            meta = obj.metadata
-            key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-            self._store.put(key, obj)
-            return key
-        identity = outline_of(raw).metadata
-        self._store.put_undecodable(identity.key, identity.uid, identity.resource_version, reason)
-        return identity.key
-
-    def _advance(self, resource_version: str) -> None:
-        self._resource_version = resource_version
-        self._last_event = self._clock()
-        self._received = True
+        resource_version = self._lines.take(line)
+        if resource_version:
+            self._resource_version = resource_version
+            self._last_event = self._clock()
+            self._received = True
 
     def _log_undecodable(self, key: str, error: str) -> None:
         logger.warning("object skipped, it cannot be decoded watch=%s object=%r reason=%r", self._name, key, error)

@@ -14,7 +14,7 @@ from bayplan import __version__
 from bayplan.api.credentials import Credentials
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.build import build
-from bayplan.controller.leadership import Leadership
+from bayplan.controller.leadership import GIVE_UP_SECONDS, Leadership
 from bayplan.controller.reload import ConfigurationSource
 from bayplan.controller.start_line import profiles_with_strategy
 from bayplan.leaderelection.elector import LeaseLostError
@@ -33,6 +33,8 @@ _FIRST_LIST_SECONDS = 10.0
 # Together under ten seconds, API server or not: a Deployment's grace period is thirty.
 _DRAIN_BINDS_SECONDS = 6.0
 _DRAIN_CALLS_SECONDS = 2.0
+# Of that and of the time for the Lease, where the API server did not answer last: it may be back any moment.
+_PATIENCE_WITHOUT_SERVER = 0.25
 _KOPF = "kopf"
 _ELECTION = "leader election"
 
@@ -165,13 +167,18 @@ class App:
         for task in ending:
             task.cancel()
         leadership = parts.leadership
-        # Who lost the lease may write nothing more: there is nothing to wait for.
-        patience = 0.0 if leadership is not None and leadership.has_lost else 1.0
+        patience = 1.0
+        if leadership is not None and leadership.has_lost:
+            # It may write nothing more: there is nothing to wait for.
+            patience = 0.0
+        elif parts.contact.is_lost:
+            logger.warning("the API server does not answer, so what is under way has little time left to finish")
+            patience = _PATIENCE_WITHOUT_SERVER
         await parts.scheduler.dispatcher.drain(
             binds_seconds=patience * _DRAIN_BINDS_SECONDS, calls_seconds=patience * _DRAIN_CALLS_SECONDS
         )
         if leadership is not None:
-            await leadership.give_up()
+            await leadership.give_up(patience * GIVE_UP_SECONDS)
         for task in others:
             task.cancel()
         await asyncio.gather(*ending, *others, return_exceptions=True)

@@ -26,6 +26,7 @@ from bayplan.controller.recovery import Recovery
 from bayplan.controller.reload import ConfigurationReload, ConfigurationSource, build_reload
 from bayplan.controller.serving import Serving
 from bayplan.controller.watches import Watches
+from bayplan.queue.event_moves import STEP_PODS
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import utc_now
@@ -54,6 +55,7 @@ class Parts:
     leadership: Leadership | None
     reload: ConfigurationReload
     clients: tuple[ApiClient, ...]
+    contact: ServerContact
     health: HealthChecks
     serving: Serving
 
@@ -108,6 +110,7 @@ def build(
         sort_key=engine.queue.sort_key,
         observer=metrics,
         nominator=nominator,
+        step=STEP_PODS,
     )
 
     pending = PendingPodEvents(cache, queue, news.set, metrics, names)
@@ -171,6 +174,7 @@ def build(
         leadership=leadership,
         reload=reload,
         clients=(client, events_client),
+        contact=contact,
         health=health,
         serving=build_serving(
             configuration,

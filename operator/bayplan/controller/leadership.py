@@ -136,13 +136,13 @@ class Leadership:
         """Return as soon as this process leads."""
         await self._leading.wait()
 
-    async def give_up(self) -> None:
-        """Let no write start any more and another replica lead at once; returns after eight seconds at the latest."""
+    async def give_up(self, seconds: float) -> None:
+        """Let no write start any more and another replica lead at once; two seconds more are for the Event."""
         if self._thread is None or self._ended is None or self._ended.done():
             return
         logger.info("giving the lease up lease=%s", self.lock)
-        self._thread.stop(GIVE_UP_SECONDS)
-        await asyncio.wait([self._ended], timeout=GIVE_UP_SECONDS + _LAST_WORDS_SECONDS)
+        self._thread.stop(seconds)
+        await asyncio.wait([self._ended], timeout=seconds + _LAST_WORDS_SECONDS)
 
     def _lead(self) -> None:
         logger.info("leading lease=%s identity=%s", self.lock, self._elector.identity)

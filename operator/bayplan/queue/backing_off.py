@@ -1,5 +1,6 @@
 """Pods that back off after a rejection, of which an idle scheduler tries one of a kind before its time."""
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
@@ -29,9 +30,13 @@ class BackingOffPods:
     or for news; upstream, which tries all of them, is held back by the patch after each. `kind_of` gives a pod's kind,
     and None for a pod that is like no other. A kind is known as long as one of the pods is there that were
     rejected as of it, so that pods that come and go without any news leave nothing behind.
+
+    `step` is how many pods are looked at in one go. While `is_searching`, there are more to look at.
     """
 
     kind_of: Callable[[QueuedPodInfo], Hashable]
+    step: int = sys.maxsize
+    is_searching: bool = field(init=False, default=False)
     _all: KeyedHeap = field(init=False, default_factory=KeyedHeap)
     _candidates: KeyedHeap = field(init=False, default_factory=KeyedHeap)
     _parked: dict[Hashable, KeyedHeap] = field(init=False, default_factory=dict)
@@ -70,14 +75,19 @@ class BackingOffPods:
         return self._all.peek()
 
     def peek_early(self) -> QueuedPodInfo | None:
-        """Return the first pod that is worth a try before its back-off is over; None if none is."""
+        """Return the first pod that is worth a try before its back-off is over; None if none is, or none in a step."""
         if self._is_stale:
             self._release()
-        while (queued := self._candidates.peek()) is not None:
+        self.is_searching = False
+        for _ in range(self.step):
+            queued = self._candidates.peek()
+            if queued is None:
+                return None
             kind = self.kind_of(queued)
             if kind is None or not self._was_rejected(kind):
                 return queued
             self._park(queued, kind)
+        self.is_searching = True
         return None
 
     def reject(self, queued: QueuedPodInfo) -> None:

@@ -7,16 +7,12 @@ from itertools import chain, islice
 from operator import attrgetter, itemgetter
 from typing import Final
 
-from bayplan.cache.encoded import encoded_size
 from bayplan.cache.pod_info import PodInfo
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.queue.queueing_hints import ObservedEvent
 
 KEPT_EVENT_BYTES: Final = 64 * 2**20
 """What the events kept take at most: of ordinary pods and nodes some ten thousand."""
-_EVENT_BYTES: Final = 500
-_BYTES_PER_ENCODED_BYTE: Final = 10
-"""What an object takes in memory for a byte of it as encoded; pods and nodes take 5 to 8."""
 _NEVER: Final = -1
 _POPPED: Final = "PodPopped"
 
@@ -87,7 +83,7 @@ class InFlightPods:
             return
         if observed.only_uid is not None and observed.only_uid not in self._pods:
             return
-        size = _EVENT_BYTES + _size(observed.old) + _size(observed.new)
+        size = observed.kept_bytes()
         self._events.append((size, observed))
         self._bytes += size
         while self._bytes > self._keep_bytes:
@@ -138,10 +134,3 @@ class InFlightPods:
         assert since or not self._events, "events kept for nobody"
         assert self._bytes == sum(size for size, _ in self._events) <= self._keep_bytes, "sizes do not add up"
         assert not self._pods.keys() & self._being_bound.keys(), "a pod is tried while it is bound"
-
-
-def _size(changed: object | None) -> int:
-    """About how many bytes an object takes that an event is about."""
-    if changed is None:
-        return 0
-    return _BYTES_PER_ENCODED_BYTE * encoded_size(changed.pod if isinstance(changed, PodInfo) else changed)

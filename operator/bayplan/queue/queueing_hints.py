@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from bayplan.cache.encoded import encoded_size
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import (
     ActionType,
@@ -53,6 +54,9 @@ ObserveHint = Callable[[str, str, str, float], None]
 
 EVENTS_PER_SAMPLE: Final = 10
 """The hints of one of so many events are measured."""
+_EVENT_BYTES: Final = 500
+_BYTES_PER_ENCODED_BYTE: Final = 10
+"""What an object takes in memory for a byte of it as encoded; pods and nodes take 5 to 8."""
 
 
 class QueueingHintMaps(dict[ClusterEvent, QueueingHintMap]):
@@ -122,6 +126,17 @@ class ObservedEvent(msgspec.Struct, frozen=True):
         if self.only_uid is not None and self.only_uid != pod.uid:
             return False
         return (self.max_priority is None or pod.priority <= self.max_priority) and self.except_uid != pod.uid
+
+    def kept_bytes(self) -> int:
+        """Return about how many bytes it takes to keep the event."""
+        return _EVENT_BYTES + _object_bytes(self.old) + _object_bytes(self.new)
+
+
+def _object_bytes(changed: object | None) -> int:
+    """About how many bytes an object takes that an event is about."""
+    if changed is None:
+        return 0
+    return _BYTES_PER_ENCODED_BYTE * encoded_size(changed.pod if isinstance(changed, PodInfo) else changed)
 
 
 def is_pod_worth_requeuing(queued: QueuedPodInfo, observed: ObservedEvent, failures: Counter[str]) -> bool:

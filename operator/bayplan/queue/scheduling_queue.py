@@ -1,11 +1,13 @@
 """The scheduling queue (upstream: backend/queue/scheduling_queue.go); README.md draws its states."""
 
+import sys
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import UNSCHEDULED_POD_ADD, ClusterEvent
+from bayplan.queue.event_moves import KEPT_MOVE_BYTES, EventMoves
 from bayplan.queue.in_flight import KEPT_EVENT_BYTES, InFlightPods
 from bayplan.queue.kept_room import KeptRoom
 from bayplan.queue.keyed_heap import SortKey
@@ -36,6 +38,10 @@ class SchedulingQueue:
     After `pop`, the caller hands the pod back with `add_unschedulable`, or calls `begin_bind` and in the end `done`:
     while it does none of it, events are kept for the pod, up to `kept_event_bytes` for all. A pod is best kept in
     flight until it is bound, because after `done` the queue no longer receives its deletion.
+
+    An event, or a second that comes, moves at most `step` pods in one go; `flush` moves the others. For the same order
+    of attempts as without steps, pop no pod while the queue `is_moving`. What events wait for their turn then take at
+    most `kept_move_bytes`.
     """
 
     clock: Callable[[], float]
@@ -44,6 +50,8 @@ class SchedulingQueue:
     max_backoff_seconds: int = 10
     max_in_unschedulable_seconds: float = 300.0
     kept_event_bytes: int = KEPT_EVENT_BYTES
+    kept_move_bytes: int = KEPT_MOVE_BYTES
+    step: int = sys.maxsize
     sort_key: Callable[[PodInfo, float], SortKey] = priority_sort
     observer: QueueObserver | None = None
     nominator: Nominator = field(default_factory=Nominator)
@@ -59,7 +67,9 @@ class SchedulingQueue:
             sort_key=self.sort_key,
             observer=self.observer,
             kind_of=self._kind_of,
+            step=self.step,
         )
+        self._moves = EventMoves(self._sub_queues, self.step, self.kept_move_bytes)
         self._in_flight = InFlightPods(self.kept_event_bytes)
         self._kept_room = KeptRoom(self.nominator, self._hint_maps, self._move)
         self._updates = PodUpdates(self._sub_queues, self._in_flight, self._kept_room, self._hint_maps)
@@ -240,16 +250,25 @@ class SchedulingQueue:
     def _move(self, observed: ObservedEvent) -> None:
         self._in_flight.record(observed)
         self._sub_queues.news()
-        for queued in self._sub_queues.waiting.helped_by(observed, self.profiles):
-            self._sub_queues.requeue(queued, observed.event.label)
+        if self._sub_queues.waiting:
+            self._moves.take(observed, next(self._sequence))
 
-    def flush(self, now: float) -> None:
-        """Activate pods whose back-off is over, and requeue those that waited too long, or until their time."""
-        self._sub_queues.flush(now)
+    @property
+    def is_moving(self) -> bool:
+        """Whether an event came that may help pods that were not asked yet."""
+        return bool(self._moves)
+
+    def flush(self, now: float) -> bool:
+        """Activate pods whose back-off is over, and requeue those that waited too long, or until their time.
+
+        Takes a step of it, and of what events have still to move; returns whether there may be more to do.
+        """
+        self._moves.go_on()
+        return self._sub_queues.flush(now) or self.is_moving
 
     def next_deadline(self) -> float | None:
         """Return when `flush` has something to do next; None while nothing waits for time to pass."""
-        return self._sub_queues.next_deadline()
+        return self.clock() if self.is_moving else self._sub_queues.next_deadline()
 
     def take_over(self, settings: QueueSettings, changed: Collection[str]) -> None:
         """Go on with a changed configuration; every pod keeps its history, its nomination and the back-off it is in.
@@ -268,8 +287,8 @@ class SchedulingQueue:
     # Questions.
 
     def has_ready(self) -> bool:
-        """Return whether `pop` would give a pod."""
-        return self._sub_queues.has_ready()
+        """Return whether `pop` would give a pod, or `flush` may bring one now."""
+        return self.is_moving or self._sub_queues.has_ready()
 
     def has_at_most(self, number: int) -> bool:
         """Return whether no more than so many pods are active: the queue is short."""
@@ -309,5 +328,6 @@ class SchedulingQueue:
         """Assert every invariant of README.md; O(n), for tests and debugging."""
         self._sub_queues.validate()
         self._in_flight.validate()
+        self._moves.validate()
         queued = self._sub_queues.pods
         assert not any(pod.queued.uid in queued for pod in self._in_flight), "a pod is queued and in flight"

@@ -1,6 +1,7 @@
 """The sub-queues that pods stand in, every move between them, and the moves that time alone brings."""
 
 import logging
+import sys
 from collections.abc import Callable, Container, Hashable, Mapping
 from dataclasses import dataclass, field
 from math import ceil
@@ -48,7 +49,7 @@ class QueueObserver(Protocol):
 class SubQueues:
     """Keeps every queued pod in exactly one sub-queue; only this class moves pods, and it reports each move.
 
-    `max_in_unschedulable` is in seconds of `clock`.
+    `max_in_unschedulable` is in seconds of `clock`, `step` the number of pods that time moves in one go.
     """
 
     clock: Callable[[], float]
@@ -57,12 +58,13 @@ class SubQueues:
     sort_key: Callable[[PodInfo, float], SortKey]
     observer: QueueObserver | None
     kind_of: Callable[[QueuedPodInfo], Hashable]
+    step: int = sys.maxsize
     pods: dict[str, QueuedPodInfo] = field(init=False, default_factory=dict)
     waiting: UnschedulablePods = field(init=False, default_factory=UnschedulablePods)
 
     def __post_init__(self) -> None:
         self._active = KeyedHeap()
-        self._backoff = BackingOffPods(self.kind_of)
+        self._backoff = BackingOffPods(self.kind_of, self.step)
         self._error_backoff = KeyedHeap()
         self._heaps: dict[SubQueue, KeyedHeap | BackingOffPods] = {
             SubQueue.ACTIVE: self._active,
@@ -129,7 +131,10 @@ class SubQueues:
         queued.sub_queue = None
 
     def pop(self) -> QueuedPodInfo | None:
-        """Take out the next pod to try; without an active one, the first worth it that backs off after a rejection."""
+        """Take out the next pod to try; without an active one, the first worth it that backs off after a rejection.
+
+        None if there is none, or if no step of the search found one.
+        """
         queued = self._active.peek() or self._backoff.peek_early()
         if queued is None:
             return None
@@ -190,16 +195,32 @@ class SubQueues:
 
     # Time.
 
-    def flush(self, now: float) -> None:
-        """Activate pods whose back-off is over, and requeue those that waited too long, or until their time."""
+    def flush(self, now: float) -> bool:
+        """Activate pods whose back-off is over, and requeue those that waited too long, or until their time.
+
+        Takes a step of it, and returns whether there may be more to do.
+        """
+        if self._backoff.is_searching:
+            self._backoff.peek_early()
+        for _ in range(self.step):
+            if not self._flush_one(now):
+                return self._backoff.is_searching
+        return True
+
+    def _flush_one(self, now: float) -> bool:
+        """Move the next pod whose time has come; False if there is none."""
         for heap in (self._backoff, self._error_backoff):
-            while (queued := heap.peek()) and not is_backing_off(queued.backoff_expiration, now):
+            if (queued := heap.peek()) and not is_backing_off(queued.backoff_expiration, now):
                 self.enter(queued, SubQueue.ACTIVE, _BACKOFF_COMPLETE)
-        while (queued := self.waiting.oldest()) and queued.timestamp + self.max_in_unschedulable <= now:
+                return True
+        if (queued := self.waiting.oldest()) and queued.timestamp + self.max_in_unschedulable <= now:
             queued.flushed = True
             self.requeue(queued, _UNSCHEDULABLE_TIMEOUT)
-        while (queued := self._retries.peek()) and queued.retry_at <= now:
+            return True
+        if (queued := self._retries.peek()) and queued.retry_at <= now:
             self.requeue(queued, _RETRY_TIME)
+            return True
+        return False
 
     def next_deadline(self) -> float | None:
         """Return when `flush` has something to do next; None while nothing waits for time to pass."""
@@ -211,13 +232,15 @@ class SubQueues:
             times.append(oldest.timestamp + self.max_in_unschedulable)
         if first := self._retries.peek():
             times.append(first.retry_at)
+        if self._backoff.is_searching:
+            times.append(self.clock())
         return min(times, default=None)
 
     # Questions.
 
     def has_ready(self) -> bool:
-        """Return whether `pop` would give a pod."""
-        return bool(self._active) or self._backoff.peek_early() is not None
+        """Return whether `pop` would give a pod, or cannot tell yet."""
+        return bool(self._active) or self._backoff.peek_early() is not None or self._backoff.is_searching
 
     def has_at_most(self, number: int) -> bool:
         """Return whether no more than so many pods are active."""

@@ -1,11 +1,10 @@
 """Pods that wait for an event: rejected by plugins, or held back by a gate (upstream: unschedulablePods)."""
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-from bayplan.queue.queue_profile import QueueProfile
 from bayplan.queue.queued_pod import QueuedPodInfo, SubQueue
-from bayplan.queue.queueing_hints import ObservedEvent, WorthRequeuing
+from bayplan.queue.queueing_hints import QueueingHintMap
 
 
 class UnschedulablePods:
@@ -56,16 +55,19 @@ class UnschedulablePods:
         """Return the ungated pod that waits longest."""
         return next(iter(self._rejected.values()), None)
 
-    def helped_by(self, observed: ObservedEvent, profiles: Mapping[str, QueueProfile]) -> Iterator[QueuedPodInfo]:
-        """Give the pods that the event may help; they may be removed meanwhile."""
+    def has_any(self, hint_map: QueueingHintMap) -> bool:
+        """Return whether a pod is here that one of these plugins may wake."""
+        return any((profile, plugin) in self._by_plugin for profile, plugins in hint_map.items() for plugin in plugins)
+
+    def held_by(self, hint_map: QueueingHintMap) -> Iterator[QueuedPodInfo]:
+        """Give the pods that one of these plugins may wake, of a gated one its gate; those that leave are left out."""
         if not self:
             return
-        worth = WorthRequeuing(observed, profiles)
-        for profile, plugins in observed.hint_map.items():
+        for profile, plugins in hint_map.items():
             for queued in self._waiting_for(profile, plugins):
-                if queued.gating_plugin is not None and queued.gating_plugin not in plugins:
-                    continue
-                if observed.concerns(queued.pod_info) and worth.is_worth(queued):
+                if queued.sub_queue is SubQueue.UNSCHEDULABLE or (
+                    queued.sub_queue is SubQueue.GATED and queued.gating_plugin in plugins
+                ):
                     yield queued
 
     def _waiting_for(self, profile: str, plugins: Iterable[str]) -> list[QueuedPodInfo]:

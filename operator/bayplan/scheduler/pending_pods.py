@@ -103,8 +103,11 @@ class PendingPodEvents:
         if uid and version and is_later_version(version, self._ended.get(uid) or ""):
             self._ended.put(uid, version)
         self._outdated.discard(uid)
+        keeps_room = self.queue.nominator.nominated_node(uid) is not None
         self.queue.delete(uid)
         self.on_gone(uid)
+        if keeps_room:
+            self.wake()
 
     def forget_versions(self) -> None:
         """Let whatever is heard from now on be news, in any version: etcd was restored from a backup."""

@@ -30,6 +30,8 @@ _SLICE_SECONDS = 0.01
 _MAX_BINDS_IN_FLIGHT = 256
 # While no more pods wait, each bind leaves before the next decision: a hostile pod can make that one ten times a slice.
 _FEW_PODS = 64
+# How long decisions wait for the moves of waiting pods, if events come faster than their pods can be moved.
+_LONGEST_HOLD_SECONDS = 0.5
 _SWEEP_SECONDS = 1.0
 # What no attempt needed between two releases is let go of. An idle loop wakes as often.
 _RELEASE_SECONDS = 10.0
@@ -71,6 +73,7 @@ class Scheduler:
         self._clock = clock
         self._stopping = False
         self._resting = False
+        self._held_since: float | None = None
         self._attempts = AttemptRunner(
             cache,
             queue,
@@ -160,9 +163,11 @@ class Scheduler:
                 released = self._clock()
                 _attend_to(self._attempts.release_unused)
             self.news.clear()
-            self.queue.flush(self._clock())
             _attend_to(self._recorder.sweep)
             _attend_to(partial(self.write_texts, self._clock()))
+            if not self._move_slice():
+                await asyncio.sleep(0)
+                continue
             if self.dispatcher.jobs_in_flight < _MAX_BINDS_IN_FLIGHT and (
                 self._schedule_slice() if self._extended is None else await self._schedule_extended(self._extended)
             ):
@@ -192,10 +197,29 @@ class Scheduler:
             self._follow_up(attempt)
         return attempt
 
+    def _move_slice(self) -> bool:
+        """Have the queue move pods for a short while; True if all are where they belong, or decisions waited long."""
+        now = self._clock()
+        until = now + _SLICE_SECONDS
+        while self.queue.flush(now):
+            now = self._clock()
+            if self._held_since is None:
+                self._held_since = now
+            if now >= self._held_since + _LONGEST_HOLD_SECONDS:
+                break
+            if now >= until:
+                return False
+        self._held_since = None
+        return True
+
     def _schedule_slice(self) -> bool:
         """Decide pods for a short while; True if pods are left that could be decided now."""
         until = self._clock() + _SLICE_SECONDS
+        # What a decision itself has moved comes before the next one.
+        was_moving = self.queue.is_moving
         while not self._stopping and self.dispatcher.jobs_in_flight < _MAX_BINDS_IN_FLIGHT:
+            if self.queue.is_moving and not was_moving:
+                return True
             attempt = self.schedule_one()
             if attempt is None:
                 return False

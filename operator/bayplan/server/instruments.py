@@ -8,6 +8,7 @@ forty calls a pod.
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -18,7 +19,7 @@ LabelValues = tuple[str, ...]
 
 
 class Tally(Collector):
-    """A number per label set, changed by the event loop's thread only; SchedulerMetrics keeps one a metric.
+    """A number per label set, changed by the event loop's thread only; a counter, or a `gauge` counted up and down.
 
     `values` is what callers change in place, by label values in the order of the label names.
     Without labels, and for each label set in `preset`, the series exists from the start with 0, so that a
@@ -33,6 +34,7 @@ class Tally(Collector):
         *,
         gauge: bool = False,
         preset: Iterable[LabelValues] = (),
+        registry: CollectorRegistry | None = None,
     ) -> None:
         self._name = name
         self._documentation = documentation
@@ -41,6 +43,8 @@ class Tally(Collector):
         self.values: defaultdict[LabelValues, int] = defaultdict(int, dict.fromkeys(preset, 0))
         if not self._labels:
             self.values[()] = 0
+        if registry is not None:
+            registry.register(self)
 
     def collect(self) -> Iterable[CounterMetricFamily | GaugeMetricFamily]:
         """The metric family with every series."""
@@ -75,7 +79,15 @@ class Histogram(Collector):
     `bounds` are inclusive upper bounds in ascending order; the bucket for everything above is added here.
     """
 
-    def __init__(self, name: str, documentation: str, bounds: Sequence[float], labels: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        documentation: str,
+        bounds: Sequence[float],
+        labels: Sequence[str] = (),
+        *,
+        registry: CollectorRegistry | None = None,
+    ) -> None:
         self._name = name
         self._documentation = documentation
         self._bounds = tuple(bounds)
@@ -84,6 +96,8 @@ class Histogram(Collector):
         self._series: dict[LabelValues, Series] = {}
         if not self._labels:
             self.series(())
+        if registry is not None:
+            registry.register(self)
 
     def series(self, labels: LabelValues) -> Series:
         """Return the series of these label values, in the order of the label names; it exists from now on."""
@@ -110,32 +124,15 @@ class Histogram(Collector):
 
 
 class Instruments:
-    """Makes instruments in a registry of its own; the metrics of one part of the scheduler each derive from it."""
+    """Makes instruments in a registry of its own; the metrics of one part of the scheduler each derive from it.
+
+    `tally` and `histogram` take what `Tally` and `Histogram` take, but for the registry.
+    """
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-
-    def tally(
-        self,
-        name: str,
-        documentation: str,
-        labels: Sequence[str] = (),
-        *,
-        gauge: bool = False,
-        preset: Iterable[LabelValues] = (),
-    ) -> Tally:
-        """Make and register a counter, or a gauge that is counted up and down."""
-        tally = Tally(name, documentation, labels, gauge=gauge, preset=preset)
-        self.registry.register(tally)
-        return tally
-
-    def histogram(
-        self, name: str, documentation: str, bounds: Sequence[float], labels: Sequence[str] = ()
-    ) -> Histogram:
-        """Make and register a histogram."""
-        histogram = Histogram(name, documentation, bounds, labels)
-        self.registry.register(histogram)
-        return histogram
+        self.tally = partial(Tally, registry=self.registry)
+        self.histogram = partial(Histogram, registry=self.registry)
 
 
 def exponential_buckets(start: float, factor: float, count: int) -> tuple[float, ...]:

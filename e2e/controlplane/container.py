@@ -11,7 +11,7 @@ _REFERENCE = re.compile(r"\$\((\w+)\)")
 
 
 class UnsupportedPodError(ValueError):
-    """A pod asks for what the playground's kubelet has not; the message names the pod and the field."""
+    """A pod asks for what cannot be had here; the message names the pod and the field."""
 
 
 def environment_of(pod: Object) -> dict[str, str]:
@@ -45,6 +45,12 @@ def arguments_of(pod: Object, folders: Mapping[str, Path]) -> list[str]:
 def config_maps_of(pod: Object) -> dict[str, str]:
     """Returns the names of the ConfigMaps that are mounted, by the names of their volumes."""
     return {each["name"]: each["configMap"]["name"] for each in pod["spec"]["volumes"] if "configMap" in each}
+
+
+def readiness_path_of(pod: Object) -> str:
+    """Returns the path that the readiness probe of the pod's only container asks for."""
+    path: str = _container(pod)["readinessProbe"]["httpGet"]["path"]
+    return path
 
 
 def status_of(pod: Object, *, is_ready: bool, restarts: int, running_since: str | None, now: str) -> Object:

@@ -1,4 +1,4 @@
-"""What the playground's kubelet makes of a pod, and says of it."""
+"""What a kubelet makes of a pod of the shipped Deployment, and says of it."""
 
 from pathlib import Path
 
@@ -6,14 +6,15 @@ import pytest
 import yaml
 
 from e2e.controlplane.client import Object
-from e2e.controlplane.installation import MANIFESTS
-from e2e.playground.container import (
+from e2e.controlplane.container import (
     UnsupportedPodError,
     arguments_of,
     config_maps_of,
     environment_of,
+    readiness_path_of,
     status_of,
 )
+from e2e.controlplane.installation import MANIFESTS
 
 NOW, BEFORE = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
 
@@ -35,6 +36,10 @@ def test_the_shipped_arguments_name_the_pods_own_namespace_and_a_file_of_this_ma
         "--leader-elect-resource-namespace=here",
     ]
     assert config_maps_of(pod) == {"config": "bayplan-config"}
+
+
+def test_the_shipped_probe_asks_whether_it_is_ready(pod: Object) -> None:
+    assert readiness_path_of(pod) == "/readyz"
 
 
 def test_variables_are_fields_of_the_pod_or_given(pod: Object) -> None:
