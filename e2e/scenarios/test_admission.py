@@ -9,7 +9,7 @@ import pytest
 from e2e.conftest import StartControlPlane
 from e2e.controlplane.client import ApiClient, ApiError, Object, path_of
 from e2e.controlplane.installation import OVERLAYS, SERVICE_ACCOUNT, acting_as, write_kustomization
-from e2e.controlplane.objects import pod
+from e2e.controlplane.objects import claim, node, pod, storage_class, volume
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
 from e2e.controlplane.waiting import wait_until
 
@@ -22,6 +22,12 @@ RBAC = "rbac.authorization.k8s.io"
 DISRUPTED = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": "m"}
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "m"}
 READY = {"type": "Ready", "status": "True"}
+ZONE = "topology.kubernetes.io/zone"
+MERGE_PATCH = "application/merge-patch+json"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+OURS = {"kind": "PersistentVolumeClaim", "namespace": TEAM, "name": "wanted", "uid": "u1"}
+THEIRS = {**OURS, "name": "theirs", "uid": "u2"}
 DRY_RUN = "?dryRun=All"
 
 
@@ -48,6 +54,13 @@ def plane(start_control_plane: StartControlPlane) -> ControlPlane:
     admin.create("pods", pod("ours", TEAM))
     admin.create("pods", pod("strangers", TEAM, scheduler="another"))
     admin.create("pods", pod("plain", "kube-system"))
+    admin.create("nodes", node("zoned", labels={ZONE: "a"}))
+    admin.create("storageclasses", storage_class("csi", "csi.example"))
+    admin.create("persistentvolumeclaims", claim("wanted", TEAM, "csi"))
+    source = {"driver": "csi.example", "volumeHandle": "h"}
+    admin.create("persistentvolumes", volume("free", "csi", csi=source))
+    admin.create("persistentvolumes", volume("named", "csi", csi=source, claimRef={**OURS, "uid": ""}))
+    admin.create("persistentvolumes", volume("taken", "csi", csi=source, claimRef=THEIRS))
     _wait_until_in_force(plane)
     admin.patch("configmaps", CEILING, {"data": {"namespaces": f"kube-system {TRUSTED}"}}, namespace=NAMESPACE)
     wait_until(lambda: not _refusal(lambda: _create(admin, TRUSTED, "high")), "the changed parameters")
@@ -62,6 +75,9 @@ def _wait_until_in_force(plane: ControlPlane) -> None:
             "the policy on victims": lambda: _delete(scheduler, "kube-system", "plain"),
             "the policy on status": lambda: _patch(scheduler, TEAM, "strangers", conditions=[UNSCHEDULABLE]),
             "the ceiling of priorities": lambda: _create(plane.client, TEAM, "high"),
+            "the policy on bindings": lambda: _bind(scheduler, annotations={"a": "b"}),
+            "the policy on claims": lambda: _change(scheduler, "persistentvolumeclaims", "wanted", _labels()),
+            "the policy on volumes": lambda: _change(scheduler, "persistentvolumes", "free", _labels()),
         }
         for what, attempt in attempts.items():
             wait_until(lambda attempt=attempt: _refusal(attempt), what)  # type: ignore[misc]  # a default is no argument
@@ -112,6 +128,26 @@ def _patch(user: ApiClient, namespace: str, name: str, metadata: Object | None =
     path = path_of("pods", name, "status", namespace=namespace) + DRY_RUN
     body = {"metadata": metadata or {}, "status": status}
     return user.request("PATCH", path, body, "application/strategic-merge-patch+json")
+
+
+def _bind(user: ApiClient, node_name: str = "zoned", **metadata: Object) -> Object:
+    path = path_of("pods", "ours", "binding", namespace=TEAM) + DRY_RUN
+    target = {"kind": "Node", "name": node_name}
+    return user.request("POST", path, {"metadata": {"name": "ours", **metadata}, "target": target})
+
+
+def _change(user: ApiClient, resource: str, name: str, change: Object) -> Object:
+    """Patches a claim or a volume."""
+    namespace = TEAM if resource == "persistentvolumeclaims" else None
+    return user.request("PATCH", path_of(resource, name, namespace=namespace) + DRY_RUN, change, MERGE_PATCH)
+
+
+def _labels() -> Object:
+    return {"metadata": {"labels": {"a": "b"}}}
+
+
+def _annotations(**notes: str | None) -> Object:
+    return {"metadata": {"annotations": notes}}
 
 
 def _refusal(attempt: Callable[[], object]) -> str:
@@ -217,7 +253,96 @@ def test_the_scheduler_changes_nothing_else_of_a_pod(scheduler: ApiClient, name:
     assert "bayplan writes the condition" in _refusal(lambda: _patch(scheduler, TEAM, name, conditions=conditions))
 
 
+def test_the_scheduler_binds_pods_and_the_api_server_labels_them_with_their_zone(scheduler: ApiClient) -> None:
+    assert _refusal(lambda: _bind(scheduler)) == ""
+    assert _refusal(lambda: _bind(scheduler, "not-there-yet")) == ""
+    assert _refusal(lambda: _bind(scheduler, labels={ZONE: "a"})) == ""
+
+
+@pytest.mark.parametrize(
+    "metadata", [{"annotations": {"a": "b"}}, {"labels": {"app": "b"}}, {"labels": {ZONE + "x": ""}}]
+)
+def test_the_scheduler_puts_no_labels_or_annotations_on_the_pods_it_binds(
+    scheduler: ApiClient, metadata: Object
+) -> None:
+    refusal = _refusal(lambda: _bind(scheduler, **metadata))
+    assert "bayplan binds pods and puts no labels or annotations on them" in refusal
+
+
+def test_the_scheduler_asks_for_a_volume_on_a_node_and_changes_nothing_else_of_a_claim(scheduler: ApiClient) -> None:
+    for node_name in ("zoned", None):
+        asked = _annotations(**{SELECTED_NODE: node_name})
+        assert _refusal(lambda: _change(scheduler, "persistentvolumeclaims", "wanted", asked)) == ""  # noqa: B023
+    changes: list[Object] = [
+        _labels(),
+        _annotations(**{SELECTED_NODE: "zoned", "a": "b"}),
+        {"metadata": {"finalizers": None}},
+        {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "ours", "uid": "u"}]}},
+        {"spec": {"volumeName": "taken"}},
+    ]
+    for change in changes:
+        refusal = _refusal(lambda: _change(scheduler, "persistentvolumeclaims", "wanted", change))  # noqa: B023
+        assert "bayplan changes nothing of a claim but its annotation" in refusal, change
+
+
+@pytest.mark.parametrize("name", ["free", "named"])
+def test_the_scheduler_reserves_a_volume_that_nobody_has_reserved(scheduler: ApiClient, name: str) -> None:
+    reserved = {**_annotations(**{BOUND_BY_CONTROLLER: "yes"}), "spec": {"claimRef": {**OURS, "apiVersion": "v1"}}}
+    assert _refusal(lambda: _change(scheduler, "persistentvolumes", name, reserved)) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "claim_ref"), [("taken", OURS), ("taken", {**THEIRS, "uid": "u3"}), ("taken", None), ("named", THEIRS)]
+)
+def test_the_scheduler_takes_no_volume_from_the_claim_it_is_reserved_for(
+    scheduler: ApiClient, name: str, claim_ref: Object | None
+) -> None:
+    refusal = _refusal(lambda: _change(scheduler, "persistentvolumes", name, {"spec": {"claimRef": claim_ref}}))
+    assert "bayplan reserves volumes that nobody has reserved, and takes none away" in refusal
+
+
+MUTABLE: dict[str, object] = {
+    "accessModes": ["ReadOnlyMany"],
+    "capacity": {"storage": "2Gi"},
+    "csi": {"controllerExpandSecretRef": {"name": "s", "namespace": TEAM}},
+    "mountOptions": ["ro"],
+    "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}},
+    "persistentVolumeReclaimPolicy": "Delete",
+    "storageClassName": "other",
+    "volumeAttributesClassName": "other",
+}
+"""Of the spec of a volume what the API server lets change, besides claimRef."""
+IMMUTABLE = {
+    *("awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder", "fc", "flexVolume", "flocker"),
+    *("gcePersistentDisk", "glusterfs", "hostPath", "iscsi", "local", "nfs", "photonPersistentDisk", "portworxVolume"),
+    *("quobyte", "rbd", "scaleIO", "storageos", "vsphereVolume"),
+    "volumeMode",
+}
+
+
+@pytest.mark.parametrize("field", MUTABLE)
+def test_the_scheduler_changes_nothing_else_of_a_volume(scheduler: ApiClient, field: str) -> None:
+    change: Object = {"spec": {"claimRef": OURS, field: MUTABLE[field]}}
+    refusal = _refusal(lambda: _change(scheduler, "persistentvolumes", "free", change))
+    assert "bayplan changes nothing of a volume but claimRef and its annotation" in refusal
+
+
+def test_the_scheduler_changes_no_other_metadata_of_a_volume(scheduler: ApiClient) -> None:
+    for change in (_labels(), _annotations(a="b"), {"metadata": {"finalizers": None}}):
+        refusal = _refusal(lambda: _change(scheduler, "persistentvolumes", "free", change))  # noqa: B023
+        assert "bayplan changes nothing of a volume but claimRef and its annotation" in refusal, change
+
+
+def test_no_field_of_a_volume_is_new_to_the_policy(admin: ApiClient) -> None:
+    schemas = admin.request("GET", "/openapi/v3/api/v1")["components"]["schemas"]
+    fields = schemas["io.k8s.api.core.v1.PersistentVolumeSpec"]["properties"].keys()
+    assert fields == {"claimRef", *MUTABLE, *IMMUTABLE}
+
+
 def test_the_policies_about_the_scheduler_hold_nobody_else_back(admin: ApiClient) -> None:
+    assert _refusal(lambda: _bind(admin, annotations={"a": "b"})) == ""
+    assert _refusal(lambda: _change(admin, "persistentvolumeclaims", "wanted", _labels())) == ""
+    assert _refusal(lambda: _change(admin, "persistentvolumes", "taken", {"spec": {"claimRef": None}})) == ""
     assert _refusal(lambda: _delete(admin, "kube-system", "plain")) == ""
     assert _refusal(lambda: _delete(admin, TRUSTED, "critical")) == ""
     assert _refusal(lambda: _patch(admin, TEAM, "strangers", phase="Running", conditions=[READY])) == ""

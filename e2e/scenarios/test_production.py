@@ -112,7 +112,8 @@ def asked(world: World, answers: list[dict[str, int]]) -> list[AuditEvent]:
     """What the ServiceAccount asked for while the replicas did everything that they are for."""
     assert answers
     client = world.client
-    client.create("nodes", node("n0"))
+    # The API server puts the zone on each Binding before it asks the policies.
+    client.create("nodes", node("n0", labels={"topology.kubernetes.io/zone": "a"}))
     _bind_although_a_request_is_lost(world)
     _have_a_verdict_repeated(client)
     _have_volumes_bound(client)
