@@ -31,8 +31,8 @@ CLUSTER_WIDE = frozenset(
 """The kinds among the shipped ones that are in no namespace."""
 NAMESPACE = "kube-system"
 SERVICE_ACCOUNT = "bayplan"
-ALL_RIGHTS = ("careful-preemption", "preemption", "volumes")
-"""The components that give the ServiceAccount a right."""
+ALL_RIGHTS = ("careful-preemption", "default-spreading", "preemption", "volumes")
+"""The components that give the ServiceAccount a right; the configuration is that of `preemption`."""
 
 
 def install_bayplan(plane: ControlPlane, *, without: Collection[str] = ()) -> Path:

@@ -195,8 +195,8 @@ class ControlPlane:
         token = request_token(self.client, namespace, name)
         return self.kubeconfig_for(f"system:serviceaccount:{namespace}:{name}", token=token)
 
-    def in_cluster_dir(self, namespace: str, name: str) -> ServiceAccountVolume:
-        """Returns a new folder like the one a pod of this service account would see."""
+    def in_cluster_dir(self, namespace: str, name: str, **spec: object) -> ServiceAccountVolume:
+        """Returns a new folder like the one a pod of this service account would see; `spec` is as a TokenRequest's."""
         directory = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self._folder("volumes")))
         return ServiceAccountVolume(
             directory,
@@ -205,6 +205,7 @@ class ControlPlane:
             name=name,
             ca_file=self.ca_file,
             port=self.ports.apiserver,
+            spec=spec,
         )
 
     def kubectl(self, *arguments: str | Path, kubeconfig: Path | None = None, check: bool = True) -> str:

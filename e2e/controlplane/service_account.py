@@ -1,6 +1,7 @@
 """A service account's token the way a pod sees it: a projected volume that is replaced as a whole."""
 
 import itertools
+from collections.abc import Mapping
 from pathlib import Path
 
 from e2e.controlplane.client import ApiClient, path_of
@@ -20,16 +21,24 @@ class ServiceAccountVolume:
     """The folder a kubelet projects into a pod: token, ca.crt and namespace, swapped by one rename.
 
     `directory` stands for /var/run/secrets/kubernetes.io/serviceaccount; `environment` holds the two
-    variables that tell a pod where the API server is.
+    variables that tell a pod where the API server is. `spec` is what a TokenRequest may ask for.
     """
 
     def __init__(
-        self, directory: Path, client: ApiClient, *, namespace: str, name: str, ca_file: Path, port: int
+        self,
+        directory: Path,
+        client: ApiClient,
+        *,
+        namespace: str,
+        name: str,
+        ca_file: Path,
+        port: int,
+        spec: Mapping[str, object],
     ) -> None:
         self.directory = directory
         self.environment = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(port)}
         self._client = client
-        self._namespace, self._name = namespace, name
+        self._namespace, self._name, self._spec = namespace, name, spec
         self._ca_file = ca_file
         self._generation = itertools.count(1)
         directory.mkdir(parents=True, exist_ok=True)
@@ -39,7 +48,7 @@ class ServiceAccountVolume:
 
     def rotate(self) -> str:
         """Puts a fresh token into the folder and returns it."""
-        token = request_token(self._client, self._namespace, self._name)
+        token = request_token(self._client, self._namespace, self._name, **self._spec)
         self.write(token)
         return token
 

@@ -24,6 +24,7 @@ SWITCHES = {
     "preemption": "preemption",
     "carefulPreemption": "careful-preemption",
     "volumes": "volumes",
+    "defaultSpreading": "default-spreading",
     "flowControl": "flow-control",
     "networkPolicy": "network-policy",
     "admission": "admission",
@@ -32,6 +33,8 @@ SWITCHES = {
     "dashboards": "dashboards",
 }
 PRODUCTION = CHART / "values-production.yaml"
+CONFIGURATIONS = ("preemption", "careful-preemption", "default-spreading")
+"""The components with a configuration, in the order in which a kustomization with them makes what the chart makes."""
 HASH = re.compile(r"^(bayplan-config)-\w+$")
 
 
@@ -63,13 +66,21 @@ def _on(*switches: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "switches", [(), *((switch,) for switch in SWITCHES), ("preemption", "carefulPreemption"), tuple(SWITCHES)]
+    "switches",
+    [
+        (),
+        *((switch,) for switch in SWITCHES),
+        ("preemption", "carefulPreemption"),
+        ("preemption", "defaultSpreading"),
+        tuple(SWITCHES),
+    ],
 )
 def test_the_chart_makes_the_objects_of_the_components_that_are_switched_on(
     control_plane: ControlPlane, tmp_path: Path, switches: tuple[str, ...]
 ) -> None:
     # Of two configurations the careful one counts in the chart; in a kustomization, the one of the last component.
-    components = sorted((SWITCHES[switch] for switch in switches), key=lambda name: name == "careful-preemption")
+    components = [SWITCHES[switch] for switch in switches if SWITCHES[switch] not in CONFIGURATIONS]
+    components += [name for name in CONFIGURATIONS if name in {SWITCHES[switch] for switch in switches}]
     write_kustomization(tmp_path, components=components, namespace=NAMESPACE)
     expected = _named(kustomize(control_plane, tmp_path))
     made = _named(template(tmp_path, _on(*switches), namespace=NAMESPACE))
@@ -119,7 +130,7 @@ def test_a_release_in_another_namespace_is_an_overlay_with_that_namespace(
 
 def test_what_the_values_say_is_in_the_objects(tmp_path: Path) -> None:
     values = {
-        **_on("admission"),
+        **_on("admission", "defaultSpreading"),
         "image": {"repository": "registry.example/bayplan", "digest": f"sha256:{'a' * 64}"},
         "imagePullSecrets": [{"name": "registry"}],
         "resources": {"requests": {"cpu": "4"}},

@@ -25,11 +25,11 @@ def steps() -> tuple[Step, ...]:
     waiting = "custom-columns=POD:.metadata.name,WHY:.status.conditions[0].message"
     return (
         Step(
-            "Deployments: 48 pods of half a CPU, as many in each zone, and eight that take all GPUs",
+            "Deployments: 48 pods of half a CPU that a Service selects, and eight that take all GPUs",
             "kubectl apply -f examples/playground/work.yaml && kubectl rollout status deployment/web",
         ),
         Step(
-            "How many pods each node got: in each zone they fill one after the other",
+            "How many pods each node got: they fill one after the other",
             "kubectl get pods -l app=web -o custom-columns=NODE:.spec.nodeName --no-headers | sort | uniq -c",
         ),
         Step(

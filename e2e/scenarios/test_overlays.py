@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from e2e.controlplane.installation import (
 from e2e.controlplane.plane import ControlPlane
 
 from bayplan.config.load import load_configuration
+from bayplan.config.types import PodTopologySpreadArgs, PodTopologySpreadDefaulting, SchedulerConfiguration
 
 pytestmark = pytest.mark.controlplane
 
@@ -106,16 +108,52 @@ def test_an_overlay_moves_everything_to_its_namespace_and_names_its_image(
 def test_a_configuration_preempts_where_its_component_brings_the_right_to(
     control_plane: ControlPlane, tmp_path: Path, components: tuple[str, ...], *, preempts: bool, evicts: bool
 ) -> None:
-    write_kustomization(tmp_path, components=components)
+    (profile,) = _configuration(control_plane, tmp_path, components).profiles
     built = kustomize(control_plane, tmp_path)
-    (text,) = [each["data"]["config.yaml"] for each in built if each["kind"] == "ConfigMap"]
-    (tmp_path / "config.yaml").write_text(text)
-    (profile,) = load_configuration(tmp_path / "config.yaml").profiles
     rules = [rule for each in built if each["kind"] == "ClusterRole" for rule in each["rules"]]
     rights = {(resource, verb) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
     assert ("DefaultPreemption" not in [plugin.name for plugin in profile.plugins.post_filter.disabled]) is preempts
     assert ("pods", "delete") in rights if preempts and not evicts else ("pods", "delete") not in rights
     assert (("pods/eviction", "create") in rights) is evicts
+
+
+@pytest.mark.parametrize("preempting", [(), ("preemption",), ("careful-preemption",)])
+def test_default_spreading_changes_one_field_of_the_configuration_that_is_there(
+    control_plane: ControlPlane, tmp_path: Path, preempting: tuple[str, ...]
+) -> None:
+    packing = _configuration(control_plane, tmp_path / "packing", preempting)
+    spreading = _configuration(control_plane, tmp_path / "spreading", (*preempting, "default-spreading"))
+    (packs,), (spreads,) = packing.profiles, spreading.profiles
+    assert packs.plugin_config["PodTopologySpread"] == PodTopologySpreadArgs(
+        defaulting_type=PodTopologySpreadDefaulting.LIST
+    )
+    assert {**packs.plugin_config, "PodTopologySpread": PodTopologySpreadArgs()} == spreads.plugin_config
+    assert replace(spreading, profiles=()) == replace(packing, profiles=())
+    assert replace(spreads, plugin_config={}) == replace(packs, plugin_config={})
+
+
+def test_default_spreading_spoils_no_configuration_that_it_does_not_know(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    (tmp_path / "config.yaml").write_text("kind: KubeSchedulerConfiguration\n")
+    own = {"name": "bayplan-config", "behavior": "replace", "files": ["config.yaml"]}
+    write_kustomization(tmp_path, components=["default-spreading"], configMapGenerator=[own])
+    with pytest.raises(RuntimeError, match=r"options\.index 2 is out of bounds for value kind: KubeSchedulerConf"):
+        kustomize(control_plane, tmp_path)
+    # On top of an overlay with the component it is as in every other overlay.
+    write_kustomization(tmp_path / "below", components=["default-spreading"])
+    write_kustomization(tmp_path, base=tmp_path / "below", configMapGenerator=[own])
+    built = kustomize(control_plane, tmp_path)
+    (text,) = [each["data"]["config.yaml"] for each in built if each["kind"] == "ConfigMap"]
+    assert text == "kind: KubeSchedulerConfiguration\n"
+    assert "bayplan-default-spreading" in [each["metadata"]["name"] for each in built if each["kind"] == "ClusterRole"]
+
+
+def _configuration(control_plane: ControlPlane, folder: Path, components: tuple[str, ...]) -> SchedulerConfiguration:
+    write_kustomization(folder, components=components)
+    (text,) = [each["data"]["config.yaml"] for each in kustomize(control_plane, folder) if each["kind"] == "ConfigMap"]
+    (folder / "config.yaml").write_text(text)
+    return load_configuration(folder / "config.yaml")
 
 
 def _named_by(folder: Path, components: Path = COMPONENTS) -> set[str]:

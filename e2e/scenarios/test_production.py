@@ -1,11 +1,13 @@
 """Two replicas at work with the identity, the rights and the policies of the production overlay, and nothing else.
 
+Everything is shown twice: of the overlay as it is, and with a component that has its own rights and no use for more.
+
 What they do takes all that they may do: binds, verdicts, a preemption, volumes, a lost request, a change of leaders,
 and metrics for who may see them. The audit log shows that nothing was refused, and that nothing is granted that was not
 used.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -14,7 +16,7 @@ from e2e.controlplane.audit import AuditEvent
 from e2e.controlplane.client import ApiClient, Object
 from e2e.controlplane.deployed import DeployedReplica
 from e2e.controlplane.health import get_local, trusting_anybody
-from e2e.controlplane.installation import OVERLAYS, SERVICE_ACCOUNT, granted
+from e2e.controlplane.installation import OVERLAYS, SERVICE_ACCOUNT, granted, write_kustomization
 from e2e.controlplane.objects import claim, local_volume, node, pod, pod_of_class, storage_class
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
 from e2e.controlplane.process import STOP_SECONDS, stop_all
@@ -39,6 +41,7 @@ NAMESPACE = "bayplan-system"
 TEAM = "team"
 USER = f"system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}"
 HOSTNAME = "kubernetes.io/hostname"
+SERVICE: Object = {"selector": {"app": "web"}, "ports": [{"port": 80}]}
 
 
 @dataclass(frozen=True)
@@ -49,17 +52,28 @@ class World:
     proxy: FaultyProxy
     leader: DeployedReplica
     standby: DeployedReplica
+    components: Collection[str]
 
     @property
     def client(self) -> ApiClient:
         return self.plane.client
 
 
-@pytest.fixture(scope="module")
-def world(start_control_plane: StartControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+@pytest.fixture(scope="module", params=[(), ("default-spreading",)], ids=["production", "with-default-spreading"])
+def world(
+    start_control_plane: StartControlPlane,
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+) -> Iterator[World]:
     plane = start_control_plane(ControlPlaneOptions(audit=True))
-    plane.kubectl("apply", "-k", OVERLAYS / "production")
+    overlay = tmp_path_factory.mktemp("overlay")
+    write_kustomization(overlay, base=OVERLAYS / "production", components=request.param)
+    plane.kubectl("apply", "-k", overlay)
     plane.client.create("namespaces", {"metadata": {"name": TEAM}})
+    plane.client.create("services", {"metadata": {"name": "web", "namespace": TEAM}, "spec": SERVICE})
+    # The API server puts the zone on each Binding before it asks the policies.
+    zone = {"topology.kubernetes.io/zone": "a"}
+    plane.client.create_all("nodes", [node(name, labels=zone) for name in ("n0", "other")])
     for name, value in (("low", 1), ("high", 1000)):
         plane.client.create("priorityclasses", {"metadata": {"name": name}, "value": value})
     running: list[DeployedReplica] = []
@@ -80,7 +94,8 @@ def world(start_control_plane: StartControlPlane, tmp_path_factory: pytest.TempP
                 replica.wait_ready()
                 # The first one leads.
                 wait_until(lambda: plane.client.list("leases", NAMESPACE), "a lease in the overlay's namespace")
-            yield World(plane, proxy, *running)
+            leader, standby = running
+            yield World(plane, proxy, leader, standby, request.param)
         finally:
             stop_all(running, STOP_SECONDS)
 
@@ -112,8 +127,7 @@ def asked(world: World, answers: list[dict[str, int]]) -> list[AuditEvent]:
     """What the ServiceAccount asked for while the replicas did everything that they are for."""
     assert answers
     client = world.client
-    # The API server puts the zone on each Binding before it asks the policies.
-    client.create("nodes", node("n0", labels={"topology.kubernetes.io/zone": "a"}))
+    _bind_pods_of_a_service(world)
     _bind_although_a_request_is_lost(world)
     _have_a_verdict_repeated(client)
     _have_volumes_bound(client)
@@ -133,6 +147,19 @@ def asked(world: World, answers: list[dict[str, int]]) -> list[AuditEvent]:
 
 def _asked(world: World) -> list[AuditEvent]:
     return [event for event in world.plane.audit_events() if event.user == USER]
+
+
+def _bind_pods_of_a_service(world: World) -> None:
+    """They are packed, but where the component has them spread."""
+    client = world.client
+    for name in ("first", "second"):
+        client.create("pods", pod(name, TEAM, labels={"app": "web"}))
+        wait_bound(client, TEAM, [name])
+    nodes = set(wait_bound(client, TEAM, ["first", "second"]).values())
+    assert len(nodes) == (2 if "default-spreading" in world.components else 1)
+    for name in ("first", "second"):
+        client.delete("pods", name, namespace=TEAM, grace_seconds=0)
+    client.delete("nodes", "other")
 
 
 def _bind_although_a_request_is_lost(world: World) -> None:

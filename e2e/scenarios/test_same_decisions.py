@@ -7,10 +7,12 @@ from http import HTTPStatus
 from pathlib import Path
 
 import pytest
+import yaml
 from e2e.conftest import RunBayplan
 from e2e.controlplane import kube_scheduler_process
 from e2e.controlplane.bayplan_process import BayplanProcess
 from e2e.controlplane.client import ApiClient, Object
+from e2e.controlplane.installation import COMPONENTS
 from e2e.controlplane.kube_scheduler_process import KubeSchedulerProcess
 from e2e.controlplane.plane import ControlPlane
 from e2e.scenarios.outcomes import assert_alive_without_a_traceback, condition_of, configuration, profile
@@ -29,18 +31,28 @@ OURS = "bayplan"
 WAIT_SECONDS, POLL_SECONDS = 30.0, 0.003
 
 
+def _shipped() -> Object:
+    """What a profile of the shipped configuration says."""
+    (shipped,) = yaml.safe_load((COMPONENTS / "preemption" / "config.yaml").read_text())["profiles"]
+    return {"pluginConfig": shipped["pluginConfig"]}
+
+
+@pytest.mark.parametrize("fields", [{}, _shipped()], ids=["kube-schedulers-defaults", "shipped-configuration"])
 def test_the_binary_a_running_bayplan_and_a_simulation_agree_on_random_pods(
-    control_plane: ControlPlane, run_bayplan: RunBayplan, tmp_path: Path, request: pytest.FixtureRequest
+    control_plane: ControlPlane,
+    run_bayplan: RunBayplan,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    fields: Object,
 ) -> None:
     seed = request.config.getoption("--seed")
     scene = everything.generate_pods(Dice("same-decisions", seed, 0), PODS)
-    bayplan = run_bayplan(configuration(profile(OURS)))
+    bayplan = run_bayplan(configuration(profile(OURS, **fields)))
     kubeconfig = control_plane.kubeconfig_for(kube_scheduler_process.USER)
     arguments = ("--logging-format=json",)
-    with KubeSchedulerProcess(
-        tmp_path, configuration(profile(SCHEDULER)), kubeconfig, verbosity=10, arguments=arguments
-    ) as reference:
-        contest = Contest(control_plane.client, bayplan, DecisionLog(reference.log_path), scene)
+    same = configuration(profile(SCHEDULER, **fields))
+    with KubeSchedulerProcess(tmp_path, same, kubeconfig, verbosity=10, arguments=arguments) as reference:
+        contest = Contest(control_plane.client, bayplan, DecisionLog(reference.log_path), scene, same)
         try:
             contest.set_up()
             found = [contest.differences_about(index, tmp_path) for index in range(PODS)]
@@ -65,17 +77,23 @@ def best_nodes(decision: Decision) -> list[str | None]:
 class Contest:
     """Has every pod decided three times over on the same objects; the cluster goes on as kube-scheduler decides."""
 
-    def __init__(self, client: ApiClient, bayplan: BayplanProcess, log: DecisionLog, scene: Scene) -> None:
+    def __init__(
+        self, client: ApiClient, bayplan: BayplanProcess, log: DecisionLog, scene: Scene, configured: Object
+    ) -> None:
         self.decisions: list[Decision] = []
         self._client = client
         self._bayplan = bayplan
         self._log = log
         self._scene = scene
+        self._configured = configured
 
     def set_up(self) -> None:
         """Creates the cluster and waits until both schedulers know all of it."""
+        # Without controllers no namespace ends.
+        known = {each["metadata"]["name"] for each in self._client.list("namespaces")}
         for each in self._scene.objects:
-            self._client.create(f"{each['kind'].lower()}s", each)
+            if each["kind"] != "Namespace" or each["metadata"]["name"] not in known:
+                self._client.create(f"{each['kind'].lower()}s", each)
         self._client.create_all("nodes", self._scene.nodes)
         for each in self._scene.placed:
             self._create(each)
@@ -133,7 +151,7 @@ class Contest:
 
     def _simulate(self, folder: Path) -> Decision:
         scene = self._scene
-        (report,) = simulate(configuration(profile(SCHEDULER)), cluster_file(scene, self.decisions), folder)["pods"]
+        (report,) = simulate(self._configured, cluster_file(scene, self.decisions), folder)["pods"]
         return decision_of(report["attempts"][0])
 
     def _wait_for_cache(self) -> None:

@@ -19,6 +19,7 @@ from e2e.soak.instances import Instances
 from e2e.soak.plan import Plan
 from e2e.soak.report import SampleFile, verdict_lines
 from e2e.soak.soak import Found, Soak
+from e2e.soak.token_rotation import TokenRotation
 from e2e.soak.verdict import Check, coverage_checks, ending_checks, memory_checks, percentiles, promise_checks
 from e2e.soak.workload import CLASSES, NAMESPACE, soak_nodes
 
@@ -42,10 +43,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     samples = SampleFile(out / "samples.csv")
     with ControlPlane.start(ControlPlaneOptions(bench=True, garbage_percent=_GARBAGE_PERCENT)) as plane:
-        kubeconfig = install_bayplan(plane)
+        install_bayplan(plane)
+        rotation = TokenRotation(plane)
         _prepare(plane, plan)
-        instances = Instances(plane.directory / "instances", kubeconfig, _configuration(plan), plan.instances)
-        soak = Soak(plane, instances, plan, samples, _say)
+        instances = Instances(plane.directory / "instances", rotation.kubeconfig, _configuration(plan), plan.instances)
+        soak = Soak(plane, instances, rotation, plan, samples=samples, say=_say)
         try:
             instances.wait_ready()
             found = asyncio.run(soak.run())

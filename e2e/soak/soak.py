@@ -20,6 +20,7 @@ from e2e.soak.plan import Plan
 from e2e.soak.pod_watch import PodWatch
 from e2e.soak.report import Minute, SampleFile
 from e2e.soak.restart import ApiServerRestarts
+from e2e.soak.token_rotation import TokenRotation
 from e2e.soak.users import Users
 from e2e.soak.verdict import percentiles
 from e2e.soak.workload import Workload, allocatable, plain_names, soak_nodes, tight_name
@@ -54,10 +55,18 @@ class Soak:
     """Users, kubelets and administrators against the instances under test; `say` takes a line."""
 
     def __init__(
-        self, plane: ControlPlane, instances: Instances, plan: Plan, samples: SampleFile, say: Callable[[str], None]
+        self,
+        plane: ControlPlane,
+        instances: Instances,
+        rotation: TokenRotation,
+        plan: Plan,
+        *,
+        samples: SampleFile,
+        say: Callable[[str], None],
     ) -> None:
         self._plan = plan
         self._instances = instances
+        self._rotation = rotation
         self._say = say
         self._started = time.monotonic()
         self._ledger = Ledger(allocatable, lifetime=plan.lifetime)
@@ -85,6 +94,7 @@ class Soak:
                 asyncio.create_task(watch.run(), name="watch"),
                 asyncio.create_task(_forever(_TURN_SECONDS, kubelets.turn), name="kubelets"),
                 asyncio.create_task(self._look(), name="samples"),
+                asyncio.create_task(self._rotation.run(), name="tokens"),
                 asyncio.create_task(_forever(_TURN_SECONDS, errands.check), name="errands"),
             ]
             for_a_while = [

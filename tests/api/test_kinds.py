@@ -1,9 +1,14 @@
-import pytest
+from pathlib import Path
 
-from bayplan.api.kinds import RESOURCES, resource_named, resource_of
+import pytest
+import yaml
+
+from bayplan.api.kinds import NODES, PODS, RESOURCES, resource_named, resource_of
 from bayplan.api.objects import Pod
 from bayplan.api.storage_objects import CSIStorageCapacity
 from bayplan.api.workload_objects import ReplicaSet, Service
+
+MANIFESTS = Path(__file__).parents[2] / "manifests"
 
 
 @pytest.mark.parametrize(
@@ -29,6 +34,20 @@ def test_only_core_kinds_are_known_without_a_version_and_no_other_group_is_taken
     assert resource_named("", "Service") is resource_of(Service)
     assert resource_named("", "ReplicaSet") is None
     assert resource_named("serving.knative.dev/v1", "Service") is None
+
+
+@pytest.mark.parametrize("resource", [NODES, PODS, *RESOURCES], ids=lambda resource: resource.plural)
+def test_what_grants_a_kind_is_the_one_part_of_the_manifests_that_does(resource):
+    granting = {
+        path.parent.relative_to(MANIFESTS).as_posix()
+        for path in [MANIFESTS / "base" / "rbac.yaml", *(MANIFESTS / "components").rglob("rbac.yaml")]
+        for role in yaml.safe_load_all(path.read_text())
+        if role["kind"] == "ClusterRole"
+        for rule in role["rules"]
+        if resource.group in rule.get("apiGroups", ()) and resource.plural in rule["resources"]
+        if {"list", "watch"} <= set(rule["verbs"])
+    }
+    assert granting == {resource.granted_by}
 
 
 def test_a_kind_outside_the_table_is_named():

@@ -204,6 +204,13 @@ def test_added_affinity_is_read(tmp_path):
     assert [each.weight for each in added.preferred_during_scheduling_ignored_during_execution] == [3]
 
 
+@pytest.mark.parametrize("profiles", [None, [], [{}], [{"pluginConfig": []}], [{"schedulerName": "bayplan"}]])
+def test_a_file_that_says_nothing_of_default_constraints_has_those_of_kube_scheduler(tmp_path, profiles):
+    content = V1 if profiles is None else V1 | {"profiles": profiles}
+    (found,) = load(tmp_path, content, known_plugins=ALL_PLUGINS).profiles
+    assert found.plugin_config["PodTopologySpread"].defaulting_type is PodTopologySpreadDefaulting.SYSTEM
+
+
 def test_spread_constraints_are_read(tmp_path):
     constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "minDomains": 2}
     content = profile_with_args("PodTopologySpread", {"defaultingType": "List", "defaultConstraints": [constraint]})

@@ -220,6 +220,19 @@ async def test_plugins_that_look_up_what_nobody_watches_are_refused_and_forgotte
     assert await place(cluster, "a") == ["n1"]
 
 
+async def test_default_spreading_that_nobody_watches_for_is_refused_and_its_component_named(cluster, tmp_path, caplog):
+    made = Volume(tmp_path, f"{PACK}  - name: PodTopologySpread\n    args: {{defaultingType: List}}\n")
+    source = ConfigurationSource(WatchedFile(made.path), lambda: load_checked(made.path))
+    cluster.start("n1", configuration=source.load(), source=source)
+    await cluster.until_ready()
+    made.put(PACK)
+    await cluster.until(lambda: "configuration refused" in caplog.text)
+    for kind in ("Service", "ReplicationController", "ReplicaSet", "StatefulSet"):
+        assert f"{kind} is looked up by its plugins and not watched yet" in caplog.text
+    assert "with the rights of manifests/components/default-spreading" in caplog.text
+    assert await place(cluster, "a") == ["n1"]
+
+
 async def test_an_error_that_nobody_expected_leaves_all_as_it_was(cluster, volume, caplog, monkeypatch):
     def fail(self):
         raise LookupError("sesame")

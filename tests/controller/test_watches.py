@@ -8,6 +8,7 @@ from tests.faults.faults import BlackHole, Refuse
 from tests.scheduler.scene import Observer
 from tests.waiting import until
 
+from bayplan.api import kinds
 from bayplan.api.backoff import Timing
 from bayplan.api.credentials import Credentials
 from bayplan.api.kinds import resource_of
@@ -202,17 +203,28 @@ async def test_no_api_server_goes_without_nodes_and_pods(scene, server, collecti
     assert len(scene.failing()) == 1
 
 
-@pytest.mark.parametrize(("collection", "plural"), [(CLASSES, "storageclasses"), (NODES, "nodes")])
-async def test_a_missing_permission_is_named_and_ends_when_it_is_granted(scene, server, caplog, collection, plural):
-    server.inject(Refuse(403, "Forbidden"), path=collection, times=2)
+@pytest.mark.parametrize(
+    ("resource", "granting"),
+    [
+        (resource_of(StorageClass), "manifests/base"),
+        (kinds.NODES, "manifests/base"),
+        (resource_of(ReplicaSet), "manifests/components/default-spreading"),
+    ],
+    ids=lambda each: getattr(each, "plural", None),
+)
+async def test_a_missing_permission_is_named_with_what_grants_it_and_ends_when_it_is_granted(
+    scene, server, caplog, resource, granting
+):
+    server.inject(Refuse(403, "Forbidden"), path=resource.path, times=2)
     scene.start()
-    reason = f"{plural}-synced failed: the role does not allow to list and watch {plural}"
+    reason = f"{resource.plural}-synced failed: the role does not allow to list and watch {resource.plural}"
     await until(lambda: scene.failing() == [reason])
     assert not scene.watches.synced
     await until(lambda: scene.watches.synced)
     assert scene.failing() == []
     (error,) = warnings(caplog)
-    assert f"permission missing, grant list and watch resource={plural}" in error
+    assert f"permission missing, grant list and watch resource={resource.plural}" in error
+    assert f"grantedBy={granting} " in error
     assert "403 Forbidden" in error
 
 

@@ -13,13 +13,17 @@ from bayplan.api.objects import Node, Pod
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One kind as the API server and files name it; `group` is empty for the core API."""
+    """One kind as the API server and files name it; `group` is empty for the core API.
+
+    `granted_by` names the part of manifests/ whose role allows to list and watch it.
+    """
 
     type: type[Any]
     group: str
     plural: str
     namespaced: bool = False
     version: str = "v1"
+    granted_by: str = "base"
 
     @property
     def kind(self) -> str:
@@ -37,14 +41,15 @@ class Resource:
         return f"/{'apis' if self.group else 'api'}/{self.api_version}/{self.plural}"
 
 
+_SPREADING: Final = "components/default-spreading"
 NODES: Final = Resource(Node, "", "nodes")
 PODS: Final = Resource(Pod, "", "pods", namespaced=True)
 RESOURCES: Final[tuple[Resource, ...]] = (
     Resource(workload.Namespace, "", "namespaces"),
-    Resource(workload.Service, "", "services", namespaced=True),
-    Resource(workload.ReplicationController, "", "replicationcontrollers", namespaced=True),
-    Resource(workload.ReplicaSet, "apps", "replicasets", namespaced=True),
-    Resource(workload.StatefulSet, "apps", "statefulsets", namespaced=True),
+    Resource(workload.Service, "", "services", namespaced=True, granted_by=_SPREADING),
+    Resource(workload.ReplicationController, "", "replicationcontrollers", namespaced=True, granted_by=_SPREADING),
+    Resource(workload.ReplicaSet, "apps", "replicasets", namespaced=True, granted_by=_SPREADING),
+    Resource(workload.StatefulSet, "apps", "statefulsets", namespaced=True, granted_by=_SPREADING),
     Resource(workload.PodDisruptionBudget, "policy", "poddisruptionbudgets", namespaced=True),
     Resource(storage.PersistentVolume, "", "persistentvolumes"),
     Resource(storage.PersistentVolumeClaim, "", "persistentvolumeclaims", namespaced=True),

@@ -25,6 +25,8 @@ from bayplan.config.types import (
     DEFAULT_SCHEDULER_NAME,
     KIND,
     NodeResourcesFitArgs,
+    PodTopologySpreadArgs,
+    PodTopologySpreadDefaulting,
     SchedulerConfiguration,
     ScoringStrategy,
     ScoringStrategyType,
@@ -104,6 +106,8 @@ def default_configuration(
 ) -> SchedulerConfiguration:
     """What bayplan does without a file: one profile, `bayplan` unless named, that packs by cpu and memory.
 
+    Pods without constraints of their own are not spread (docs/adr/0023-what-packs-does-not-spread.md).
+
     Raises:
         ConfigurationError: `scheduler_name` is empty.
     """
@@ -112,7 +116,8 @@ def default_configuration(
     name = DEFAULT_SCHEDULER_NAME if scheduler_name is None else scheduler_name
     profile = make_profile(None, {}, known_plugins)
     packing = NodeResourcesFitArgs(scoring_strategy=ScoringStrategy(ScoringStrategyType.MOST_ALLOCATED))
-    config = {**profile.plugin_config, "NodeResourcesFit": packing}
+    unspread = PodTopologySpreadArgs(defaulting_type=PodTopologySpreadDefaulting.LIST)
+    config = {**profile.plugin_config, "NodeResourcesFit": packing, "PodTopologySpread": unspread}
     return SchedulerConfiguration(profiles=(replace(profile, scheduler_name=name, plugin_config=config),))
 
 

@@ -10,6 +10,7 @@ from typing import Literal
 from prometheus_client import CollectorRegistry
 
 from bayplan.api.errors import CredentialsError
+from bayplan.api.kinds import resource_of
 from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.objects import Pod
 from bayplan.cache.pod_info import PodInfo
@@ -63,7 +64,7 @@ class ConfigurationReload:
         *,
         build: Callable[[SchedulerConfiguration], Engine],
         take_over: Callable[[Engine, Collection[str]], Awaitable[None]],
-        forget_unwatched: Callable[[], Collection[str]],
+        forget_unwatched: Callable[[], Collection[type]],
         collector: ConfigurationCollector,
         tell: Tell,
     ) -> None:
@@ -135,8 +136,7 @@ class ConfigurationReload:
             finally:
                 kinds = self._forget_unwatched()
             if kinds:
-                why = "looked up by its plugins and not watched yet: the scheduler has to be started again for it"
-                raise ConfigurationError([forbidden("profiles", f"{kind} is {why}") for kind in sorted(kinds)])
+                raise ConfigurationError([forbidden("profiles", text) for text in sorted(map(_unwatched, kinds))])
             await self._take_over(engine, changed_profiles(before, configuration))
             replaced, self._engine = self._engine, engine
             for client in replaced.extenders:
@@ -200,6 +200,12 @@ def own_pod(environment: Mapping[str, str]) -> Pod | None:
     if not name or not namespace:
         return None
     return Pod(metadata=ObjectMeta(name=name, namespace=namespace, uid=environment.get("POD_UID", "")))
+
+
+def _unwatched(kind: type) -> str:
+    rights = f"with the rights of manifests/{resource_of(kind).granted_by}"
+    why = f"not watched yet: the scheduler has to be started again for it, {rights}"
+    return f"{kind.__name__} is looked up by its plugins and {why}"
 
 
 def _one_line(errors: Collection[FieldError]) -> str:

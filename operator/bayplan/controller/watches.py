@@ -115,9 +115,10 @@ class Watch:
             is_certain = seconds >= _ROLES_SECONDS or not self.reflector.synced
             if is_certain and (is_first or not self._told_forbidden):
                 logger.error(
-                    "permission missing, grant list and watch resource=%s apiGroup=%r reason=%r",
+                    "permission missing, grant list and watch resource=%s apiGroup=%r grantedBy=manifests/%s reason=%r",
                     self.resource.plural,
                     self.resource.group,
+                    self.resource.granted_by,
                     reason,
                 )
             self._told_forbidden = is_certain
@@ -221,13 +222,13 @@ class Watches:
         for watch in self._watches:
             watch.reflector.relist()
 
-    def forget_unwatched(self) -> list[str]:
+    def forget_unwatched(self) -> list[type]:
         """Let go of the listers that were asked for since this was made, and return their kinds: nobody fills them."""
         watched = {watch.resource.type for watch in self._watches}
         unwatched = [kind for kind in self._listers.wanted() if kind not in watched]
         for kind in unwatched:
             self._listers.forget(kind)
-        return [kind.__name__ for kind in unwatched]
+        return unwatched
 
     def add_readiness(self, health: HealthChecks) -> None:
         """Have each kind's state told by `/readyz`: whether it was listed, and whether its watch is alive."""
