@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from e2e.conftest import StartControlPlane
+from e2e.controlplane.bayplan_process import REPOSITORY
 from e2e.controlplane.installation import CLUSTER_WIDE, COMPONENT_NAMES, OVERLAYS, kustomize, write_kustomization
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
 from e2e.helm.chart import CHART, helm, template
@@ -32,6 +33,7 @@ SWITCHES = {
     "monitoring": "monitoring",
     "dashboards": "dashboards",
 }
+MONITORING = REPOSITORY / "docs" / "monitoring.md"
 PRODUCTION = CHART / "values-production.yaml"
 CONFIGURATIONS = ("preemption", "careful-preemption", "default-spreading")
 """The components with a configuration, in the order in which a kustomization with them makes what the chart makes."""
@@ -41,8 +43,8 @@ HASH = re.compile(r"^(bayplan-config)-\w+$")
 def _named(objects: Sequence[dict[str, Any]]) -> Named:
     """The objects by kind and name, without what tells the two tools apart and no API server sees.
 
-    kustomize adds a hash to the name of the configuration, and a namespace to kinds that it does not know to be
-    cluster-wide, which the API server drops. The Namespace is helm's to make.
+    kustomize adds a hash to the name of the configuration, where the chart has a checksum in the pods, and a namespace
+    to kinds that it does not know to be cluster-wide, which the API server drops. The Namespace is helm's to make.
     """
     found: Named = {}
     for each in objects:
@@ -53,6 +55,7 @@ def _named(objects: Sequence[dict[str, Any]]) -> Named:
         if each["kind"] in CLUSTER_WIDE:
             metadata.pop("namespace", None)
         if each["kind"] == "Deployment":
+            each["spec"]["template"]["metadata"].pop("annotations", None)
             for volume in each["spec"]["template"]["spec"]["volumes"]:
                 if "configMap" in volume:
                     volume["configMap"]["name"] = HASH.sub(r"\1", volume["configMap"]["name"])
@@ -96,8 +99,15 @@ def test_the_pod_monitor_takes_the_place_of_the_service_monitor(control_plane: C
     assert _named(template(tmp_path, values, namespace=NAMESPACE)) == expected
 
 
+def test_the_ceiling_of_priorities_may_warn_at_first(control_plane: ControlPlane, tmp_path: Path) -> None:
+    write_kustomization(tmp_path, components=["admission", "admission/warn"], namespace=NAMESPACE)
+    values = {"admission": {"enabled": True, "ceilingAction": "Warn"}}
+    expected = _named(kustomize(control_plane, tmp_path))
+    assert _named(template(tmp_path, values, namespace=NAMESPACE)) == expected
+
+
 def test_every_component_has_a_switch() -> None:
-    assert {*SWITCHES.values(), "monitoring/pod-monitor"} == COMPONENT_NAMES
+    assert {*SWITCHES.values(), "admission/warn", "monitoring/pod-monitor"} == COMPONENT_NAMES
 
 
 def test_the_account_and_the_labels_that_prometheus_goes_by_are_values(tmp_path: Path) -> None:
@@ -113,6 +123,81 @@ def test_the_account_and_the_labels_that_prometheus_goes_by_are_values(tmp_path:
     for kind in ("ServiceMonitor", "PrometheusRule"):
         labels = made[kind, "bayplan"]["metadata"]["labels"]
         assert labels.items() >= {"release": "stack", "app.kubernetes.io/name": "bayplan"}.items()
+
+
+@pytest.mark.parametrize("account", ["bayplan-prometheus", "bayplan"])
+def test_an_account_of_prometheus_stays_in_its_namespace_whatever_it_is_called(tmp_path: Path, account: str) -> None:
+    monitoring = {"enabled": True, "prometheus": {"serviceAccount": account, "namespace": "observability"}}
+    made = _named(template(tmp_path, {"monitoring": monitoring}, namespace=NAMESPACE))
+    scraper = [{"kind": "ServiceAccount", "name": account, "namespace": "observability"}]
+    for binding in (("ClusterRoleBinding", "bayplan-metrics-reader"), ("RoleBinding", "bayplan-discovery")):
+        assert made[binding]["subjects"] == scraper
+    own = [{"kind": "ServiceAccount", "name": "bayplan", "namespace": NAMESPACE}]
+    assert made["ClusterRoleBinding", "bayplan"]["subjects"] == own
+
+
+def test_the_place_of_the_runbooks_is_a_value(control_plane: ControlPlane, tmp_path: Path) -> None:
+    (documented,) = re.findall(r"```yaml\n(replacements:\n.*?)```", MONITORING.read_text(), re.DOTALL)
+    overlay = yaml.safe_load(documented)
+    write_kustomization(tmp_path, components=["monitoring"], namespace=NAMESPACE, **overlay)
+    monitoring = {"enabled": True, "runbooks": overlay["replacements"][0]["sourceValue"]}
+    rules = ("PrometheusRule", "bayplan")
+    made = _named(template(tmp_path, {"monitoring": monitoring}, namespace=NAMESPACE))
+    assert made[rules] == _named(kustomize(control_plane, tmp_path))[rules]
+
+
+def test_a_release_in_the_namespace_of_everybody_is_refused_with_what_to_say(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="say --namespace bayplan-system --create-namespace"):
+        template(tmp_path, {}, namespace="default")
+
+
+ARGS = {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated"}}}
+
+SPREADING, PACKING = (
+    {"name": "PodTopologySpread", "args": {"defaultingType": defaulting}} for defaulting in ("System", "List")
+)
+
+
+@pytest.mark.parametrize(
+    ("changed", "rolls"),
+    [
+        ({"podMaxBackoffSeconds": 20}, False),
+        ({"profiles": [{"schedulerName": "bayplan", "pluginConfig": [ARGS]}]}, False),
+        ({"profiles": [{"schedulerName": "another"}]}, True),
+        ({"profiles": [{"schedulerName": "bayplan"}, {"schedulerName": "another"}]}, True),
+        ({"profiles": [{"schedulerName": "bayplan", "plugins": {"score": {"disabled": [{"name": "*"}]}}}]}, True),
+        ({"profiles": [{"schedulerName": "bayplan", "pluginConfig": [SPREADING]}]}, False),
+        ({"profiles": [{"schedulerName": "bayplan", "pluginConfig": [ARGS, PACKING]}]}, True),
+        ({"clientConnection": {"qps": 5}}, True),
+        ({"leaderElection": {"leaseDuration": "30s"}}, True),
+        ({"enableProfiling": False}, True),
+    ],
+)
+def test_of_a_changed_configuration_what_replicas_do_not_take_over_rolls_the_deployment(
+    tmp_path: Path, changed: Mapping[str, Any], rolls: bool
+) -> None:
+    plain = {"kind": "KubeSchedulerConfiguration", "profiles": [{"schedulerName": "bayplan"}]}
+    before, after = (_pods(tmp_path, {"config": yaml.safe_dump(each)}) for each in (plain, {**plain, **changed}))
+    assert (before != after) is rolls
+
+
+@pytest.mark.parametrize("switch", ["preemption", "carefulPreemption", "defaultSpreading"])
+def test_a_switch_that_changes_what_is_watched_rolls_the_deployment(tmp_path: Path, switch: str) -> None:
+    assert _pods(tmp_path, {}) != _pods(tmp_path, _on(switch))
+
+
+@pytest.mark.parametrize(
+    "config", ["a: [", "[1]", "profiles: 5", "profiles: [5]", "profiles: [{pluginConfig: [5, {args: 5}]}]"]
+)
+def test_a_configuration_that_is_none_is_left_to_the_scheduler_to_refuse(tmp_path: Path, config: str) -> None:
+    assert _pods(tmp_path, {"config": config})["spec"]
+
+
+def _pods(home: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The pod template of the Deployment."""
+    (deployment,) = [each for each in template(home, values, namespace=NAMESPACE) if each["kind"] == "Deployment"]
+    pods: dict[str, Any] = deployment["spec"]["template"]
+    return pods
 
 
 def test_the_production_values_make_the_production_overlay(control_plane: ControlPlane, tmp_path: Path) -> None:
@@ -161,8 +246,10 @@ def test_what_the_values_say_is_in_the_objects(tmp_path: Path) -> None:
         ({"schedulerNames": []}, "/schedulerNames"),
         ({"admission": {"enabled": True, "highestPriority": "high", "namespaces": []}}, "/admission/highestPriority"),
         ({"admission": {"enabled": True, "highestPriority": 1, "namespaces": ["a b"]}}, "/admission/namespaces/0"),
+        ({"admission": {"enabled": True, "ceilingAction": "Audit"}}, "/admission/ceilingAction"),
         ({"monitoring": {"enabled": True, "labels": {"release": 1}}}, "/monitoring/labels/release"),
         ({"monitoring": {"serviceAccount": "a"}}, "/monitoring"),
+        ({"monitoring": {"enabled": True, "runbooks": "wiki.example.com"}}, "/monitoring/runbooks"),
     ],
 )
 def test_a_wrong_value_is_refused_by_its_name(tmp_path: Path, values: Mapping[str, Any], named: str) -> None:

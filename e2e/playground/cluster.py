@@ -5,7 +5,7 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from e2e.playground.kubelet import LIFETIME_SECONDS, BayplanPod, Kubelet, write_
 from e2e.playground.log_server import LogServer
 from e2e.playground.tour import NAMESPACE
 from e2e.scenarios.alert_rules import shipped_groups, write_groups
-from e2e.scenarios.monitoring import install_scraper
+from e2e.scenarios.monitoring import install_scraper, scrape_settings
 from e2e.scenarios.prometheus_server import PrometheusServer
 
 GPU_NODES, GPUS = 2, 4
@@ -35,19 +35,17 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class ReplicaTargets:
-    """Bayplan's replicas as Prometheus finds them: in a file that is written anew when they change."""
+    """Bayplan's replicas as Prometheus finds them: in a file that is written anew when they change.
+
+    `settings` is how one endpoint of theirs is scraped.
+    """
 
     file: Path
-    token_file: Path
+    settings: Mapping[str, Any]
 
     def scrape_config(self) -> dict[str, Any]:
-        """The entry of `scrape_configs`, as the shipped ServiceMonitor says."""
-        return {
-            "file_sd_configs": [{"files": [str(self.file)]}],
-            "scheme": "https",
-            "authorization": {"credentials_file": str(self.token_file)},
-            "tls_config": {"insecure_skip_verify": True},
-        }
+        """The entry of `scrape_configs`, but for the job's name."""
+        return {"file_sd_configs": [{"files": [str(self.file)]}], **self.settings}
 
     def write(self, replicas: list[BayplanPod]) -> None:
         """Names those that are there now."""
@@ -180,7 +178,7 @@ def _start_prometheus(plane: ControlPlane, playground: Playground, stack: contex
     folder = playground.folder / "prometheus"
     folder.mkdir()
     token = install_scraper(plane, folder, expirationSeconds=LIFETIME_SECONDS)
-    targets = ReplicaTargets(folder / "replicas.json", token)
+    targets = [ReplicaTargets(folder / "replicas.json", settings) for settings in scrape_settings(token)]
     rules = write_groups(folder, shipped_groups())
-    server = stack.enter_context(PrometheusServer(folder, [targets], [rules]))
-    playground.scrape(targets, f"http://127.0.0.1:{server.port}/alerts")
+    server = stack.enter_context(PrometheusServer(folder, targets, [rules]))
+    playground.scrape(targets[0], f"http://127.0.0.1:{server.port}/alerts")

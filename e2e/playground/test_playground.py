@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from tests.console_blocks import commands_of
@@ -59,7 +60,10 @@ def test_every_command_does_what_it_is_for_and_ctrl_c_ends_everything(
         assert shell.type(f"kubectl -n {NAMESPACE} logs deployment/bayplan --tail=1 2>/dev/null").count("\n") == 1
         if address := re.search(r"Prometheus, .*: (http://127\.0\.0\.1:(\d+))/alerts", terminal.text):
             port = int(address[2])
-            wait_until(lambda: replicas_up(port) == ["1", "1"], "a scrape of both replicas")
+            # Of each replica both endpoints of the shipped ServiceMonitor.
+            wait_until(lambda: found(port, 'up{job="bayplan"}') == ["1"] * 4, "a scrape of both replicas")
+            checks = 'count by (instance) (kubernetes_healthcheck{job="bayplan", type="readyz"}) > bool 0'
+            wait_until(lambda: found(port, checks) == ["1", "1"], "what the probes found")
 
         # etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok and two replicas.
         assert len(processes_of(tmp_path)) >= 7
@@ -148,9 +152,9 @@ def counts(printed: str) -> dict[str, int]:
     return {name: int(number) for number, name in (line.split() for line in printed.splitlines())}
 
 
-def replicas_up(port: int) -> list[str]:
-    """What Prometheus says of bayplan's replicas: 1 for each that answers."""
-    answer = json.loads(get_local(port, "/api/v1/query?query=up%7Bjob%3D%22bayplan%22%7D")[1])
+def found(port: int, query: str) -> list[str]:
+    """What Prometheus finds now, a value for each series."""
+    answer = json.loads(get_local(port, f"/api/v1/query?{urlencode({'query': query})}")[1])
     return [each["value"][1] for each in answer["data"]["result"]]
 
 

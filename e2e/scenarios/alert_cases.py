@@ -1,49 +1,20 @@
 """When each alert fires, with its text, and what is near it and does not make it fire."""
 
-import json
-from dataclasses import dataclass, field
-
-OURS = 'job="bayplan", instance="a:1", namespace="kube-system"'
-OTHER_REPLICA = OURS.replace("a:1", "b:1")
-STRANGER = 'job="kube-scheduler", instance="k:1", namespace="kube-system"'
-GIB = 1024**3
-
-
-@dataclass(frozen=True)
-class Case:
-    """Series, a minute a value in promtool's notation, and what an alert says of them at a minute; "" is nothing."""
-
-    alert: str
-    what: str
-    minute: int
-    series: dict[str, str]
-    description: str = ""
-    labels: dict[str, str] = field(default_factory=dict)
-
-
-def series(metric: str, labels: str = OURS, /, **more: str) -> str:
-    return f"{metric}{{{', '.join([labels, *(f'{key}={json.dumps(value)}' for key, value in more.items())])}}}"
-
-
-def attempts(result: str, labels: str = OURS) -> str:
-    return series("scheduler_schedule_attempts_total", labels, result=result, profile="bayplan")
-
-
-def pending(queue: str, labels: str = OURS) -> str:
-    return series("scheduler_pending_pods", labels, queue=queue)
-
-
-def leads(labels: str = OURS) -> str:
-    return series("leader_election_master_status", labels, name="bayplan")
-
-
-def checked(name: str, labels: str = OURS, type: str = "readyz") -> str:  # noqa: A002  the label's name
-    return series("kubernetes_healthcheck", labels, name=name, type=type, metrics_path="/metrics/slis")
-
-
-INSTALLATION = {"job": "bayplan", "namespace": "kube-system"}
-REPLICA = {**INSTALLATION, "instance": "a:1"}
-LEASE = {**INSTALLATION, "name": "bayplan"}
+from e2e.scenarios.alert_series import (
+    GIB,
+    INSTALLATION,
+    LEASE,
+    OTHER_INSTALLATION,
+    OTHER_REPLICA,
+    REPLICA,
+    STRANGER,
+    Case,
+    attempts,
+    checked,
+    leads,
+    pending,
+    series,
+)
 
 CASES = [
     Case(
@@ -52,13 +23,38 @@ CASES = [
         6,
         {series("up", STRANGER): "1x20"},
         "Prometheus reaches no replica of bayplan. Pods that name its profiles stay pending.",
+        {"job": "bayplan"},
     ),
     Case(
         "BayplanDown",
         "both replicas away",
         16,
         {series("up"): "1x9 0x20", series("up", OTHER_REPLICA): "1x9 0x20"},
-        "Prometheus reaches no replica of bayplan. Pods that name its profiles stay pending.",
+        "Prometheus reaches no replica of bayplan in namespace kube-system. Pods that name its profiles stay pending.",
+        INSTALLATION,
+    ),
+    Case(
+        "BayplanDown",
+        "one of two installations away",
+        16,
+        {series("up"): "1x9 0x20", series("up", OTHER_INSTALLATION): "1x30"},
+        "Prometheus reaches no replica of bayplan in namespace kube-system. Pods that name its profiles stay pending.",
+        INSTALLATION,
+    ),
+    Case(
+        "BayplanDown",
+        "one of two clusters without a target",
+        20,
+        {series("up", cluster="here"): "1x9 _x20", series("up", cluster="there"): "1x30"},
+        "Prometheus reaches no replica of bayplan in namespace kube-system of cluster here. Pods that name its profiles"
+        " stay pending.",
+        {**INSTALLATION, "cluster": "here"},
+    ),
+    Case(
+        "BayplanDown",
+        "an installation that was taken away yesterday",
+        1500,
+        {series("up"): "1x9 _x1500", series("up", OTHER_INSTALLATION): "1x1600"},
     ),
     Case("BayplanDown", "one replica away", 16, {series("up"): "1x30", series("up", OTHER_REPLICA): "0x30"}),
     Case(

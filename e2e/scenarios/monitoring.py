@@ -37,15 +37,17 @@ def install_scraper(plane: ControlPlane, folder: Path, **spec: object) -> Path:
 
 
 def bayplan_targets(process: BayplanProcess, token_file: Path) -> list[Target]:
-    """How the shipped ServiceMonitor has a replica scraped, its endpoints one by one; `token_file` is Prometheus' own.
+    """How the shipped ServiceMonitor has a replica scraped, its endpoints one by one, by a Prometheus with a token."""
+    return [Target("bayplan", process.secure_port, settings=each) for each in scrape_settings(token_file)]
+
+
+def scrape_settings(token_file: Path) -> list[dict[str, Any]]:
+    """What each endpoint of the shipped ServiceMonitor is in `scrape_configs`; `token_file` is Prometheus' own.
 
     Settings are named as the Prometheus operator names them for Prometheus; any that this does not know is an error.
     """
     monitor = yaml.safe_load((COMPONENT / "service-monitor.yaml").read_text())
-    return [
-        Target("bayplan", process.secure_port, settings=_scrape_settings(**endpoint, token_file=token_file))
-        for endpoint in monitor["spec"]["endpoints"]
-    ]
+    return [_scrape_settings(**endpoint, token_file=token_file) for endpoint in monitor["spec"]["endpoints"]]
 
 
 def _scrape_settings(

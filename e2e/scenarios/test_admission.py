@@ -3,12 +3,14 @@
 Every request that is tried is a dry run: the API server admits or refuses it and keeps nothing.
 """
 
+import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from e2e.conftest import StartControlPlane
 from e2e.controlplane.client import ApiClient, ApiError, Object, path_of
-from e2e.controlplane.installation import OVERLAYS, SERVICE_ACCOUNT, acting_as, write_kustomization
+from e2e.controlplane.installation import OVERLAYS, SERVICE_ACCOUNT, acting_as, kustomize, write_kustomization
 from e2e.controlplane.objects import claim, node, pod, storage_class, volume
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
 from e2e.controlplane.waiting import wait_until
@@ -176,6 +178,47 @@ def test_a_user_cannot_create_pods_of_high_priority_whichever_scheduler_they_nam
 def test_a_user_can_create_pods_up_to_the_ceiling(alice: ApiClient) -> None:
     assert _create(alice, TEAM, "fair")["spec"]["priority"] == 999999
     assert _create(alice, TEAM, "")["spec"]["priority"] == 0
+
+
+def test_a_ceiling_that_warns_admits_the_pod_and_says_what_would_be_refused(
+    plane: ControlPlane, alice: ApiClient, tmp_path: Path
+) -> None:
+    folder, rendered = tmp_path / "warn", tmp_path / "warn.yaml"
+    write_kustomization(folder, base=OVERLAYS / "production", components=["admission/warn"])
+    (binding,) = [
+        each
+        for each in kustomize(plane, folder)
+        if (each["kind"], each["metadata"]["name"]) == ("ValidatingAdmissionPolicyBinding", CEILING)
+    ]
+    assert binding["spec"]["validationActions"] == ["Warn", "Audit"]
+
+    def put(binding: Object) -> None:
+        rendered.write_text(json.dumps(binding))
+        plane.kubectl("apply", "-f", rendered)
+
+    put(binding)
+    try:
+        wait_until(lambda: not _refusal(lambda: _create(alice, TEAM, "high")), "a ceiling that refuses nobody")
+        assert any("is more than 999999" in each for each in _warnings(alice, "high"))
+        assert _warnings(alice, "fair") == []
+    finally:
+        put({**binding, "spec": {**binding["spec"], "validationActions": ["Deny"]}})
+        wait_until(lambda: _refusal(lambda: _create(alice, TEAM, "high")), "a ceiling that refuses again")
+
+
+def _warnings(user: ApiClient, class_name: str) -> list[str]:
+    """What the API server warns of who creates a pod."""
+    document = pod("new", TEAM, priorityClassName=class_name)
+    connection = user.connect()
+    try:
+        headers = {"Content-Type": "application/json"}
+        path = path_of("pods", namespace=TEAM) + DRY_RUN
+        connection.request("POST", path, body=json.dumps(document), headers=headers)
+        response = connection.getresponse()
+        assert response.status == 201, response.read()
+        return response.headers.get_all("Warning") or []
+    finally:
+        connection.close()
 
 
 @pytest.mark.parametrize("namespace", ["kube-system", TRUSTED])

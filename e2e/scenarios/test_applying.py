@@ -13,7 +13,10 @@ from e2e.controlplane.prometheus_operator import operator_kinds
 pytestmark = pytest.mark.controlplane
 
 INSTALLATIONS = (MANIFESTS, *sorted(OVERLAYS.iterdir()), MANIFESTS.parent / "priority")
-NEEDS = {"monitoring/pod-monitor": ("monitoring", "monitoring/pod-monitor")}
+NEEDS = {
+    "admission/warn": ("admission", "admission/warn"),
+    "monitoring/pod-monitor": ("monitoring", "monitoring/pod-monitor"),
+}
 """The components that have to be named with another."""
 
 ANOTHER = ("--server-side", "--field-manager=a-gitops-tool")

@@ -1,12 +1,13 @@
 """What the component for Prometheus scrapes, and who may read it. Whether it is taken: test_applying.py."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 from e2e.controlplane.bayplan_process import REPOSITORY
-from e2e.controlplane.installation import MANIFESTS, kustomize, write_kustomization
+from e2e.controlplane.installation import MANIFESTS, OVERLAYS, kustomize, write_kustomization
 from e2e.controlplane.plane import ControlPlane
 from e2e.scenarios.monitoring import COMPONENT, SCRAPER
 
@@ -53,6 +54,27 @@ def test_an_overlay_says_where_the_runbooks_are(control_plane: ControlPlane, tmp
         for rule in group["rules"]
     }
     assert urls == {alert: f"https://wiki.example.com/bayplan/docs/runbooks/{alert}.md" for alert in urls}
+
+
+def test_the_documented_scrape_configurations_are_prometheus_own(prometheus_binaries: None, tmp_path: Path) -> None:
+    shown = re.findall(r"```yaml\n((?:scrape_configs:|  metrics_path:).*?)```", DOCUMENT.read_text(), re.DOTALL)
+    metrics, slis = map(yaml.safe_load, shown)
+    (entry,) = metrics["scrape_configs"]
+    # Debian builds Prometheus without discovery in Kubernetes.
+    discovery = entry.pop("kubernetes_sd_configs")
+    assert discovery == [{"role": "endpointslice", "namespaces": {"names": ["bayplan-system"]}}]
+    relabelings = [*entry["relabel_configs"], *slis["relabel_configs"]]
+    entries = [entry, {**entry, **slis, "job_name": "bayplan-slis", "relabel_configs": relabelings}]
+    (tmp_path / "prometheus.yml").write_text(yaml.safe_dump({"scrape_configs": entries}))
+    command = ["promtool", "check", "config", "--syntax-only", "prometheus.yml"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_nobody_who_goes_by_annotations_is_told_to_scrape_without_a_token(control_plane: ControlPlane) -> None:
+    made = kustomize(control_plane, OVERLAYS / "production")
+    annotations = [key for each in made for key in each["metadata"].get("annotations", {})]
+    assert [key for key in annotations if key.startswith("prometheus.io/")] == []
 
 
 def test_the_monitors_select_the_shipped_service_and_its_pods(control_plane: ControlPlane, tmp_path: Path) -> None:

@@ -129,9 +129,11 @@ def asked(world: World, answers: list[dict[str, int]]) -> list[AuditEvent]:
     client = world.client
     _bind_pods_of_a_service(world)
     _bind_although_a_request_is_lost(world)
+    _have_room_made(client)
     _have_a_verdict_repeated(client)
     _have_volumes_bound(client)
-    _have_room_made(client)
+    # Counts are written twice a minute, so this one is waited for last.
+    wait_event_counts(client, TEAM, "big", "FailedScheduling", [2])
     world.leader.terminate()
     assert world.leader.wait(STOP_SECONDS) == 0
     client.create("pods", pod("last", TEAM))
@@ -172,7 +174,6 @@ def _have_a_verdict_repeated(client: ApiClient) -> None:
     client.create("pods", pod("big", TEAM, requests={"cpu": "100"}))
     wait_refused(client, TEAM, "big")
     client.delete("pods", "p0", namespace=TEAM, grace_seconds=0)
-    wait_event_counts(client, TEAM, "big", "FailedScheduling", [2])
 
 
 def _have_volumes_bound(client: ApiClient) -> None:

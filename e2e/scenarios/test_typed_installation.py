@@ -1,5 +1,7 @@
 """What the pages on installing and upgrading say to type does so, has a pod placed, and takes everything away again.
 
+So does what the page on monitoring says for a Prometheus without the operator.
+
 The cluster has kube-scheduler, the controllers, and nodes that kwok plays, so that the Deployment's pods become ready.
 What their containers would run runs beside it. README's commands are typed in e2e/playground.
 """
@@ -10,10 +12,12 @@ import pytest
 from e2e.conftest import StartControlPlane
 from e2e.controlplane.client import ApiError
 from e2e.controlplane.deployed import DeployedReplica
+from e2e.controlplane.installation import OVERLAYS
 from e2e.controlplane.objects import node, pod
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
 from e2e.controlplane.process import STOP_SECONDS, stop_all
 from e2e.controlplane.waiting import wait_until
+from e2e.scenarios.monitoring import COMPONENT
 from e2e.scenarios.outcomes import assert_alive_without_a_traceback, node_of
 from e2e.scenarios.typed_commands import Shell, typed_in
 from tests.console_blocks import Command
@@ -67,6 +71,7 @@ class Site:
             if _starts(command, UNINSTALLS):
                 self.stop()
             wanted = [text for start, text in PRINTED.items() if command.text.startswith(start)]
+            wanted += ["\n".join(command.output)] if command.output else []
             if wanted:
                 self._wait_printed(command, wanted[0])
             else:
@@ -130,7 +135,7 @@ def site(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Itera
     )
     yield site
     site.stop()
-    plane.client.delete("pods", "web", namespace="default", grace_seconds=0)
+    plane.kubectl("delete", "pod", "web", "--namespace=default", "--force", "--ignore-not-found")
     plane.client.delete_all("events", "default")
     plane.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found")
 
@@ -156,6 +161,17 @@ def test_the_page_on_installing_does_so_with_helm(site: Site) -> None:
     site.type([each for each in page[installing:] if not _starts(each, UNINSTALLS)])
     site.type([each for each in _typed("manifests/chart/README.md") if _starts(each, UNINSTALLS)])
     _assert_taken_away(site)
+
+
+def test_the_page_on_monitoring_lets_a_prometheus_without_the_operator_in(site: Site) -> None:
+    site.plane.kubectl("apply", "-f", OVERLAYS / "production" / "namespace.yaml")
+    commands = typed_in("docs/monitoring.md")
+    try:
+        site.type(commands)
+    finally:
+        site.plane.kubectl("delete", "clusterrolebinding", "bayplan-prometheus", "--ignore-not-found")
+        site.plane.kubectl("delete", "--namespace", NAMESPACE, "-f", COMPONENT / "rbac.yaml", "--ignore-not-found")
+    assert [each.output for each in commands if " can-i " in each.text] == [("yes",), ("yes",)]
 
 
 def test_each_reason_not_to_type_a_command_is_needed_and_each_word_is_looked_for() -> None:

@@ -1,12 +1,16 @@
 import logging
 
 import aiohttp
+import pytest
 from tests.api.clients import POD
 from tests.controller.kubernetes_api import KubernetesApi
+from tests.faults.certificates import Authority
 
 from bayplan.api.credentials import Credentials
+from bayplan.api.kubeconfig import PemSource
 from bayplan.config.load import default_configuration
 from bayplan.controller.build import build
+from bayplan.server.options import ServingOptions
 
 
 async def test_a_password_in_the_servers_url_is_in_no_metric_and_no_log(caplog):
@@ -23,3 +27,21 @@ async def test_a_password_in_the_servers_url_is_in_no_metric_and_no_log(caplog):
     assert f'host="{server.url.removeprefix("http://")}"' in text
     assert "topsecret" not in text
     assert "topsecret" not in caplog.text
+
+
+@pytest.mark.parametrize(("days", "lines"), [(1.0, 0), (-0.1, 1)])
+async def test_a_serving_certificate_that_has_expired_is_shown_and_told_with_its_file(tmp_path, caplog, days, lines):
+    certificate, key = Authority().issue("bayplan", ["127.0.0.1"], days=days)
+    sources = []
+    for flag, content in (("--tls-cert-file", certificate), ("--tls-private-key-file", key)):
+        path = tmp_path / flag.removeprefix("--")
+        path.write_bytes(content)
+        sources.append(PemSource(flag, path=path))
+    options = ServingOptions(certificate=sources[0], key=sources[1])
+    parts = build(default_configuration(), Credentials(server="https://127.0.0.1:1"), serving=options)
+    for client in parts.clients:
+        await client.close()
+    told = [each.getMessage() for each in caplog.records if "expired" in each.getMessage()]
+    assert len(told) == lines
+    named = f"serving with a certificate that has expired certificate=--tls-cert-file {tmp_path}/tls-cert-file expired="
+    assert all(each.startswith(named) for each in told)

@@ -66,11 +66,15 @@ def test_an_alert_has_a_page_that_says_what_to_do(rule):
     assert "```console\n$ " in diagnosis
 
 
-def test_there_is_no_page_without_an_alert_and_the_list_names_them_all():
+def test_there_is_no_page_without_an_alert_and_the_list_has_each_with_its_severity_and_how_long_it_waits():
     pages = {page.stem for page in RUNBOOKS.glob("*.md")} - {"README"}
     assert pages == {rule["alert"] for rule in RULES}
-    listed = re.findall(r"^\| \[(\w+)\]\(\1\.md\) \| (\w+) \|", (RUNBOOKS / "README.md").read_text(), re.MULTILINE)
-    assert listed == [(rule["alert"], rule["labels"]["severity"]) for rule in RULES]
+    row = re.compile(r"^\| \[(\w+)\]\(\1\.md\) \| (\w+) \| (\w+) \| (.*) \|$", re.MULTILINE)
+    listed = row.findall((RUNBOOKS / "README.md").read_text())
+    assert listed == [
+        (rule["alert"], rule["labels"]["severity"], rule.get("for", "0m"), rule["annotations"]["summary"])
+        for rule in RULES
+    ]
 
 
 def test_memory_is_high_at_85_percent_of_the_shipped_limit():

@@ -20,6 +20,47 @@ app.kubernetes.io/part-of: bayplan
 {{- required (printf "the chart lacks files/%s" .file) (.root.Files.Get (printf "files/%s" .file)) }}
 {{- end }}
 
+{{/* The configuration: the value, or the file of the component that is switched on. */}}
+{{- define "bayplan.configuration" -}}
+{{- $file := "base/config.yaml" }}
+{{- if .Values.preemption.enabled }}{{ $file = "components/preemption/config.yaml" }}{{ end }}
+{{- if .Values.carefulPreemption.enabled }}{{ $file = "components/careful-preemption/config.yaml" }}{{ end }}
+{{- $shipped := include "bayplan.file" (dict "root" . "file" $file) }}
+{{- if .Values.defaultSpreading.enabled }}{{ $shipped = replace "defaultingType: List" "defaultingType: System" $shipped }}{{ end }}
+{{- .Values.config | default $shipped }}
+{{- end }}
+
+{{/*
+A checksum of what running replicas do not take over of a changed configuration, or not always: plugins may look up
+kinds that nobody watches yet, and so does PodTopologySpread by its defaultingType.
+*/}}
+{{- define "bayplan.restartsFor" -}}
+{{- $configuration := fromYaml (include "bayplan.configuration" .) }}
+{{- $parts := list (pick $configuration "leaderElection" "clientConnection" "enableProfiling") }}
+{{- if kindIs "slice" $configuration.profiles }}
+{{- range $configuration.profiles }}
+{{- if kindIs "map" . }}
+{{- $parts = append $parts (pick . "schedulerName" "plugins") }}
+{{- $parts = append $parts (include "bayplan.defaultingType" .pluginConfig) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- toJson $parts | sha256sum }}
+{{- end }}
+
+{{/* What PodTopologySpread's arguments say of default constraints, from the `pluginConfig` of a profile. */}}
+{{- define "bayplan.defaultingType" -}}
+{{- $found := "System" }}
+{{- if kindIs "slice" . }}
+{{- range . }}
+{{- if kindIs "map" . }}
+{{- if and (eq (toString .name) "PodTopologySpread") (kindIs "map" .args) }}{{ $found = .args.defaultingType | default $found }}{{ end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- $found }}
+{{- end }}
+
 {{/* The objects of a file, as they are in this release: dict "root" $ "file" "base/rbac.yaml". */}}
 {{- define "bayplan.shipped" -}}
 {{- range $document := splitList "\n---\n" (include "bayplan.file" .) }}
@@ -37,8 +78,9 @@ app.kubernetes.io/part-of: bayplan
 {{- if not (has $object.kind $clusterScoped) }}
 {{- $_ := set $metadata "namespace" $namespace }}
 {{- end }}
+{{- /* What is shipped names the namespace of others' accounts only. */}}
 {{- range $object.subjects }}
-{{- if hasPrefix "bayplan" .name }}{{ $_ := set . "namespace" $namespace }}{{ end }}
+{{- if not (hasKey . "namespace") }}{{ $_ := set . "namespace" $namespace }}{{ end }}
 {{- end }}
 {{- if eq $object.kind "FlowSchema" }}
 {{- range $object.spec.rules }}

@@ -22,6 +22,11 @@ class PemSource:
     path: Path | None = None
     data: bytes = b""
 
+    @property
+    def name(self) -> str:
+        """What messages call it: its label, with the file if it is one."""
+        return self.label if self.path is None else f"{self.label} {self.path}"
+
     def read(self) -> bytes:
         """Return the PEM bytes as they are now.
 

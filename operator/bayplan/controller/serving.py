@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from bayplan.api.kubeconfig import PemSource
 from bayplan.server.access import Security
 from bayplan.server.authentication import Authenticator
 from bayplan.server.authorization import Authorizer
+from bayplan.server.certificate_faults import expired_since
 from bayplan.server.client_authorities import ClusterAuthorities
 from bayplan.server.http import HttpServer
 from bayplan.server.options import ServingOptions
@@ -102,7 +104,19 @@ def build_secure_port(options: ServingOptions, credentials: Credentials, make_cl
     elif not authentication.skips_lookup:
         authorities = ClusterAuthorities(asked)
         client_pem = authorities.pem
-    identity = ReloadedFiles(_serving_pair(options), checked_identity)
+    pair = _serving_pair(options)
+
+    def identity_of(certificate: bytes, key: bytes) -> bytes:
+        made = checked_identity(certificate, key)
+        if (expired := expired_since(certificate, datetime.now(UTC))) is not None:
+            logger.warning(
+                "serving with a certificate that has expired certificate=%s expired=%s",
+                pair[0].name,
+                expired.isoformat(),
+            )
+        return made
+
+    identity = ReloadedFiles(pair, identity_of)
     tls = ServingTls(identity.current, client_pem, options.tls)
     return SecurePort(
         Security(

@@ -24,7 +24,7 @@ class ReloadedFiles(Generic[T]):
     `current` is called. `clock` is monotonic, in seconds.
 
     Raises:
-        CredentialsError: the first time.
+        CredentialsError: the first time; it names the flags and the files.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class ReloadedFiles(Generic[T]):
         self._clock = clock
         self._signatures = self._look()
         self._content = self._read()
-        self._made = make(*self._content)
+        self._made = self._make_of(self._content)
         self._failed = False
         self._next_look = clock() + LOOK_SECONDS
 
@@ -60,7 +60,7 @@ class ReloadedFiles(Generic[T]):
             content = self._read()
             is_changed = content != self._content
             if is_changed:
-                self._made = self._make(*content)
+                self._made = self._make_of(content)
         except (CredentialsError, OSError) as error:
             self._failed = True
             if is_news:
@@ -70,6 +70,12 @@ class ReloadedFiles(Generic[T]):
         if is_changed:
             self._content = content
             logger.info("certificate reloaded flags=%s", ", ".join(source.label for source in self._sources))
+
+    def _make_of(self, content: Sequence[bytes]) -> T:
+        try:
+            return self._make(*content)
+        except CredentialsError as error:
+            raise CredentialsError(f"{', '.join(source.name for source in self._sources)}: {error}") from error
 
     def _look(self) -> list[tuple[int, int, int]]:
         return [source.signature() for source in self._sources]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from bayplan.api.errors import CredentialsError
 from bayplan.api.trust import load_identity
+from bayplan.server.certificate_faults import pair_fault
 from bayplan.server.handshake_turns import handshake_cost
 
 
@@ -98,7 +99,7 @@ def trust_client_authorities(context: ServingContext, authorities: bytes) -> Non
     try:
         context.load_verify_locations(cadata=authorities.decode("ascii", errors="ignore") or "empty")
     except (ssl.SSLError, ValueError) as error:
-        raise CredentialsError("client certificate authorities: not PEM certificates") from error
+        raise CredentialsError("the authorities of client certificates are not PEM certificates") from error
     context.client_authorities = authorities
 
 
@@ -109,9 +110,19 @@ def checked_authorities(authorities: bytes) -> bytes:
 
 
 def checked_identity(certificate: bytes, key: bytes) -> bytes:
-    """Return both in one PEM if they belong together and can be shown; raises CredentialsError otherwise."""
+    """Return both in one PEM if they belong together and can be shown.
+
+    Raises:
+        CredentialsError: they cannot, with the reason.
+    """
     identity = certificate + b"\n" + key + b"\n"
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    load_identity(context, identity, "--tls-cert-file and --tls-private-key-file")
+    try:
+        load_identity(context, identity, "certificate and key")
+    except CredentialsError as error:
+        fault = pair_fault(certificate, key)
+        if fault is None and isinstance(error.__cause__, ssl.SSLError):
+            fault = f"OpenSSL does not take them: {error.__cause__.reason}"
+        raise CredentialsError(fault or str(error)) from error
     handshake_cost(identity)
     return identity
