@@ -17,6 +17,7 @@ from bayplan.api.objects import (
     PodAffinityTerm,
     PodSpec,
     ResourceRequirements,
+    Toleration,
     TopologySpreadConstraint,
     Volume,
     WeightedPodAffinityTerm,
@@ -33,7 +34,7 @@ from bayplan.api.storage_objects import (
 from bayplan.api.workload_objects import Namespace, PriorityClass, Service
 from bayplan.cache.resources import node_allocatable, pod_requests
 from bayplan.plugins.volumes.csi_migration import translate_volume
-from bayplan.simulate.admission import Admission, AdmissionError, created_at, looked_up
+from bayplan.simulate.admission import Admission, AdmissionError, check_priority_class, created_at, looked_up
 
 
 def bare_pod(**spec):
@@ -91,6 +92,41 @@ def test_the_class_gives_priority_and_preemption_policy():
 def test_without_a_class_the_lowest_global_default_counts():
     admission = Admission([priority_class("a", 9, default=True), priority_class("b", 3, default=True)])
     assert admission.pod(bare_pod()).spec.priority == 3
+
+
+def test_a_new_pod_stays_a_while_on_a_node_that_is_lost_unless_it_says_otherwise():
+    def tolerations(*given):
+        pod = Admission(()).pod(bare_pod(tolerations=list(given) or None))
+        return [
+            (each.key.removeprefix("node.kubernetes.io/"), each.toleration_seconds) for each in pod.spec.tolerations
+        ]
+
+    assert tolerations() == [("not-ready", 300), ("unreachable", 300)]
+    own = Toleration("node.kubernetes.io/not-ready", "Exists", effect="NoExecute", toleration_seconds=7)
+    assert tolerations(own) == [("not-ready", 7), ("unreachable", 300)]
+    assert tolerations(Toleration(operator="Exists")) == [("", None)]
+    assert tolerations(Toleration("gpu", "Exists")) == [("gpu", None), ("not-ready", 300), ("unreachable", 300)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "default", "message"),
+    [
+        ("high", 10**9 + 1, False, "value: 1000000001 is above 1000000000"),
+        ("system-mine", 5, False, "metadata.name: names that begin with system- are reserved"),
+        ("system-node-critical", 5, False, "metadata.name: names that begin with system- are reserved"),
+        ("second", 5, True, "globalDefault: PriorityClass first is the global default"),
+    ],
+)
+def test_a_priority_class_that_the_api_server_would_refuse_is_refused_when_it_is_new(name, value, default, message):
+    first = priority_class("first", 1, default=True)
+    refused = priority_class(name, value, default=default)
+    with pytest.raises(AdmissionError) as caught:
+        check_priority_class(refused, first)
+    assert str(caught.value).startswith(message)
+    stored = structs.replace(refused, metadata=structs.replace(refused.metadata, resource_version="7"))
+    check_priority_class(stored, first)
+    check_priority_class(priority_class("highest", 10**9), first)
+    check_priority_class(priority_class("system-node-critical", 2_000_001_000), first)
 
 
 def test_system_classes_are_always_known():

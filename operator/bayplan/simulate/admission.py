@@ -7,16 +7,14 @@ from typing import Any, Final
 from msgspec import structs
 
 from bayplan.api.kinds import Resource
-from bayplan.api.meta_objects import LabelSelector, LabelSelectorRequirement, Quantity
+from bayplan.api.meta_objects import Quantity
 from bayplan.api.objects import (
-    Affinity,
     Container,
     Node,
     Pod,
-    PodAffinity,
-    PodAffinityTerm,
     PodSpec,
     ResourceRequirements,
+    Toleration,
     TopologySpreadConstraint,
     Volume,
 )
@@ -27,6 +25,7 @@ from bayplan.api.workload_objects import Namespace, PriorityClass
 from bayplan.cache.listers import NamedObject
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.candidate import start_time
+from bayplan.simulate.match_label_keys import merged_selectors
 from bayplan.simulate.pod_level_resources import with_pod_level_requests
 
 DEFAULT_NAMESPACE: Final = "default"
@@ -36,6 +35,13 @@ _SYSTEM_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _MAX_NAME: Final = 253
 _AZURE_KIND: Final = "Shared"
+_HIGHEST_OF_USERS: Final = 1_000_000_000
+_SYSTEM_PREFIX: Final = "system-"
+_NOT_READY: Final = tuple(
+    Toleration(f"node.kubernetes.io/{name}", "Exists", effect="NoExecute", toleration_seconds=300)
+    for name in ("not-ready", "unreachable")
+)
+"""What pods put up with for a while unless they say otherwise."""
 
 
 class AdmissionError(ValueError):
@@ -45,8 +51,8 @@ class AdmissionError(ValueError):
 class Admission:
     """Defaults and checks for objects from files; objects taken from a live cluster pass unchanged.
 
-    The labels that matchLabelKeys and mismatchLabelKeys name are written into the selectors of pods that have no
-    resourceVersion: of others, a label may have changed since.
+    Pods without a resourceVersion are new. These tolerate nodes that are not ready for a while, and the labels that
+    matchLabelKeys and mismatchLabelKeys name are written into their selectors: of others, one may have changed since.
     """
 
     def __init__(self, priority_classes: Iterable[PriorityClass]) -> None:
@@ -71,9 +77,9 @@ class Admission:
                 constraints of a kind for one topology key.
         """
         meta, spec = pod.metadata, pod.spec
-        _check_name(meta.name)
+        check_name(meta.name)
         if meta.namespace:
-            _check_name(meta.namespace, "metadata.namespace")
+            check_name(meta.namespace, "metadata.namespace")
         created_at(pod)
         namespace = meta.namespace or DEFAULT_NAMESPACE
         if not (meta.namespace and meta.uid):
@@ -92,7 +98,8 @@ class Admission:
         if spec.topology_spread_constraints:
             _check_constraints(spec.topology_spread_constraints)
         if not meta.resource_version:
-            changes |= _merged_selectors(spec, meta.labels or {})
+            changes |= merged_selectors(spec, meta.labels or {})
+            changes["tolerations"] = _with_default_tolerations(spec.tolerations)
         return structs.replace(pod, spec=structs.replace(spec, **changes)) if changes else pod
 
     def node(self, node: Node) -> Node:
@@ -101,7 +108,7 @@ class Admission:
         Raises:
             AdmissionError: no valid name.
         """
-        _check_name(node.metadata.name)
+        check_name(node.metadata.name)
         if node.status.allocatable or not node.status.capacity:
             return node
         return structs.replace(node, status=structs.replace(node.status, allocatable=node.status.capacity))
@@ -118,6 +125,29 @@ class Admission:
         return changes
 
 
+def check_priority_class(priority_class: PriorityClass, default: PriorityClass | None) -> None:
+    """Check a class as the API server does when it is created, if it has no resourceVersion yet.
+
+    `default` is another class that is the global default already (upstream: apis/scheduling/validation and
+    plugin/pkg/admission/priority).
+
+    Raises:
+        AdmissionError: it would be refused.
+    """
+    name, value = priority_class.metadata.name, priority_class.value
+    check_name(name)
+    if priority_class.metadata.resource_version:
+        return
+    if name.startswith(_SYSTEM_PREFIX):
+        if _SYSTEM_CLASSES.get(name) != value or priority_class.global_default:
+            raise AdmissionError(f"metadata.name: names that begin with {_SYSTEM_PREFIX} are reserved for system use")
+    elif value > _HIGHEST_OF_USERS:
+        raise AdmissionError(f"value: {value} is above {_HIGHEST_OF_USERS}, the highest priority of users")
+    if priority_class.global_default and default is not None:
+        other = default.metadata.name
+        raise AdmissionError(f"globalDefault: PriorityClass {other} is the global default, and there can be one only")
+
+
 def looked_up(obj: NamedObject, resource: Resource) -> NamedObject:
     """An object that plugins look up, of the type of `resource`, as a scheduler would see it.
 
@@ -125,10 +155,10 @@ def looked_up(obj: NamedObject, resource: Resource) -> NamedObject:
         AdmissionError: no valid name, or an amount of storage that is none.
     """
     meta = obj.metadata
-    _check_name(meta.name)
+    check_name(meta.name)
     namespace = (meta.namespace or DEFAULT_NAMESPACE) if resource.namespaced else ""
     if namespace:
-        _check_name(namespace, "metadata.namespace")
+        check_name(namespace, "metadata.namespace")
     if meta.namespace != namespace or not meta.uid:
         place = f"{namespace}/{meta.name}" if namespace else meta.name
         uid = meta.uid or f"file:{resource.plural}/{place}"
@@ -157,7 +187,8 @@ def latest_times(pod: PodInfo) -> tuple[float, ...]:
     return tuple(each for each in (created_at(pod.pod), start_time(pod)) if each != float("inf"))
 
 
-def _check_name(name: str, path: str = "metadata.name") -> None:
+def check_name(name: str, path: str = "metadata.name") -> None:
+    """Check a name as the API server does; raises AdmissionError that names `path`."""
     if not name:
         raise AdmissionError(f"{path}: Required value")
     if len(name) > _MAX_NAME or not _NAME.fullmatch(name):
@@ -172,6 +203,20 @@ def _check_constraints(constraints: Sequence[TopologySpreadConstraint]) -> None:
             shown = f"{each.topology_key[:64]!a}, {each.when_unsatisfiable[:64]!a}"
             raise AdmissionError(f"spec.topologySpreadConstraints[{index}]: Duplicate value: {shown}")
         seen.add(pair)
+
+
+def _with_default_tolerations(tolerations: list[Toleration] | None) -> list[Toleration] | None:
+    """What a pod gets that does not say how long it stays on a node that is lost.
+
+    Upstream: plugin/pkg/admission/defaulttolerationseconds.
+    """
+    held = tolerations or []
+    missing = [
+        each
+        for each in _NOT_READY
+        if not any(own.key in ("", each.key) and own.effect in ("", each.effect) for own in held)
+    ]
+    return [*held, *missing] if missing else tolerations
 
 
 def _completed_containers(spec: PodSpec) -> dict[str, object]:
@@ -279,67 +324,3 @@ def _check_quantity(quantity: Quantity, path: str) -> None:
         nano(quantity)
     except QuantityError as error:
         raise AdmissionError(f"{path}: {error}") from None
-
-
-def _merged_selectors(spec: PodSpec, labels: Mapping[str, str]) -> dict[str, object]:
-    """The fields that change as the labels of a new pod are written into its selectors."""
-    changes: dict[str, object] = {}
-    if spec.affinity is not None:
-        changes["affinity"] = merged_affinity(spec.affinity, labels)
-    if spec.topology_spread_constraints:
-        changes["topology_spread_constraints"] = merged_constraints(spec.topology_spread_constraints, labels)
-    return changes
-
-
-def merged_affinity(affinity: Affinity, labels: Mapping[str, str]) -> Affinity:
-    """The affinity with the label keys of its terms in their selectors; schedulers look nowhere else for them.
-
-    Upstream: pkg/registry/core/pod/strategy.go applyMatchLabelKeysAndMismatchLabelKeys.
-    """
-    return structs.replace(
-        affinity,
-        pod_affinity=affinity.pod_affinity and _merged(affinity.pod_affinity, labels),
-        pod_anti_affinity=affinity.pod_anti_affinity and _merged(affinity.pod_anti_affinity, labels),
-    )
-
-
-def merged_constraints(
-    constraints: Sequence[TopologySpreadConstraint], labels: Mapping[str, str]
-) -> list[TopologySpreadConstraint]:
-    """The constraints with their matchLabelKeys in their selectors (upstream: the same file)."""
-    return [
-        structs.replace(each, label_selector=_selector(each.label_selector, each.match_label_keys or (), (), labels))
-        for each in constraints
-    ]
-
-
-def _merged(block: PodAffinity, labels: Mapping[str, str]) -> PodAffinity:
-    required = block.required_during_scheduling_ignored_during_execution
-    preferred = block.preferred_during_scheduling_ignored_during_execution
-    return PodAffinity(
-        required_during_scheduling_ignored_during_execution=required and [_term(term, labels) for term in required],
-        preferred_during_scheduling_ignored_during_execution=preferred
-        and [structs.replace(each, pod_affinity_term=_term(each.pod_affinity_term, labels)) for each in preferred],
-    )
-
-
-def _term(term: PodAffinityTerm, labels: Mapping[str, str]) -> PodAffinityTerm:
-    selector = _selector(term.label_selector, term.match_label_keys or (), term.mismatch_label_keys or (), labels)
-    return structs.replace(term, label_selector=selector)
-
-
-def _selector(
-    selector: LabelSelector | None, match: Iterable[str], mismatch: Iterable[str], labels: Mapping[str, str]
-) -> LabelSelector | None:
-    """The selector and one expression per key that the pod has; a selector that matches nothing stays that."""
-    if selector is None:
-        return None
-    held = selector.match_expressions or []
-    wanted = (
-        LabelSelectorRequirement(key=key, operator=operator, values=[labels[key]])
-        for operator, keys in (("In", match), ("NotIn", mismatch))
-        for key in keys
-        if key in labels
-    )
-    added = [each for each in wanted if each not in held]
-    return structs.replace(selector, match_expressions=[*held, *added]) if added else selector

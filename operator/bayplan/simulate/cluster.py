@@ -1,34 +1,42 @@
 """The objects of a simulated cluster, read from files or made up."""
 
-import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import cached_property
+from typing import Any, Final, TypeVar
 
 from bayplan.api.kinds import RESOURCES, Resource, resource_named
 from bayplan.api.objects import Node, Pod
 from bayplan.api.quantity import QuantityError
-from bayplan.api.workload_objects import PriorityClass
+from bayplan.api.storage_objects import PersistentVolumeClaim
+from bayplan.api.workload_objects import PodDisruptionBudget, PriorityClass
 from bayplan.cache.listers import NamedObject, key_of
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import node_allocatable
-from bayplan.simulate.admission import DEFAULT_NAMESPACE, Admission, AdmissionError, looked_up
+from bayplan.simulate.admission import DEFAULT_NAMESPACE, Admission, AdmissionError, check_priority_class, looked_up
+from bayplan.simulate.changes import NO_CHANGES, Changes, Reference, missing, reference, referring
+from bayplan.simulate.controllers import Controllers, WorkloadError
 from bayplan.simulate.documents import (
     DECODE_ERRORS,
-    STDIN,
     ClusterFileError,
     Decoder,
     RawObject,
     field_error,
     raw_objects,
-    read_file,
 )
+from bayplan.simulate.drain import DrainedNode, cordoned, drained
+from bayplan.simulate.input_files import input_files, is_file, read_file
+from bayplan.simulate.made_pods import made_claims, made_pods
+from bayplan.simulate.workloads import WORKLOADS, Workload, completed, template_of
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedPod:
-    """A pod that a simulation goes on without."""
+    """A pod, or the pods of a workload, that a simulation goes on without."""
 
     namespace: str
     name: str
@@ -36,6 +44,9 @@ class SkippedPod:
     """Where it stands, such as `cluster.yaml: document 3`."""
     message: str
     """Why: the field and what is wrong with it."""
+    kind: str = "Pod"
+    """Of a workload that cannot be read, all pods that it would have are skipped."""
+    pods: int = 1
 
 
 @dataclass(slots=True)
@@ -49,6 +60,17 @@ class ClusterObjects:
     """How many objects of other kinds there were, by kind."""
     looked_up: list[NamedObject] = field(default_factory=list)
     """What plugins look up: objects of the kinds in `bayplan.api.kinds`."""
+    others: int = 0
+    """How many priority classes and workloads there were."""
+    drained: list[DrainedNode] = field(default_factory=list)
+    """What became of the pods of nodes that were drained or removed."""
+    added: list[list[PodInfo]] = field(default_factory=list)
+    """The pods of each object that was added to the cluster; they are among `pods` as well."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was no object at all, of whatever kind."""
+        return not (self.nodes or self.pods or self.skipped or self.ignored_kinds or self.looked_up or self.others)
 
 
 _CORE: Final = ("", "v1")
@@ -58,28 +80,44 @@ _NODE: Final = Decoder(Node)
 _POD: Final = Decoder(Pod)
 _CLASS: Final = Decoder(PriorityClass)
 _VALUE: Final = Decoder(dict)
+_WORKLOADS: Final[dict[type[Workload], Decoder[Any]]] = {kind: Decoder(kind) for kind in WORKLOADS.values()}
 _LOOKED_UP: Final[dict[Resource, Decoder[Any]]] = {resource: Decoder(resource.type) for resource in RESOURCES}
 
 
-def read_cluster(files: Iterable[str]) -> ClusterObjects:
-    """The objects in `files`; `-` is standard input.
+def read_cluster(files: Iterable[str], changes: Changes = NO_CHANGES) -> ClusterObjects:
+    """The objects in `files`, with `changes`; a directory stands for the files in it, `-` for standard input.
 
-    A pod that is wrong is skipped and named; anything else that is wrong ends the reading.
+    Workloads get the pods that their controllers would still make. A pod that is wrong is skipped and named; anything
+    else that is wrong ends the reading.
 
     Raises:
         ClusterFileError: a file cannot be read or is given twice, or a document, a node, a class or what plugins look
-            up is malformed.
+            up is malformed, or something is to be removed or drained that is not there.
     """
     reader = _Reader()
-    given: set[str] = set()
-    for name in files:
-        file = name if name == STDIN or "\0" in name else os.path.realpath(name)
-        if file in given:
-            raise ClusterFileError(f"{name}: is given twice")
-        given.add(file)
-        for raw in raw_objects(read_file(name), name):
-            reader.take(raw)
+    for raw in _objects_in(files):
+        reader.take(raw)
+    reader.replace_from_here()
+    for raw in _objects_in(changes.add):
+        reader.take(raw)
+    for each in changes.remove:
+        found = None if is_file(each) else reference(each)
+        if found is not None:
+            reader.remove(found)
+            continue
+        for raw in _objects_in([each]):
+            reader.remove(referring(raw.kind, *_names(raw)))
+    for node in changes.drain:
+        reader.drain(node.removeprefix("node/"))
     return reader.finish()
+
+
+def _objects_in(files: Iterable[str]) -> Iterator[RawObject]:
+    for file in input_files(files):
+        data = read_file(file)
+        # Directories hold files that are kept for the directory's sake alone.
+        if data.strip() or not file.is_found:
+            yield from raw_objects(data, file.shown)
 
 
 class _Reader:
@@ -88,8 +126,44 @@ class _Reader:
         self._looked_up: dict[tuple[Resource, str], tuple[NamedObject, RawObject]] = {}
         self._pods: list[tuple[RawObject, Pod]] = []
         self._classes: dict[str, tuple[PriorityClass, RawObject]] = {}
+        self._workloads: dict[tuple[type, str], tuple[Workload, RawObject]] = {}
         self._skipped: list[SkippedPod] = []
         self._ignored: Counter[str] = Counter()
+        self._replaces = False
+        self._added: dict[int, list[PodInfo]] = {}
+        """The pods of the objects that replace others, by the identity of the raw object."""
+        self._removed: dict[Reference, None] = {}
+        self._drained: dict[str, None] = {}
+
+    def replace_from_here(self) -> None:
+        """Have what is taken from now on replace what has the same kind and name."""
+        self._replaces = True
+        self._base_pods = len(self._pods)
+
+    @cached_property
+    def _pod_keys(self) -> set[str]:
+        """The pods that were taken; asked for once all are."""
+        return {_pod_key(pod) for _, pod in self._pods}
+
+    def remove(self, found: Reference) -> None:
+        """Leave an object out, and what it controls; the pods of a node go elsewhere."""
+        kind, namespace, name = found
+        key = f"{namespace}/{name}" if namespace else name
+        there = (kind == "Node" and name in self._nodes) or (kind == "Pod" and key in self._pod_keys)
+        if kind == "PriorityClass":
+            there = self._classes.pop(name, None) is not None
+        for resource in (each for each in _LOOKED_UP if each.kind == kind):
+            there |= self._looked_up.pop((resource, key), None) is not None
+        there |= any((each, key) in self._workloads for each in _WORKLOADS if each.__name__ == kind)
+        if not there:
+            raise missing(found, "--remove")
+        self._removed[found] = None
+
+    def drain(self, node: str) -> None:
+        """Have the pods of a node go elsewhere."""
+        if node not in self._nodes:
+            raise missing(("Node", "", node), "--drain")
+        self._drained[node] = None
 
     def take(self, raw: RawObject) -> None:
         try:
@@ -99,18 +173,37 @@ class _Reader:
                 self._take_node(raw)
             elif raw.kind == "PriorityClass" and raw.api_version == _SCHEDULING:
                 self._take_class(raw)
-            elif resource := resource_named(raw.api_version, raw.kind):
-                self._take_looked_up(raw, resource)
             else:
-                self._ignored[raw.kind] += 1
+                self._take_other(raw)
         except (*DECODE_ERRORS, AdmissionError, QuantityError) as error:
             raise ClusterFileError(f"{_title(raw)}: {field_error(error)}") from None
 
     def finish(self) -> ClusterObjects:
         admission = Admission(each for each, _ in self._classes.values())
+        pods = self._admitted(admission)
+        if self._removed:
+            pods = self._without_removed(pods)
+        gone = {name for kind, _, name in self._removed if kind == "Node"}
+        told: list[DrainedNode] = []
+        if self._drained or gone:
+            pods, told = self._evacuated(pods, gone)
+        looked_up = [obj for obj, _ in self._looked_up.values()]
+        if self._workloads:
+            self._make_pods(admission, pods, looked_up)
+        nodes = [node for node, _ in self._nodes.values()]
+        ignored = dict(sorted(self._ignored.items()))
+        others = len(self._classes) + len(self._workloads)
+        added = [each for each in self._added.values() if each]
+        return ClusterObjects(nodes, pods, self._skipped, ignored, looked_up, others, told, added)
+
+    def _admitted(self, admission: Admission) -> list[PodInfo]:
         pods: list[PodInfo] = []
         seen: set[str] = set()
-        for raw, pod in self._pods:
+        replaced = {_pod_key(pod) for _, pod in self._pods[self._base_pods :]}
+        for number, (raw, pod) in enumerate(self._pods):
+            is_added = number >= self._base_pods
+            if replaced and not is_added and _pod_key(pod) in replaced:
+                continue
             try:
                 info = PodInfo(admission.pod(pod))
                 # Reading them here is what lets everything after this point trust the pod.
@@ -125,13 +218,50 @@ class _Reader:
             else:
                 seen |= {info.key, info.uid}
                 pods.append(info)
-        return ClusterObjects(
-            [node for node, _ in self._nodes.values()],
-            pods,
-            self._skipped,
-            dict(sorted(self._ignored.items())),
-            [obj for obj, _ in self._looked_up.values()],
-        )
+                if is_added:
+                    self._added[id(raw)] = [info]
+        return pods
+
+    def _without_removed(self, pods: list[PodInfo]) -> list[PodInfo]:
+        """The pods that stay; workloads and nodes are removed with what they control."""
+        controllers = Controllers([each for each, _ in self._workloads.values()], (info.pod for info in pods), ())
+        removed = controllers.controlled(self._removed)
+        for key in [key for key in self._workloads if (key[0].__name__, *key[1].split("/")) in removed.workloads]:
+            del self._workloads[key]
+        keys = {f"{namespace}/{name}" for kind, namespace, name in self._removed if kind == "Pod"}
+        return [info for info in pods if info.key not in keys and info.uid not in removed.pods]
+
+    def _evacuated(self, pods: list[PodInfo], gone: set[str]) -> tuple[list[PodInfo], list[DrainedNode]]:
+        budgets = [each for each, _ in self._looked_up.values() if isinstance(each, PodDisruptionBudget)]
+        kept, told = drained(pods, {**self._drained, **dict.fromkeys(sorted(gone))}, gone, budgets)
+        for name in self._drained:
+            node, raw = self._nodes[name]
+            self._nodes[name] = cordoned(node), raw
+        for name in gone:
+            del self._nodes[name]
+        return kept, told
+
+    def _make_pods(self, admission: Admission, pods: list[PodInfo], looked_up: list[NamedObject]) -> None:
+        """Add what the controllers of the workloads would make: pods, and what goes with them."""
+        workloads, raws = zip(*self._workloads.values(), strict=True)
+        nodes = [node for node, _ in self._nodes.values()]
+        try:
+            batches = Controllers(workloads, (info.pod for info in pods), nodes).batches()
+        except WorkloadError as error:
+            raise ClusterFileError(f"{_title(raws[error.index])}: {error}") from None
+        claims = {key for resource, key in self._looked_up if resource.type is PersistentVolumeClaim}
+        for index, batch in batches:
+            try:
+                made = list(made_pods(batch, admission))
+            except (AdmissionError, QuantityError) as error:
+                self._skip(raws[index], f"{batch.path}.{error}", pods=len(batch.members))
+                continue
+            pods.extend(made)
+            if id(raws[index]) in self._added:
+                self._added[id(raws[index])] = made
+            if batch.replica_set is not None:
+                looked_up.append(batch.replica_set)
+            looked_up.extend(each for each in made_claims(batch) if key_of(each.metadata) not in claims)
 
     def _take_pod(self, raw: RawObject) -> None:
         try:
@@ -142,27 +272,52 @@ class _Reader:
     def _take_node(self, raw: RawObject) -> None:
         node = Admission(()).node(_NODE(raw.value))
         node_allocatable(node)
-        _, first = self._nodes.setdefault(node.metadata.name, (node, raw))
-        _check_first(raw, first, "node")
+        self._put(self._nodes, node.metadata.name, (node, raw), "node")
 
     def _take_class(self, raw: RawObject) -> None:
         priority_class = _CLASS(raw.value)
-        _, first = self._classes.setdefault(priority_class.metadata.name, (priority_class, raw))
-        _check_first(raw, first, raw.kind)
+        name = priority_class.metadata.name
+        others = (each for each, _ in self._classes.values() if each.metadata.name != name)
+        check_priority_class(priority_class, next((each for each in others if each.global_default), None))
+        self._put(self._classes, name, (priority_class, raw), raw.kind)
+
+    def _take_other(self, raw: RawObject) -> None:
+        kind = WORKLOADS.get((raw.api_version or "v1", raw.kind))
+        resource = resource_named(raw.api_version, raw.kind)
+        if resource is not None:
+            self._take_looked_up(raw, resource)
+        if kind is not None:
+            self._take_workload(raw, kind, is_looked_up=resource is not None)
+        elif resource is None:
+            self._ignored[raw.kind] += 1
+
+    def _take_workload(self, raw: RawObject, kind: type[Workload], *, is_looked_up: bool) -> None:
+        workload = _WORKLOADS[kind](raw.value)
+        if is_looked_up and not template_of(workload)[1].spec.containers:
+            # Written for its selector alone, which default spreading asks for.
+            return
+        workload = completed(workload)
+        self._put(self._workloads, (kind, key_of(workload.metadata)), (workload, raw), raw.kind)
+        if self._replaces:
+            self._added[id(raw)] = []
 
     def _take_looked_up(self, raw: RawObject, resource: Resource) -> None:
         obj = looked_up(_LOOKED_UP[resource](raw.value), resource)
-        _, first = self._looked_up.setdefault((resource, key_of(obj.metadata)), (obj, raw))
-        _check_first(raw, first, raw.kind)
+        self._put(self._looked_up, (resource, key_of(obj.metadata)), (obj, raw), raw.kind)
 
-    def _skip(self, raw: RawObject, message: str) -> None:
+    def _put(self, table: dict[K, tuple[V, RawObject]], key: K, entry: tuple[V, RawObject], what: str) -> None:
+        if self._replaces:
+            table[key] = entry
+        elif (first := table.setdefault(key, entry)) is not entry:
+            raise AdmissionError(f"metadata.name: this {what} was given before, in {first[1].where}")
+
+    def _skip(self, raw: RawObject, message: str, pods: int = 1) -> None:
         namespace, name = _names(raw)
-        self._skipped.append(SkippedPod(namespace or DEFAULT_NAMESPACE, name, raw.where, message))
+        self._skipped.append(SkippedPod(namespace or DEFAULT_NAMESPACE, name, raw.where, message, raw.kind, pods))
 
 
-def _check_first(raw: RawObject, first: RawObject, what: str) -> None:
-    if raw is not first:
-        raise AdmissionError(f"metadata.name: this {what} was given before, in {first.where}")
+def _pod_key(pod: Pod) -> str:
+    return f"{pod.metadata.namespace or DEFAULT_NAMESPACE}/{pod.metadata.name}"
 
 
 def _title(raw: RawObject) -> str:

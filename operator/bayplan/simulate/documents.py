@@ -1,11 +1,10 @@
 """Files of Kubernetes objects, cut into single objects that are not decoded yet."""
 
+import json
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, BinaryIO, Final, Generic, NoReturn, TypeVar
+from typing import Any, Final, Generic, NoReturn, TypeVar
 
 import msgspec
 
@@ -18,15 +17,12 @@ MAX_VALUES: Final = 20_000_000
 """Most values in the YAML documents of a file, counting those behind aliases each time."""
 MAX_ALIASED: Final = 400_000
 """Most values of a file that stand behind aliases: decoding makes an object of each, however short the file is."""
-MAX_BYTES: Final = 1 << 30
-"""Largest file, in bytes."""
-STDIN: Final = "-"
-"""The file name that stands for standard input."""
 DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What decoding hostile bytes can raise."""
 
-_CHUNK: Final = 1 << 20
 _JSON_START: Final = re.compile(rb'\s*(?:\{\s*["}]|\[)')
+_SCANNER: Final = json.JSONDecoder()
+_BLANK: Final = re.compile(r"[ \t\r\n]*")
 _BYTE: Final = re.compile(r"(?:JSON is malformed: )?(.*) \(byte (\d+)\)")
 _LONE_SURROGATE: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u).{0,5}", re.DOTALL)
 """Half a surrogate pair so near the end of a file that msgspec takes the other half for cut off."""
@@ -65,6 +61,10 @@ class _Head(msgspec.Struct, rename="camel"):
     kind: str = ""
 
 
+class _Status(msgspec.Struct):
+    message: str = ""
+
+
 class _Metadata(msgspec.Struct):
     metadata: msgspec.Raw = msgspec.Raw(b"null")
 
@@ -74,6 +74,7 @@ class _Items(msgspec.Struct):
 
 
 _head: Final = Decoder(_Head)
+_status: Final = Decoder(_Status)
 _items: Final = msgspec.json.Decoder(_Items)
 
 
@@ -88,50 +89,26 @@ class RawObject:
     """Such as `cluster.yaml: document 3: items[4]`."""
 
 
-def read_file(name: str) -> bytes:
-    """The bytes of the file called `name`, or of standard input for `-`.
-
-    Raises:
-        ClusterFileError: it cannot be read, is too large, or is no text.
-    """
-    try:
-        if name == STDIN:
-            return _read(sys.stdin.buffer, name)
-        with Path(name).open("rb") as file:
-            return _read(file, name)
-    except (OSError, ValueError) as error:
-        if isinstance(error, ClusterFileError):
-            raise
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ClusterFileError(f"{name}: cannot be read: {reason}") from None
-
-
-def _read(file: BinaryIO, name: str) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    while chunk := file.read(_CHUNK):
-        if b"\0" in chunk:
-            raise ClusterFileError(f"{name}: is not a text file")
-        size += len(chunk)
-        if size > MAX_BYTES:
-            raise ClusterFileError(f"{name}: is larger than {MAX_BYTES} bytes")
-        chunks.append(chunk)
-    return b"".join(chunks).removeprefix(b"\xef\xbb\xbf")
-
-
 def raw_objects(data: bytes, name: str) -> Iterator[RawObject]:
     """Yield the objects in `data`, with lists taken apart; `name` is the file's, for messages.
 
-    JSON is recognised by its first characters and goes straight through msgspec; all else is YAML.
+    JSON is recognised by its first characters and goes straight through msgspec, also where several values follow each
+    other, such as one a line; all else is YAML.
 
     Raises:
         ClusterFileError: neither YAML nor JSON, or something in it is no object with a kind.
     """
     if not data.strip():
         raise ClusterFileError(f"{name}: is empty")
-    document = _json_document(data, name) if _JSON_START.match(data) else None
+    if not _JSON_START.match(data):
+        yield from _yaml_objects(data, name)
+        return
+    document = _json_document(data, name)
     if document is not None:
         yield from _split(document, name)
+    elif (values := _json_values(data)) is not None:
+        for number, value in enumerate(values, 1):
+            yield from _split(value, f"{name}: object {number}")
     else:
         yield from _yaml_objects(data, name)
 
@@ -153,6 +130,31 @@ def _json_document(data: bytes, name: str) -> msgspec.Raw | None:
         if "trailing characters" in str(error):
             return None
         raise ClusterFileError(f"{name}: is not valid JSON: {_json_problem(str(error), data)}") from None
+
+
+def _json_values(data: bytes) -> list[msgspec.Raw] | None:
+    """The JSON values that follow each other; None where something else is between them, as in YAML."""
+    try:
+        return [msgspec.json.decode(line, type=msgspec.Raw) for line in data.splitlines() if line.strip()]
+    except DECODE_ERRORS:
+        pass
+    # Objects over several lines, as `jq .items[]` writes them.
+    try:
+        text = data.decode()
+        values: list[msgspec.Raw] = []
+        position = _next_value(text, 0)
+        while position < len(text):
+            _, end = _SCANNER.raw_decode(text, position)
+            values.append(msgspec.json.decode(text[position:end], type=msgspec.Raw))
+            position = _next_value(text, end)
+    except (*DECODE_ERRORS, ValueError):
+        return None
+    return values
+
+
+def _next_value(text: str, position: int) -> int:
+    match = _BLANK.match(text, position)
+    return position if match is None else match.end()
 
 
 def _json_problem(text: str, data: bytes) -> str:
@@ -195,6 +197,8 @@ def _split(value: Any, where: str) -> Iterator[RawObject]:  # noqa: ANN401 - see
     head = _decode_head(value, where)
     if not head.kind:
         raise ClusterFileError(f"{where}: kind: Required value")
+    if head.kind == "Status" and head.api_version == "v1":
+        raise ClusterFileError(f"{where}: is no cluster but an answer of the API server: {_status_message(value)}")
     if not _is_list(head.kind, value):
         yield RawObject(head.api_version, head.kind, value, where)
         return
@@ -209,6 +213,13 @@ def _split(value: Any, where: str) -> Iterator[RawObject]:  # noqa: ANN401 - see
         if _is_list(kind, item):
             raise ClusterFileError(f"{place}: a list inside a list is not supported")
         yield RawObject(own.api_version or head.api_version, kind, item, place)
+
+
+def _status_message(value: Any) -> str:  # noqa: ANN401 - see RawObject
+    try:
+        return quote(_status(value).message)
+    except DECODE_ERRORS:
+        return "it cannot be read"
 
 
 def _is_list(kind: str, value: Any) -> bool:  # noqa: ANN401 - see RawObject

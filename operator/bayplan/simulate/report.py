@@ -14,6 +14,7 @@ from bayplan.framework.candidate import CRITERIA, Candidate, choose, deciding_cr
 from bayplan.scheduler.packing import fewest
 from bayplan.scheduler.trace import Trace
 from bayplan.simulate.cluster import SkippedPod
+from bayplan.simulate.drain import DrainedNode
 
 
 class _Reported(msgspec.Struct, rename="camel", gc=False):
@@ -119,6 +120,8 @@ class Summary(_Reported):
     preempted: int
     """Pods that were evicted to make room, whether they had a node to begin with or got one here."""
     skipped: list[SkippedPod]
+    drained: list[DrainedNode]
+    """Nodes that were drained or removed."""
     ignored_kinds: dict[str, int]
     allocation: dict[str, Allocation]
     decisions_per_second: float
@@ -126,16 +129,42 @@ class Summary(_Reported):
     """How long the scheduling took, without reading files and reporting."""
 
 
+class Capacity(_Reported):
+    """How many copies of a pod found room, and why no more did."""
+
+    pod: str
+    """As namespace/name."""
+    fits: int
+    asked: int | None
+    """None where as many as fit were asked for."""
+    per_node: dict[str, int]
+    """How many on each node, for those that take any."""
+    stopped_by: str | None
+    """Why the next copy finds no node; None where no more were asked for."""
+
+
 class Report(_Reported):
     """Everything a simulation found; pods in the order in which they were first tried, gated pods last."""
 
     pods: list[PodReport]
     summary: Summary
+    count: Capacity | UnsetType = UNSET
+    """How many more of a pod fit; there only with `--count`."""
 
 
 def encode(report: Report) -> bytes:
     """The report as indented JSON text with a newline at its end."""
     return msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n"
+
+
+def schema() -> bytes:
+    """The JSON schema of what `encode` writes, as docs/simulate.schema.json has it."""
+    described = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "What bayplan simulate -o json writes",
+        **msgspec.json.schema(Report),
+    }
+    return msgspec.json.format(msgspec.json.encode(described), indent=2) + b"\n"
 
 
 def node_verdicts(trace: Trace) -> dict[str, NodeVerdict]:

@@ -25,6 +25,7 @@ from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 from bayplan.scheduler.trace import TraceTooLargeError
 from bayplan.simulate.admission import created_at, latest_times
 from bayplan.simulate.cluster import ClusterObjects, SkippedPod
+from bayplan.simulate.drain import DrainedNode
 from bayplan.simulate.report import (
     AttemptReport,
     PodReport,
@@ -80,6 +81,7 @@ class _Given:
     other_schedulers: int = 0
     skipped: list[SkippedPod] = field(default_factory=list)
     ignored_kinds: dict[str, int] = field(default_factory=dict)
+    drained: list[DrainedNode] = field(default_factory=list)
 
 
 class Simulator:
@@ -114,7 +116,7 @@ class Simulator:
         """How long all decisions so far took together."""
         self.cache = Cache()
         self._moment = 0.0
-        nominator = Nominator()
+        self._nominator = nominator = Nominator()
         self.frameworks = build_frameworks(
             configuration, self.cache.nodes, self.cache.listers, nominator, lambda: self._moment
         )
@@ -125,10 +127,11 @@ class Simulator:
             sort_key=next(iter(self.frameworks.values())).queue_sort.sort_key,
             nominator=nominator,
         )
+        self.cycle = SchedulingCycle(self.cache.nodes, nominator, self.frameworks.values())
         self._attempts = AttemptRunner(
             cache=self.cache,
             queue=self.queue,
-            cycle=SchedulingCycle(self.cache.nodes, nominator, self.frameworks.values()),
+            cycle=self.cycle,
             frameworks=self.frameworks,
             clock=lambda: self._now,
         )
@@ -140,6 +143,11 @@ class Simulator:
         self._reports: dict[str, PodReport] = {}
         self._explanation_bytes = 0
 
+    @property
+    def keeps_room(self) -> bool:
+        """Whether room is kept for pods that are nominated to a node."""
+        return self._nominator.count() > 0
+
     def add(self, objects: ClusterObjects) -> None:
         """Take in nodes, pods and what plugins look up, before or between decisions.
 
@@ -150,6 +158,7 @@ class Simulator:
         self._fill_listers(objects.looked_up)
         given = self._given
         given.skipped.extend(objects.skipped)
+        given.drained.extend(objects.drained)
         for kind, count in objects.ignored_kinds.items():
             given.ignored_kinds[kind] = given.ignored_kinds.get(kind, 0) + count
         waiting: list[PodInfo] = []
@@ -307,7 +316,11 @@ class Simulator:
             nodes_in_use=use.nodes_in_use,
             overcommitted_nodes=use.overcommitted_nodes,
             lower_bound_nodes=use.lower_bound_nodes,
-            pods=given.running + given.finished + given.other_schedulers + len(pods) + len(given.skipped),
+            pods=given.running
+            + given.finished
+            + given.other_schedulers
+            + len(pods)
+            + sum(each.pods for each in given.skipped),
             running=given.running,
             finished=given.finished,
             other_schedulers=given.other_schedulers,
@@ -317,6 +330,7 @@ class Simulator:
             gated=gated,
             preempted=len(self._evicted),
             skipped=given.skipped,
+            drained=given.drained,
             ignored_kinds=dict(sorted(given.ignored_kinds.items())),
             allocation=use.allocation,
             decisions_per_second=round(attempts / seconds, 1) if seconds > 0 else 0.0,

@@ -13,6 +13,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from bayplan.scheduler.cycle import Placement
 from bayplan.scheduler.trace import NodeTrace, Trace
+from bayplan.simulate.drain import drain_lines
 from bayplan.simulate.report import Allocation, Preemption, PreemptionCandidate, Summary
 from bayplan.simulate.simulator import Decision
 
@@ -176,7 +177,7 @@ def print_summary(printer: Printer, summary: Summary) -> None:
             (summary.on_unknown_nodes, "on nodes not given"),
             (summary.finished, "finished"),
             (summary.other_schedulers, "of other schedulers"),
-            (len(summary.skipped), "skipped"),
+            (sum(each.pods for each in summary.skipped), "skipped"),
         ),
     ]
     printer.line(f"Pods:  {summary.pods}: {', '.join(parts)}")
@@ -186,6 +187,8 @@ def print_summary(printer: Printer, summary: Summary) -> None:
         f"Nodes: {summary.nodes_in_use} of {summary.nodes} in use{over}; "
         f"{packing} needs fewer than {summary.lower_bound_nodes}"
     )
+    for line in (line for each in summary.drained for line in drain_lines(each)):
+        printer.line(f"Drain: {line}")
     if summary.ignored_kinds:
         kinds = ", ".join(f"{count} {kind}" for kind, count in summary.ignored_kinds.items())
         printer.line(f"Ignored: {kinds}")

@@ -1,0 +1,152 @@
+"""How many more of a pod fit on a cluster, without evicting anybody."""
+
+from dataclasses import replace
+from typing import Final
+
+from msgspec import structs
+
+from bayplan.api.objects import Pod, PodStatus
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.resources import PODS
+from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS
+from bayplan.config.types import NodeResourcesFitArgs, PodTopologySpreadArgs, SchedulerConfiguration
+from bayplan.framework.runtime import Framework
+from bayplan.scheduler.cycle import FitError, Placement
+from bayplan.simulate.cluster import ClusterObjects
+from bayplan.simulate.report import Capacity
+from bayplan.simulate.simulator import Simulator
+
+MAX_COPIES: Final = 1_000_000
+"""Most copies of a pod that are counted."""
+
+_HARD: Final = "DoNotSchedule"
+_BY_NODE: Final = IMPLEMENTED_PLUGINS | {"UnsupportedRules"}
+"""Plugins of which is known when copies of a pod matter to each other."""
+
+
+def how_many_fit(
+    simulator: Simulator, configuration: SchedulerConfiguration, pod: PodInfo, asked: int | None
+) -> Capacity:
+    """Return how many copies of `pod` fit beside what the simulation has placed, at most `asked`.
+
+    The simulation has decided about all its pods before. Copies evict nobody. Where no rule makes one copy matter to
+    another but by what it takes of its node, each node is asked for itself, which takes as long for millions as for
+    one; otherwise copies are placed one after the other by the engine, and stay on the nodes.
+    """
+    copy = PodInfo(_copy(pod.pod, 0))
+    framework = simulator.frameworks[pod.pod.spec.scheduler_name]
+    most = MAX_COPIES if asked is None else min(asked, MAX_COPIES)
+    if _is_by_node(simulator, configuration, framework, copy):
+        return _by_node(simulator, framework, copy, asked, most)
+    return _one_by_one(simulator, copy, asked, most)
+
+
+def capacity_lines(capacity: Capacity) -> list[str]:
+    """Return what people are told: the number, how it spreads over nodes, and what is in the way of more."""
+    nodes = "1 node" if len(capacity.per_node) == 1 else f"{len(capacity.per_node)} nodes"
+    asked = "" if capacity.asked is None else f" of the {capacity.asked} asked for"
+    lines = [f"Fits:  {capacity.fits} more of {capacity.pod}{asked}, on {nodes}"]
+    by_count: dict[int, list[str]] = {}
+    for node, count in capacity.per_node.items():
+        by_count.setdefault(count, []).append(node)
+    for count, names in sorted(by_count.items(), reverse=True):
+        others = f" and {len(names) - 3} others" if len(names) > 3 else ""
+        lines.append(f"       {count} on {', '.join(names[:3])}{others}")
+    if capacity.stopped_by is not None:
+        lines.append(f"       The next one: {capacity.stopped_by}")
+    return lines
+
+
+def _is_by_node(
+    simulator: Simulator, configuration: SchedulerConfiguration, framework: Framework, pod: PodInfo
+) -> bool:
+    """Whether copies of the pod come into each other's way only by what they take of a node."""
+    spec = pod.pod.spec
+    profile = next(each for each in configuration.profiles if each.scheduler_name == spec.scheduler_name)
+    fit = profile.plugin_config.get("NodeResourcesFit")
+    spread = profile.plugin_config.get("PodTopologySpread")
+    affinity = spec.affinity
+    has_rules = (
+        spec.topology_spread_constraints
+        or spec.volumes
+        or spec.resource_claims
+        or pod.host_ports
+        or (affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None))
+    )
+    is_plain = (
+        "NodeResourcesFit" in framework.plugins
+        and isinstance(fit, NodeResourcesFitArgs)
+        and not (fit.ignored_resources or fit.ignored_resource_groups)
+        and isinstance(spread, PodTopologySpreadArgs)
+        and not any(each.when_unsatisfiable == _HARD for each in spread.default_constraints)
+        and framework.plugins.keys() <= _BY_NODE
+        and not framework.limits_search
+    )
+    return bool(is_plain and not has_rules and not simulator.cache.nodes.clamped_rows and not simulator.keeps_room)
+
+
+def _by_node(simulator: Simulator, framework: Framework, pod: PodInfo, asked: int | None, most: int) -> Capacity:
+    nodes = simulator.cache.nodes
+    per_node: dict[str, int] = {}
+    full_by: dict[str, int] = {}
+    left = most
+    for name in simulator.cycle.feasible_nodes(pod, framework):
+        row = nodes.row(name)
+        assert row is not None
+        room, resource = _room(nodes, row, pod)
+        taken = min(room, left)
+        left -= taken
+        if taken:
+            per_node[name] = taken
+        full_by[resource] = full_by.get(resource, 0) + 1
+    stopped = None
+    if left and per_node:
+        full = ", ".join(f"{resource} on {count}" for resource, count in sorted(full_by.items()))
+        others = len(nodes) - len(per_node)
+        stopped = f"nodes are full by {full}" + (f"; {others} take none" if others else "")
+    elif left:
+        stopped = _reason(simulator.cycle.reject(pod, framework))
+    return Capacity(pod.key, most - left, asked, per_node, stopped)
+
+
+def _room(nodes: NodeTable, row: int, pod: PodInfo) -> tuple[int, str]:
+    """How many copies a feasible node holds more, and the resource that says so."""
+    room = [(int(nodes.allowed_pods[row]) - int(nodes.pod_count[row]), PODS)]
+    for name, amount in pod.requests.amounts.items():
+        if amount > 0:
+            free = int(nodes.allocatable[name][row]) - int(nodes.requested[name][row])
+            room.append((free // amount, name))
+    return min(room)
+
+
+def _one_by_one(simulator: Simulator, pod: PodInfo, asked: int | None, most: int) -> Capacity:
+    per_node: dict[str, int] = {}
+    stopped = None
+    for number in range(most):
+        copy = PodInfo(_copy(pod.pod, number))
+        simulator.add(ClusterObjects(pods=[copy]))
+        decision = simulator.step()
+        while decision is not None and decision.pod.uid != copy.uid:
+            decision = simulator.step()
+        outcome = None if decision is None else decision.outcome
+        if not isinstance(outcome, Placement):
+            stopped = "it is not tried" if decision is None else decision.message
+            if outcome is not None:
+                stopped = _reason(outcome)
+            break
+        per_node[outcome.node_name] = per_node.get(outcome.node_name, 0) + 1
+    return Capacity(pod.key, sum(per_node.values()), asked, per_node, stopped)
+
+
+def _reason(fit_error: FitError) -> str:
+    """Why no node fits, without what preemption says of pods that evict nobody."""
+    return replace(fit_error.diagnosis, post_filter_message="").message
+
+
+def _copy(pod: Pod, number: int) -> Pod:
+    meta = structs.replace(
+        pod.metadata, uid=f"copy:{number}:{pod.metadata.uid}", creation_timestamp=None, deletion_timestamp=None
+    )
+    spec = structs.replace(pod.spec, node_name="", preemption_policy="Never")
+    return Pod(meta, spec, PodStatus(phase="Pending"))

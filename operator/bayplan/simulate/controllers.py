@@ -1,0 +1,338 @@
+"""Which pods the controllers of Deployments and other workloads would still make, and under which names."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Final
+
+from msgspec import structs
+
+from bayplan.api import workload_objects as looked_up
+from bayplan.api.meta_objects import LabelSelector, ObjectMeta, OwnerReference
+from bayplan.api.objects import Node, Pod
+from bayplan.cache.cache import is_finished
+from bayplan.simulate import daemon_pods
+from bayplan.simulate.admission import AdmissionError
+from bayplan.simulate.pod_batches import (
+    MAX_NAME,
+    Member,
+    PodBatch,
+    digest,
+    labelled,
+    left_indexes,
+    own_batch,
+    reference,
+    suffixed,
+)
+from bayplan.simulate.workloads import (
+    API_VERSIONS,
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    JobSpec,
+    PodTemplate,
+    PodTemplateSpec,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+    Workload,
+)
+
+MAX_PODS: Final = 1_000_000
+"""Most pods that are made of the workloads of all files: somewhat more than the largest clusters known hold."""
+
+_HASH: Final = "pod-template-hash"
+_REVISION: Final = "controller-revision-hash"
+_INDEX: Final = "batch.kubernetes.io/job-completion-index"
+_RUN: Final = re.compile(r"(?P<cron>.+)-[0-9]+")
+_NO_LABELS: Final[Mapping[str, str]] = {}
+
+Key = tuple[str, str, str]
+"""Namespace, kind and name of what owns pods."""
+
+
+@dataclass(frozen=True, slots=True)
+class Controlled:
+    """Workloads, as kind, namespace and name, and the uids of their pods."""
+
+    workloads: set[Key]
+    pods: set[str]
+
+
+class Controllers:
+    """Knows the workloads and pods there are; pods that have ended or are being deleted do not count as there."""
+
+    def __init__(self, workloads: Sequence[Workload], pods: Iterable[Pod], nodes: Sequence[Node]) -> None:
+        self._workloads = workloads
+        self._nodes = nodes
+        self._left = MAX_PODS
+        self._by_key = {_key(each): each for each in workloads}
+        self._replica_sets: dict[Key, list[ReplicaSet]] = {}
+        for each in workloads:
+            owner = _controller(each.metadata)
+            if isinstance(each, ReplicaSet) and owner is not None:
+                key = (each.metadata.namespace, owner.kind, owner.name)
+                self._replica_sets.setdefault(key, []).append(each)
+        self._names: set[tuple[str, str]] = set()
+        self._pods: dict[Key, list[Pod]] = {}
+        self._has_run: set[Key] = set()
+        self._index(pods)
+
+    def batches(self) -> list[tuple[int, PodBatch]]:
+        """Return what is still to be made, in the order of the workloads, each with its position among them.
+
+        Raises:
+            WorkloadError: a workload asks for more pods than a simulation makes.
+        """
+        found: dict[int, PodBatch] = {}
+        # The names of a StatefulSet's pods are fixed: others make way.
+        for index, each in sorted(enumerate(self._workloads), key=lambda item: not isinstance(item[1], StatefulSet)):
+            try:
+                batch = self._batch(each)
+            except AdmissionError as error:
+                raise WorkloadError(index, str(error)) from None
+            if batch is not None and batch.members:
+                found[index] = batch
+        return sorted(found.items())
+
+    def controlled(self, removed: Iterable[Key]) -> Controlled:
+        """Return what goes with the workloads among `removed` (kind, namespace, name): they, and what they control."""
+        gone = {(namespace, kind, name) for kind, namespace, name in removed}
+        # A CronJob's Jobs, a Deployment's ReplicaSets: nothing is owned over more levels.
+        for key, each in self._by_key.items():
+            owner = _controller(each.metadata)
+            if owner is not None and (key[0], owner.kind, owner.name) in gone:
+                gone.add(key)
+        pods = {pod.metadata.uid for key in gone for pod in self._pods.get(key, ())}
+        return Controlled({(kind, namespace, name) for namespace, kind, name in gone}, pods)
+
+    def _index(self, pods: Iterable[Pod]) -> None:
+        for pod in pods:
+            meta = pod.metadata
+            self._names.add((meta.namespace, meta.name))
+            owner = _controller(meta)
+            if owner is None:
+                continue
+            if owner.kind == "Job" and (run := _RUN.fullmatch(owner.name)):
+                self._has_run.add((meta.namespace, "CronJob", run["cron"]))
+            if is_finished(pod) or meta.deletion_timestamp is not None:
+                continue
+            key = (meta.namespace, owner.kind, owner.name)
+            self._pods.setdefault(key, []).append(pod)
+            if owner.kind == "ReplicaSet" and (deployment := self._deployment_of(key, meta)) is not None:
+                self._pods.setdefault((meta.namespace, "Deployment", deployment), []).append(pod)
+        for each in self._workloads:
+            owner = _controller(each.metadata)
+            if isinstance(each, Job) and owner is not None:
+                self._has_run.add((each.metadata.namespace, owner.kind, owner.name))
+
+    def _deployment_of(self, replica_set: Key, pod: ObjectMeta) -> str | None:
+        known = self._by_key.get(replica_set)
+        if known is not None:
+            owner = _controller(known.metadata)
+            return owner.name if owner is not None and owner.kind == "Deployment" else None
+        # Without the ReplicaSet its name tells: the Deployment's, and the hash that its pods are labelled with.
+        suffix = f"-{(pod.labels or _NO_LABELS).get(_HASH, '')}"
+        name = replica_set[2]
+        return name.removesuffix(suffix) if len(suffix) > 1 and name.endswith(suffix) else None
+
+    def _batch(self, workload: Workload) -> PodBatch | None:
+        meta = workload.metadata
+        owner = _controller(meta)
+        if meta.deletion_timestamp is not None or (
+            isinstance(workload, ReplicaSet)
+            and owner is not None
+            and (meta.namespace, owner.kind, owner.name) in self._by_key
+        ):
+            # The Deployment that owns it counts its pods.
+            return None
+        return _PLANS[type(workload)](self, workload)
+
+    def _of_deployment(self, deployment: Deployment) -> PodBatch:
+        meta, spec = deployment.metadata, deployment.spec
+        wanted = 1 if spec.replicas is None else spec.replicas
+        missing = self._missing(wanted, _key(deployment))
+        newest = self._newest_replica_set(deployment)
+        if newest is not None:
+            hashed = (newest.metadata.labels or _NO_LABELS).get(_HASH, "")
+            name, uid = newest.metadata.name, newest.metadata.uid
+        else:
+            hashed = digest(spec.template)
+            name, uid = f"{meta.name}-{hashed}", f"file:ReplicaSet/{meta.namespace}/{meta.name}-{hashed}"
+        labels = {_HASH: hashed} if hashed else _NO_LABELS
+        made = None if newest is not None else _replica_set(name, uid, meta, spec.selector, labels)
+        owner = OwnerReference(API_VERSIONS[ReplicaSet], "ReplicaSet", name, uid, controller=True)
+        return PodBatch(
+            meta.namespace,
+            "spec.template",
+            labelled(spec.template, labels),
+            self._numbered(meta, missing, "spec.replicas"),
+            owner,
+            replica_set=made,
+        )
+
+    def _newest_replica_set(self, deployment: Deployment) -> ReplicaSet | None:
+        wanted = deployment.spec.template
+        same = [each for each in self._replica_sets.get(_key(deployment), ()) if _without_hash(each) == wanted]
+        return max(same, key=lambda each: each.metadata.creation_timestamp or "", default=None)
+
+    def _of_replicated(self, workload: Any) -> PodBatch:  # noqa: ANN401 - a ReplicaSet or a ReplicationController
+        wanted = 1 if workload.spec.replicas is None else workload.spec.replicas
+        missing = self._missing(wanted, _key(workload))
+        return own_batch(workload, self._numbered(workload.metadata, missing, "spec.replicas"))
+
+    def _of_stateful_set(self, workload: StatefulSet) -> PodBatch:
+        meta, spec = workload.metadata, workload.spec
+        start, wanted = spec.ordinals.start, 1 if spec.replicas is None else spec.replicas
+        self._check_room(wanted, "spec.replicas")
+        members = []
+        for ordinal in range(start, start + wanted):
+            name = f"{meta.name}-{ordinal}"
+            if self._take_name(meta.namespace, name):
+                labels = {"statefulset.kubernetes.io/pod-name": name, "apps.kubernetes.io/pod-index": str(ordinal)}
+                members.append(Member(name, labels))
+        self._left -= len(members)
+        revision = f"{meta.name}-{digest(spec.template)}"
+        return own_batch(workload, members, {_REVISION: revision}, spec.volume_claim_templates or ())
+
+    def _of_daemon_set(self, workload: DaemonSet) -> PodBatch:
+        meta = workload.metadata
+        template = daemon_pods.with_tolerations(workload.spec.template)
+        there = {daemon_pods.node_of(pod) for pod in self._pods.get(_key(workload), ())}
+        nodes = [each for each in daemon_pods.nodes_for(template.spec, self._nodes) if each not in there]
+        self._check_room(len(nodes), "spec.template")
+        self._left -= len(nodes)
+        members = []
+        for number, node in enumerate(nodes, 1):
+            name = f"{meta.name}-{node}"
+            if len(name) > MAX_NAME or not self._take_name(meta.namespace, name):
+                name = self._free_name(meta, number)
+            members.append(Member(name, node=node))
+        batch = own_batch(workload, members, {_REVISION: digest(workload.spec.template)})
+        return replace(batch, template=labelled(template, batch.template.metadata.labels or _NO_LABELS))
+
+    def _of_job(self, job: Job) -> PodBatch | None:
+        if any(each.type in ("Complete", "Failed") and each.status == "True" for each in job.status.conditions or ()):
+            return None
+        return self._run(job.metadata, job.spec, "spec", reference(job), done=job)
+
+    def _of_cron_job(self, cron: CronJob) -> PodBatch | None:
+        meta = cron.metadata
+        if cron.spec.suspend or _key(cron) in self._has_run:
+            return None
+        run = ObjectMeta(
+            name=f"{meta.name}-1", namespace=meta.namespace, uid=f"file:Job/{meta.namespace}/{meta.name}-1"
+        )
+        owner = OwnerReference(API_VERSIONS[Job], "Job", run.name, run.uid, controller=True)
+        return self._run(run, cron.spec.job_template.spec, "spec.jobTemplate.spec", owner)
+
+    def _run(
+        self, meta: ObjectMeta, spec: JobSpec, path: str, owner: OwnerReference, done: Job | None = None
+    ) -> PodBatch | None:
+        """The pods of a Job that run at the same time (upstream: pkg/controller/job manageJob)."""
+        if spec.suspend:
+            return None
+        active = self._pods.get((meta.namespace, "Job", meta.name), ())
+        parallelism = 1 if spec.parallelism is None else spec.parallelism
+        succeeded = 0 if done is None else max(done.status.succeeded, 0)
+        completions = 1 if spec.completions is None and spec.parallelism is None else spec.completions
+        if completions is None:
+            # A work queue: once one has succeeded, no more are started.
+            wanted = 0 if succeeded else parallelism
+        else:
+            wanted = min(parallelism, max(completions - succeeded, 0))
+        missing = max(wanted - len(active), 0)
+        self._check_room(missing, f"{path}.parallelism")
+        labels = {"batch.kubernetes.io/job-name": meta.name, "job-name": meta.name}
+        template = labelled(spec.template, labels)
+        if spec.completion_mode == "Indexed":
+            self._check_room(completions or 0, f"{path}.completions")
+            running = {(pod.metadata.labels or _NO_LABELS).get(_INDEX) for pod in active}
+            left = left_indexes(completions or 0, "" if done is None else done.status.completed_indexes)
+            indexes = islice((each for each in left if str(each) not in running), missing)
+            members = [Member(self._free_name(meta, each), {_INDEX: str(each)}) for each in indexes]
+            self._left -= len(members)
+        else:
+            members = self._numbered(meta, missing, f"{path}.parallelism")
+        return PodBatch(meta.namespace, f"{path}.template", template, members, owner)
+
+    def _of_pod_template(self, workload: PodTemplate) -> PodBatch:
+        meta = workload.metadata
+        name = meta.name if self._take_name(meta.namespace, meta.name) else self._free_name(meta, 1)
+        return PodBatch(meta.namespace, "template", workload.template, [Member(name)])
+
+    def _missing(self, wanted: int, key: Key) -> int:
+        return max(wanted - len(self._pods.get(key, ())), 0)
+
+    def _numbered(self, meta: ObjectMeta, count: int, path: str) -> list[Member]:
+        """`count` pods called after the workload; numbers that other pods have are left out."""
+        self._check_room(count, path)
+        self._left -= count
+        members: list[Member] = []
+        number = 1
+        while len(members) < count:
+            name = suffixed(meta.name, number)
+            if self._take_name(meta.namespace, name):
+                members.append(Member(name))
+            number += 1
+        return members
+
+    def _free_name(self, meta: ObjectMeta, number: int) -> str:
+        while not self._take_name(meta.namespace, name := suffixed(meta.name, number)):
+            number += 1
+        return name
+
+    def _take_name(self, namespace: str, name: str) -> bool:
+        if (namespace, name) in self._names:
+            return False
+        self._names.add((namespace, name))
+        return True
+
+    def _check_room(self, count: int, path: str) -> None:
+        if count > self._left:
+            raise AdmissionError(f"{path}: {count} pods more are more than the {MAX_PODS} that a simulation makes")
+
+
+class WorkloadError(ValueError):
+    """Raised for a workload whose pods cannot be made; `index` is its position, the text begins with the field."""
+
+    def __init__(self, index: int, problem: str) -> None:
+        self.index = index
+        super().__init__(problem)
+
+
+_PLANS: Final[Mapping[type, Callable[[Controllers, Any], PodBatch | None]]] = {
+    Deployment: Controllers._of_deployment,  # noqa: SLF001 - the class's own table
+    ReplicaSet: Controllers._of_replicated,  # noqa: SLF001 - as above
+    ReplicationController: Controllers._of_replicated,  # noqa: SLF001 - as above
+    StatefulSet: Controllers._of_stateful_set,  # noqa: SLF001 - as above
+    DaemonSet: Controllers._of_daemon_set,  # noqa: SLF001 - as above
+    Job: Controllers._of_job,  # noqa: SLF001 - as above
+    CronJob: Controllers._of_cron_job,  # noqa: SLF001 - as above
+    PodTemplate: Controllers._of_pod_template,  # noqa: SLF001 - as above
+}
+
+
+def _key(workload: Workload) -> Key:
+    return workload.metadata.namespace, type(workload).__name__, workload.metadata.name
+
+
+def _controller(meta: ObjectMeta) -> OwnerReference | None:
+    return next((each for each in meta.owner_references or () if each.controller), None)
+
+
+def _without_hash(replica_set: ReplicaSet) -> PodTemplateSpec:
+    template = replica_set.spec.template
+    labels = {key: value for key, value in (template.metadata.labels or {}).items() if key != _HASH}
+    return structs.replace(template, metadata=structs.replace(template.metadata, labels=labels or None))
+
+
+def _replica_set(
+    name: str, uid: str, deployment: ObjectMeta, selector: LabelSelector | None, labels: Mapping[str, str]
+) -> looked_up.ReplicaSet:
+    wanted = selector or LabelSelector()
+    own = structs.replace(wanted, match_labels={**(wanted.match_labels or {}), **labels})
+    meta = ObjectMeta(name=name, namespace=deployment.namespace, uid=uid)
+    return looked_up.ReplicaSet(meta, looked_up.WorkloadSpec(own))

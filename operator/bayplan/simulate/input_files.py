@@ -1,0 +1,143 @@
+"""Files and directories that a simulation is given, and standard input: their text, and how messages call them."""
+
+import gzip
+import os
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final, cast
+
+from bayplan.config.errors import quote_unprintable
+from bayplan.simulate.documents import ClusterFileError
+
+STDIN: Final = "-"
+"""The file name that stands for standard input."""
+MAX_BYTES: Final = 1 << 30
+"""Largest file, in bytes; of a compressed one, of what is in it."""
+MAX_FILES: Final = 100_000
+"""Most files that directories may hold together."""
+
+_CHUNK: Final = 1 << 20
+_GZIP: Final = b"\x1f\x8b"
+_SUFFIXES: Final = (".yaml", ".yml", ".json", ".ndjson", ".jsonl")
+_BAD_GZIP: Final = (EOFError, zlib.error, gzip.BadGzipFile)
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file to be read; `is_found` if a directory was given that holds it."""
+
+    path: str
+    is_found: bool = False
+
+    @property
+    def shown(self) -> str:
+        """The name for messages: one line, whatever bytes it is made of."""
+        return quote_unprintable(self.path)
+
+
+def is_file(name: str) -> bool:
+    """Whether `name` stands for standard input, or for a file or directory that is there."""
+    return name == STDIN or ("\0" not in name and Path(name).exists())
+
+
+def input_files(names: Iterable[str]) -> Iterator[InputFile]:
+    """Yield the files that `names` stand for: themselves, or those in a directory and below it, in order of name.
+
+    In directories these count: `*.yaml`, `*.yml`, `*.json`, `*.ndjson`, `*.jsonl`, and each of them with `.gz`; but
+    nothing hidden, and no directory behind a link.
+
+    Raises:
+        ClusterFileError: a file is given twice, or a directory holds none, or too many.
+    """
+    given: set[str] = set()
+    for name in names:
+        if name == STDIN or "\0" in name or not Path(name).is_dir():
+            key = name if name == STDIN or "\0" in name else os.path.realpath(name)
+            if key in given:
+                raise ClusterFileError(f"{quote_unprintable(name)}: is given twice")
+            given.add(key)
+            yield InputFile(name)
+            continue
+        found = False
+        for path in _files_in(name):
+            key = os.path.realpath(path)
+            found = True
+            if key not in given:
+                given.add(key)
+                if len(given) > MAX_FILES:
+                    raise ClusterFileError(f"{quote_unprintable(name)}: there are more than {MAX_FILES} files")
+                yield InputFile(path, is_found=True)
+        if not found:
+            wanted = ", ".join(f"*{suffix}" for suffix in _SUFFIXES)
+            raise ClusterFileError(f"{quote_unprintable(name)}: holds no file {wanted}, with or without .gz")
+
+
+def _files_in(directory: str) -> Iterator[str]:
+    def refuse(error: OSError) -> None:
+        raise ClusterFileError(f"{quote_unprintable(str(error.filename))}: cannot be read: {error.strerror}")
+
+    for folder, folders, files in os.walk(directory, onerror=refuse):
+        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        for file in sorted(files):
+            if not file.startswith(".") and file.removesuffix(".gz").endswith(_SUFFIXES):
+                yield os.path.join(folder, file)  # noqa: PTH118 - names of any bytes
+
+
+def read_file(file: InputFile) -> bytes:
+    """Return the bytes of the file, or of standard input; what gzip compressed is unpacked, whatever its name.
+
+    Raises:
+        ClusterFileError: it cannot be read, is too large, or is no text.
+    """
+    try:
+        if file.path == STDIN:
+            return _read(sys.stdin.buffer, file.shown)
+        with Path(file.path).open("rb") as opened:
+            return _read(opened, file.shown)
+    except (OSError, ValueError) as error:
+        if isinstance(error, ClusterFileError):
+            raise
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ClusterFileError(f"{file.shown}: cannot be read: {reason}") from None
+
+
+def _read(file: IO[bytes], name: str) -> bytes:
+    start = file.read(len(_GZIP))
+    if start != _GZIP:
+        return _read_text(file, name, start)
+    with gzip.GzipFile(fileobj=cast("IO[bytes]", _Again(start, file))) as unpacked:
+        try:
+            return _read_text(cast("IO[bytes]", unpacked), name, b"")
+        except _BAD_GZIP as error:
+            text = "is cut off" if isinstance(error, EOFError) else "is not what gzip writes"
+            raise ClusterFileError(f"{name}: {text}") from None
+
+
+class _Again:
+    """A file, with what was read of it already."""
+
+    def __init__(self, start: bytes, file: IO[bytes]) -> None:
+        self._start = start
+        self._file = file
+
+    def read(self, size: int = -1) -> bytes:
+        if self._start:
+            start, self._start = self._start[:size], self._start[size:] if size >= 0 else b""
+            return start
+        return self._file.read(size)
+
+
+def _read_text(file: IO[bytes], name: str, start: bytes) -> bytes:
+    chunks = [start]
+    size = len(start)
+    while chunk := file.read(_CHUNK):
+        if b"\0" in chunk:
+            raise ClusterFileError(f"{name}: is not a text file")
+        size += len(chunk)
+        if size > MAX_BYTES:
+            raise ClusterFileError(f"{name}: is larger than {MAX_BYTES} bytes")
+        chunks.append(chunk)
+    return b"".join(chunks).removeprefix(b"\xef\xbb\xbf")

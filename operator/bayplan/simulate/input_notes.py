@@ -1,0 +1,23 @@
+"""What is said of an input that leaves little to simulate, and what to give instead."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+
+from bayplan.cache.cache import is_finished
+from bayplan.cache.pod_info import PodInfo
+from bayplan.simulate.cluster import ClusterObjects
+
+
+def input_notes(objects: ClusterObjects, profiles: Collection[str], counted: PodInfo | None) -> Iterator[str]:
+    """Yield a line for what keeps pods from being tried: no nodes at all, or no pod that names one of `profiles`."""
+    waiting = Counter(
+        info.pod.spec.scheduler_name
+        for info in objects.pods
+        if not info.pod.spec.node_name and not info.is_terminating and not is_finished(info.pod)
+    )
+    if not objects.nodes and (waiting or counted is not None):
+        yield "no pod can be placed: the files hold no nodes, which `kubectl get nodes -o json` gives"
+    if counted is None and waiting and not waiting.keys() & set(profiles):
+        name, count = waiting.most_common(1)[0]
+        pods = "1 pod that waits names" if count == 1 else f"{count} pods that wait name"
+        yield f"no pod is tried: {pods} the scheduler {name}; to simulate it give --scheduler-name {name}"

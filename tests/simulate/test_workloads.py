@@ -1,0 +1,313 @@
+"""Workloads in files become the pods that their controllers would still make."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from bayplan.api.storage_objects import PersistentVolumeClaim
+from bayplan.api.workload_objects import ReplicaSet
+from bayplan.config.load import default_configuration
+from bayplan.simulate.cluster import read_cluster
+from bayplan.simulate.documents import ClusterFileError
+from bayplan.simulate.simulator import Simulator
+
+LABELS = {"app": "web"}
+TEMPLATE = {
+    "metadata": {"labels": LABELS},
+    "spec": {
+        "schedulerName": "bayplan",
+        "containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "500m"}}}],
+    },
+}
+
+
+def workload(kind, name="web", *, template=TEMPLATE, status=None, owner=None, **spec):
+    version = {"Job": "batch/v1", "CronJob": "batch/v1", "ReplicationController": "v1"}.get(kind, "apps/v1")
+    if kind in ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"):
+        spec = {"selector": {"matchLabels": LABELS}, **spec}
+    metadata = {"name": name} if owner is None else {"name": name, "ownerReferences": [owner]}
+    body = {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": {"template": template, **spec}}
+    return body if status is None else {**body, "status": status}
+
+
+def owner(kind, name):
+    return {"kind": kind, "name": name, "controller": True}
+
+
+def pod(name, owned_by, *, labels=LABELS, phase="Running", node="n1", **metadata):
+    metadata = {"name": name, "labels": labels, "ownerReferences": [owned_by], **metadata}
+    spec = {**TEMPLATE["spec"], "nodeName": node}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": phase}}
+
+
+def node(name, *, labels=None, taints=(), cpu=4):
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels or {}},
+        "spec": {"taints": list(taints)},
+        "status": {"allocatable": {"cpu": cpu, "pods": 110}},
+    }
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(*objects):
+        file = tmp_path / "cluster.json"
+        file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+        return read_cluster([str(file)])
+
+    return read
+
+
+def names(cluster):
+    return [each.name for each in cluster.pods]
+
+
+def error_of(read, *objects):
+    with pytest.raises(ClusterFileError) as caught:
+        read(*objects)
+    return str(caught.value).partition(": ")[2]
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "ReplicationController"])
+def test_replicas_are_numbered_pods(read, kind):
+    cluster = read(workload(kind, replicas=3))
+    assert names(cluster) == ["web-1", "web-2", "web-3"]
+    assert {each.requests.amounts["cpu"] for each in cluster.pods} == {500}
+    assert {each.pod.spec.scheduler_name for each in cluster.pods} == {"bayplan"}
+    assert len({each.uid for each in cluster.pods}) == 3
+
+
+def test_without_replicas_there_is_one(read):
+    assert names(read(workload("Deployment"))) == ["web-1"]
+    assert names(read(workload("Deployment", replicas=0))) == []
+
+
+def test_a_deployments_pods_are_owned_by_its_replica_set_which_default_spreading_looks_up(read):
+    cluster = read(workload("Deployment", replicas=2))
+    (replica_set,) = (each for each in cluster.looked_up if isinstance(each, ReplicaSet))
+    digest = replica_set.metadata.name.removeprefix("web-")
+    assert replica_set.spec.selector.match_labels == {**LABELS, "pod-template-hash": digest}
+    for each in cluster.pods:
+        (reference,) = each.pod.metadata.owner_references
+        assert (reference.kind, reference.name, reference.controller) == ("ReplicaSet", f"web-{digest}", True)
+        assert each.pod.metadata.labels == {**LABELS, "pod-template-hash": digest}
+
+
+def test_the_same_file_gives_the_same_names_and_hashes(read):
+    def written():
+        return [(each.key, each.uid, each.pod.metadata.owner_references) for each in read(*objects).pods]
+
+    objects = [workload("Deployment", replicas=2), workload("StatefulSet", "db", replicas=2)]
+    assert written() == written()
+
+
+def test_match_label_keys_see_the_hash_of_the_template(read):
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": LABELS},
+        "matchLabelKeys": ["pod-template-hash"],
+    }
+    template = {**TEMPLATE, "spec": {**TEMPLATE["spec"], "topologySpreadConstraints": [spread]}}
+    (made,) = read(workload("Deployment", template=template)).pods
+    (constraint,) = made.pod.spec.topology_spread_constraints
+    (added,) = constraint.label_selector.match_expressions
+    assert (added.key, added.values) == ("pod-template-hash", [made.pod.metadata.labels["pod-template-hash"]])
+
+
+def test_a_stateful_sets_pods_have_ordinals_labels_and_claims(read):
+    claims = [{"metadata": {"name": "data"}, "spec": {"storageClassName": "fast"}}]
+    cluster = read(workload("StatefulSet", "db", replicas=2, ordinals={"start": 5}, volumeClaimTemplates=claims))
+    assert names(cluster) == ["db-5", "db-6"]
+    assert [each.pod.metadata.labels["apps.kubernetes.io/pod-index"] for each in cluster.pods] == ["5", "6"]
+    assert [each.pod.spec.volumes[0].persistent_volume_claim.claim_name for each in cluster.pods] == [
+        "data-db-5",
+        "data-db-6",
+    ]
+    made = [each for each in cluster.looked_up if isinstance(each, PersistentVolumeClaim)]
+    assert [(each.metadata.name, each.spec.storage_class_name) for each in made] == [
+        ("data-db-5", "fast"),
+        ("data-db-6", "fast"),
+    ]
+
+
+def test_a_claim_that_is_there_is_not_made_again(read):
+    there = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data-db-0"}}
+    cluster = read(there, workload("StatefulSet", "db", volumeClaimTemplates=[{"metadata": {"name": "data"}}]))
+    assert [each.metadata.name for each in cluster.looked_up if isinstance(each, PersistentVolumeClaim)] == [
+        "data-db-0"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "count"),
+    [
+        ({}, {}, 1),
+        ({"parallelism": 3}, {}, 3),
+        ({"parallelism": 3}, {"succeeded": 1}, 0),
+        ({"completions": 5}, {}, 1),
+        ({"parallelism": 3, "completions": 5}, {}, 3),
+        ({"parallelism": 9, "completions": 5}, {}, 5),
+        ({"parallelism": 3, "completions": 5}, {"succeeded": 4}, 1),
+        ({"parallelism": 0}, {}, 0),
+        ({"parallelism": 3, "suspend": True}, {}, 0),
+        ({"parallelism": 3}, {"conditions": [{"type": "Complete", "status": "True"}]}, 0),
+        ({"parallelism": 3}, {"conditions": [{"type": "Failed", "status": "True"}]}, 0),
+    ],
+)
+def test_a_jobs_pods_are_those_that_run_at_the_same_time(read, spec, status, count):
+    cluster = read(workload("Job", "work", status=status, **spec))
+    assert names(cluster) == [f"work-{number}" for number in range(1, count + 1)]
+
+
+def test_an_indexed_job_makes_the_indexes_that_are_neither_completed_nor_running(read):
+    index = "batch.kubernetes.io/job-completion-index"
+    job = workload(
+        "Job",
+        "work",
+        parallelism=4,
+        completions=9,
+        completionMode="Indexed",
+        status={"succeeded": 4, "completedIndexes": "0,2-4"},
+    )
+    cluster = read(job, pod("work-1-abcde", owner("Job", "work"), labels={index: "1"}))
+    assert names(cluster) == ["work-1-abcde", "work-5", "work-6", "work-7"]
+    assert [each.pod.metadata.labels[index] for each in cluster.pods] == ["1", "5", "6", "7"]
+
+
+def test_a_cron_job_runs_once(read):
+    cron = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "nightly"},
+        "spec": {"schedule": "0 3 * * *", "jobTemplate": {"spec": {"parallelism": 2, "template": TEMPLATE}}},
+    }
+    assert names(read(cron)) == ["nightly-1-1", "nightly-1-2"]
+    assert names(read({**cron, "spec": {**cron["spec"], "suspend": True}})) == []
+    ran = workload("Job", "nightly-29", owner=owner("CronJob", "nightly"), status={"succeeded": 1})
+    assert names(read(cron, ran)) == []
+    assert names(read(cron, pod("nightly-29-x", owner("Job", "nightly-29"), phase="Succeeded"))) == ["nightly-29-x"]
+
+
+def test_a_daemon_set_has_a_pod_for_every_node_that_it_may_run_on_kept_there_by_name(read):
+    template = {**TEMPLATE, "spec": {**TEMPLATE["spec"], "nodeSelector": {"pool": "a"}}}
+    nodes = [
+        node("n1", labels={"pool": "a"}),
+        node("n2", labels={"pool": "b"}),
+        node("n3", labels={"pool": "a"}, taints=[{"key": "dedicated", "effect": "NoSchedule"}]),
+        node("n4", labels={"pool": "a"}, taints=[{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]),
+        node("n5", labels={"pool": "a"}, taints=[{"key": "soft", "effect": "PreferNoSchedule"}]),
+    ]
+    cluster = read(*nodes, workload("DaemonSet", "agent", template=template))
+    assert names(cluster) == ["agent-n1", "agent-n4", "agent-n5"]
+    simulator = Simulator(default_configuration())
+    simulator.add(cluster)
+    placed = {each.name: each.attempts[-1].node for each in simulator.run().pods}
+    assert placed == {"agent-n1": "n1", "agent-n4": "n4", "agent-n5": "n5"}
+
+
+def test_a_daemon_set_makes_no_pod_for_a_node_that_has_its_pod(read):
+    running = pod("agent-abcde", owner("DaemonSet", "agent"), node="n1")
+    assert names(read(node("n1"), node("n2"), workload("DaemonSet", "agent"), running)) == ["agent-abcde", "agent-n2"]
+
+
+def test_a_pod_template_is_one_pod(read):
+    template = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "trial"}, "template": TEMPLATE}
+    assert names(read(template)) == ["trial"]
+
+
+def test_pods_that_are_there_are_not_counted_twice(read):
+    hashed = {**LABELS, "pod-template-hash": "5c9f"}
+    replica_set = workload("ReplicaSet", "web-5c9f", replicas=3, owner=owner("Deployment", "web"))
+    old = workload("ReplicaSet", "web-1111", replicas=0, owner=owner("Deployment", "web"))
+    pods = [pod(f"web-5c9f-{suffix}", owner("ReplicaSet", "web-5c9f"), labels=hashed) for suffix in "abc"]
+    deployment = workload("Deployment", replicas=3)
+    everything = [deployment, replica_set, old, *pods]
+    assert len(read(*everything).pods) == 3
+    # As `kubectl get deployments,pods` gives them: the name of the ReplicaSet tells whose it is.
+    assert len(read(deployment, *pods).pods) == 3
+    assert len(read(replica_set, *pods[:1]).pods) == 3
+    ended = pod("web-5c9f-d", owner("ReplicaSet", "web-5c9f"), labels=hashed, phase="Failed")
+    leaving = pod(
+        "web-5c9f-e", owner("ReplicaSet", "web-5c9f"), labels=hashed, deletionTimestamp="2026-01-01T00:00:00Z"
+    )
+    assert Counter(each.name.startswith("web-5c9f") for each in read(deployment, pods[0], ended, leaving).pods) == {
+        True: 3,
+        False: 2,
+    }
+
+
+def test_pods_that_a_deployment_still_lacks_go_into_its_newest_replica_set(read):
+    labels = {**LABELS, "pod-template-hash": "5c9f"}
+    template = {**TEMPLATE, "metadata": {"labels": labels}}
+    there = workload("ReplicaSet", "web-5c9f", template=template, owner=owner("Deployment", "web"))
+    there["metadata"] |= {"labels": labels, "uid": "u1"}
+    made = read(workload("Deployment", replicas=2), there).pods[0].pod.metadata
+    assert (made.owner_references[0].uid, made.labels["pod-template-hash"]) == ("u1", "5c9f")
+
+
+def test_names_that_other_pods_have_are_left_out(read):
+    cluster = read(workload("Deployment", replicas=2), workload("StatefulSet", replicas=2))
+    assert sorted(names(cluster)) == ["web-0", "web-1", "web-2", "web-3"]
+    assert cluster.skipped == []
+
+
+def test_pods_that_the_api_server_would_refuse_are_skipped_together_and_named_with_the_field(read):
+    template = {**TEMPLATE, "spec": {**TEMPLATE["spec"], "priorityClassName": "gold"}}
+    cluster = read(workload("Deployment", replicas=4, template=template), workload("StatefulSet", "db"))
+    assert names(cluster) == ["db-0"]
+    (skipped,) = cluster.skipped
+    assert (skipped.kind, skipped.name, skipped.pods) == ("Deployment", "web", 4)
+    assert skipped.message == "spec.template.spec.priorityClassName: no PriorityClass with name 'gold' was found"
+
+
+def test_a_quantity_that_is_none_is_named_with_its_place_in_the_template(read):
+    containers = [{"resources": {"requests": {"memory": "1QiB"}}}]
+    template = {**TEMPLATE, "spec": {**TEMPLATE["spec"], "containers": containers}}
+    (skipped,) = read(workload("Job", "work", template=template)).skipped
+    assert skipped.message.startswith("spec.template.spec.containers[0].resources.requests[memory]: not a quantity")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (workload("Deployment", replicas=-1), "spec.replicas: Invalid value: -1"),
+        (workload("Deployment", replicas="three"), "spec.replicas: Expected int"),
+        (workload("Deployment", replicas=10**9), "spec.replicas: 1000000000 pods more are more than the 1000000 that"),
+        (workload("StatefulSet", replicas=10**9), "spec.replicas: 1000000000 pods more"),
+        (workload("Job", parallelism=10**9), "spec.parallelism: 1000000000 pods more"),
+        (
+            workload("Job", completions=10**9, completionMode="Indexed"),
+            "spec.completions: 1000000000 pods more",
+        ),
+        (workload("Job", completionMode="Indexed"), "spec.completions: Required value"),
+        (workload("Deployment", selector=None), "spec.selector: Required value"),
+        (workload("Deployment", selector={"matchLabels": {"app": "other"}}), "selector does not match"),
+        (workload("ReplicationController", selector={"app": "other"}), "selector does not match"),
+        (workload("Deployment", template={"metadata": {"labels": LABELS}}), "spec.template.spec.containers: Required"),
+        (workload("DaemonSet", "Web"), "metadata.name: 'Web' is not a valid name"),
+    ],
+)
+def test_a_workload_that_the_api_server_would_refuse_is_one_clear_error(read, wrong, message):
+    error = error_of(read, wrong)
+    assert f'{wrong["kind"]} "{wrong["metadata"]["name"]}": ' in error
+    assert message in error
+
+
+def test_pods_given_and_made_add_up_in_the_summary(read):
+    template = {**TEMPLATE, "spec": {**TEMPLATE["spec"], "priorityClassName": "gold"}}
+    cluster = read(
+        node("n1", cpu=2),
+        workload("Deployment", replicas=6),
+        workload("Deployment", "refused", replicas=4, template=template),
+        pod("x", owner("Job", "y")),
+    )
+    simulator = Simulator(default_configuration())
+    simulator.add(cluster)
+    summary = simulator.run().summary
+    assert (summary.running, summary.scheduled, summary.unschedulable) == (1, 3, 3)
+    assert summary.pods == 11
