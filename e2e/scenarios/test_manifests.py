@@ -199,6 +199,8 @@ def test_the_probes_the_service_and_the_configuration_meet_in_the_pod(
     assert (service_port["name"], service_port["targetPort"]) == ("https", "https")
     selector = _installed(control_plane, "services")["spec"]["selector"]
     assert selector.items() <= template["metadata"]["labels"].items()
+    timeouts = [container[name]["timeoutSeconds"] for name in ("startupProbe", "livenessProbe", "readinessProbe")]
+    assert timeouts == [5, 5, 5]
     probes = {name: container[name]["httpGet"] for name in ("livenessProbe", "readinessProbe")}
     assert {name: probe["port"] for name, probe in probes.items()} == dict.fromkeys(probes, "https")
     assert [probe["path"] for probe in probes.values()] == ["/livez", "/readyz"]

@@ -92,7 +92,7 @@ async def test_a_stop_is_heeded_between_two_decisions(scene, monkeypatch):
 
 async def test_the_loop_lets_others_run_while_it_has_work(scene, monkeypatch):
     scene.node(cpu="100", pods=10_000)
-    for i in range(40):
+    for i in range(100):
         scene.pod(f"p{i}", cpu="1m")
     schedule_one = scene.scheduler.schedule_one
 
@@ -112,6 +112,26 @@ async def test_the_loop_lets_others_run_while_it_has_work(scene, monkeypatch):
         await other()
     # Three decisions of 4 ms fill a slice of 10 ms.
     assert max(a - b for a, b in pairwise(left_at_turns)) == 3
+
+
+async def test_while_few_pods_wait_a_bind_leaves_before_the_next_decision(scene, monkeypatch):
+    scene.node(cpu="100", pods=1000)
+    for i in range(100):
+        scene.pod(f"p{i}", cpu="1m")
+    schedule_one = scene.scheduler.schedule_one
+    behind = {}
+
+    def decide():
+        left = scene.queue.pending()["active"]
+        behind[left] = 100 - left - len(scene.binder.bindings)
+        return schedule_one()
+
+    monkeypatch.setattr(scene.scheduler, "schedule_one", decide)
+    async with Running(scene):
+        await until(lambda: len(scene.binder.bindings) == 100)
+    # The decision on one of these may be long; among many pods a turn of the loop for each would cost too much.
+    assert [behind[left] for left in range(64, 0, -1)] == [0] * 64
+    assert behind[65] > 1
 
 
 async def test_no_pod_is_popped_while_too_many_binds_are_under_way(scene):

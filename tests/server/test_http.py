@@ -157,27 +157,36 @@ async def test_every_answer_carries_the_security_headers(port, path):
     assert response.headers["Server"] == "bayplan"
 
 
+BAD, LARGE, BODY = "400 Bad Request", "431 Request Header Fields Too Large", "413 Request Entity Too Large"
 HOSTILE = {
-    "a header of one megabyte": b"GET /livez HTTP/1.1\r\nHost: x\r\nX-Big: " + b"a" * 1_000_000 + b"\r\n\r\n",
-    "a thousand headers": b"GET /livez HTTP/1.1\r\nHost: x\r\n" + b"X-Many: 1\r\n" * 1000 + b"\r\n",
-    "a huge query": b"GET /livez?exclude=" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
-    "no HTTP at all": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
-    "a bad version": b"GET /livez HTTP/9.9.9\r\nHost: x\r\n\r\n",
-    "a header with a null byte": b"GET /livez HTTP/1.1\r\nHost: x\r\nX: a\x00b\r\n\r\n",
-    "two lengths": b"GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
-    "length and chunks": b"GET /livez HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "a header of one megabyte": (LARGE, b"GET /livez HTTP/1.1\r\nHost: x\r\nX-Big: " + b"a" * 1_000_000 + b"\r\n\r\n"),
+    "a thousand headers": (BAD, b"GET /livez HTTP/1.1\r\nHost: x\r\n" + b"X-Many: 1\r\n" * 1000 + b"\r\n"),
+    "a huge query": (LARGE, b"GET /livez?exclude=" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n"),
+    "no HTTP at all": (BAD, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"),
+    "a bad version": (BAD, b"GET /livez HTTP/9.9.9\r\nHost: x\r\n\r\n"),
+    "a header with a null byte": (BAD, b"GET /livez HTTP/1.1\r\nHost: x\r\nX: a\x00b\r\n\r\n"),
+    "two lengths": (BODY, b"GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"),
+    "two lengths of nothing": (
+        BAD,
+        b"GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nContent-Length: 0\r\n\r\n",
+    ),
+    "length and chunks": (
+        BODY,
+        b"GET /livez HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    ),
 }
 
 
 @pytest.mark.parametrize("case", HOSTILE)
 async def test_a_hostile_request_gets_a_bare_4xx_and_no_log_noise(port, case, caplog):
     caplog.set_level(logging.INFO)
-    answer = await port.raw(HOSTILE[case])
-    assert answer.split()[1].startswith(b"4"), answer[:200]
+    status, request = HOSTILE[case]
+    answer = await port.raw(request)
+    assert answer.partition(b" ")[2].startswith(f"{status}\r\n".encode()), answer[:200]
     assert b"Traceback" not in answer
     assert b"aiohttp" not in answer.lower()
     assert b"Server: bayplan" in answer
-    assert b"\r\n\r\nBad Request\n" in answer
+    assert answer.endswith(f"\r\n\r\n{status[4:]}\n".encode())
     assert caplog.records == []
     assert (await port.get("/livez"))[0].status == 200
 
@@ -185,24 +194,6 @@ async def test_a_hostile_request_gets_a_bare_4xx_and_no_log_noise(port, case, ca
 async def test_a_strange_host_header_changes_nothing(port):
     request = b"GET /livez HTTP/1.1\r\nHost: <script>\r\nConnection: close\r\n\r\n"
     assert (await port.raw(request)).endswith(b"\r\n\r\nok")
-
-
-async def test_a_request_that_never_ends_is_cut_off(monkeypatch):
-    monkeypatch.setattr(http_module, "IDLE_SECONDS", 0.2)
-    async with running() as port:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port.port)
-        writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow: ")
-        for _ in range(50):
-            with contextlib.suppress(ConnectionError):
-                writer.write(b"a")
-                await writer.drain()
-            if reader.at_eof():
-                break
-            await asyncio.sleep(0.05)
-        assert reader.at_eof()
-        writer.close()
-        with contextlib.suppress(ConnectionError):
-            await writer.wait_closed()
 
 
 SLOW = b"GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow: a"

@@ -49,7 +49,9 @@ class NodeSelection:
         selected = np.zeros(len(rows), dtype=np.bool_)
         numbers: _Numbers = {}
         for term in self._terms:
-            selected |= term.matches(index, nodes, rows, numbers)
+            matching = term.matches(index, nodes, rows, numbers)
+            if matching is not None:
+                selected |= matching
         return selected
 
 
@@ -88,13 +90,18 @@ class _Term:
         # Only metadata.name can be selected on, with In or NotIn and one value.
         self._on_names = [(each.operator == "In", (each.values or [""])[0]) for each in term.match_fields or ()]
 
-    def matches(self, index: NodeIndex, nodes: NodeTable, rows: Rows, numbers: _Numbers) -> _Mask:
-        selected = np.ones(len(rows), dtype=np.bool_)
+    def matches(self, index: NodeIndex, nodes: NodeTable, rows: Rows, numbers: _Numbers) -> _Mask | None:
+        """Return which rows the term selects; None for none, which of thousands of terms most say at once."""
+        selected: _Mask | None = None
         for is_in, name in self._on_names:
             row = nodes.row(name)
-            selected &= (rows == (-1 if row is None else row)) == is_in
+            matching = (rows == (-1 if row is None else row)) == is_in
+            selected = matching if selected is None else selected & matching
         for test in self._on_labels:
-            selected &= test.matches(index.labels.column(test.key), rows, numbers)
+            found = test.matches(index.labels.column(test.key), rows, numbers)
+            if found is None:
+                return None
+            selected = found if selected is None else selected & found
         return selected
 
 
@@ -108,12 +115,13 @@ class _LabelTest:
         # A valid term's Gt or Lt has exactly one integer.
         self._bound = (parse_int64(self._values[0]) or 0) if self._operator in ("Gt", "Lt") else 0
 
-    def matches(self, column: LabelColumn, rows: Rows, numbers: _Numbers) -> _Mask:
+    def matches(self, column: LabelColumn, rows: Rows, numbers: _Numbers) -> _Mask | None:
         match self._operator:
             case "In":
                 return _is_any(column, self._values, rows)
             case "NotIn":
-                return ~_is_any(column, self._values, rows)
+                found = _is_any(column, self._values, rows)
+                return np.ones(len(rows), dtype=np.bool_) if found is None else ~found
             case "Exists":
                 return np.not_equal(column.ids[rows], 0)
             case "DoesNotExist":
@@ -129,10 +137,11 @@ def _is_valid(term: NodeSelectorTerm) -> bool:
     return bool(term.match_expressions or term.match_fields) and not compile_node_selector_terms([term]).errors
 
 
-def _is_any(column: LabelColumn, values: Sequence[str], rows: Rows) -> _Mask:
+def _is_any(column: LabelColumn, values: Sequence[str], rows: Rows) -> _Mask | None:
+    """Return which rows have one of the values; None if no node has one."""
     wanted = [id_ for value in values if (id_ := column.id_of(value)) is not None]
     if not wanted:
-        return np.zeros(len(rows), dtype=np.bool_)
+        return None
     ids = column.ids[rows]
     if len(wanted) == 1:
         return np.equal(ids, wanted[0])

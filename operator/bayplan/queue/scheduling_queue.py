@@ -271,6 +271,10 @@ class SchedulingQueue:
         """Return whether `pop` would give a pod."""
         return self._sub_queues.has_ready()
 
+    def has_at_most(self, number: int) -> bool:
+        """Return whether no more than so many pods are active: the queue is short."""
+        return self._sub_queues.has_at_most(number)
+
     def pending(self) -> dict[str, int]:
         """Return the number of pods by sub-queue, under the labels of scheduler_pending_pods."""
         return self._sub_queues.pending()

@@ -219,6 +219,10 @@ class SubQueues:
         """Return whether `pop` would give a pod."""
         return bool(self._active) or self._backoff.peek_early() is not None
 
+    def has_at_most(self, number: int) -> bool:
+        """Return whether no more than so many pods are active."""
+        return len(self._active) <= number
+
     def pending(self) -> dict[str, int]:
         """Return the number of pods by sub-queue, under the labels of scheduler_pending_pods."""
         return {

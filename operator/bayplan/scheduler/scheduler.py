@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 # How long the loop decides before it lets watches, binds and probes run, and how many binds may be outstanding.
 _SLICE_SECONDS = 0.01
 _MAX_BINDS_IN_FLIGHT = 256
+# While no more pods wait, each bind leaves before the next decision: a hostile pod can make that one ten times a slice.
+_FEW_PODS = 64
 _SWEEP_SECONDS = 1.0
 # What no attempt needed between two releases is let go of. An idle loop wakes as often.
 _RELEASE_SECONDS = 10.0
@@ -195,9 +197,10 @@ class Scheduler:
         """Decide pods for a short while; True if pods are left that could be decided now."""
         until = self._clock() + _SLICE_SECONDS
         while not self._stopping and self.dispatcher.jobs_in_flight < _MAX_BINDS_IN_FLIGHT:
-            if self.schedule_one() is None:
+            attempt = self.schedule_one()
+            if attempt is None:
                 return False
-            if self._clock() >= until:
+            if self._clock() >= until or (isinstance(attempt, Reserved) and self.queue.has_at_most(_FEW_PODS)):
                 return self.queue.has_ready()
         return False
 

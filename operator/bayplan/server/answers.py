@@ -25,3 +25,11 @@ def answer(
 ) -> web.Response:
     """Return an answer that no browser takes for anything else."""
     return web.Response(status=status, body=body, headers=HEADERS | {"Content-Type": content_type} | (headers or {}))
+
+
+def bare(status: int) -> bytes:
+    """Return the words for a status as they are sent, where there is no request to answer; the connection ends."""
+    text = f"{HTTPStatus(status).phrase}\n"
+    head = HEADERS | {"Content-Type": PLAIN_TEXT, "Content-Length": str(len(text)), "Connection": "close"}
+    lines = [f"HTTP/1.1 {int(status)} {text.rstrip()}", *(f"{name}: {value}" for name, value in head.items())]
+    return "".join(f"{line}\r\n" for line in [*lines, ""]).encode() + text.encode()

@@ -6,43 +6,43 @@ import socket
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
 from http import HTTPStatus
-from typing import Any
 
 from aiohttp import web
-from aiohttp.typedefs import Middleware
 from prometheus_client import CollectorRegistry
 
 from bayplan.api.client import TokenBucket
 from bayplan.api.errors import CredentialsError
 from bayplan.server.access import Security, only_this_machine, only_who_may
 from bayplan.server.answers import answer, plain
+from bayplan.server.connection import DRAIN_SECONDS, Connection, Open, RequestTurns
 from bayplan.server.connections import Connections
 from bayplan.server.handshake import Handshake
-from bayplan.server.handshake_turns import HandshakeTurns
 from bayplan.server.health import HealthChecks, HealthReport, LoopTicker
 from bayplan.server.listener import Listener
+from bayplan.server.peers import peer_of
 from bayplan.server.scrapes import OPENMETRICS_TYPE, Scrapes
 from bayplan.server.slis import SliCollector
+from bayplan.server.turns import Turns
 
 logger = logging.getLogger(__name__)
 
 MAX_CONNECTIONS = 128
 MAX_CONNECTIONS_PER_PEER = 32
+# Clients that have said nothing yet. They cost a place and no time, and who speaks goes before them.
+MAX_SILENT = 512
 # What the port may cost the scheduler whoever asks for whatever: a connection or an answer takes some 0.2 ms.
 CONNECTIONS_PER_SECOND = 200.0
+# Without handshakes they all get to ask, so they are fewer than the answers to probes: a probe is the newest one.
+PLAIN_CONNECTIONS_PER_SECOND = 50.0
 # With a key on P-256; a larger one has fewer, so that all of them together take no more of the loop.
 HANDSHAKES_PER_SECOND = 50.0
 PROBES_PER_SECOND = 100.0
 OTHERS_PER_SECOND = 20.0
-MAX_HEADERS = 64
-# Cuts off idle connections and those that never finish a request's head. Prometheus just opens a new one.
-IDLE_SECONDS = 30.0
-DRAIN_SECONDS = 5.0
+# Heads that do not come in one piece.
+PIECES_PER_SECOND = 50.0
 
 PUBLIC_PATHS = ("/metrics", "/metrics/slis", "/livez", "/readyz", "/healthz")
 """What names no object."""
-
-_PROBES = ("/livez", "/readyz", "/healthz")
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -76,10 +76,8 @@ class HttpServer:
         self._ticker = ticker or LoopTicker()
         health.add_liveness("event-loop", self._ticker.check)
         self._routes = tuple(routes)
-        self._pace = _paced(_bucket(PROBES_PER_SECOND), _bucket(OTHERS_PER_SECOND))
-        self._connections: Connections[Handshake | _Connection] = Connections(
-            per_peer=MAX_CONNECTIONS_PER_PEER, total=MAX_CONNECTIONS
-        )
+        self._turns = RequestTurns(probes=PROBES_PER_SECOND, others=OTHERS_PER_SECOND, pieces=PIECES_PER_SECOND)
+        self._connections: Open = Connections(per_peer=MAX_CONNECTIONS_PER_PEER, total=MAX_CONNECTIONS)
         self._ports: list[_Port] = []
         self._ticking: asyncio.Task[None] | None = None
 
@@ -91,13 +89,13 @@ class HttpServer:
         guard = (
             only_this_machine({route.path for route in self._routes}) if security is None else only_who_may(security)
         )
-        app = web.Application(middlewares=[_plain_errors, self._pace, guard])
+        app = web.Application(middlewares=[_plain_errors, guard])
         for path in self._scrapes:
             app.router.add_get(path, self._metrics)
         app.router.add_get("/{endpoint:healthz|livez|readyz}", self._report)
         app.router.add_get("/{endpoint:healthz|livez|readyz}/{check}", self._single)
         app.router.add_routes(self._routes)
-        made = _Port(app, self._connections, security)
+        made = _Port(app, self._connections, self._turns, security)
         bound = await made.start(host, port, shares_port=shares_port)
         self._ports.append(made)
         if self._ticking is None:
@@ -134,17 +132,19 @@ class HttpServer:
 class _Port:
     """One port and the connections that come by it."""
 
-    def __init__(
-        self, app: web.Application, connections: "Connections[Handshake | _Connection]", security: Security | None
-    ) -> None:
+    def __init__(self, app: web.Application, connections: Open, turns: RequestTurns, security: Security | None) -> None:
         # Who hangs up gives up his place in the queue for an answer.
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=DRAIN_SECONDS, handler_cancellation=True)
         self._connections = connections
+        self._turns = turns
         self._security = security
+        self._silent: Connections[Handshake] = Connections(per_peer=MAX_CONNECTIONS_PER_PEER, total=MAX_SILENT)
         self._handshakes: set[Handshake] = set()
         if security is not None:
-            self._turns = HandshakeTurns(HANDSHAKES_PER_SECOND, security.tls.cost)
-        self._listener = Listener(self._take, _bucket(CONNECTIONS_PER_SECOND))
+            self._handshake_turns = Turns(HANDSHAKES_PER_SECOND, security.tls.cost)
+        connections_per_second = PLAIN_CONNECTIONS_PER_SECOND if security is None else CONNECTIONS_PER_SECOND
+        pace = TokenBucket(qps=connections_per_second, burst=int(connections_per_second / 4))
+        self._listener = Listener(self._take, pace)
 
     async def start(self, host: str, port: int, *, shares_port: bool) -> int:
         await self._runner.setup()
@@ -160,10 +160,11 @@ class _Port:
             handshake.give_way()
         await self._runner.cleanup()
 
-    async def _take(self, connection: socket.socket, peer: str) -> None:
+    async def _take(self, connection: socket.socket, address: str) -> None:
         if self._security is None:
             await asyncio.get_running_loop().connect_accepted_socket(self._connection, connection)
             return
+        peer = peer_of(address)
         try:
             context = self._security.tls.context()
         except CredentialsError as error:
@@ -171,90 +172,28 @@ class _Port:
             connection.close()
             return
 
+        def spoke(handshake: Handshake) -> None:
+            self._silent.remove(peer, handshake)
+            _make_room(self._connections.add(peer, handshake))
+
         def ended(handshake: Handshake) -> None:
+            self._silent.remove(peer, handshake)
             self._connections.remove(peer, handshake)
             self._handshakes.discard(handshake)
 
-        handshake = Handshake(peer, self._turns, ended)
+        handshake = Handshake(peer, self._handshake_turns, on_hello=spoke, on_end=ended)
         self._handshakes.add(handshake)
-        if (oldest := self._connections.add(peer, handshake)) is not None:
-            oldest.give_way()
+        _make_room(self._silent.add(peer, handshake))
         handshake.begin(connection, context, self._connection)
 
     def _connection(self) -> asyncio.BaseProtocol:
         assert self._runner.server is not None  # it listens no longer than the runner is set up
-        return _Connection(
-            self._runner.server,
-            self._connections,
-            loop=asyncio.get_running_loop(),
-            access_log=None,  # aiohttp's own way to turn it off
-            keepalive_timeout=IDLE_SECONDS,
-            lingering_time=1.0,
-            max_headers=MAX_HEADERS,
-        )
+        return Connection(self._runner.server, self._connections, self._turns)
 
 
-class _Connection(web.RequestHandler):
-    """One client's connection, which may have to make room for a newer one.
-
-    An unreadable request gets a bare status, not an echo and a traceback.
-    """
-
-    __slots__ = ("_all", "_peer")
-
-    def __init__(self, server: web.Server, connections: "Connections[Handshake | _Connection]", **options: Any) -> None:  # noqa: ANN401  as aiohttp takes them
-        super().__init__(server, **options)
-        self._all = connections
-        self._peer = ""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        address = transport.get_extra_info("peername")
-        self._peer = str(address[0]) if address else ""
-        oldest = self._all.add(self._peer, self)
-        if oldest is not None:
-            oldest.give_way()
-
-    def give_way(self) -> None:
-        """End the connection at once, whatever it still has to send."""
-        if self.transport is not None:
-            self.transport.abort()
-        self.force_close()
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        self._all.remove(self._peer, self)
-        super().connection_lost(exc)
-
-    def log_exception(self, *args: Any, **details: Any) -> None:  # noqa: ANN401  as aiohttp has it
-        # Defects of ours end in the middleware. What comes here is a client that went away while it was answered.
-        logger.debug("connection failed peer=%s", self._peer, exc_info=details.get("exc_info"))
-
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        logger.debug("request refused status=%d cause=%s message=%r", status, type(exc).__name__, message)
-        response = plain(status)
-        response.force_close()
-        return response
-
-
-def _bucket(per_second: float) -> TokenBucket:
-    return TokenBucket(qps=per_second, burst=int(per_second / 4))
-
-
-def _paced(probes: TokenBucket, others: TokenBucket) -> Middleware:
-    """Have each answer wait for its turn: probes for probes only, all others for one another."""
-
-    @web.middleware
-    async def paced(request: web.Request, handler: _Handler) -> web.StreamResponse:
-        await (probes if request.path.startswith(_PROBES) else others).wait()
-        return await handler(request)
-
-    return paced
+def _make_room(oldest: Handshake | Connection | None) -> None:
+    if oldest is not None:
+        oldest.give_way()
 
 
 @web.middleware

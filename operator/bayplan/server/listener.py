@@ -12,6 +12,8 @@ from bayplan.api.client import TokenBucket
 logger = logging.getLogger(__name__)
 
 BACKLOG = 128
+# What the kernel keeps for a connection, and so what is read of it at once: a long head of a request.
+RECEIVE_BYTES = 32 * 1024
 _TROUBLE_PAUSE_SECONDS = 0.2
 
 
@@ -63,6 +65,8 @@ class Listener:
             raise
         for each in self._sockets:
             each.setblocking(False)
+            # Connections have it from the socket that listens.
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
         self._accepting = [loop.create_task(self._accept(each)) for each in self._sockets]
         chosen: int = self._sockets[0].getsockname()[1]
         return chosen

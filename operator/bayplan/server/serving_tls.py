@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bayplan.api.errors import CredentialsError
 from bayplan.api.trust import load_identity
 from bayplan.server.certificate_faults import pair_fault
-from bayplan.server.handshake_turns import handshake_cost
+from bayplan.server.handshake_cost import handshake_cost
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,17 @@
 import asyncio
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from tests.clock import Clock
 
-from bayplan.server.handshake_turns import AHEAD_SECONDS, HandshakeTurns, handshake_cost
-from bayplan.server.self_signed import self_signed, signed
+from bayplan.server.turns import AHEAD_SECONDS, Turns
 
 
-class Turns:
+class Scene:
     """Turns on a clock that passes as it is slept, and the order in which they were given."""
 
-    def __init__(self, per_second=4.0, cost=lambda: 1.0):
+    def __init__(self, per_second=4.0, **options):
         self.clock = Clock()
-        self.turns = HandshakeTurns(per_second, cost, clock=self.clock, sleep=self.sleep)
+        self.turns = Turns(per_second, **options, clock=self.clock, sleep=self.sleep)
         self.given = []
 
     async def sleep(self, seconds):
@@ -30,34 +28,35 @@ class Turns:
 
 
 async def test_a_quarter_of_a_second_of_them_begins_at_once_and_the_others_in_their_time():
-    given = await Turns(per_second=8.0).take_all("aaaaaa")
+    given = await Scene(per_second=8.0).take_all("aaaaaa")
     assert [when for _, when in given] == pytest.approx([0.0, 0.0, 0.0, 0.125, 0.25, 0.375])
 
 
 async def test_a_handshake_that_costs_more_takes_the_time_of_several():
-    given = await Turns(per_second=8.0, cost=lambda: 4.0).take_all("aaa")
+    given = await Scene(per_second=8.0, cost=lambda: 4.0).take_all("aaa")
     assert [when for _, when in given] == pytest.approx([0.0, AHEAD_SECONDS, AHEAD_SECONDS + 0.5])
 
 
 async def test_peers_take_turns_however_many_connections_each_has():
-    given = await Turns().take_all("aaaaabbc")
+    given = await Scene().take_all("aaaaabbc")
     assert "".join(peer for peer, _ in given) == "abcabaaa"
 
 
-async def test_of_one_peer_who_came_last_is_first_as_its_oldest_connection_is_the_next_to_be_closed():
-    turns = Turns()
+@pytest.mark.parametrize(("ahead", "order"), [(False, [0, 1, 2, 3]), (True, [0, 3, 2, 1])])
+async def test_of_one_peer_the_oldest_is_first_and_what_goes_ahead_the_newest(ahead, order):
+    turns = Scene()
     waiting = []
     for number in range(4):
-        waiting.append(asyncio.create_task(turns.turns.wait("a")))
+        waiting.append(asyncio.create_task(turns.turns.wait("a", ahead=ahead)))
         waiting[-1].add_done_callback(lambda _, number=number: turns.given.append(number))
         if number == 0:
             await waiting[0]
     await asyncio.gather(*waiting)
-    assert turns.given == [0, 3, 2, 1]
+    assert turns.given == order
 
 
 async def test_who_comes_later_waits_for_one_of_each_other_peer():
-    turns = Turns()
+    turns = Scene()
     flood = [asyncio.create_task(turns.take("flood")) for _ in range(30)]
     await asyncio.sleep(0)
     await turns.take("kubelet")
@@ -66,7 +65,7 @@ async def test_who_comes_later_waits_for_one_of_each_other_peer():
 
 
 async def test_who_gives_up_takes_no_turn_and_nobody_waits_for_it():
-    turns = Turns(per_second=1.0)
+    turns = Scene(per_second=1.0)
     await turns.take("a")
     leaving = [asyncio.create_task(turns.take(peer)) for peer in "aab"]
     await asyncio.sleep(0)
@@ -80,7 +79,7 @@ async def test_who_gives_up_takes_no_turn_and_nobody_waits_for_it():
 
 
 async def test_who_is_cancelled_at_the_moment_of_its_turn_takes_none():
-    turns = Turns(per_second=1.0)
+    turns = Scene(per_second=1.0)
     leaving = asyncio.create_task(turns.take("a"))
     await asyncio.sleep(0)
     # Its wait has not run again when the turn is given.
@@ -90,7 +89,7 @@ async def test_who_is_cancelled_at_the_moment_of_its_turn_takes_none():
 
 
 async def test_who_comes_when_the_last_one_leaves_is_given_a_turn():
-    turns = Turns(per_second=1.0)
+    turns = Scene(per_second=1.0)
     await turns.take("a")
     leaving = asyncio.create_task(turns.take("b"))
     await asyncio.sleep(0)
@@ -102,35 +101,7 @@ async def test_who_comes_when_the_last_one_leaves_is_given_a_turn():
 
 
 async def test_time_without_handshakes_is_not_saved_up():
-    turns = Turns(per_second=8.0)
+    turns = Scene(per_second=8.0)
     turns.clock.step(60.0)
     given = await turns.take_all("aaaaaa")
     assert given[-1][1] == pytest.approx(60.375)
-
-
-@pytest.mark.parametrize(("bits", "cost"), [(1024, 1.05), (2048, 1.4), (4096, 4.2), (8192, 26.6)])
-def test_rsa_costs_by_the_third_power_of_the_length(monkeypatch, bits, cost):
-    public = rsa.RSAPublicNumbers(65537, 2 ** (bits - 1) + 1).public_key()
-    monkeypatch.setattr("cryptography.x509.load_pem_x509_certificate", lambda _: Shown(public))
-    assert handshake_cost(b"") == pytest.approx(cost)
-
-
-class Shown:
-    """A certificate, as far as it matters."""
-
-    def __init__(self, key):
-        self._key = key
-
-    def public_key(self):
-        return self._key
-
-
-def test_a_made_certificate_costs_one():
-    assert handshake_cost(b"".join(self_signed("127.0.0.1"))) == 1.0
-
-
-def test_a_larger_curve_costs_more_and_an_edwards_curve_does_not(monkeypatch):
-    assert handshake_cost(signed(ec.generate_private_key(ec.SECP384R1()), "127.0.0.1")[0]) == 2.0
-    public = ed25519.Ed25519PrivateKey.generate().public_key()
-    monkeypatch.setattr("cryptography.x509.load_pem_x509_certificate", lambda _: Shown(public))
-    assert handshake_cost(b"") == 1.0

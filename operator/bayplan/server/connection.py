@@ -1,0 +1,187 @@
+"""One client's connection: what is read of it, and when."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, Final, TypeAlias
+
+from aiohttp import web
+
+from bayplan.server.answers import bare, plain
+from bayplan.server.connections import Connections
+from bayplan.server.handshake import Handshake
+from bayplan.server.peers import peer_of
+from bayplan.server.request_heads import HEAD_BYTES, HeadRefusedError, RequestHeads, target_of
+from bayplan.server.turns import Turns
+
+logger = logging.getLogger(__name__)
+
+MAX_HEADERS: Final = 64
+_PROBES: Final = (b"/livez", b"/readyz", b"/healthz")
+# Cuts off idle connections and those that never finish a request's head. Prometheus just opens a new one.
+IDLE_SECONDS = 30.0
+DRAIN_SECONDS: Final = 5.0
+# How long who is refused has to read why: closing at once what has more to read takes the answer from it.
+REFUSAL_SECONDS = 1.0
+
+Open: TypeAlias = "Connections[Connection | Handshake]"
+
+
+class RequestTurns:
+    """What reading and answering may cost the scheduler, whoever asks for whatever, for all connections together.
+
+    Connection relies on it. An answer takes some 0.2 ms, and so does to read a piece of a head that came in many
+    records of TLS.
+    """
+
+    def __init__(self, *, probes: float, others: float, pieces: float) -> None:
+        self._probes, self._others = Turns(probes), Turns(others)
+        self.pieces = Turns(pieces)
+        """To read on where a head was not complete."""
+
+    def of(self, head: bytes) -> Turns:
+        """Return whose turns a request takes: probes wait for probes only, all others for one another."""
+        return self._probes if target_of(head).startswith(_PROBES) else self._others
+
+
+class Connection(web.RequestHandler):
+    """Reads one request, waits for its turn, answers it and only then looks at the next; it may have to make room.
+
+    HttpServer relies on it. The parser of HTTP gets whole heads without bodies, one at a time. While a request waits or
+    is answered, what its client sends next is read once, and the rest stays with the kernel. So all reading is paid
+    for by a turn: that of the handshake, of an answer, or of a piece of a head. An unreadable request gets a bare
+    status, not an echo and a traceback.
+    """
+
+    __slots__ = ("_heads", "_is_new", "_open", "_peer", "_turn", "_turns")
+
+    def __init__(self, server: web.Server, connections: Open, turns: RequestTurns) -> None:
+        super().__init__(
+            server,
+            loop=asyncio.get_running_loop(),
+            access_log=None,  # type: ignore[arg-type]  # aiohttp's own way to turn it off
+            keepalive_timeout=IDLE_SECONDS,
+            lingering_time=0.0,
+            max_headers=MAX_HEADERS,
+            max_line_size=HEAD_BYTES,
+            max_field_size=HEAD_BYTES,
+        )
+        self._open = connections
+        self._turns = turns
+        self._heads = RequestHeads()
+        self._peer = ""
+        self._is_new = True
+        self._turn: asyncio.Task[None] | asyncio.TimerHandle | None = None
+        """What has to happen before anything else is taken; None while there is nothing."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Count the connection, and end another one if there are too many."""
+        super().connection_made(transport)
+        # TLS keeps 256 KiB of what it has not decrypted, for each connection. Both loops let one say less.
+        if (set_limits := getattr(transport, "set_read_buffer_limits", None)) is not None:
+            set_limits(high=HEAD_BYTES, low=0)
+        address = transport.get_extra_info("peername")
+        self._peer = peer_of(str(address[0])) if address else ""
+        oldest = self._open.add(self._peer, self)
+        if oldest is not None:
+            oldest.give_way()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what was read, and read no more before it has been dealt with."""
+        self._heads.add(data)
+        if self._turn is None:
+            self._next(self._wait_for_piece)
+        else:
+            self._pause()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Forget the connection and what waits for a turn on it."""
+        self._open.remove(self._peer, self)
+        if self._turn is not None:
+            self._turn.cancel()
+        super().connection_lost(exc)
+
+    async def shutdown(self, timeout: float | None = DRAIN_SECONDS) -> None:  # noqa: ASYNC109  as aiohttp has it
+        """Let an answer under way finish, for at most `timeout` seconds, and close the connection."""
+        transport = self.transport
+        await super().shutdown(timeout)
+        if transport is not None and not transport.is_reading():
+            # What its client sent is not going to be read, so there is nothing to wait for in closing TLS.
+            transport.abort()
+
+    def give_way(self) -> None:
+        """End the connection at once, whatever it still has to send."""
+        if self.transport is not None:
+            self.transport.abort()
+        self.force_close()
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send an answer, then go on to the next request."""
+        sent = await super().finish_response(request, resp, start_time)
+        if resp.keep_alive:
+            self._turn = None
+            # The answer has paid for one look at what comes next.
+            self._next(self._resume)
+        return sent
+
+    def log_exception(self, *args: Any, **details: Any) -> None:  # noqa: ANN401  as aiohttp has it
+        """Say so for those who look for it."""
+        # Defects of ours end in the middleware. What comes here is a client that went away while it was answered.
+        logger.debug("connection failed peer=%s", self._peer, exc_info=details.get("exc_info"))
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Return a bare status, the last answer of its connection."""
+        logger.debug("request refused status=%d cause=%s message=%r", status, type(exc).__name__, message)
+        response = plain(status)
+        response.force_close()
+        return response
+
+    def _next(self, read_on: Callable[[], None]) -> None:
+        try:
+            head = self._heads.take()
+        except HeadRefusedError as refusal:
+            self._refuse(refusal.status)
+            return
+        if head is not None:
+            self._turn = asyncio.create_task(self._hand_on(head))
+        else:
+            read_on()
+
+    async def _hand_on(self, head: bytes) -> None:
+        # As with handshakes: the newest connection is the last to be closed, and a probe is one.
+        ahead, self._is_new = self._is_new, False
+        await self._turns.of(head).wait(self._peer, ahead=ahead)
+        super().data_received(head)
+
+    def _wait_for_piece(self) -> None:
+        self._pause()
+        self._turn = asyncio.create_task(self._read_piece())
+
+    async def _read_piece(self) -> None:
+        await self._turns.pieces.wait(self._peer)
+        self._turn = None
+        self._resume()
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        logger.debug("request refused status=%d", status)
+        self._pause()
+        if self.transport is not None:
+            self.transport.write(bare(status))
+            self._turn = asyncio.get_running_loop().call_later(REFUSAL_SECONDS, self.give_way)
+
+    def _pause(self) -> None:
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.pause_reading()
+
+    def _resume(self) -> None:
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.resume_reading()
