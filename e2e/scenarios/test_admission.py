@@ -9,22 +9,39 @@ from pathlib import Path
 
 import pytest
 from e2e.conftest import StartControlPlane
-from e2e.controlplane.client import ApiClient, ApiError, Object, path_of
+from e2e.controlplane.client import ApiClient, Object, path_of
 from e2e.controlplane.installation import OVERLAYS, SERVICE_ACCOUNT, acting_as, kustomize, write_kustomization
-from e2e.controlplane.objects import pod
+from e2e.controlplane.objects import claim, node, pod, storage_class, volume
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
 from e2e.controlplane.waiting import wait_until
+from e2e.scenarios.dry_runs import (
+    DRY_RUN,
+    TEAM,
+    refusal_of,
+    try_bind,
+    try_change,
+    try_create,
+    try_delete,
+    try_evict,
+    try_patch,
+    with_annotations,
+    with_labels,
+)
 
 pytestmark = pytest.mark.controlplane
 
 NAMESPACE = "bayplan-system"
-TEAM, TRUSTED = "team", "trusted"
+TRUSTED = "trusted"
 CEILING = "bayplan-priority-ceiling"
 RBAC = "rbac.authorization.k8s.io"
 DISRUPTED = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": "m"}
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "m"}
 READY = {"type": "Ready", "status": "True"}
-DRY_RUN = "?dryRun=All"
+ZONE = "topology.kubernetes.io/zone"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+OURS = {"kind": "PersistentVolumeClaim", "namespace": TEAM, "name": "wanted", "uid": "u1"}
+THEIRS = {**OURS, "name": "theirs", "uid": "u2"}
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +67,16 @@ def plane(start_control_plane: StartControlPlane) -> ControlPlane:
     admin.create("pods", pod("ours", TEAM))
     admin.create("pods", pod("strangers", TEAM, scheduler="another"))
     admin.create("pods", pod("plain", "kube-system"))
+    admin.create("nodes", node("zoned", labels={ZONE: "a"}))
+    admin.create("storageclasses", storage_class("csi", "csi.example"))
+    admin.create("persistentvolumeclaims", claim("wanted", TEAM, "csi"))
+    source = {"driver": "csi.example", "volumeHandle": "h"}
+    admin.create("persistentvolumes", volume("free", "csi", csi=source))
+    admin.create("persistentvolumes", volume("named", "csi", csi=source, claimRef={**OURS, "uid": ""}))
+    admin.create("persistentvolumes", volume("taken", "csi", csi=source, claimRef=THEIRS))
     _wait_until_in_force(plane)
     admin.patch("configmaps", CEILING, {"data": {"namespaces": f"kube-system {TRUSTED}"}}, namespace=NAMESPACE)
-    wait_until(lambda: not _refusal(lambda: _create(admin, TRUSTED, "high")), "the changed parameters")
+    wait_until(lambda: not refusal_of(lambda: try_create(admin, TRUSTED, "high")), "the changed parameters")
     admin.create("pods", pod("critical", TRUSTED, priorityClassName="system-cluster-critical"))
     return plane
 
@@ -61,12 +85,15 @@ def _wait_until_in_force(plane: ControlPlane) -> None:
     """The API server takes policies, and their parameters, up a moment after they are created."""
     with acting_as(plane, NAMESPACE, SERVICE_ACCOUNT) as scheduler:
         attempts: dict[str, Callable[[], object]] = {
-            "the policy on victims": lambda: _delete(scheduler, "kube-system", "plain"),
-            "the policy on status": lambda: _patch(scheduler, TEAM, "strangers", conditions=[UNSCHEDULABLE]),
-            "the ceiling of priorities": lambda: _create(plane.client, TEAM, "high"),
+            "the policy on victims": lambda: try_delete(scheduler, "kube-system", "plain"),
+            "the policy on status": lambda: try_patch(scheduler, TEAM, "strangers", conditions=[UNSCHEDULABLE]),
+            "the ceiling of priorities": lambda: try_create(plane.client, TEAM, "high"),
+            "the policy on bindings": lambda: try_bind(scheduler, annotations={"a": "b"}),
+            "the policy on claims": lambda: try_change(scheduler, "persistentvolumeclaims", "wanted", with_labels()),
+            "the policy on volumes": lambda: try_change(scheduler, "persistentvolumes", "free", with_labels()),
         }
         for what, attempt in attempts.items():
-            wait_until(lambda attempt=attempt: _refusal(attempt), what)  # type: ignore[misc]  # a default is no argument
+            wait_until(lambda attempt=attempt: refusal_of(attempt), what)  # type: ignore[misc]  # a default is no argument
 
 
 @pytest.fixture
@@ -90,49 +117,12 @@ def scheduler(plane: ControlPlane) -> Iterator[ApiClient]:
         yield user
 
 
-def _create(user: ApiClient, namespace: str, class_name: str, scheduler: str = "bayplan") -> Object:
-    document = pod("new", namespace, scheduler=scheduler, priorityClassName=class_name)
-    return user.request("POST", path_of("pods", namespace=namespace) + DRY_RUN, document)
-
-
-def _delete(user: ApiClient, namespace: str, name: str) -> Object:
-    # With a body, what the query says does not count.
-    return user.request("DELETE", path_of("pods", name, namespace=namespace), {"dryRun": ["All"]})
-
-
-def _evict(user: ApiClient, namespace: str, name: str) -> Object:
-    body = {
-        "apiVersion": "policy/v1",
-        "kind": "Eviction",
-        "metadata": {"name": name, "namespace": namespace},
-        "deleteOptions": {"dryRun": ["All"]},
-    }
-    return user.request("POST", path_of("pods", name, "eviction", namespace=namespace) + DRY_RUN, body)
-
-
-def _patch(user: ApiClient, namespace: str, name: str, metadata: Object | None = None, **status: object) -> Object:
-    path = path_of("pods", name, "status", namespace=namespace) + DRY_RUN
-    body = {"metadata": metadata or {}, "status": status}
-    return user.request("PATCH", path, body, "application/strategic-merge-patch+json")
-
-
-def _refusal(attempt: Callable[[], object]) -> str:
-    """Why a request is not allowed, nothing if it is."""
-    try:
-        attempt()
-    except ApiError as error:
-        if error.status != 403:
-            raise
-        return str(error)
-    return ""
-
-
 @pytest.mark.parametrize("class_name", ["system-node-critical", "system-cluster-critical", "high"])
 @pytest.mark.parametrize("scheduler_name", ["bayplan", "default-scheduler"])
 def test_a_user_cannot_create_pods_of_high_priority_whichever_scheduler_they_name(
     alice: ApiClient, class_name: str, scheduler_name: str
 ) -> None:
-    refusal = _refusal(lambda: _create(alice, TEAM, class_name, scheduler_name))
+    refusal = refusal_of(lambda: try_create(alice, TEAM, class_name, scheduler_name))
     assert (
         f"is more than 999999, the highest for namespace {TEAM}: ConfigMap {CEILING} in namespace {NAMESPACE} names"
         " those where pods may have more"
@@ -140,8 +130,8 @@ def test_a_user_cannot_create_pods_of_high_priority_whichever_scheduler_they_nam
 
 
 def test_a_user_can_create_pods_up_to_the_ceiling(alice: ApiClient) -> None:
-    assert _create(alice, TEAM, "fair")["spec"]["priority"] == 999999
-    assert _create(alice, TEAM, "")["spec"]["priority"] == 0
+    assert try_create(alice, TEAM, "fair")["spec"]["priority"] == 999999
+    assert try_create(alice, TEAM, "")["spec"]["priority"] == 0
 
 
 def test_a_ceiling_that_warns_admits_the_pod_and_says_what_would_be_refused(
@@ -162,12 +152,12 @@ def test_a_ceiling_that_warns_admits_the_pod_and_says_what_would_be_refused(
 
     put(binding)
     try:
-        wait_until(lambda: not _refusal(lambda: _create(alice, TEAM, "high")), "a ceiling that refuses nobody")
+        wait_until(lambda: not refusal_of(lambda: try_create(alice, TEAM, "high")), "a ceiling that refuses nobody")
         assert any("is more than 999999" in each for each in _warnings(alice, "high"))
         assert _warnings(alice, "fair") == []
     finally:
         put({**binding, "spec": {**binding["spec"], "validationActions": ["Deny"]}})
-        wait_until(lambda: _refusal(lambda: _create(alice, TEAM, "high")), "a ceiling that refuses again")
+        wait_until(lambda: refusal_of(lambda: try_create(alice, TEAM, "high")), "a ceiling that refuses again")
 
 
 def _warnings(user: ApiClient, class_name: str) -> list[str]:
@@ -189,7 +179,7 @@ def _warnings(user: ApiClient, class_name: str) -> list[str]:
 def test_pods_of_the_namespaces_that_the_parameters_name_may_have_any_priority(
     admin: ApiClient, namespace: str
 ) -> None:
-    assert _create(admin, namespace, "system-node-critical")["spec"]["priority"] == 2000001000
+    assert try_create(admin, namespace, "system-node-critical")["spec"]["priority"] == 2000001000
 
 
 def test_the_schedulers_own_pods_may_have_their_priority(plane: ControlPlane, admin: ApiClient) -> None:
@@ -202,16 +192,16 @@ def test_the_schedulers_own_pods_may_have_their_priority(plane: ControlPlane, ad
 
 
 def test_the_scheduler_ends_pods_but_none_in_kube_system_and_none_of_system_priority(scheduler: ApiClient) -> None:
-    assert _refusal(lambda: _delete(scheduler, TEAM, "strangers")) == ""
-    assert "bayplan ends no pod in kube-system" in _refusal(lambda: _delete(scheduler, "kube-system", "plain"))
-    assert "bayplan ends no pod of system priority" in _refusal(lambda: _delete(scheduler, TRUSTED, "critical"))
+    assert refusal_of(lambda: try_delete(scheduler, TEAM, "strangers")) == ""
+    assert "bayplan ends no pod in kube-system" in refusal_of(lambda: try_delete(scheduler, "kube-system", "plain"))
+    assert "bayplan ends no pod of system priority" in refusal_of(lambda: try_delete(scheduler, TRUSTED, "critical"))
 
 
 def test_the_scheduler_evicts_pods_but_none_in_kube_system(scheduler: ApiClient) -> None:
-    assert _refusal(lambda: _evict(scheduler, TEAM, "strangers")) == ""
-    assert "bayplan ends no pod in kube-system" in _refusal(lambda: _evict(scheduler, "kube-system", "plain"))
+    assert refusal_of(lambda: try_evict(scheduler, TEAM, "strangers")) == ""
+    assert "bayplan ends no pod in kube-system" in refusal_of(lambda: try_evict(scheduler, "kube-system", "plain"))
     # An eviction does not carry the pod, so its priority cannot be known: SECURITY.md says so.
-    assert _refusal(lambda: _evict(scheduler, TRUSTED, "critical")) == ""
+    assert refusal_of(lambda: try_evict(scheduler, TRUSTED, "critical")) == ""
 
 
 def test_the_scheduler_writes_verdicts_and_nominations_of_its_own_pods(scheduler: ApiClient) -> None:
@@ -221,11 +211,11 @@ def test_the_scheduler_writes_verdicts_and_nominations_of_its_own_pods(scheduler
         {"nominatedNodeName": None},
         {"conditions": [DISRUPTED]},
     ):
-        assert _refusal(lambda: _patch(scheduler, TEAM, "ours", **status)) == ""  # noqa: B023  (called at once)
+        assert refusal_of(lambda: try_patch(scheduler, TEAM, "ours", **status)) == ""  # noqa: B023  (called at once)
 
 
 def test_of_a_strangers_pod_the_scheduler_says_that_it_ends_and_nothing_else(scheduler: ApiClient) -> None:
-    assert _refusal(lambda: _patch(scheduler, TEAM, "strangers", conditions=[DISRUPTED])) == ""
+    assert refusal_of(lambda: try_patch(scheduler, TEAM, "strangers", conditions=[DISRUPTED])) == ""
     for status in (
         {"conditions": [UNSCHEDULABLE]},
         {"conditions": [{**DISRUPTED, "reason": "EvictionByEvictionAPI"}]},
@@ -234,7 +224,7 @@ def test_of_a_strangers_pod_the_scheduler_says_that_it_ends_and_nothing_else(sch
         {"conditions": [DISRUPTED], "nominatedNodeName": "n1"},
         {"nominatedNodeName": "n1"},
     ):
-        refusal = _refusal(lambda: _patch(scheduler, TEAM, "strangers", **status))  # noqa: B023  (called at once)
+        refusal = refusal_of(lambda: try_patch(scheduler, TEAM, "strangers", **status))  # noqa: B023  (called at once)
         assert "bayplan writes the" in refusal, status
 
 
@@ -250,17 +240,108 @@ def test_the_scheduler_changes_nothing_else_of_a_pod(scheduler: ApiClient, name:
         {"containerStatuses": [running]},
     ]
     for status in statuses:
-        refusal = _refusal(lambda: _patch(scheduler, TEAM, name, conditions=[DISRUPTED], **status))  # noqa: B023
+        refusal = refusal_of(lambda: try_patch(scheduler, TEAM, name, conditions=[DISRUPTED], **status))  # noqa: B023
         assert why in refusal, status
     for key in ("labels", "annotations"):
         metadata = {key: {"a": "b"}}
-        refusal = _refusal(lambda: _patch(scheduler, TEAM, name, metadata, conditions=[DISRUPTED]))  # noqa: B023
+        refusal = refusal_of(lambda: try_patch(scheduler, TEAM, name, metadata, conditions=[DISRUPTED]))  # noqa: B023
         assert why in refusal, key
     conditions = [DISRUPTED, READY]
-    assert "bayplan writes the condition" in _refusal(lambda: _patch(scheduler, TEAM, name, conditions=conditions))
+    assert "bayplan writes the condition" in refusal_of(lambda: try_patch(scheduler, TEAM, name, conditions=conditions))
+
+
+def test_the_scheduler_binds_pods_and_the_api_server_labels_them_with_their_zone(scheduler: ApiClient) -> None:
+    assert refusal_of(lambda: try_bind(scheduler)) == ""
+    assert refusal_of(lambda: try_bind(scheduler, "not-there-yet")) == ""
+    assert refusal_of(lambda: try_bind(scheduler, labels={ZONE: "a"})) == ""
+
+
+@pytest.mark.parametrize(
+    "metadata", [{"annotations": {"a": "b"}}, {"labels": {"app": "b"}}, {"labels": {ZONE + "x": ""}}]
+)
+def test_the_scheduler_puts_no_labels_or_annotations_on_the_pods_it_binds(
+    scheduler: ApiClient, metadata: Object
+) -> None:
+    refusal = refusal_of(lambda: try_bind(scheduler, **metadata))
+    assert "bayplan binds pods and puts no labels or annotations on them" in refusal
+
+
+def test_the_scheduler_asks_for_a_volume_on_a_node_and_changes_nothing_else_of_a_claim(scheduler: ApiClient) -> None:
+    for node_name in ("zoned", None):
+        asked = with_annotations(**{SELECTED_NODE: node_name})
+        assert refusal_of(lambda: try_change(scheduler, "persistentvolumeclaims", "wanted", asked)) == ""  # noqa: B023
+    changes: list[Object] = [
+        with_labels(),
+        with_annotations(**{SELECTED_NODE: "zoned", "a": "b"}),
+        {"metadata": {"finalizers": None}},
+        {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "ours", "uid": "u"}]}},
+        {"spec": {"volumeName": "taken"}},
+    ]
+    for change in changes:
+        refusal = refusal_of(lambda: try_change(scheduler, "persistentvolumeclaims", "wanted", change))  # noqa: B023
+        assert "bayplan changes nothing of a claim but its annotation" in refusal, change
+
+
+@pytest.mark.parametrize("name", ["free", "named"])
+def test_the_scheduler_reserves_a_volume_that_nobody_has_reserved(scheduler: ApiClient, name: str) -> None:
+    reserved = {**with_annotations(**{BOUND_BY_CONTROLLER: "yes"}), "spec": {"claimRef": {**OURS, "apiVersion": "v1"}}}
+    assert refusal_of(lambda: try_change(scheduler, "persistentvolumes", name, reserved)) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "claim_ref"), [("taken", OURS), ("taken", {**THEIRS, "uid": "u3"}), ("taken", None), ("named", THEIRS)]
+)
+def test_the_scheduler_takes_no_volume_from_the_claim_it_is_reserved_for(
+    scheduler: ApiClient, name: str, claim_ref: Object | None
+) -> None:
+    refusal = refusal_of(lambda: try_change(scheduler, "persistentvolumes", name, {"spec": {"claimRef": claim_ref}}))
+    assert "bayplan reserves volumes that nobody has reserved, and takes none away" in refusal
+
+
+MUTABLE: dict[str, object] = {
+    "accessModes": ["ReadOnlyMany"],
+    "capacity": {"storage": "2Gi"},
+    "csi": {"controllerExpandSecretRef": {"name": "s", "namespace": TEAM}},
+    "mountOptions": ["ro"],
+    "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}},
+    "persistentVolumeReclaimPolicy": "Delete",
+    "storageClassName": "other",
+    "volumeAttributesClassName": "other",
+}
+"""Of the spec of a volume what the API server lets change, besides claimRef."""
+IMMUTABLE = {
+    *("awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder", "fc", "flexVolume", "flocker"),
+    *("gcePersistentDisk", "glusterfs", "hostPath", "iscsi", "local", "nfs", "photonPersistentDisk", "portworxVolume"),
+    *("quobyte", "rbd", "scaleIO", "storageos", "vsphereVolume"),
+    "volumeMode",
+}
+
+
+@pytest.mark.parametrize("field", MUTABLE)
+def test_the_scheduler_changes_nothing_else_of_a_volume(admin: ApiClient, scheduler: ApiClient, field: str) -> None:
+    change: Object = {"spec": {"claimRef": OURS, field: MUTABLE[field]}}
+    # Before 1.34 the API server drops volumeAttributesClassName from whoever writes it.
+    is_dropped = field not in try_change(admin, "persistentvolumes", "free", change)["spec"]
+    refusal = refusal_of(lambda: try_change(scheduler, "persistentvolumes", "free", change))
+    assert ("bayplan changes nothing of a volume but claimRef and its annotation" in refusal) != is_dropped
+
+
+def test_the_scheduler_changes_no_other_metadata_of_a_volume(scheduler: ApiClient) -> None:
+    for change in (with_labels(), with_annotations(a="b"), {"metadata": {"finalizers": None}}):
+        refusal = refusal_of(lambda: try_change(scheduler, "persistentvolumes", "free", change))  # noqa: B023
+        assert "bayplan changes nothing of a volume but claimRef and its annotation" in refusal, change
+
+
+def test_no_field_of_a_volume_is_new_to_the_policy(admin: ApiClient) -> None:
+    schemas = admin.request("GET", "/openapi/v3/api/v1")["components"]["schemas"]
+    fields = schemas["io.k8s.api.core.v1.PersistentVolumeSpec"]["properties"].keys()
+    assert fields == {"claimRef", *MUTABLE, *IMMUTABLE}
 
 
 def test_the_policies_about_the_scheduler_hold_nobody_else_back(admin: ApiClient) -> None:
-    assert _refusal(lambda: _delete(admin, "kube-system", "plain")) == ""
-    assert _refusal(lambda: _delete(admin, TRUSTED, "critical")) == ""
-    assert _refusal(lambda: _patch(admin, TEAM, "strangers", phase="Running", conditions=[READY])) == ""
+    assert refusal_of(lambda: try_bind(admin, annotations={"a": "b"})) == ""
+    assert refusal_of(lambda: try_change(admin, "persistentvolumeclaims", "wanted", with_labels())) == ""
+    assert refusal_of(lambda: try_change(admin, "persistentvolumes", "taken", {"spec": {"claimRef": None}})) == ""
+    assert refusal_of(lambda: try_delete(admin, "kube-system", "plain")) == ""
+    assert refusal_of(lambda: try_delete(admin, TRUSTED, "critical")) == ""
+    assert refusal_of(lambda: try_patch(admin, TEAM, "strangers", phase="Running", conditions=[READY])) == ""

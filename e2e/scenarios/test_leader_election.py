@@ -193,3 +193,23 @@ def test_a_lease_taken_by_hand_ends_the_leader_and_is_left_to_run_out(
     next_leader(plane, held)
     assert time.monotonic() - taken >= DURATION - 1.0
     wait_bound(client, "default", put_pods(client, "taken", 20))
+
+
+def test_an_api_server_that_is_away_for_longer_than_the_deadline_ends_the_leader_and_leaves_the_standby(
+    plane: ControlPlane, client: ApiClient, pair: tuple[Replica, Replica]
+) -> None:
+    leader, standby = pair
+    names = put_pods(client, "before", 20)
+    wait_bound(client, "default", names)
+    plane.stop_apiserver()
+    try:
+        assert leader.process.wait() == 1, leader.process.log_tail()
+        assert standby.process.exit_code is None, standby.process.log_tail()
+    finally:
+        plane.start_apiserver()
+    names += put_pods(client, "after", 20)
+    wait_bound(client, "default", names)
+    events = plane.audit_events()
+    assert_only_the_leader_wrote(events, leader, standby)
+    assert len(leader.binds(events)) + len(standby.binds(events)) == len(names)
+    assert standby.process.is_ready()

@@ -73,7 +73,9 @@ def world(
     plane.kubectl("apply", "-k", overlay)
     plane.client.create("namespaces", {"metadata": {"name": TEAM}})
     plane.client.create("services", {"metadata": {"name": "web", "namespace": TEAM}, "spec": SERVICE})
-    plane.client.create_all("nodes", [node("n0"), node("other")])
+    # The API server puts the zone on each Binding before it asks the policies.
+    zone = {"topology.kubernetes.io/zone": "a"}
+    plane.client.create_all("nodes", [node(name, labels=zone) for name in ("n0", "other")])
     for name, value in (("low", 1), ("high", 1000)):
         plane.client.create("priorityclasses", {"metadata": {"name": name}, "value": value})
     # On a machine that is slow for a while no other one leads.

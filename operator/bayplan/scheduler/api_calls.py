@@ -25,6 +25,8 @@ EVENT = "event"
 # The API server takes 1.5 MB; a reason list never comes near this unless somebody made it.
 _MAX_CONDITION_MESSAGE = 32 * 1024
 
+_DRY_RUN = ["All"]
+
 
 WrittenCondition = tuple[str, str]
 """The reason and the message of a PodScheduled=False condition."""
@@ -106,21 +108,34 @@ def disruption_target_call(victim: PodInfo, scheduler_name: str, now: datetime) 
     return _condition_call(victim, old, condition, now, {})
 
 
-def delete_call(victim: PodInfo) -> ApiCall:
-    """The DELETE of a victim with its own grace period; the UID spares a recreated pod of the same name."""
-    body = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": victim.uid}}
+def delete_call(victim: PodInfo, *, dry_run: bool = False) -> ApiCall:
+    """The DELETE of a victim with its own grace period; the UID spares a recreated pod of the same name.
+
+    A `dry_run` is admitted or refused, and ends nobody.
+    """
+    body: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": victim.uid}}
+    if dry_run:
+        body["dryRun"] = _DRY_RUN
     return ApiCall("DELETE", pod_path(victim.namespace, victim.name), msgspec.json.encode(body), JSON, victim.key)
 
 
-def eviction_call(victim: PodInfo) -> ApiCall:
-    """The POST that requests a victim's end and is refused with 429 if a PodDisruptionBudget forbids it."""
+def eviction_call(victim: PodInfo, *, dry_run: bool = False) -> ApiCall:
+    """The POST that requests a victim's end and is refused with 429 if a PodDisruptionBudget forbids it.
+
+    A `dry_run` is admitted or refused, and ends nobody.
+    """
+    options: dict[str, Any] = {"preconditions": {"uid": victim.uid}}
+    path = f"{pod_path(victim.namespace, victim.name)}/eviction"
+    if dry_run:
+        # The API server wants both to say the same; webhooks see what the query says.
+        options["dryRun"] = _DRY_RUN
+        path += "?dryRun=All"
     body = {
         "kind": "Eviction",
         "apiVersion": "policy/v1",
         "metadata": {"namespace": victim.namespace, "name": victim.name},
-        "deleteOptions": {"preconditions": {"uid": victim.uid}},
+        "deleteOptions": options,
     }
-    path = f"{pod_path(victim.namespace, victim.name)}/eviction"
     return ApiCall("POST", path, msgspec.json.encode(body), JSON, victim.key)
 
 

@@ -14,19 +14,18 @@ from bayplan.api.watch_event import UNREADABLE, Identity, read_pod
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.api_calls import ApiCall, delete_call, disruption_target_call, eviction_call, utc_now
+from bayplan.scheduler.api_calls import delete_call, disruption_target_call, eviction_call, utc_now
 from bayplan.scheduler.attempt import UNSCHEDULABLE, Nominated, return_to_queue
 from bayplan.scheduler.cancellation import is_being_cancelled
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.failure_reporter import FailureReporter, PodConditions
 from bayplan.scheduler.observer import SchedulerObserver
+from bayplan.scheduler.refused_victims import RefusedVictims, Unended, is_gone, several_at_once
 
 logger = logging.getLogger(__name__)
 
 _VICTIMS_AT_ONCE = 8
-_GONE = frozenset({404, 409, 422})
-"""What a pod that is deleted, or recreated under its name, answers to calls with its UID."""
 
 
 class _End(Identity, rename="camel"):
@@ -48,13 +47,14 @@ _end_decoder = msgspec.json.Decoder(_Ending)
 class PreemptionExecutor:
     """Makes the room that a decision found (upstream: framework/preemption/executor.go).
 
-    The scheduling loop relies on this order: the nomination counts since the attempt; nomination and condition are
-    written in one request; only then victims end. The pod stays in flight until all calls are made, so it is not tried
-    again meanwhile and misses no event; then it waits for its victims like any rejected pod. If a victim cannot be
-    ended the nomination is withdrawn, no further victim ends, and the pod backs off. `reject_waiting` takes back a bind
-    that was not posted yet. `victim_gone` receives the UIDs of victims without a grace period, which are gone with the
-    API server's answer. An outcome that `evicts` ends its victims through the Eviction API, one by one, so that a
-    PodDisruptionBudget can refuse.
+    The scheduling loop relies on this order: the nomination counts since the attempt; victims whose end the API server
+    may well refuse are asked for by dry run, and if it refuses one nothing is done at all; nomination and condition are
+    written in one request; only then victims end, those that may be refused first. The pod stays in flight until all
+    calls are made, so it is not tried again meanwhile and misses no event; then it waits for its victims like any
+    rejected pod. If a victim cannot be ended the nomination is withdrawn, no further victim ends, and the pod backs
+    off. `reject_waiting` takes back a bind that was not posted yet. `victim_gone` receives the UIDs of victims without
+    a grace period, which are gone with the API server's answer. An outcome that `evicts` ends its victims through the
+    Eviction API, one by one, so that a PodDisruptionBudget can refuse.
     """
 
     cache: Cache
@@ -67,9 +67,13 @@ class PreemptionExecutor:
     reject_waiting: Callable[[str], bool]
     victim_gone: Callable[[str], None]
     wake: Callable[[], None]
-    _ending: dict[str, asyncio.Task[str]] = field(default_factory=dict, init=False)
+    refused: RefusedVictims = field(init=False)
+    _ending: dict[str, asyncio.Task[Unended | None]] = field(default_factory=dict, init=False)
     _seen: set[str] = field(default_factory=set, init=False)
     """Nodes with nominations that were there once: others may be nominated to before they come."""
+
+    def __post_init__(self) -> None:
+        self.refused = RefusedVictims(self.dispatcher.request)
 
     def start(self, nominated: Nominated) -> None:
         """End the victims of a nominated pod while the loop goes on."""
@@ -110,73 +114,91 @@ class PreemptionExecutor:
         self.recorder.preempted(victim, preemptor, node_name, in_memory=True)
         return True
 
-    async def _carry_out(self, nominated: Nominated, victims: list[str]) -> None:
-        pod, node_name, fit_error = nominated.pod, nominated.node_name, nominated.fit_error
+    async def _carry_out(self, nominated: Nominated, uids: list[str]) -> None:
+        pod, fit_error = nominated.pod, nominated.fit_error
         started = perf_counter()
+        is_written = False
         try:
-            if await self.failures.nominated(nominated):
-                problem = await self._end_all(pod, node_name, victims, evicts=fit_error.evicts)
-            else:
-                problem = "the nomination was not written"
+            likely, victims = self.refused.first([each for each in map(self.cache.pod, uids) if each is not None])
+            problem = await self.refused.ask(likely, evicts=fit_error.evicts) if likely else None
+            if problem is None and not self._has_its_node(nominated):
+                problem = Unended("another pod has the node", "")
+            if problem is None:
+                is_written = True
+                problem = await self._nominate_and_end(nominated, victims)
         except (Exception, asyncio.CancelledError) as error:
             if is_being_cancelled():
                 raise
             logger.exception("preemption failed pod=%r", pod.key)
-            problem = repr(error)
+            problem = Unended(repr(error), "")
         self.observer.preemption_executed("error" if problem else "success", perf_counter() - started)
         if problem:
-            self.give_up(nominated, problem)
+            self.give_up(nominated, problem, is_written=is_written)
         else:
             rejectors = fit_error.diagnosis.rejector_plugins
             return_to_queue(self.queue, nominated, "", rejectors=rejectors, ends_nomination=False)
         self.wake()
 
-    def give_up(self, nominated: Nominated, problem: str) -> None:
-        """Let the pod back off, and withdraw its nomination unless it is to another node by now."""
+    def _has_its_node(self, nominated: Nominated) -> bool:
+        """Whether the room is still kept for the pod: it may have ended, or a pod of higher priority taken the node."""
+        return self.queue.nominator.nominated_node(nominated.pod.uid) == nominated.node_name
+
+    def give_up(self, nominated: Nominated, problem: Unended, *, is_written: bool) -> None:
+        """Let the pod back off, and withdraw its nomination unless it is to another node by now.
+
+        The pod is told what the victims' end came to. A nomination that was never written is not taken back either, so
+        that a pod whose victims are always refused is not written on at each attempt.
+        """
         pod, node_name = nominated.pod, nominated.node_name
-        logger.warning("preemption given up pod=%r node=%r problem=%s", pod.key, node_name, problem)
-        ours = self.queue.nominator.nominated_node(pod.uid) == node_name
+        logger.warning("preemption given up pod=%r node=%r problem=%s", pod.key, node_name, problem.text)
+        ours = self._has_its_node(nominated)
         message = nominated.fit_error.message
-        failed = return_to_queue(self.queue, nominated, message, error=True, ends_nomination=ours)
-        if ours and not failed.gone:
+        if problem.told:
+            message = f"{message} preemption: {problem.told} on node {node_name}."
+        failed = return_to_queue(self.queue, nominated, message, error=is_written, ends_nomination=ours)
+        if not is_written:
+            if not failed.pod.pod.status.nominated_node_name:
+                failed.nomination = None
+            self.failures.report(failed)
+        elif ours and not failed.gone:
             try:
                 self.conditions.pending(failed.pod, UNSCHEDULABLE, message, nomination="")
             except Exception:
                 logger.exception("nomination cannot be taken back pod=%r", pod.key)
 
-    async def _end_all(self, preemptor: PodInfo, node_name: str, victims: list[str], *, evicts: bool) -> str:
-        """End the victims, several at once; the first problem, which spares those not begun, or "".
+    async def _nominate_and_end(self, nominated: Nominated, victims: list[PodInfo]) -> Unended | None:
+        """Write the nomination, then end the victims, several at once; the first problem spares those not begun.
 
         So does the preemptor's end, or a pod of higher priority that took the node from it.
         """
-        problems: list[str] = []
-        left = iter(victims)
+        evicts = nominated.fit_error.evicts
+        if not await self.failures.nominated(nominated):
+            return Unended("the nomination was not written", "")
+        return await several_at_once(
+            victims,
+            lambda victim: self._end(victim.uid, nominated, evicts=evicts),
+            at_most=1 if evicts else _VICTIMS_AT_ONCE,
+        )
 
-        async def worker() -> None:
-            for uid in left:
-                if problems or self.queue.nominator.nominated_node(preemptor.uid) != node_name:
-                    return
-                if problem := await self._end(uid, preemptor, node_name, evicts=evicts):
-                    problems.append(problem)
-
-        await asyncio.gather(*(worker() for _ in range(1 if evicts else min(_VICTIMS_AT_ONCE, len(victims)))))
-        return problems[0] if problems else ""
-
-    async def _end(self, uid: str, preemptor: PodInfo, node_name: str, *, evicts: bool) -> str:
-        """End one victim unless it ends already, also for another preemptor; what went wrong, or ""."""
+    async def _end(self, uid: str, nominated: Nominated, *, evicts: bool) -> Unended | None:
+        """End one victim unless it ends already, also for another preemptor; what went wrong, or None."""
+        if not self._has_its_node(nominated):
+            return None
         running = self._ending.get(uid)
         if running is not None:
             return await running
         victim = self.cache.pod(uid)
         if victim is None or victim.is_terminating:
-            return ""
-        task = self._ending[uid] = asyncio.create_task(self._end_now(victim, preemptor, node_name, evicts=evicts))
+            return None
+        task = self._ending[uid] = asyncio.create_task(
+            self._end_now(victim, nominated.pod, nominated.node_name, evicts=evicts)
+        )
         try:
             return await task
         finally:
             del self._ending[uid]
 
-    async def _end_now(self, victim: PodInfo, preemptor: PodInfo, node_name: str, *, evicts: bool) -> str:
+    async def _end_now(self, victim: PodInfo, preemptor: PodInfo, node_name: str, *, evicts: bool) -> Unended | None:
         """Eviction comes before the condition: a pod that may stay must not be marked as ending."""
         condition = disruption_target_call(victim, preemptor.pod.spec.scheduler_name, utc_now())
         answer: ApiResponse | None = None
@@ -184,16 +206,16 @@ class PreemptionExecutor:
             if call is None:
                 continue
             answer = await self.dispatcher.request(call)
-            if answer is not None and answer.status in _GONE:
-                return ""
-            if problem := _problem(call, answer):
+            if answer is not None and is_gone(call, answer):
+                return None
+            if problem := self.refused.problem(victim, call, answer):
                 return problem
         if evicts:
             answer = None if condition is None else await self.dispatcher.request(condition)
         logger.info("preempted victim=%r pod=%r node=%r", victim.key, preemptor.key, node_name)
         self.recorder.preempted(victim, preemptor, node_name)
         self._apply_answer(victim.uid, answer)
-        return ""
+        return None
 
     def _apply_answer(self, uid: str, answer: ApiResponse | None) -> None:
         """Count the victim as terminating, or gone, as soon as the API server answers that; nobody preempts it again.
@@ -219,9 +241,3 @@ class PreemptionExecutor:
             self.cache.set_pod(PodInfo(newest), shown=False)
         except QuantityError as error:
             logger.debug("answer about a victim cannot be read pod=%r error=%s", held.key, error)
-
-
-def _problem(call: ApiCall, answer: ApiResponse | None) -> str:
-    if answer is None:
-        return f"{call.method} of {call.about!r} had no answer"
-    return "" if answer.status < 400 else f"{call.method} of {call.about!r} answered {answer.status}"

@@ -22,6 +22,7 @@ from bayplan.scheduler.extender.wire import ExtenderError
 from bayplan.scheduler.failure_reporter import FailureReporter, PodConditions
 from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.preemption import PreemptionExecutor
+from bayplan.scheduler.refused_victims import Unended
 
 logger = logging.getLogger(__name__)
 
@@ -270,7 +271,7 @@ class Scheduler:
                 return
             logger.exception("what follows from an attempt failed pod=%r", attempt.pod.key)
             if isinstance(attempt, Nominated):
-                self.preemption.give_up(attempt, repr(error))
+                self.preemption.give_up(attempt, Unended(repr(error), ""), is_written=False)
 
     def _perform(self, attempt: Result) -> None:
         """Perform the effects of an attempt: the bind, the end of victims, or the report of a failure."""

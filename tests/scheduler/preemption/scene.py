@@ -36,19 +36,26 @@ class Chooser:
 
 
 class Api:
-    """The API server: takes calls down in order; `answers` by (method, name) come first, statuses or errors."""
+    """The API server: takes calls down in order; `answers` by (method, name) come first, statuses or errors.
+
+    A dry run is an ASK, whichever call it is of. What `refuses` names is refused, asked or not.
+    """
 
     def __init__(self):
         self.calls = []
         self.answers = defaultdict(list)
         self.gates = defaultdict(asyncio.Event)
         self.closed = set()
+        self.refuses = {}
         self.busy = self.most = 0
 
     async def request(self, method, path, *, body=None, content_type=None):
         name = path.split("/pods/")[1].split("/")[0] if "/pods/" in path else ""
         content = json.loads(body)
-        kind = "EVICT" if path.endswith("/eviction") else "EVENT" if "/events" in path else method
+        kind = "EVICT" if "/eviction" in path else "EVENT" if "/events" in path else method
+        ends = kind in {"EVICT", "DELETE"}
+        if "dryRun" in content or "dryRun" in content.get("deleteOptions", {}):
+            kind = "ASK"
         self.busy += 1
         self.most = max(self.most, self.busy)
         await asyncio.sleep(0)
@@ -57,6 +64,8 @@ class Api:
         self.busy -= 1
         self.calls.append((kind, name, content))
         answer = self.answers[kind, name].pop(0) if self.answers[kind, name] else 200
+        if ends and name in self.refuses:
+            answer = self.refuses[name]
         if isinstance(answer, Exception):
             raise answer
         status, reply = answer if isinstance(answer, tuple) else (answer, b"")
@@ -93,7 +102,7 @@ class Scene(scene.Scene):
             self.place(f"low-{node}", node)
 
     def place(self, name, node, cpu="1", **fields):
-        pod = self.placed[name] = make_pod(name, uid=name, cpu=cpu, node=node, priority=0, **fields)
+        pod = self.placed[name] = make_pod(name, uid=name, cpu=cpu, node=node, **{"priority": 0, **fields})
         self.assigned.on_add(pod)
 
     def pod(self, name="p", **fields):

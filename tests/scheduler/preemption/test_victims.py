@@ -129,10 +129,16 @@ async def test_a_nomination_without_victims_left_to_end_is_only_written(scene):
     assert scene.sub_queue_of() is SubQueue.UNSCHEDULABLE
 
 
-@pytest.mark.parametrize("call", ["PATCH", "DELETE"])
-@pytest.mark.parametrize("status", [404, 409, 422])
-async def test_a_victim_that_is_gone_or_was_recreated_counts_as_ended(scene, call, status):
-    scene.api.answers[call, "low-n1"] = [status] * 9
+OTHER_UID = json.dumps({"kind": "Status", "details": {"causes": [{"field": "metadata.uid"}]}}).encode()
+"""What a real API server answers to a patch with another UID than the pod's, in short."""
+
+
+@pytest.mark.parametrize(
+    ("call", "answer"),
+    [("PATCH", 404), ("PATCH", 409), ("PATCH", (422, OTHER_UID)), ("DELETE", 404), ("DELETE", 409)],
+)
+async def test_a_victim_that_is_gone_or_was_recreated_counts_as_ended(scene, call, answer):
+    scene.api.answers[call, "low-n1"] = [answer] * 9
     await preempt(scene)
     assert scene.nominated() == "n1"
     assert scene.recorder.preemptions == []
@@ -140,7 +146,7 @@ async def test_a_victim_that_is_gone_or_was_recreated_counts_as_ended(scene, cal
 
 
 @pytest.mark.parametrize("call", ["PATCH", "DELETE"])
-@pytest.mark.parametrize("answer", [403, 500, AmbiguousError("lost")], ids=repr)
+@pytest.mark.parametrize("answer", [403, 422, 500, AmbiguousError("lost")], ids=repr)
 async def test_a_victim_that_cannot_be_ended_costs_the_nomination_and_the_pod_backs_off(scene, call, answer):
     scene.api.answers[call, "low-n1"] = [answer] * 9
     await preempt(scene)
