@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from e2e.conftest import StartControlPlane
 from e2e.controlplane.client import ApiClient, Object
-from e2e.controlplane.deployed import DeployedReplica
-from e2e.controlplane.installation import OVERLAYS
+from e2e.controlplane.deployed import DeployedReplica, pod_of_deployment
+from e2e.controlplane.installation import OVERLAYS, SERVICE_ACCOUNT
 from e2e.controlplane.objects import pod_of_class
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
 from e2e.controlplane.process import STOP_SECONDS, stop_all
@@ -49,7 +49,12 @@ def client(plane: ControlPlane) -> ApiClient:
 
 @pytest.fixture
 def replica(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeployedReplica]:
-    replica = DeployedReplica(plane, NAMESPACE, tmp_path_factory.mktemp("replica"))
+    replica = DeployedReplica(
+        pod_of_deployment(plane.client, NAMESPACE, "replica"),
+        plane,
+        tmp_path_factory.mktemp("replica"),
+        kubeconfig=plane.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT),
+    )
     try:
         replica.wait_ready()
         yield replica
