@@ -15,6 +15,7 @@ MAY_READ_IT = {
     "server/self_signed.py": "certificates say when they begin and end",
     "server/zpages.py": "/statusz says for how long it runs",
     "server/configuration.py": "a metric says when the configuration was taken over",
+    "controller/serving.py": "certificates say when they end",
     "plugins/registry.py": "pods say when they were started",
 }
 

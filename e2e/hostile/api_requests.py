@@ -320,7 +320,7 @@ API_REQUESTS: tuple[Row, ...] = (
         note="a bare 4xx, or cut off",
         shown_by=(
             "tests/server/test_http.py::test_a_hostile_request_gets_a_bare_4xx_and_no_log_noise",
-            "tests/server/test_http.py::test_a_request_that_never_ends_is_cut_off",
+            "tests/server/test_strangers.py::test_a_head_that_never_ends_is_cut_off",
         ),
     ),
 )

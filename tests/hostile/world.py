@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 
 import msgspec
 from tests.cache_checks import assert_adds_up
@@ -9,6 +10,7 @@ from tests.cache_checks import assert_adds_up
 from bayplan.api.objects import Node, Pod
 from bayplan.cache.cache import Cache
 from bayplan.config.load import default_configuration
+from bayplan.config.types import PodTopologySpreadArgs
 from bayplan.evaluation.filter_round import FilterError
 from bayplan.framework.cluster_event import ASSIGNED_POD_ADD
 from bayplan.plugins.registry import build_frameworks
@@ -30,6 +32,14 @@ ZONE = "topology.kubernetes.io/zone"
 _serial = itertools.count()
 
 
+def _spreading():
+    """The configuration without a file, but with kube-scheduler's default spreading: it looks up every kind."""
+    configuration = default_configuration()
+    (profile,) = configuration.profiles
+    spreading = {**profile.plugin_config, "PodTopologySpread": PodTopologySpreadArgs()}
+    return replace(configuration, profiles=(replace(profile, plugin_config=spreading),))
+
+
 class Observer(SchedulerObserver):
     def __init__(self):
         self.left_out = []
@@ -44,9 +54,7 @@ class World:
     def __init__(self, nodes=4, pods=4):
         self.cache = Cache()
         nominator = Nominator()
-        self.frameworks = build_frameworks(
-            default_configuration(), self.cache.nodes, self.cache.listers, nominator, lambda: 0.0
-        )
+        self.frameworks = build_frameworks(_spreading(), self.cache.nodes, self.cache.listers, nominator, lambda: 0.0)
         self.now = 0.0
         self.queue = SchedulingQueue(
             clock=lambda: self.now,

@@ -43,6 +43,9 @@ class HeldDispatcher:
         if "conditions" not in status:
             ended(self.takes_nominations)
 
+    async def request(self, call):
+        raise AssertionError(f"nobody ends a victim here: {call}")
+
     async def run(self):
         jobs, self.jobs[:] = self.jobs[:], []
         for job in jobs:

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from bayplan.cache.pod_info import PodInfo
     from bayplan.config.types import SchedulerConfiguration
     from bayplan.simulate.cluster import ClusterObjects
+    from bayplan.simulate.decision import Decision
     from bayplan.simulate.report import Report
-    from bayplan.simulate.simulator import Decision, Simulator
+    from bayplan.simulate.simulator import Simulator
     from bayplan.simulate.tables import Row
 
 MAX_VERDICTS: Final = 5_000_000

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from msgspec import UNSET, structs
+from msgspec import structs
 
 from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.cache import Cache, is_finished
@@ -21,10 +21,11 @@ from bayplan.queue.queue_profile import queue_profile
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import UNSCHEDULABLE, AttemptRunner, Failed, Nominated, Reserved, Result, return_to_queue
-from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
+from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.trace import TraceTooLargeError
 from bayplan.simulate.admission import created_at, latest_times
 from bayplan.simulate.cluster import ClusterObjects, SkippedPod
+from bayplan.simulate.decision import Decision
 from bayplan.simulate.drain import DrainedNode
 from bayplan.simulate.report import (
     AttemptReport,
@@ -33,8 +34,6 @@ from bayplan.simulate.report import (
     Summary,
     cluster_use,
     explanation_bytes,
-    node_verdicts,
-    preemption,
 )
 from bayplan.simulate.written_status import with_status
 
@@ -43,37 +42,9 @@ logger = logging.getLogger(__name__)
 MAX_EXPLANATION_BYTES: Final = 256 << 20
 """Most text of reasons, and of victims of preemption, that a report holds."""
 
-Outcome = Placement | FitError
-
 
 class ExplanationTooLargeError(ValueError):
     """Raised when what was asked to be explained takes more memory than it may; its text says what."""
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """One attempt on one pod; without an outcome no decision could be made. `message` says why there is no node."""
-
-    pod: PodInfo
-    outcome: Outcome | None
-    message: str | None = None
-
-    def attempt(self, *, explained: bool = True) -> AttemptReport:
-        """The decision as it is reported, with the trace that was made unless `explained` is false."""
-        outcome = self.outcome
-        if outcome is None:
-            return AttemptReport(None, None, [], self.message, 0)
-        traced = explained and outcome.trace is not None
-        nodes = node_verdicts(outcome.trace or {}) if traced else UNSET
-        explanation = (outcome.explanation if explained else None) or UNSET
-        if isinstance(outcome, Placement):
-            return AttemptReport(
-                outcome.node_name, None, [], None, outcome.feasible_nodes, nodes, explanation=explanation
-            )
-        victims = [victim.key for victim in outcome.victims]
-        compared = preemption(outcome.candidates) if traced and outcome.candidates else UNSET
-        nominated = outcome.nominated_node_name or None
-        return AttemptReport(None, nominated, victims, self.message, 0, nodes, compared, explanation)
 
 
 @dataclass(slots=True)

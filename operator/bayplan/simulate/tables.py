@@ -15,9 +15,9 @@ from bayplan.explain.explanation import Explanation
 from bayplan.explain.text import lines
 from bayplan.framework.causes import printable
 from bayplan.scheduler.cycle import Placement
+from bayplan.simulate.decision import Decision
 from bayplan.simulate.drain import drain_lines
 from bayplan.simulate.report import Allocation, Preemption, PreemptionCandidate, Summary
-from bayplan.simulate.simulator import Decision
 
 _BYTES: Final = (MEMORY, EPHEMERAL_STORAGE)
 _GIB: Final = 1024**3
