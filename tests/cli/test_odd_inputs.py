@@ -266,6 +266,19 @@ def test_how_many_more_fit_is_counted(simulate):
     assert [simulate(files, *few, count)[0] for count in ("4", "5")] == [0, 3]
 
 
+def test_copies_that_are_not_alike_are_not_counted(simulate):
+    template = {"metadata": {"labels": {"app": "a"}}, "spec": POD["spec"]}
+    spec = {"selector": {"matchLabels": {"app": "a"}}, "template": template}
+    daemons = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d"}, "spec": spec}
+    claims = [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
+    stateful = {**daemons, "kind": "StatefulSet", "spec": {**spec, "volumeClaimTemplates": claims}}
+    for workload, message in ((daemons, "one pod on each node"), (stateful, "claims of its own")):
+        files = {"in": lists(NODE), "more.json": json.dumps(workload)}
+        code, out, err = simulate(files, "--cluster", "in", "--add", "more.json", "--count", "max")
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert message in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

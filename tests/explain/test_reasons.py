@@ -182,6 +182,11 @@ def test_a_toleration_that_another_rule_reads_is_tried_out_before_it_is_told():
     scene = Scene(nodes, [web("w1", "n1"), web("w2", "n1")])
     assert not any(isinstance(change, OneToleration) for change in scene.explain(pod).changes)
 
+    # Where the first that is tried does not help, the next one may.
+    other = make_node("n3", labels={"zone": "b"}, taints=["u:NoSchedule"])
+    changes = Scene([*nodes, other], [web("w1", "n1"), web("w2", "n1")]).explain(pod).changes
+    assert [each for each in changes if isinstance(each, OneToleration)] == [OneToleration("u", "", "NoSchedule", "n3")]
+
 
 def test_a_request_that_the_limit_would_bring_back_is_made_smaller_and_not_left_out():
     (change,) = Scene([make_node("n1", cpu=1)]).explain(make_pod(cpu=2)).changes

@@ -162,6 +162,15 @@ def _counted(objects: "ClusterObjects", simulator: "Simulator") -> "PodInfo":
     if len(objects.added) != 1 or not objects.added[0]:
         raise ClusterFileError("--count: --add must give one pod, or one workload that has pods to come")
     pods = objects.added[0]
+    owner = next(iter(pods[0].pod.metadata.owner_references or ()), None)
+    if owner is not None and owner.kind == "DaemonSet":
+        raise ClusterFileError("--count: a DaemonSet has one pod on each node; leave out --count to see which fit")
+    claims = [volume.persistent_volume_claim for volume in pods[0].pod.spec.volumes or ()]
+    own = any(each is not None and each.claim_name.endswith(f"-{pods[0].name}") for each in claims)
+    if owner is not None and owner.kind == "StatefulSet" and own:
+        raise ClusterFileError(
+            "--count: each pod of a StatefulSet has claims of its own; leave out --count and give its replicas"
+        )
     uids = {pod.uid for pod in pods}
     objects.pods = [pod for pod in objects.pods if pod.uid not in uids]
     name = pods[0].pod.spec.scheduler_name

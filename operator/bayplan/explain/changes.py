@@ -1,6 +1,8 @@
 """Looks for a single change of a pod that would make it fit, and tries it out on the engine before telling it."""
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -20,6 +22,8 @@ from bayplan.framework.causes import Detail, LabelMismatch, Shortage, Untolerate
 
 _MOST_CONTAINERS: Final = 64
 """Of pods with more containers no smaller request is tried out."""
+_MOST_TRIED: Final = 4
+"""So many changes of a kind are tried out, the smallest first: each takes an evaluation of all nodes."""
 
 OwnChange = LessOfResource | OneToleration | OtherLabel
 """A change of the pod itself."""
@@ -35,12 +39,14 @@ def helpful_changes(
     """
     if evaluation.pre_filters.rejection is not None:
         return []
-    best: dict[type, tuple[float, OwnChange]] = {}
+    by_kind: dict[type, list[tuple[float, OwnChange]]] = {}
     for size, change in _near_misses(nodes, order, evaluation, pod):
-        known = best.get(type(change))
-        if known is None or size < known[0]:
-            best[type(change)] = (size, change)
-    return [change for _, change in best.values() if _helps(nodes, pod, change, anew)]
+        by_kind.setdefault(type(change), []).append((size, change))
+    found: list[OwnChange] = []
+    for misses in by_kind.values():
+        smallest = sorted(misses, key=itemgetter(0))[:_MOST_TRIED]
+        found += islice((change for _, change in smallest if _helps(nodes, pod, change, anew)), 1)
+    return found
 
 
 def changed(pod: Pod, change: OwnChange) -> Pod | None:
