@@ -18,6 +18,7 @@ from e2e.controlplane.toolchain import ToolchainError
 SCENARIOS = (
     "e2e/scenarios/test_applying.py",
     "e2e/scenarios/test_admission.py",
+    "e2e/scenarios/test_priority_ceiling.py",
     "e2e/scenarios/test_production.py",
 )
 _COUNT = re.compile(r"(\d+) (passed|failed|error)")

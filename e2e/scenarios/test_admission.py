@@ -1,99 +1,43 @@
-"""What the production overlay's admission policies refuse: to an untrusted user, and to the scheduler's own token.
+"""What the production overlay's admission policies refuse to the scheduler's own token.
 
 Every request that is tried is a dry run: the API server admits or refuses it and keeps nothing.
 """
 
-import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from e2e.conftest import StartControlPlane
-from e2e.controlplane.client import ApiClient, Object, path_of
-from e2e.controlplane.installation import OVERLAYS, SERVICE_ACCOUNT, acting_as, kustomize, write_kustomization
-from e2e.controlplane.objects import claim, node, pod, storage_class, volume
+from e2e.controlplane.client import ApiClient, Object
+from e2e.controlplane.installation import SERVICE_ACCOUNT, acting_as
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
-from e2e.controlplane.waiting import wait_until
 from e2e.scenarios.dry_runs import (
     DRY_RUN,
+    MERGE_PATCH,
     TEAM,
+    an_event,
     refusal_of,
     try_bind,
     try_change,
-    try_create,
     try_delete,
+    try_event,
     try_evict,
     try_patch,
     with_annotations,
     with_labels,
 )
+from e2e.scenarios.guarded_cluster import NAMESPACE, OURS, THEIRS, TRUSTED, UNSCHEDULABLE, ZONE, guard
 
 pytestmark = pytest.mark.controlplane
 
-NAMESPACE = "bayplan-system"
-TRUSTED = "trusted"
-CEILING = "bayplan-priority-ceiling"
-RBAC = "rbac.authorization.k8s.io"
 DISRUPTED = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": "m"}
-UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "m"}
 READY = {"type": "Ready", "status": "True"}
-ZONE = "topology.kubernetes.io/zone"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
-OURS = {"kind": "PersistentVolumeClaim", "namespace": TEAM, "name": "wanted", "uid": "u1"}
-THEIRS = {**OURS, "name": "theirs", "uid": "u2"}
 
 
 @pytest.fixture(scope="module")
 def plane(start_control_plane: StartControlPlane) -> ControlPlane:
-    """A cluster with the production overlay in force, the right to evict besides, and a team that may create pods."""
-    plane = start_control_plane(ControlPlaneOptions())
-    folder = plane.directory / "install"
-    write_kustomization(folder, base=OVERLAYS / "production", components=["careful-preemption"])
-    plane.kubectl("apply", "-k", folder)
-    admin = plane.client
-    for name in (TEAM, TRUSTED):
-        admin.create("namespaces", {"metadata": {"name": name}})
-    for name, value in (("high", 1000000), ("fair", 999999)):
-        admin.create("priorityclasses", {"metadata": {"name": name}, "value": value})
-    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["*"]}]
-    admin.create("roles", {"metadata": {"name": "edit", "namespace": TEAM}, "rules": rules})
-    binding = {
-        "metadata": {"name": "alice", "namespace": TEAM},
-        "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "edit"},
-        "subjects": [{"apiGroup": RBAC, "kind": "User", "name": "alice"}],
-    }
-    admin.create("rolebindings", binding)
-    admin.create("pods", pod("ours", TEAM))
-    admin.create("pods", pod("strangers", TEAM, scheduler="another"))
-    admin.create("pods", pod("plain", "kube-system"))
-    admin.create("nodes", node("zoned", labels={ZONE: "a"}))
-    admin.create("storageclasses", storage_class("csi", "csi.example"))
-    admin.create("persistentvolumeclaims", claim("wanted", TEAM, "csi"))
-    source = {"driver": "csi.example", "volumeHandle": "h"}
-    admin.create("persistentvolumes", volume("free", "csi", csi=source))
-    admin.create("persistentvolumes", volume("named", "csi", csi=source, claimRef={**OURS, "uid": ""}))
-    admin.create("persistentvolumes", volume("taken", "csi", csi=source, claimRef=THEIRS))
-    _wait_until_in_force(plane)
-    admin.patch("configmaps", CEILING, {"data": {"namespaces": f"kube-system {TRUSTED}"}}, namespace=NAMESPACE)
-    wait_until(lambda: not refusal_of(lambda: try_create(admin, TRUSTED, "high")), "the changed parameters")
-    admin.create("pods", pod("critical", TRUSTED, priorityClassName="system-cluster-critical"))
-    return plane
-
-
-def _wait_until_in_force(plane: ControlPlane) -> None:
-    """The API server takes policies, and their parameters, up a moment after they are created."""
-    with acting_as(plane, NAMESPACE, SERVICE_ACCOUNT) as scheduler:
-        attempts: dict[str, Callable[[], object]] = {
-            "the policy on victims": lambda: try_delete(scheduler, "kube-system", "plain"),
-            "the policy on status": lambda: try_patch(scheduler, TEAM, "strangers", conditions=[UNSCHEDULABLE]),
-            "the ceiling of priorities": lambda: try_create(plane.client, TEAM, "high"),
-            "the policy on bindings": lambda: try_bind(scheduler, annotations={"a": "b"}),
-            "the policy on claims": lambda: try_change(scheduler, "persistentvolumeclaims", "wanted", with_labels()),
-            "the policy on volumes": lambda: try_change(scheduler, "persistentvolumes", "free", with_labels()),
-        }
-        for what, attempt in attempts.items():
-            wait_until(lambda attempt=attempt: refusal_of(attempt), what)  # type: ignore[misc]  # a default is no argument
+    return guard(start_control_plane(ControlPlaneOptions()))
 
 
 @pytest.fixture
@@ -102,93 +46,10 @@ def admin(plane: ControlPlane) -> ApiClient:
 
 
 @pytest.fixture
-def alice(plane: ControlPlane) -> Iterator[ApiClient]:
-    """Somebody who may do everything with the pods of one namespace."""
-    plane.kubeconfig_for("alice")
-    user = ApiClient(plane.url, plane.tls("alice"))
-    yield user
-    user.close()
-
-
-@pytest.fixture
 def scheduler(plane: ControlPlane) -> Iterator[ApiClient]:
     """Whoever has the token of the scheduler's ServiceAccount."""
     with acting_as(plane, NAMESPACE, SERVICE_ACCOUNT) as user:
         yield user
-
-
-@pytest.mark.parametrize("class_name", ["system-node-critical", "system-cluster-critical", "high"])
-@pytest.mark.parametrize("scheduler_name", ["bayplan", "default-scheduler"])
-def test_a_user_cannot_create_pods_of_high_priority_whichever_scheduler_they_name(
-    alice: ApiClient, class_name: str, scheduler_name: str
-) -> None:
-    refusal = refusal_of(lambda: try_create(alice, TEAM, class_name, scheduler_name))
-    assert (
-        f"is more than 999999, the highest for namespace {TEAM}: ConfigMap {CEILING} in namespace {NAMESPACE} names"
-        " those where pods may have more"
-    ) in refusal
-
-
-def test_a_user_can_create_pods_up_to_the_ceiling(alice: ApiClient) -> None:
-    assert try_create(alice, TEAM, "fair")["spec"]["priority"] == 999999
-    assert try_create(alice, TEAM, "")["spec"]["priority"] == 0
-
-
-def test_a_ceiling_that_warns_admits_the_pod_and_says_what_would_be_refused(
-    plane: ControlPlane, alice: ApiClient, tmp_path: Path
-) -> None:
-    folder, rendered = tmp_path / "warn", tmp_path / "warn.yaml"
-    write_kustomization(folder, base=OVERLAYS / "production", components=["admission/warn"])
-    (binding,) = [
-        each
-        for each in kustomize(plane, folder)
-        if (each["kind"], each["metadata"]["name"]) == ("ValidatingAdmissionPolicyBinding", CEILING)
-    ]
-    assert binding["spec"]["validationActions"] == ["Warn", "Audit"]
-
-    def put(binding: Object) -> None:
-        rendered.write_text(json.dumps(binding))
-        plane.kubectl("apply", "-f", rendered)
-
-    put(binding)
-    try:
-        wait_until(lambda: not refusal_of(lambda: try_create(alice, TEAM, "high")), "a ceiling that refuses nobody")
-        assert any("is more than 999999" in each for each in _warnings(alice, "high"))
-        assert _warnings(alice, "fair") == []
-    finally:
-        put({**binding, "spec": {**binding["spec"], "validationActions": ["Deny"]}})
-        wait_until(lambda: refusal_of(lambda: try_create(alice, TEAM, "high")), "a ceiling that refuses again")
-
-
-def _warnings(user: ApiClient, class_name: str) -> list[str]:
-    """What the API server warns of who creates a pod."""
-    document = pod("new", TEAM, priorityClassName=class_name)
-    connection = user.connect()
-    try:
-        headers = {"Content-Type": "application/json"}
-        path = path_of("pods", namespace=TEAM) + DRY_RUN
-        connection.request("POST", path, body=json.dumps(document), headers=headers)
-        response = connection.getresponse()
-        assert response.status == 201, response.read()
-        return response.headers.get_all("Warning") or []
-    finally:
-        connection.close()
-
-
-@pytest.mark.parametrize("namespace", ["kube-system", TRUSTED])
-def test_pods_of_the_namespaces_that_the_parameters_name_may_have_any_priority(
-    admin: ApiClient, namespace: str
-) -> None:
-    assert try_create(admin, namespace, "system-node-critical")["spec"]["priority"] == 2000001000
-
-
-def test_the_schedulers_own_pods_may_have_their_priority(plane: ControlPlane, admin: ApiClient) -> None:
-    template = admin.get("deployments", "bayplan", NAMESPACE)["spec"]["template"]
-    # Nobody counts for the quota, as no controller runs here.
-    admin.delete("resourcequotas", "bayplan", namespace=NAMESPACE)
-    document = {"metadata": {"name": "replica", **template["metadata"]}, "spec": template["spec"]}
-    created = admin.request("POST", path_of("pods", namespace=NAMESPACE) + DRY_RUN, document)
-    assert created["spec"]["priorityClassName"] == "system-cluster-critical"
 
 
 def test_the_scheduler_ends_pods_but_none_in_kube_system_and_none_of_system_priority(scheduler: ApiClient) -> None:
@@ -202,6 +63,21 @@ def test_the_scheduler_evicts_pods_but_none_in_kube_system(scheduler: ApiClient)
     assert "bayplan ends no pod in kube-system" in refusal_of(lambda: try_evict(scheduler, "kube-system", "plain"))
     # An eviction does not carry the pod, so its priority cannot be known: SECURITY.md says so.
     assert refusal_of(lambda: try_evict(scheduler, TRUSTED, "critical")) == ""
+
+
+@pytest.mark.parametrize("end", [try_delete, try_evict])
+def test_the_scheduler_gives_every_victim_its_own_grace_period(
+    scheduler: ApiClient, end: Callable[..., Object]
+) -> None:
+    assert refusal_of(lambda: end(scheduler, TEAM, "running")) == ""
+    for seconds in (0, 1, 29):
+        refusal = refusal_of(lambda: end(scheduler, TEAM, "running", gracePeriodSeconds=seconds))  # noqa: B023
+        assert "bayplan leaves its victims the time that they ask for" in refusal, seconds
+
+
+def test_a_pod_that_runs_nowhere_is_ended_at_once(scheduler: ApiClient) -> None:
+    # The API server itself makes the grace period 0 before it asks the policy.
+    assert refusal_of(lambda: try_delete(scheduler, TEAM, "strangers")) == ""
 
 
 def test_the_scheduler_writes_verdicts_and_nominations_of_its_own_pods(scheduler: ApiClient) -> None:
@@ -226,6 +102,37 @@ def test_of_a_strangers_pod_the_scheduler_says_that_it_ends_and_nothing_else(sch
     ):
         refusal = refusal_of(lambda: try_patch(scheduler, TEAM, "strangers", **status))  # noqa: B023  (called at once)
         assert "bayplan writes the" in refusal, status
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name"), [("kube-system", "plain"), ("kube-system", "dns"), (TRUSTED, "critical")]
+)
+def test_of_a_pod_that_it_may_not_end_the_scheduler_does_not_say_that_it_ends(
+    scheduler: ApiClient, namespace: str, name: str
+) -> None:
+    refusal = refusal_of(lambda: try_patch(scheduler, namespace, name, conditions=[DISRUPTED]))
+    assert "bayplan writes the" in refusal
+
+
+@pytest.mark.parametrize("name", ["ours", "strangers"])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("observedGeneration", 7),
+        ("resize", "Infeasible"),
+        ("allocatedResources", {"cpu": "9"}),
+        ("resources", {"requests": {"cpu": "9"}}),
+        ("startTime", "2026-01-01T00:00:00Z"),
+    ],
+)
+def test_the_scheduler_writes_no_other_field_of_a_status_however_new(
+    admin: ApiClient, scheduler: ApiClient, name: str, field: str, value: object
+) -> None:
+    change: Object = {"conditions": [DISRUPTED], field: value}
+    # An API server that does not know a field, or has it switched off, drops it from whoever writes it.
+    is_dropped = field not in try_patch(admin, TEAM, name, **change)["status"]
+    refusal = refusal_of(lambda: try_patch(scheduler, TEAM, name, **change))
+    assert ("bayplan changes nothing of a pod but conditions and nominatedNodeName" in refusal) != is_dropped
 
 
 @pytest.mark.parametrize("name", ["ours", "strangers"])
@@ -338,7 +245,22 @@ def test_no_field_of_a_volume_is_new_to_the_policy(admin: ApiClient) -> None:
     assert fields == {"claimRef", *MUTABLE, *IMMUTABLE}
 
 
+def test_the_scheduler_writes_events_in_its_own_name_only(admin: ApiClient, scheduler: ApiClient) -> None:
+    why = "bayplan writes Events in its own name"
+    assert refusal_of(lambda: try_event(scheduler, TEAM, "bayplan")) == ""
+    assert why in refusal_of(lambda: try_event(scheduler, TEAM, "kubelet"))
+    for controller in ("bayplan", "kubelet"):
+        path = f"/apis/events.k8s.io/v1/namespaces/{TEAM}/events"
+        admin.request("POST", path, an_event(TEAM, controller))
+        one = f"{path}/about-ours.{controller}{DRY_RUN}"
+        again = {"series": {"count": 2, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}}
+        refusal = refusal_of(lambda: scheduler.request("PATCH", one, again, MERGE_PATCH))  # noqa: B023  (called at once)
+        assert (why in refusal) == (controller == "kubelet"), controller
+
+
 def test_the_policies_about_the_scheduler_hold_nobody_else_back(admin: ApiClient) -> None:
+    assert refusal_of(lambda: try_delete(admin, TEAM, "running", gracePeriodSeconds=0)) == ""
+    assert refusal_of(lambda: try_event(admin, TEAM, "controller")) == ""
     assert refusal_of(lambda: try_bind(admin, annotations={"a": "b"})) == ""
     assert refusal_of(lambda: try_change(admin, "persistentvolumeclaims", "wanted", with_labels())) == ""
     assert refusal_of(lambda: try_change(admin, "persistentvolumes", "taken", {"spec": {"claimRef": None}})) == ""

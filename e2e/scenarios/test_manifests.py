@@ -79,7 +79,7 @@ def _installed(control_plane: ControlPlane, resource: str) -> dict[str, Any]:
 
 def test_applying_the_manifests_twice_changes_nothing(control_plane: ControlPlane, bayplan_identity: Path) -> None:
     lines = control_plane.kubectl("apply", "-k", control_plane.directory / "install").splitlines()
-    assert len(lines) == 16
+    assert len(lines) == 20
     assert [line for line in lines if not line.endswith(" unchanged")] == []
 
 
@@ -220,7 +220,7 @@ def test_the_shipped_configuration_is_the_built_in_one_with_a_faster_client() ->
 
 def test_no_file_of_the_base_names_a_namespace_but_the_kustomization() -> None:
     files = [path for path in MANIFESTS.glob("*.yaml") if path.name != "kustomization.yaml"]
-    assert len(files) == 5
+    assert len(files) == 6
     assert not [path.name for path in files if "namespace:" in path.read_text()]
 
 

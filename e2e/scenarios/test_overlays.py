@@ -96,7 +96,7 @@ def test_an_overlay_moves_everything_to_its_namespace_and_names_its_image(
     named = [path for each in built.values() for path in _strings(each, "bayplan-system")]
     assert named == []
     subjects = [subject for each in built.values() for subject in each.get("subjects", [])]
-    assert len(subjects) == 4
+    assert len(subjects) == 5
     assert {subject["namespace"] for subject in subjects} == {"batch"}
     assert _namespaces_asked_for(built) == {"batch"}
 
@@ -111,7 +111,7 @@ def test_a_configuration_preempts_where_its_component_brings_the_right_to(
     (profile,) = _configuration(control_plane, tmp_path, components).profiles
     built = kustomize(control_plane, tmp_path)
     rules = [rule for each in built if each["kind"] == "ClusterRole" for rule in each["rules"]]
-    rights = {(resource, verb) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
+    rights = {(resource, verb) for rule in rules for resource in rule.get("resources", []) for verb in rule["verbs"]}
     assert ("DefaultPreemption" not in [plugin.name for plugin in profile.plugins.post_filter.disabled]) is preempts
     assert ("pods", "delete") in rights if preempts and not evicts else ("pods", "delete") not in rights
     assert (("pods/eviction", "create") in rights) is evicts

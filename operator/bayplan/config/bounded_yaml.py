@@ -27,7 +27,12 @@ _CONTAINER_TAGS: Final = frozenset((None, "!", "tag:yaml.org,2002:map", "tag:yam
 
 
 class MalformedYAMLError(ValueError):
-    """Raised for text that is no YAML; the message has the line."""
+    """Raised for text that is no YAML; the message has the line, and `column` where in it, counted from 1 if known."""
+
+    def __init__(self, problem: str, line: int = 0, column: int = 0) -> None:
+        self.line = line
+        self.column = column
+        super().__init__(problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,8 @@ class Place:
     """The path of the object or list that was being read."""
     path: str
     """The path of the value in it; that of the container where a key is wrong."""
+    column: int = 0
+    """Where in the line, counted from 1."""
 
 
 class RefusedYAMLError(ValueError):
@@ -83,15 +90,17 @@ def yaml_documents(text: str, rules: Rules) -> Iterator[tuple[int, Any]]:
             if isinstance(event, yaml.DocumentStartEvent):
                 number += 1
                 if number > 1 and rules.one_document:
-                    raise RefusedYAMLError("must hold one document", Place(_line(event), "", ""))
+                    raise RefusedYAMLError("must hold one document", Place(_line(event), "", "", 1))
                 builder = _Builder(rules, builder.count, builder.aliased)
             elif isinstance(event, yaml.DocumentEndEvent):
                 yield number, builder.result
             else:
                 builder.take(event)
     except yaml.MarkedYAMLError as error:
-        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
-        raise MalformedYAMLError(f"{line}{error.problem or error.context}") from None
+        problem, mark = error.problem or error.context or "", error.problem_mark
+        if mark is None:
+            raise MalformedYAMLError(problem) from None
+        raise MalformedYAMLError(f"line {mark.line + 1}: {problem}", mark.line + 1, mark.column + 1) from None
     except yaml.reader.ReaderError as error:
         raise MalformedYAMLError(f"character {error.position} is not allowed") from None
 
@@ -264,4 +273,5 @@ class _Builder:
                 path = item(path, len(frame.value))
             elif frame.key is not None:
                 path = child(path, frame.key)
-        return Place(_line(event), container, path)
+        column = event.start_mark.column + 1 if event.start_mark else 0
+        return Place(_line(event), container, path, column)
