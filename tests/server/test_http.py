@@ -164,6 +164,8 @@ HOSTILE = {
     "a huge query": (LARGE, b"GET /livez?exclude=" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n"),
     "no HTTP at all": (BAD, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"),
     "a bad version": (BAD, b"GET /livez HTTP/9.9.9\r\nHost: x\r\n\r\n"),
+    "the preface of HTTP/2": (BAD, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+    "no version": (BAD, b"GET /livez\r\n\r\n"),
     "a header with a null byte": (BAD, b"GET /livez HTTP/1.1\r\nHost: x\r\nX: a\x00b\r\n\r\n"),
     "two lengths": (BODY, b"GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"),
     "two lengths of nothing": (

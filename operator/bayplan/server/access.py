@@ -60,17 +60,18 @@ def only_who_may(security: Security) -> Middleware:
     return guard
 
 
-def only_this_machine(paths: Collection[str]) -> Middleware:
-    """Return what answers 403 at `paths` to all but clients of the machine itself that ask by a local name.
+def only_this_machine(resources: Collection[web.AbstractResource | None]) -> Middleware:
+    """Return what answers 403 at `resources` to all but clients of the machine that ask by a local name.
 
-    For a port without authentication: no web page can have a browser ask, and as from the pod's own network `kubectl
-    port-forward` gets through.
+    Resources may be added later. For a port without authentication: no web page can have a browser ask, and as from
+    the pod's own network `kubectl port-forward` gets through.
     """
 
     @web.middleware
     async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
         is_ours = is_local(request.remote) and is_local(urlsplit(f"//{request.host}").hostname)
-        if request.path in paths and not is_ours:
+        # The resource itself: how a pattern is written is not how a resource says it.
+        if request.match_info.route.resource in resources and not is_ours:
             return plain(HTTPStatus.FORBIDDEN, text="only for clients on the same machine\n")
         return await handler(request)
 

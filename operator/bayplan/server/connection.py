@@ -8,9 +8,11 @@ from typing import Any, Final, TypeAlias
 
 from aiohttp import web
 
+from bayplan.api.live_paths import SIMULATE
 from bayplan.server.answers import bare, plain
 from bayplan.server.connections import Connections
 from bayplan.server.handshake import Handshake
+from bayplan.server.live import MAX_BODY_BYTES
 from bayplan.server.peers import peer_of
 from bayplan.server.request_heads import HEAD_BYTES, HeadRefusedError, RequestHeads, target_of
 from bayplan.server.turns import Turns
@@ -20,6 +22,7 @@ logger = logging.getLogger(__name__)
 MAX_HEADERS: Final = 64
 _PROBES: Final = (b"/livez", b"/readyz", b"/healthz")
 # Cuts off idle connections and those that never finish a request's head. Prometheus just opens a new one.
+_TAKING_BODIES: Final = (f"POST {SIMULATE} ".encode(), f"POST {SIMULATE}?".encode())
 IDLE_SECONDS = 30.0
 DRAIN_SECONDS: Final = 5.0
 # How long who is refused has to read why: closing at once what has more to read takes the answer from it.
@@ -48,13 +51,13 @@ class RequestTurns:
 class Connection(web.RequestHandler):
     """Reads one request, waits for its turn, answers it and only then looks at the next; it may have to make room.
 
-    HttpServer relies on it. The parser of HTTP gets whole heads without bodies, one at a time. While a request waits or
-    is answered, what its client sends next is read once, and the rest stays with the kernel. So all reading is paid
-    for by a turn: that of the handshake, of an answer, or of a piece of a head. An unreadable request gets a bare
-    status, not an echo and a traceback.
+    HttpServer relies on it. The parser of HTTP gets whole heads, one at a time, and a body only where one is taken.
+    While a request waits or is answered, what its client sends next is read once, and the rest stays with the kernel.
+    So all reading is paid for by a turn: that of the handshake, of an answer with its body, or of a piece of a head. An
+    unreadable request gets a bare status, not an echo and a traceback.
     """
 
-    __slots__ = ("_heads", "_is_new", "_open", "_peer", "_turn", "_turns")
+    __slots__ = ("_heads", "_is_new", "_is_reading_body", "_open", "_peer", "_turn", "_turns")
 
     def __init__(self, server: web.Server, connections: Open, turns: RequestTurns) -> None:
         super().__init__(
@@ -62,16 +65,17 @@ class Connection(web.RequestHandler):
             loop=asyncio.get_running_loop(),
             access_log=None,  # type: ignore[arg-type]  # aiohttp's own way to turn it off
             keepalive_timeout=IDLE_SECONDS,
-            lingering_time=0.0,
+            lingering_time=REFUSAL_SECONDS,
             max_headers=MAX_HEADERS,
             max_line_size=HEAD_BYTES,
             max_field_size=HEAD_BYTES,
         )
         self._open = connections
         self._turns = turns
-        self._heads = RequestHeads()
+        self._heads = RequestHeads(taking_bodies=_TAKING_BODIES, largest_body=MAX_BODY_BYTES)
         self._peer = ""
         self._is_new = True
+        self._is_reading_body = False
         self._turn: asyncio.Task[None] | asyncio.TimerHandle | None = None
         """What has to happen before anything else is taken; None while there is nothing."""
 
@@ -90,7 +94,9 @@ class Connection(web.RequestHandler):
     def data_received(self, data: bytes) -> None:
         """Take what was read, and read no more before it has been dealt with."""
         self._heads.add(data)
-        if self._turn is None:
+        if self._is_reading_body:
+            self._hand_on_body()
+        elif self._turn is None:
             self._next(self._wait_for_piece)
         else:
             self._pause()
@@ -120,6 +126,9 @@ class Connection(web.RequestHandler):
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
         """Send an answer, then go on to the next request."""
+        if self._is_reading_body:
+            # Who was refused is still sending: that is read for a moment and thrown away, and nothing after it.
+            resp.force_close()
         sent = await super().finish_response(request, resp, start_time)
         if resp.keep_alive:
             self._turn = None
@@ -160,7 +169,18 @@ class Connection(web.RequestHandler):
         # As with handshakes: the newest connection is the last to be closed, and a probe is one.
         ahead, self._is_new = self._is_new, False
         await self._turns.of(head).wait(self._peer, ahead=ahead)
+        self._is_reading_body = self._heads.body_left > 0
         super().data_received(head)
+        if self._is_reading_body:
+            self._resume()
+            self._hand_on_body()
+
+    def _hand_on_body(self) -> None:
+        # The handler asks for it once it is known who sends it; until then aiohttp holds back what it has no use for.
+        super().data_received(self._heads.take_body())
+        if not self._heads.body_left:
+            self._is_reading_body = False
+            self._pause()
 
     def _wait_for_piece(self) -> None:
         self._pause()

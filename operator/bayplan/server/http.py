@@ -19,6 +19,7 @@ from bayplan.server.connections import Connections
 from bayplan.server.handshake import Handshake
 from bayplan.server.health import HealthChecks, HealthReport, LoopTicker
 from bayplan.server.listener import Listener
+from bayplan.server.live import MAX_BODY_BYTES
 from bayplan.server.peers import peer_of
 from bayplan.server.scrapes import OPENMETRICS_TYPE, Scrapes
 from bayplan.server.slis import SliCollector
@@ -86,15 +87,14 @@ class HttpServer:
 
         With `security` it is HTTPS for clients that may, otherwise plain HTTP. Another call adds another port.
         """
-        guard = (
-            only_this_machine({route.path for route in self._routes}) if security is None else only_who_may(security)
-        )
-        app = web.Application(middlewares=[_plain_errors, guard])
+        naming: set[web.AbstractResource | None] = set()
+        guard = only_this_machine(naming) if security is None else only_who_may(security)
+        app = web.Application(middlewares=[_plain_errors, guard], client_max_size=MAX_BODY_BYTES + 1)
         for path in self._scrapes:
             app.router.add_get(path, self._metrics)
         app.router.add_get("/{endpoint:healthz|livez|readyz}", self._report)
         app.router.add_get("/{endpoint:healthz|livez|readyz}/{check}", self._single)
-        app.router.add_routes(self._routes)
+        naming.update(route.resource for route in app.router.add_routes(self._routes))
         made = _Port(app, self._connections, self._turns, security)
         bound = await made.start(host, port, shares_port=shares_port)
         self._ports.append(made)
