@@ -1,14 +1,15 @@
 """`bayplan config check`, `show` and `convert`, as a shell sees them."""
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from bayplan.cli.config import config_app
+from bayplan.cli.config import config
 from bayplan.config.load import load_configuration
 
 EXAMPLES = sorted(
@@ -18,7 +19,7 @@ HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfigu
 
 
 def run(*arguments):
-    return CliRunner().invoke(config_app, [str(argument) for argument in arguments])
+    return CliRunner().invoke(config, [str(argument) for argument in arguments])
 
 
 def write(directory, content, name="config.yaml"):
@@ -47,9 +48,10 @@ def test_check_reads_the_certificates_that_run_needs_and_the_others_do_not(tmp_p
     assert (result.exit_code, result.stderr.splitlines()) == (
         2,
         [
-            f"{path}: parallelism: Invalid value: 0: should be an integer value greater than zero",
-            f"{path}: extenders[0].tlsConfig.caFile: cannot be read: No such file or directory",
-            f"{path}: extenders[0].tlsConfig: {clash}",
+            f"{path}:4:1: parallelism: Invalid value: 0: should be an integer value greater than zero",
+            f"{path}:3:66: extenders[0].tlsConfig.caFile: cannot be read: No such file or directory",
+            f"{path}:3:38: extenders[0].tlsConfig: {clash}",
+            f"{path}:4:1: warning: parallelism: has no effect: bayplan looks at all nodes at once",
         ],
     )
     path = write(tmp_path, HEADER + extenders)
@@ -63,7 +65,10 @@ def test_what_has_no_successor_goes_to_standard_error_with_its_field(tmp_path, c
     result = run(command, path)
     assert (result.exit_code, bool(result.stdout)) == (0, True)
     dropped = "is dropped: kube-scheduler has it no longer, and limits do not choose a node"
-    assert result.stderr == f"{path}: priorities[1].name: ResourceLimitsPriority: {dropped}\n"
+    line = f"priorities[1].name: ResourceLimitsPriority: {dropped}"
+    assert result.stderr.splitlines()[-1] == (
+        f"{path}: {line}" if command == "convert" else f"{path}:3:57: warning: {line}"
+    )
 
 
 def test_all_errors_go_to_standard_error_one_a_line(tmp_path):
@@ -71,9 +76,10 @@ def test_all_errors_go_to_standard_error_one_a_line(tmp_path):
     result = run("check", path)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.splitlines() == [
-        f"{path}: parallelism: Invalid value: 0: should be an integer value greater than zero",
-        f"{path}: profiles: Invalid value: 5: must be a list",
-        f"{path}: x: unknown field",
+        f"{path}:3:1: parallelism: Invalid value: 0: should be an integer value greater than zero",
+        f"{path}:4:1: profiles: Invalid value: 5: must be a list",
+        f"{path}:5:1: x: unknown field",
+        f"{path}:3:1: warning: parallelism: has no effect: bayplan looks at all nodes at once",
     ]
 
 
@@ -82,7 +88,7 @@ def test_plugin_sets_that_do_not_work_out_are_told_together_with_all_else(tmp_pa
     unknown = "{filter: {enabled: [{name: Nope}]}, bind: {disabled: [{name: '*'}]}}"
     profiles = f"profiles: [{{plugins: {disabled}}}, {{schedulerName: b, plugins: {unknown}}}]\n"
     result = run("check", write(tmp_path, HEADER + "parallelism: 0\n" + profiles))
-    fields = [line.split(": ")[1] for line in result.stderr.splitlines()]
+    fields = [line.split(": ")[1] for line in result.stderr.splitlines() if ": warning: " not in line]
     assert sorted(fields) == [
         "parallelism",
         "profiles[0].plugins.bind",
@@ -100,7 +106,7 @@ def test_plugin_sets_that_do_not_work_out_are_errors_too(tmp_path):
         result = run(command, path)
         assert result.exit_code == 2
         assert result.stderr == (
-            f'{path}: profiles[0].plugins.score: plugin "NodeName" does not extend ScorePlugin plugin\n'
+            f'{path}:3:23: profiles[0].plugins.score: plugin "NodeName" does not extend ScorePlugin plugin\n'
         )
 
 
@@ -142,7 +148,7 @@ def test_a_file_name_that_is_no_text_is_escaped(tmp_path):
     path = write(tmp_path, HEADER, "a\nb\udcff.yaml")
     assert run("check", path).stdout == f'"{tmp_path}/a\\nb\\udcff.yaml": ok: 1 profile: bayplan\n'
     path = write(tmp_path, HEADER + "x: 1", "a\nb.yaml")
-    assert run("check", path).stderr == f'"{tmp_path}/a\\nb.yaml": x: unknown field\n'
+    assert run("check", path).stderr == f'"{tmp_path}/a\\nb.yaml":3:1: x: unknown field\n'
 
 
 def test_show_without_a_file_shows_what_bayplan_does_by_default(tmp_path):
@@ -186,7 +192,7 @@ def test_the_installed_command_exits_with_2_and_without_a_traceback(tmp_path):
     )
     assert result.returncode == 2
     assert "Traceback" not in result.stderr
-    assert result.stderr.startswith(f"{path}: is neither YAML nor JSON")
+    assert result.stderr.startswith(f"{path}:2:1: is neither YAML nor JSON")
 
 
 @pytest.mark.parametrize("command", ["check", "show", "convert"])
@@ -204,3 +210,53 @@ def test_feature_gates_are_checked_with_the_file(tmp_path):
     result = run("check", path, "--feature-gates", "StorageCapacityScoring=false,OpenAPIEnums=false")
     assert (result.exit_code, result.stdout) == (0, f"{path}: ok: 1 profile: bayplan\n")
     assert result.stderr == "--feature-gates: OpenAPIEnums changes nothing in bayplan\n"
+
+
+def test_all_phases_are_told_at_once_each_with_its_place(tmp_path):
+    profiles = """profiles:
+- schedulerName: a
+  pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: Most}}
+- schedulerName: b
+  plugins:
+    score:
+      enabled: [{name: NodeName}]
+"""
+    path = write(tmp_path, HEADER + "paralelism: 4\n" + profiles)
+    result = run("check", path, "--feature-gates", "Nonsense=true")
+    assert result.exit_code == 2
+    told = [line.split(": ")[:2] for line in result.stderr.splitlines()]
+    assert told == [
+        ["--feature-gates", "unrecognized feature gate"],
+        [f"{path}:8:30", "profiles[0].pluginConfig[0].args.scoringStrategy.type"],
+        [f"{path}:3:1", "paralelism"],
+        [f"{path}:11:5", "profiles[1].plugins.score"],
+    ]
+
+
+def test_remarks_are_written_for_programs_as_json(tmp_path):
+    path = write(tmp_path, HEADER + "parallelism: 0\n")
+    result = run("check", "-o", "json", path, "--feature-gates", "Nonsense=true")
+    assert (result.exit_code, result.stderr) == (2, "")
+    gate, error, warning = json.loads(result.stdout)
+    assert (gate["file"], gate["path"], gate["line"]) == (None, "--feature-gates", None)
+    assert error == {
+        "file": str(path),
+        "line": 3,
+        "column": 1,
+        "path": "parallelism",
+        "severity": "error",
+        "message": "Invalid value: 0: should be an integer value greater than zero",
+    }
+    assert (warning["severity"], warning["path"]) == ("warning", "parallelism")
+    assert json.loads(run("check", "-o", "json", write(tmp_path, HEADER)).stdout) == []
+
+
+def test_standard_input_is_a_file_that_is_called_by_a_dash(tmp_path):
+    given = HEADER + "x: 1\n"
+    result = CliRunner().invoke(config, ["check", "-"], input=given)
+    assert (result.exit_code, result.stderr) == (2, "-:3:1: x: unknown field\n")
+    assert CliRunner().invoke(config, ["check", "-"], input=HEADER).stdout == "-: ok: 1 profile: bayplan\n"
+    assert CliRunner().invoke(config, ["convert", "-"], input=HEADER).exit_code == 0
+    assert "parallelism: 16" in CliRunner().invoke(config, ["show", "-"], input=HEADER).stdout

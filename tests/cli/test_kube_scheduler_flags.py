@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 from tests.config.record import DATA, FLAGS
-from typer.main import get_command
 
-from bayplan.cli import application, main
+from bayplan.cli import main
 from bayplan.cli.kube_scheduler_flags import PLACES, REFUSED, SWITCHES, as_go_reads
+from bayplan.cli.run import run
 
 ROOT = Path(__file__).parents[2]
 KUBE_SCHEDULERS = set((DATA / FLAGS).read_text().split()) - {"--help"}
@@ -17,8 +17,7 @@ OWN = {"--http-port", "--context", "--scheduler-name", "--kubelet-rejection-back
 
 def taken():
     """The long names of the flags that `bayplan run` takes."""
-    command = get_command(application(["run"])).commands["run"]
-    return {name for each in command.params for name in each.opts if name.startswith("--")}
+    return {name for each in run.params for name in each.opts if name.startswith("--")}
 
 
 def documented():

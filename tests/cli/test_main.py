@@ -3,10 +3,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from bayplan import __version__
-from bayplan.cli import main
+from bayplan.cli import application, main
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,6 +35,21 @@ def shell(command):
         text=True,
         check=False,
     )
+
+
+def found(command):
+    """The command with these words."""
+    context, each = click.Context(application), application
+    for word in command:
+        each = each.get_command(context, word)
+    return each
+
+
+def commands(words=()):
+    """The words of each command, and of the commands of those that have some."""
+    each = found(words)
+    names = each.list_commands(click.Context(each)) if isinstance(each, click.Group) else ()
+    return [words, *(below for name in names for below in commands((*words, name)))]
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"]])
@@ -67,14 +83,47 @@ def test_wrong_usage_is_said_on_standard_error_with_exit_code_2(capsys, argument
     assert exit_code(*arguments) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "Error" in captured.err
-    assert "Traceback" not in captured.err
+    assert captured.err.startswith("Error: ")
+    assert captured.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", ["run", "simulate", "demo", "config"])
-def test_every_command_has_help(capsys, command):
-    assert exit_code(command, "--help") == 0
-    assert f"Usage: bayplan {command}" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    "arguments", [["a\nb"], ["--a\nb"], ["config", "a\x1bb"], ["demo", "a\nb"], ["demo", "\udcff"]]
+)
+def test_what_was_typed_stays_on_the_line_of_its_error(capsys, arguments):
+    assert exit_code(*arguments) == 2
+    error = capsys.readouterr().err
+    assert (error.count("\n"), error.rstrip("\n").isprintable()) == (1, True)
+
+
+@pytest.mark.parametrize(("arguments", "meant"), [(["simulte"], "simulate"), (["config", "chek"], "check")])
+def test_a_command_that_is_nearly_one_is_told_what_was_meant(capsys, arguments, meant):
+    assert exit_code(*arguments) == 2
+    assert f"Did you mean '{meant}'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_command_has_help_that_ends_with_examples_of_itself(capsys, command):
+    assert exit_code(*command, "--help") == 0
+    text = capsys.readouterr().out
+    assert text.startswith(f"Usage: {' '.join(('bayplan', *command))} ")
+    examples = text.split("\nExamples:\n")[1].splitlines()
+    assert examples
+    assert all(" ".join(("bayplan", *command)) in example for example in examples)
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_value_of_a_flag_is_named_in_capitals_or_by_the_words_it_may_be(command):
+    for parameter in found(command).params:
+        if isinstance(parameter, click.Option) and not parameter.is_flag:
+            words = parameter.type.choices if isinstance(parameter.type, click.Choice) else {"max"}
+            assert parameter.metavar, parameter.opts
+            assert all(part in words or part == part.upper() for part in parameter.metavar.split("|")), parameter.opts
+
+
+@pytest.mark.parametrize("command", commands())
+def test_the_flags_of_every_command_are_described(command):
+    assert [each.name for each in found(command).params if not each.help] == []
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_it_logs_json_if_told_to(tmp_path, capsys):
     [
         (("--logging-format", "yaml"), "Invalid value for '--logging-format': 'yaml' is not one of 'text', 'json'"),
         (("-v", "-1"), "Invalid value for '--v' / '-v': -1 is not in the range x>=0"),
-        (("-v", "much"), "Invalid value for '--v' / '-v': 'much' is not a valid int"),
+        (("-v", "much"), "Invalid value for '--v' / '-v': 'much' is not a valid integer range"),
     ],
 )
 def test_a_format_or_level_that_is_none_is_refused_by_name(capsys, flag, told):
@@ -80,7 +80,7 @@ def test_an_extenders_certificates_are_refused_as_by_config_check(tmp_path, caps
         main([*command, "--config", str(config)])
     assert ended.value.code == 2
     told = "extenders[0].tlsConfig.caFile: cannot be read: No such file or directory"
-    assert capsys.readouterr().err == f"{config}: {told}\n"
+    assert capsys.readouterr().err == f"{config}:1:105: {told}\n"
 
 
 @pytest.mark.parametrize("flags", [["--secure-port"], ["--secure-port=0", "--http-port"]])
@@ -139,7 +139,7 @@ def test_sighup_before_it_serves_ends_it_only_where_there_is_no_file_to_read_ane
 
 @pytest.mark.parametrize(("command", "ended"), [("run", 0), ("demo", -signal.SIGTERM)])
 def test_sigterm_ends_a_run_with_0_while_it_is_still_being_loaded(tmp_path, command, ended):
-    (tmp_path / "typer.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n")
+    (tmp_path / "click.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n")
     folders = f"{tmp_path}{os.pathsep}operator"
     arguments = [sys.executable, "-m", "bayplan", command]
     found = subprocess.run(arguments, env={**os.environ, "PYTHONPATH": folders}, check=False, timeout=60)

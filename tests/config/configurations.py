@@ -31,13 +31,13 @@ def load(directory: Path, content: str | bytes | dict[str, Any], **options: Any)
 
 
 def complaints(directory: Path, content: str | bytes | dict[str, Any], **options: Any) -> list[str]:
-    """The lines of the error, without the file's name."""
+    """The lines of the error, without the file's name and the place in it."""
     with pytest.raises(ConfigurationError) as caught:
         load(directory, content, **options)
-    prefix = f"{directory / 'config.yaml'}: "
+    prefix = re.compile(re.escape(str(directory / "config.yaml")) + r"(:\d+:\d+)?: |(?=--)")
     lines = str(caught.value).split("\n")
-    assert all(line.startswith(prefix) for line in lines)
-    return [line.removeprefix(prefix) for line in lines]
+    assert all(prefix.match(line) for line in lines)
+    return [prefix.sub("", line, count=1) for line in lines]
 
 
 def nested(path: str, value: Any) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from tests.reference import kubernetes_1_16 as reference
 from tests.reference.filters import Host
 
 from bayplan.cache.pod_info import PodInfo
-from bayplan.simulate.cluster import ClusterObjects
+from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.simulator import Simulator
 
 LEAST = (1, reference.least_requested, reference.REQUESTED_ROUNDING)

@@ -8,27 +8,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Annotated, Final
+from typing import Final, cast
 
-import typer
+import click
+from click.exceptions import ClickException, Exit, NoArgsIsHelpError, UsageError
 
 from bayplan import __version__
+from bayplan.cli.help_sections import CommandGroup
 from bayplan.cli.kube_scheduler_flags import as_go_reads, refusals
 
 BAD_INPUT: Final = 2
 """Exit code for files and flags that are wrong."""
 INTERRUPTED: Final = 130
 """Exit code after Ctrl-C, as shells have it."""
-
-_EPILOG: Final = """Examples:
-
-  bayplan demo
-
-  bayplan simulate --cluster examples/cluster/worked-example.yaml --explain
-
-  bayplan run --config scheduler.yaml
-
-Exit codes: 0 success, 1 failure, 2 wrong input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +36,13 @@ class _Command:
 _COMMANDS: Final = (
     _Command("run", "bayplan.cli.run", "run", "Schedule the pods of a cluster that name one of our profiles."),
     _Command("simulate", "bayplan.cli.simulate", "simulate", "Schedule pods from files, without a cluster."),
+    _Command(
+        "explain", "bayplan.cli.explain", "explain", "Ask a running scheduler why a pod is pending, or where it is."
+    ),
+    _Command("web", "bayplan.cli.web", "web", "Show a cluster as a page: full nodes, and why pods wait."),
+    _Command("snapshot", "bayplan.cli.snapshot", "snapshot", "Write a live cluster to a file, for simulate."),
     _Command("demo", "bayplan.cli.demo", "demo", "Watch a made-up cluster being packed. Needs nothing."),
-    _Command("config", "bayplan.cli.config", "config_app", "Check, show and convert configuration files."),
+    _Command("config", "bayplan.cli.config", "config", "Check, show and convert configuration files."),
 )
 
 
@@ -58,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _open_closed_streams()
     arguments = as_go_reads(sys.argv[1:] if arguments is None else arguments)
     if arguments[:1] == ["run"] and (refused := list(refusals(arguments))):
-        typer.echo("\n".join(refused), err=True)
+        click.echo("\n".join(refused), err=True)
         sys.exit(BAD_INPUT)
     # Integer columns need no BLAS; its idle threads would still spin and take memory.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -67,11 +64,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         try:
-            with nothing_collected():
-                command = application(arguments)
-            command(args=arguments, prog_name="bayplan")
+            with application.make_context("bayplan", list(arguments)) as context:
+                application.invoke(context)
         finally:
             sys.stdout.flush()
+    except Exit as end:
+        sys.exit(end.exit_code)
+    except ClickException as error:
+        with suppress(OSError):
+            _tell_usage(error)
+        sys.exit(error.exit_code)
     except BrokenPipeError:
         _discard_output()
         sys.exit(1)
@@ -79,10 +81,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # What commands cannot read or serve they report themselves: what is left is their output.
         _discard_output()
         with suppress(OSError):
-            typer.echo(f"bayplan: {error.filename or 'standard output'}: {error.strerror or error}", err=True)
+            click.echo(f"bayplan: {error.filename or 'standard output'}: {error.strerror or error}", err=True)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    sys.exit(0)
+
+
+def _tell_usage(error: ClickException) -> None:
+    """Say in one line what is wrong with the arguments; where there are none, help is what is missing."""
+    if isinstance(error, NoArgsIsHelpError):
+        error.show()
+        return
+    from bayplan.config.errors import quote_unprintable  # noqa: PLC0415  most commands get no wrong arguments
+
+    message = quote_unprintable(error.format_message())
+    if not message.endswith((".", ")")):
+        message += "."
+    if isinstance(error, UsageError) and error.ctx is not None:
+        message += f" Try '{error.ctx.command_path} --help' for help."
+    click.echo(f"Error: {message}", err=True)
 
 
 def _open_closed_streams() -> None:
@@ -112,45 +130,38 @@ def nothing_collected() -> Iterator[None]:
         gc.enable()
 
 
-def application(arguments: Sequence[str]) -> typer.Typer:
-    """The application with the commands that `arguments` name loaded, and the others by their help text alone.
+class _Overview(CommandGroup):
+    """Commands of which none but the one that is meant is loaded.
 
-    Loading only those keeps `--help` quick, and everything but `run` free of kopf and the API client.
+    That keeps `--help` quick, and everything but `run` free of kopf and the API client.
     """
-    app = typer.Typer(
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        epilog=_EPILOG,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    app.callback()(_overview)
-    for command in _COMMANDS:
-        if command.name not in arguments:
-            app.command(command.name, help=command.help)(_placeholder)
-            continue
-        loaded = getattr(import_module(command.module), command.attribute)
-        if isinstance(loaded, typer.Typer):
-            app.add_typer(loaded, name=command.name, help=command.help)
-        else:
-            app.command(command.name)(loaded)
-    return app
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        for command in _COMMANDS:
+            if command.name == cmd_name:
+                with nothing_collected():
+                    return cast("click.Command", getattr(import_module(command.module), command.attribute))
+        return None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(command.name, command.help) for command in _COMMANDS])
 
 
-def _placeholder() -> None:
-    """Stands for a command that was not named, so that the overview lists it."""
+@click.group(
+    "bayplan",
+    cls=_Overview,
+    commands=[click.Command(command.name, help=command.help) for command in _COMMANDS],
+    examples=(
+        "bayplan demo",
+        "bayplan simulate --cluster examples/cluster/worked-example.yaml --explain",
+        "bayplan run --config scheduler.yaml",
+    ),
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+)
+@click.version_option(__version__, prog_name="bayplan", message="%(prog)s %(version)s")
+def application() -> None:
+    """A bin-packing second scheduler for Kubernetes that explains itself.
 
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"bayplan {__version__}")
-        raise typer.Exit
-
-
-def _overview(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-) -> None:
-    """A bin-packing second scheduler for Kubernetes that explains itself."""
+    Exit codes: 0 success, 1 failure, 2 wrong input.
+    """

@@ -18,10 +18,12 @@ def return_large_blocks() -> bool:
 
     glibc lets its thresholds follow the largest block that was freed, up to 32 MiB. From then on large blocks come from
     the heap, and the small ones that stay between them hold all of it. pyreqwest has an allocator of its own, mimalloc,
-    which gives back what is free when it is next asked for memory: in a standby, hardly ever. It reads its setting when
-    it is imported. Return False where the C library has no such settings: musl and macOS have allocators of their own.
+    which gives back what is free when it is next asked for memory: in a standby, hardly ever. It reads its settings
+    when it is imported. Return False where the C library has no such settings: musl and macOS have allocators of their
+    own.
     """
     os.environ.setdefault("MIMALLOC_PURGE_DELAY", "0")
+    os.environ.setdefault("MIMALLOC_GENERIC_COLLECT", "1000")
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError):

@@ -1,78 +1,192 @@
 """`bayplan config`: check, show and convert configuration files."""
 
+import json
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Final
 
-import typer
+import click
+from click.exceptions import Exit
 
 from bayplan.cache.node_table import NodeTable
 from bayplan.cli import BAD_INPUT
-from bayplan.cli.feature_gates import FeatureGatesOption, tell_without_effect
+from bayplan.cli.feature_gates import FEATURE_GATES, tell_without_effect
+from bayplan.cli.help_sections import CommandGroup
 from bayplan.config.convert import to_effective_yaml, to_minimal_yaml
-from bayplan.config.errors import ConfigurationError, FieldNote, note_lines, quote_unprintable
-from bayplan.config.feature_gates import parse_feature_gates
+from bayplan.config.document import MAX_BYTES, parse_document, read_data
+from bayplan.config.errors import (
+    ConfigurationError,
+    FieldError,
+    FieldNote,
+    FieldWarning,
+    Remark,
+    line_of,
+    note_lines,
+    quote_unprintable,
+)
+from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates, parse_feature_gates
+from bayplan.config.lint import configuration_warnings
 from bayplan.config.load import default_configuration, load_configuration
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, UPSTREAM_PLUGINS
+from bayplan.config.positions import Positions
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.plugins.out_of_tree import installed_plugins
 from bayplan.plugins.registry import build_frameworks, in_tree_extends
 
-config_app = typer.Typer(
-    name="config",
-    help="Check, show and convert configuration files: KubeSchedulerConfiguration v1, v1alpha1 and Policy v1.",
-    no_args_is_help=True,
+
+@click.group(
+    "config",
+    cls=CommandGroup,
+    examples=("bayplan config check scheduler.yaml", "bayplan config convert policy.json >scheduler.yaml"),
+)
+def config() -> None:
+    """Check, show and convert configuration files: KubeSchedulerConfiguration v1, v1alpha1 and Policy v1."""
+
+
+_STDIN: Final = "-"
+_MAX_WARNINGS: Final = 100
+_FILE: Final = click.argument(
+    "file", type=Path, metavar="FILE", help="Configuration file, YAML or JSON; - is standard input."
+)
+_SCHEDULER_NAME: Final = click.option(
+    "--scheduler-name", metavar="NAME", help="Rename the only profile, as `bayplan run` would."
 )
 
-ConfigurationFile = Annotated[Path, typer.Argument(metavar="FILE", help="Configuration file, YAML or JSON.")]
-OptionalConfigurationFile = Annotated[
-    Path | None,
-    typer.Argument(metavar="FILE", help="Configuration file, YAML or JSON; without it, what bayplan does by default."),
-]
-SchedulerName = Annotated[
-    str | None,
-    typer.Option("--scheduler-name", metavar="NAME", help="Rename the only profile, as `bayplan run` would."),
-]
 
-
-@config_app.command()
-def check(
-    file: ConfigurationFile, scheduler_name: SchedulerName = None, feature_gates: FeatureGatesOption = None
-) -> None:
+@config.command(
+    short_help="Say everything that is wrong with FILE.",
+    examples=(
+        "bayplan config check scheduler.yaml",
+        "bayplan config check policy.json --scheduler-name packer",
+        "kubectl get configmap bayplan -o jsonpath='{.data.config\\.yaml}' | bayplan config check -o json -",
+    ),
+)
+@_FILE
+@_SCHEDULER_NAME
+@FEATURE_GATES
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    metavar="text|json",
+    help="For people and editors, or for programs.",
+)
+def check(*, file: Path, scheduler_name: str | None, feature_gates: Sequence[str], output: str) -> None:
     """Say everything that is wrong with FILE, or that it is fine.
 
-    Errors go to standard error, one a line, with the path of the field; the exit code is then 2. So does what an old
-    format says and today's has no successor for, which is no error.
+    Errors go to standard error, one a line, with line, column and path of the field; the exit code is then 2. So do
+    warnings of what is hardly meant, and what an old format says and today's has no successor for, which are no errors.
+    With -o json all of them go to standard output, as one list of objects.
     """
-    with _reported(file) as notes:
-        configuration = load_checked(file, scheduler_name, feature_gates, notes)
+    notes: list[FieldNote] = []
+    configuration = None
+    errors: tuple[FieldError, ...] = ()
+    data = _read(file)
+    try:
+        configuration = load_checked(file, scheduler_name, feature_gates, notes, data=data)
+    except ConfigurationError as error:
+        errors = error.errors
+    warnings = [*_warnings(data), *(FieldWarning(each.path, each.message) for each in notes)]
+    remarks: list[Remark] = [*errors, *Positions(data).placed(warnings)]
+    if output == "json":
+        _print_json(file, remarks)
+    else:
+        _print_remarks(file, remarks)
+    if configuration is None:
+        raise Exit(BAD_INPUT)
     tell_without_effect(configuration)
-    profiles = configuration.profiles
-    noun = "profile" if len(profiles) == 1 else "profiles"
-    names = ", ".join(quote_unprintable(profile.scheduler_name) for profile in profiles)
-    typer.echo(f"{quote_unprintable(str(file))}: ok: {len(profiles)} {noun}: {names}")
+    if output == "text":
+        profiles = configuration.profiles
+        noun = "profile" if len(profiles) == 1 else "profiles"
+        names = ", ".join(quote_unprintable(profile.scheduler_name) for profile in profiles)
+        click.echo(f"{quote_unprintable(str(file))}: ok: {len(profiles)} {noun}: {names}")
 
 
-@config_app.command()
-def show(file: OptionalConfigurationFile = None, scheduler_name: SchedulerName = None) -> None:
+def _read(file: Path) -> bytes:
+    """What the file holds, or standard input; ends the command where it cannot be read."""
+    try:
+        if str(file) == _STDIN:
+            return sys.stdin.buffer.read(MAX_BYTES + 1)
+        return read_data(file)
+    except ConfigurationError as error:
+        click.echo(str(error), err=True)
+    except OSError as error:
+        click.echo(f"{_STDIN}: cannot be read: {error.strerror or error}", err=True)
+    raise Exit(BAD_INPUT)
+
+
+def _warnings(data: bytes) -> list[FieldWarning]:
+    try:
+        return list(configuration_warnings(parse_document(data, []), in_tree_extends))
+    except ConfigurationError:
+        # It is no object, which is an error, and the only one.
+        return []
+
+
+def _print_remarks(file: Path, remarks: Sequence[Remark]) -> None:
+    errors = [each for each in remarks if isinstance(each, FieldError)]
+    if errors:
+        click.echo(str(ConfigurationError(errors, file=str(file))), err=True)
+    for each in remarks[len(errors) :][:_MAX_WARNINGS]:
+        click.echo(line_of(str(file), each, "warning"), err=True)
+
+
+def _print_json(file: Path, remarks: Sequence[Remark]) -> None:
+    said = [
+        {
+            # A name that is no text is escaped as in lines.
+            "file": None if each.path.startswith("--") else quote_unprintable(str(file)),
+            "line": each.place.line if each.place is not None else None,
+            "column": each.place.column if each.place is not None else None,
+            "path": each.path,
+            "severity": "error" if isinstance(each, FieldError) else "warning",
+            "message": each.message,
+        }
+        for each in remarks
+    ]
+    click.echo(json.dumps(said, indent=2))
+
+
+@config.command(
+    short_help="Print what is in force, every field.",
+    examples=("bayplan config show", "bayplan config show scheduler.yaml"),
+)
+@click.argument(
+    "file",
+    type=Path,
+    required=False,
+    metavar="[FILE]",
+    help="Configuration file, YAML or JSON; - is standard input; without it, what bayplan does by default.",
+)
+@_SCHEDULER_NAME
+def show(*, file: Path | None, scheduler_name: str | None) -> None:
     """Print the effective configuration: every field after defaults, and plugins merged with the default ones."""
     with _reported(file):
-        configuration = load_checked(file, scheduler_name, reads_certificates=False)
-    typer.echo(to_effective_yaml(configuration), nl=False)
+        data = None if file is None else _read(file)
+        configuration = load_checked(file, scheduler_name, reads_certificates=False, data=data)
+    click.echo(to_effective_yaml(configuration), nl=False)
 
 
-@config_app.command()
-def convert(file: ConfigurationFile, scheduler_name: SchedulerName = None) -> None:
+@config.command(
+    short_help="Print FILE as KubeSchedulerConfiguration v1.",
+    examples=("bayplan config convert policy.json >scheduler.yaml",),
+)
+@_FILE
+@_SCHEDULER_NAME
+def convert(*, file: Path, scheduler_name: str | None) -> None:
     """Print FILE as KubeSchedulerConfiguration v1, with only what differs from the defaults.
 
     The way out of a legacy Policy or a v1alpha1 file: redirect the output into the new file. What has no successor goes
     to standard error, one a line, with the path of its field.
     """
     with _reported(file) as notes:
-        configuration = load_checked(file, scheduler_name, notes=notes, reads_certificates=False)
-    typer.echo(to_minimal_yaml(configuration), nl=False)
+        data = _read(file)
+        configuration = load_checked(file, scheduler_name, notes=notes, reads_certificates=False, data=data)
+    click.echo(to_minimal_yaml(configuration), nl=False)
 
 
 def load_checked(
@@ -83,17 +197,51 @@ def load_checked(
     *,
     reads_certificates: bool = True,
     only_regular: bool = False,
+    data: bytes | None = None,
 ) -> SchedulerConfiguration:
     """Return the configuration in `file`, or the default one, which `bayplan run` can then begin with.
 
     Plugin sets work out, plugins from outside are imported and made, and extenders' certificates are read unless they
     need not be here. With `only_regular` the file may be no pipe. `feature_gates` are the values of
-    `--feature-gates`. `notes` gets what an old format says that has no successor.
+    `--feature-gates`. `notes` gets what an old format says that has no successor. `data` is what the file holds, where
+    it was read before.
 
     Raises:
         ConfigurationError: with everything that is wrong.
     """
-    gates = parse_feature_gates(feature_gates or ())
+    wrong_gates: tuple[FieldError, ...] = ()
+    gates = DEFAULT_FEATURE_GATES
+    try:
+        gates = parse_feature_gates(feature_gates or ())
+    except ConfigurationError as error:
+        wrong_gates = error.errors
+    try:
+        configuration = _load(
+            file,
+            scheduler_name,
+            gates,
+            notes,
+            reads_certificates=reads_certificates,
+            only_regular=only_regular,
+            data=data,
+        )
+    except ConfigurationError as error:
+        raise ConfigurationError((*wrong_gates, *error.errors), file=error.file) from None
+    if wrong_gates:
+        raise ConfigurationError(wrong_gates)
+    return configuration
+
+
+def _load(
+    file: Path | None,
+    scheduler_name: str | None,
+    gates: FeatureGates,
+    notes: list[FieldNote] | None,
+    *,
+    reads_certificates: bool,
+    only_regular: bool,
+    data: bytes | None,
+) -> SchedulerConfiguration:
     if file is None:
         return replace(default_configuration(scheduler_name=scheduler_name), feature_gates=gates)
     known = IMPLEMENTED_PLUGINS | (installed_plugins() - UPSTREAM_PLUGINS)
@@ -106,6 +254,7 @@ def load_checked(
         extends=in_tree_extends,
         reads_certificates=reads_certificates,
         only_regular=only_regular,
+        data=data,
         check=lambda configuration: build_frameworks(configuration, NodeTable()),
     )
 
@@ -116,7 +265,7 @@ def _reported(file: Path | None) -> Iterator[list[FieldNote]]:
     try:
         yield notes
         for line in note_lines(file, notes):
-            typer.echo(line, err=True)
+            click.echo(line, err=True)
     except ConfigurationError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(BAD_INPUT) from None
+        click.echo(str(error), err=True)
+        raise Exit(BAD_INPUT) from None

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
-import typer
+import click
 
+from bayplan.cli.flag_groups import Flag
 from bayplan.config.errors import ConfigurationError, FieldError, invalid
 from bayplan.config.feature_gates import BOOLEANS
 from bayplan.config.fields import parse_duration
@@ -20,29 +21,36 @@ _UNSCHEDULABLE = "--pod-max-in-unschedulable-pods-duration"
 class DeprecatedFlags:
     """What fields of the configuration say today; None for a flag that was not given."""
 
+    section: ClassVar = "Deprecated options"
+
     profiling: Annotated[
         str | None,
-        typer.Option("--profiling", metavar="BOOL", help="Deprecated: enableProfiling, where there is no --config."),
+        Flag("--profiling", metavar="BOOL", help="Deprecated: enableProfiling, where there is no --config."),
     ] = None
     contention_profiling: Annotated[
         str | None,
-        typer.Option("--contention-profiling", metavar="BOOL", help="Deprecated: enableContentionProfiling, likewise."),
+        Flag("--contention-profiling", metavar="BOOL", help="Deprecated: enableContentionProfiling, likewise."),
     ] = None
     kube_api_qps: Annotated[
         float | None,
-        typer.Option("--kube-api-qps", metavar="FLOAT", help="Deprecated: clientConnection.qps, likewise."),
+        Flag("--kube-api-qps", type=float, metavar="FLOAT", help="Deprecated: clientConnection.qps, likewise."),
     ] = None
     kube_api_burst: Annotated[
         int | None,
-        typer.Option("--kube-api-burst", min=0, metavar="INT", help="Deprecated: clientConnection.burst, likewise."),
+        Flag(
+            "--kube-api-burst",
+            type=click.IntRange(0),
+            metavar="INT",
+            help="Deprecated: clientConnection.burst, likewise.",
+        ),
     ] = None
     kube_api_content_type: Annotated[
         str | None,
-        typer.Option("--kube-api-content-type", metavar="TYPE", help="Deprecated: has no effect, bayplan speaks JSON."),
+        Flag("--kube-api-content-type", metavar="TYPE", help="Deprecated: has no effect, bayplan speaks JSON."),
     ] = None
     pod_max_in_unschedulable: Annotated[
         str | None,
-        typer.Option(
+        Flag(
             _UNSCHEDULABLE,
             metavar="DURATION",
             help="Deprecated: when a pod that no event woke is tried again; 5m by default.",

@@ -1,24 +1,23 @@
 """The flag `--feature-gates`, as all commands that load a configuration have it."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Final
 
-import typer
+import click
 
+from bayplan.cli.flag_groups import Flag
 from bayplan.config.feature_gates import FLAG
 
 if TYPE_CHECKING:
     from bayplan.config.types import SchedulerConfiguration
 
-FeatureGatesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        FLAG,
-        metavar="NAME=BOOL,...",
-        help="Switch features of kube-scheduler on or off, such as StorageCapacityScoring=false. Can be given several "
-        "times.",
-    ),
-]
+FEATURE_GATES: Final = Flag(
+    FLAG,
+    multiple=True,
+    metavar="NAME=BOOL,...",
+    help="Switch features of kube-scheduler on or off, such as StorageCapacityScoring=false. Can be given several "
+    "times.",
+)
 
 
 def without_effect(configuration: "SchedulerConfiguration") -> Iterator[str]:
@@ -30,4 +29,4 @@ def without_effect(configuration: "SchedulerConfiguration") -> Iterator[str]:
 def tell_without_effect(configuration: "SchedulerConfiguration") -> None:
     """Write the same to standard error."""
     for line in without_effect(configuration):
-        typer.echo(line, err=True)
+        click.echo(line, err=True)

@@ -1,41 +1,59 @@
-"""Flags by subject: a frozen dataclass of options is a group, and a command takes groups."""
+"""Flags by subject: a frozen dataclass of flags is a group, and a command takes groups."""
 
 import inspect
-from collections.abc import Callable
-from dataclasses import MISSING, Field, fields, is_dataclass
-from typing import Any, get_type_hints
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, Final, TypeVar, get_type_hints
 
-from typer.models import OptionInfo
+import click
 
+from bayplan.cli.help_sections import OPTIONS, Command, SectionOption
 from bayplan.logs.redaction import redacted
 
-_Command = Callable[..., object]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def with_flag_groups(command: _Command) -> _Command:
-    """Return `command` as typer takes it: with a flag for each field of the dataclasses that it has for parameters.
+class Flag:
+    """What `click.Option` takes but for the default: the annotation of a group's field, or a command's decorator."""
 
-    A field is annotated as typer's options are, and has its default. `command` gets an instance of each group. Names of
-    fields must differ among the groups of a command.
+    def __init__(self, *names: str, **attributes: Any) -> None:  # noqa: ANN401  click's
+        self.names: Final = names
+        self._attributes: Final = attributes
+
+    def __call__(self, command: _Function) -> _Function:
+        """Give a function that is to be a command this flag."""
+        return click.option(*self.names, **self._attributes)(command)
+
+    def option(self, parameter: str, default: object, section: str) -> click.Option:
+        """Return it as a command's: its value is given as `parameter`, and the help lists it under `section`."""
+        return SectionOption([parameter, *self.names], default=default, section=section, **self._attributes)
+
+
+def command_of_groups(name: str, *, examples: Sequence[str] = ()) -> Callable[[Callable[..., None]], click.Command]:
+    """Make the command `name` of a function: a flag for each field of the dataclasses that it has for parameters.
+
+    A field is annotated with a `Flag`, and has its default. The function gets an instance of each group. The `section`
+    of a group is where the help lists its flags. Names of fields must differ among the groups of a command.
     """
-    groups: dict[str, type[Any]] = {
-        name: parameter.annotation
-        for name, parameter in inspect.signature(command, eval_str=True).parameters.items()
-        if isinstance(parameter.annotation, type) and is_dataclass(parameter.annotation)
-    }
-    owners = {field.name: name for name, group in groups.items() for field in fields(group)}
 
-    def flags_to_groups(**flags: object) -> object:
-        given: dict[str, dict[str, object]] = {name: {} for name in groups}
-        for flag, value in flags.items():
-            given[owners[flag]][flag] = value
-        return command(**{name: group(**given[name]) for name, group in groups.items()})
+    def command_of(function: Callable[..., None]) -> click.Command:
+        groups: dict[str, type[Any]] = {
+            parameter: annotation
+            for parameter, annotation in get_type_hints(function).items()
+            if isinstance(annotation, type) and is_dataclass(annotation)
+        }
+        owners = {field.name: parameter for parameter, group in groups.items() for field in fields(group)}
 
-    flags_to_groups.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # what typer reads
-        [_parameter(group, field) for group in groups.values() for field in fields(group)]
-    )
-    flags_to_groups.__name__, flags_to_groups.__doc__ = command.__name__, command.__doc__
-    return flags_to_groups
+        def flags_to_groups(**flags: object) -> None:
+            given: dict[str, dict[str, object]] = {parameter: {} for parameter in groups}
+            for field, value in flags.items():
+                given[owners[field]][field] = value
+            function(**{parameter: group(**given[parameter]) for parameter, group in groups.items()})
+
+        options: list[click.Parameter] = [option for group in groups.values() for option in _options(group)]
+        return Command(name, params=options, callback=flags_to_groups, help=inspect.getdoc(function), examples=examples)
+
+    return command_of
 
 
 def flag_values(*groups: object) -> dict[str, str]:
@@ -45,18 +63,25 @@ def flag_values(*groups: object) -> dict[str, str]:
     """
     values: dict[str, str] = {}
     for group in groups:
-        hints = get_type_hints(type(group), include_extras=True)
-        for field in fields(group):  # type: ignore[arg-type]  # groups are dataclasses
-            value = getattr(group, field.name)
-            if value is not None:
-                option: OptionInfo = hints[field.name].__metadata__[0]
-                names = [str(each) for each in (option.default, *(option.param_decls or ()))]
-                name = next(each for each in names if each.startswith("--"))
-                values[name.removeprefix("--")] = redacted(",".join(value) if isinstance(value, list) else str(value))
+        flags = _flags(type(group))
+        for name, flag in flags.items():
+            value = getattr(group, name)
+            if value is not None and value != ():
+                shown = ",".join(value) if isinstance(value, (list, tuple)) else str(value)
+                values[_long_name(flag)] = redacted(shown)
     return values
 
 
-def _parameter(group: type, field: Field[Any]) -> inspect.Parameter:
-    annotation = get_type_hints(group, include_extras=True)[field.name]
-    default = inspect.Parameter.empty if field.default is MISSING else field.default
-    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+def _options(group: type[Any]) -> Iterator[click.Option]:
+    flags, section = _flags(group), getattr(group, "section", OPTIONS)
+    for field in fields(group):
+        yield flags[field.name].option(field.name, field.default, section)
+
+
+def _flags(group: type[Any]) -> dict[str, Flag]:
+    hints = get_type_hints(group, include_extras=True)
+    return {field.name: hints[field.name].__metadata__[0] for field in fields(group)}
+
+
+def _long_name(flag: Flag) -> str:
+    return next(each for each in flag.names if each.startswith("--")).removeprefix("--")

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
-import typer
-
+from bayplan.cli.flag_groups import Flag
 from bayplan.config.connections import LeaderElection, elector_errors
 from bayplan.config.errors import ConfigurationError, FieldError, invalid
 from bayplan.config.feature_gates import BOOLEANS
@@ -19,9 +18,11 @@ _NAMES = ("resource_lock", "resource_name", "resource_namespace")
 class LeaderElectionFlags:
     """What the flags say; None for one that was not given."""
 
+    section: ClassVar = "Leader election options"
+
     leader_elect: Annotated[
         str | None,
-        typer.Option(
+        Flag(
             "--leader-elect",
             metavar="BOOL",
             help="Contend for a lease, and schedule only while holding it; by default in a pod only.",
@@ -29,7 +30,7 @@ class LeaderElectionFlags:
     ] = None
     lease_duration: Annotated[
         str | None,
-        typer.Option(
+        Flag(
             "--leader-elect-lease-duration",
             metavar="DURATION",
             help="How long others wait after the last renewal they saw before they take over; 15s by default.",
@@ -37,7 +38,7 @@ class LeaderElectionFlags:
     ] = None
     renew_deadline: Annotated[
         str | None,
-        typer.Option(
+        Flag(
             "--leader-elect-renew-deadline",
             metavar="DURATION",
             help="How long after its last renewal the leader goes on; 10s by default, less than the lease's duration.",
@@ -45,18 +46,18 @@ class LeaderElectionFlags:
     ] = None
     retry_period: Annotated[
         str | None,
-        typer.Option("--leader-elect-retry-period", metavar="DURATION", help="Time between renewals; 2s by default."),
+        Flag("--leader-elect-retry-period", metavar="DURATION", help="Time between renewals; 2s by default."),
     ] = None
     resource_lock: Annotated[
-        str | None, typer.Option("--leader-elect-resource-lock", metavar="KIND", help="Always leases.")
+        str | None, Flag("--leader-elect-resource-lock", metavar="KIND", help="Always leases.")
     ] = None
     resource_name: Annotated[
         str | None,
-        typer.Option("--leader-elect-resource-name", metavar="NAME", help="The lease's name; bayplan by default."),
+        Flag("--leader-elect-resource-name", metavar="NAME", help="The lease's name; bayplan by default."),
     ] = None
     resource_namespace: Annotated[
         str | None,
-        typer.Option(
+        Flag(
             "--leader-elect-resource-namespace", metavar="NAME", help="The lease's namespace; kube-system by default."
         ),
     ] = None

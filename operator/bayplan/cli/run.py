@@ -1,18 +1,20 @@
 """`bayplan run`: the scheduler against a cluster."""
 
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
-import typer
+import click
+from click.exceptions import Exit
 
 from bayplan.cli import BAD_INPUT, nothing_collected
 from bayplan.cli.allocator import return_large_blocks
 from bayplan.cli.deprecated_flags import DeprecatedFlags
-from bayplan.cli.feature_gates import FeatureGatesOption
-from bayplan.cli.flag_groups import flag_values, with_flag_groups
+from bayplan.cli.feature_gates import FEATURE_GATES
+from bayplan.cli.flag_groups import Flag, command_of_groups, flag_values
 from bayplan.cli.leader_election import LeaderElectionFlags
 from bayplan.cli.serving import AuthenticationFlags, AuthorizationFlags, ServingFlags
 from bayplan.config.errors import ConfigurationError, invalid
@@ -31,37 +33,45 @@ class RunFlags:
 
     config: Annotated[
         Path | None,
-        typer.Option(
-            "--config", help="KubeSchedulerConfiguration or legacy Policy; without it one profile, MostAllocated."
+        Flag(
+            "--config",
+            type=Path,
+            metavar="FILE",
+            help="KubeSchedulerConfiguration or legacy Policy; without it one profile, MostAllocated.",
         ),
     ] = None
     kubeconfig: Annotated[
         Path | None,
-        typer.Option(
+        Flag(
             "--kubeconfig",
+            type=Path,
+            metavar="FILE",
             help="How to reach the cluster; otherwise $KUBECONFIG, the pod's own account, ~/.kube/config.",
         ),
     ] = None
-    context: Annotated[str | None, typer.Option("--context", help="The kubeconfig context to use.")] = None
+    context: Annotated[str | None, Flag("--context", metavar="NAME", help="The kubeconfig context to use.")] = None
     master: Annotated[
         str | None,
-        typer.Option("--master", metavar="URL", help="The API server, in place of the one that the kubeconfig names."),
+        Flag("--master", metavar="URL", help="The API server, in place of the one that the kubeconfig names."),
     ] = None
     write_config_to: Annotated[
         Path | None,
-        typer.Option("--write-config-to", metavar="FILE", help="Write the effective configuration to FILE, and end."),
+        Flag(
+            "--write-config-to", type=Path, metavar="FILE", help="Write the effective configuration to FILE, and end."
+        ),
     ] = None
     scheduler_name: Annotated[
-        str | None, typer.Option("--scheduler-name", help="Rename the only profile: pods ask for it by this name.")
+        str | None,
+        Flag("--scheduler-name", metavar="NAME", help="Rename the only profile: pods ask for it by this name."),
     ] = None
-    feature_gates: FeatureGatesOption = None
+    feature_gates: Annotated[Sequence[str], FEATURE_GATES] = ()
     kubelet_rejection_backoff: Annotated[
         int,
-        typer.Option(
+        Flag(
             "--kubelet-rejection-backoff",
-            min=0,
-            max=3600,
-            help="Seconds without pods for a node whose kubelet had no room for one; 0, as kube-scheduler, is none.",
+            type=click.IntRange(0, 3600),
+            metavar="SECONDS",
+            help="How long a node whose kubelet had no room for a pod gets none; 0, as kube-scheduler, not at all.",
         ),
     ] = 0
 
@@ -70,13 +80,15 @@ class RunFlags:
 class AcceptedFlags:
     """Flags of kube-scheduler whose meaning bayplan fulfils whatever they say."""
 
+    section: ClassVar = "Options without effect"
+
     show_hidden_metrics: Annotated[
         str | None,
-        typer.Option("--show-hidden-metrics-for-version", metavar="VERSION", help="Accepted: no metric is hidden."),
+        Flag("--show-hidden-metrics-for-version", metavar="VERSION", help="Accepted: no metric is hidden."),
     ] = None
     log_flush_frequency: Annotated[
         str | None,
-        typer.Option("--log-flush-frequency", metavar="DURATION", help="Accepted: no line waits for a flush."),
+        Flag("--log-flush-frequency", metavar="DURATION", help="Accepted: no line waits for a flush."),
     ] = None
 
     def check(self) -> None:
@@ -98,21 +110,37 @@ class AcceptedFlags:
 class LogFlags:
     """What is logged."""
 
+    section: ClassVar = "Logging options"
+
     logging_format: Annotated[
-        LoggingFormat, typer.Option("--logging-format", help="How lines are written to standard error.")
-    ] = LoggingFormat.TEXT
+        str,
+        Flag(
+            "--logging-format",
+            type=click.Choice([each.value for each in LoggingFormat]),
+            metavar="text|json",
+            help="How lines are written to standard error.",
+        ),
+    ] = LoggingFormat.TEXT.value
     verbosity: Annotated[
         int,
-        typer.Option(
+        Flag(
             "--v",
             "-v",
-            min=0,
+            type=click.IntRange(0),
+            metavar="INT",
             help="How much is logged: 2 each placement and verdict, 5 each move in the queue, 10 each node's scores.",
         ),
     ] = 0
 
 
-@with_flag_groups
+@command_of_groups(
+    "run",
+    examples=(
+        "bayplan run --config scheduler.yaml",
+        "bayplan run --kubeconfig ~/.kube/config --context test --scheduler-name packer -v 2",
+        "bayplan run --config scheduler.yaml --write-config-to effective.yaml",
+    ),
+)
 def run(
     *,
     flags: RunFlags,
@@ -129,7 +157,7 @@ def run(
         # The file is about to be read, and the scheduler heeds it from then on.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     return_large_blocks()
-    set_up_logging(logs.logging_format, logs.verbosity)
+    set_up_logging(LoggingFormat(logs.logging_format), logs.verbosity)
     with nothing_collected():
         # Imported here so that `--help` does not pay for kopf and the API client.
         from bayplan.cli.serve import Cluster, ConfigurationFlags, serve, write_configuration  # noqa: PLC0415
@@ -148,8 +176,8 @@ def run(
         options = serving_options(serving, authentication, authorization, flags=given)
         unschedulable_seconds = deprecated.unschedulable_seconds
     except ConfigurationError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(BAD_INPUT) from None
+        click.echo(str(error), err=True)
+        raise Exit(BAD_INPUT) from None
     if flags.write_config_to is not None:
         write_configuration(configuration, flags.write_config_to)
         return

@@ -8,8 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-import typer
+import click
 import uvloop
+from click.exceptions import Exit
 
 from bayplan.api.credentials import load_credentials
 from bayplan.api.errors import CredentialsError
@@ -40,7 +41,7 @@ class ConfigurationFlags:
 
     file: Path | None
     scheduler_name: str | None
-    feature_gates: Sequence[str] | None
+    feature_gates: Sequence[str]
     leader_election: LeaderElectionFlags
     deprecated: DeprecatedFlags = field(default_factory=DeprecatedFlags)
 
@@ -83,16 +84,16 @@ def write_configuration(flags: ConfigurationFlags, path: Path) -> None:
     """Write what is in force with these flags to `path`, as `config show` prints it.
 
     Raises:
-        typer.Exit: there is none, or it cannot be written; why is on standard error.
+        Exit: there is none, or it cannot be written; why is on standard error.
     """
     try:
         path.write_text(to_effective_yaml(flags.load()))
     except ConfigurationError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(BAD_INPUT) from None
+        click.echo(str(error), err=True)
+        raise Exit(BAD_INPUT) from None
     except OSError as error:
-        typer.echo(f"--write-config-to: {path}: {error.strerror or error}", err=True)
-        raise typer.Exit(1) from None
+        click.echo(f"--write-config-to: {path}: {error.strerror or error}", err=True)
+        raise Exit(1) from None
 
 
 def serve(
@@ -109,7 +110,7 @@ def serve(
     tried again after `unschedulable_seconds`.
 
     Raises:
-        typer.Exit: it cannot begin; why is on standard error.
+        Exit: it cannot begin; why is on standard error.
     """
     # Before it is read, so that a change meanwhile is seen.
     source = None
@@ -120,8 +121,8 @@ def serve(
     try:
         configuration = flags.load()
     except ConfigurationError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(BAD_INPUT) from None
+        click.echo(str(error), err=True)
+        raise Exit(BAD_INPUT) from None
 
     async def schedule() -> NoReturn:
         named = configuration.client_connection.kubeconfig
@@ -142,8 +143,8 @@ def serve(
     try:
         uvloop.run(schedule())
     except CredentialsError as error:
-        typer.echo(f"bayplan: {error}", err=True)
-        raise typer.Exit(BAD_INPUT) from None
+        click.echo(f"bayplan: {error}", err=True)
+        raise Exit(BAD_INPUT) from None
     except OSError as error:
-        typer.echo(f"bayplan: {error.filename or 'cannot start'}: {error.strerror or error}", err=True)
-        raise typer.Exit(1) from None
+        click.echo(f"bayplan: {error.filename or 'cannot start'}: {error.strerror or error}", err=True)
+        raise Exit(1) from None

@@ -105,8 +105,9 @@ class _Reader:
             return _TTL_SECONDS
         return duration.total_seconds()
 
-    def paths(self, flag: str, given: Sequence[str] | None) -> tuple[str, ...]:
-        if given is None:
+    def paths(self, flag: str, given: Sequence[str]) -> tuple[str, ...]:
+        # Given and empty is one empty value: then nobody may ask for anything.
+        if not given:
             return AuthorizationOptions().always_allow_paths
         paths = _items(given)
         self.errors += [invalid(flag, path, "may have * at its end only") for path in paths if "*" in path[:-1]]
@@ -131,8 +132,8 @@ class _Reader:
         return TlsPolicy(ssl.TLSVersion.TLSv1_3 if ciphers is None else version, ciphers)
 
 
-def _items(values: Sequence[str] | None) -> tuple[str, ...]:
-    return tuple(part.strip() for value in values or () for part in value.split(",") if part.strip())
+def _items(values: Sequence[str]) -> tuple[str, ...]:
+    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
 
 
 def _pem(flag: str, path: Path | None) -> PemSource | None:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from bayplan.config.bounded_file import UnreadableFileError, read_file
-from bayplan.config.bounded_yaml import MalformedYAMLError, Place, RefusedYAMLError, Rules, yaml_documents
-from bayplan.config.errors import ConfigurationError, FieldError, child, quote
+from bayplan.config.bounded_yaml import MalformedYAMLError, RefusedYAMLError, Rules, yaml_documents
+from bayplan.config.bounded_yaml import Place as PlaceInYAML
+from bayplan.config.errors import ConfigurationError, FieldError, Place, child, quote
 
 MAX_BYTES: Final = 1024 * 1024
 """Largest file, in bytes: what a ConfigMap can hold."""
@@ -30,14 +31,19 @@ def read_document(path: Path, errors: list[FieldError], *, only_regular: bool = 
         ConfigurationError: the file cannot be read, is too large, is no UTF-8, is no YAML or JSON, holds several
             documents or none, or no object.
     """
-    try:
-        data = read_file(path, MAX_BYTES + 1, only_regular=only_regular)
-    except UnreadableFileError as error:
-        raise ConfigurationError([FieldError("", str(error))], file=str(path)) from None
+    data = read_data(path, only_regular=only_regular)
     try:
         return parse_document(data, errors)
     except ConfigurationError as error:
         raise ConfigurationError(error.errors, file=str(path)) from None
+
+
+def read_data(path: Path, *, only_regular: bool = False) -> bytes:
+    """Return what `parse_document` takes: as much of the file at `path` as shows whether it is too large."""
+    try:
+        return read_file(path, MAX_BYTES + 1, only_regular=only_regular)
+    except UnreadableFileError as error:
+        raise ConfigurationError([FieldError("", str(error))], file=str(path)) from None
 
 
 def parse_document(data: bytes, errors: list[FieldError]) -> dict[str, Any]:
@@ -52,20 +58,23 @@ def parse_document(data: bytes, errors: list[FieldError]) -> dict[str, Any]:
         # The one thing of JSON that YAML does not have: characters past 16 bits escaped as surrogate pairs.
         text = _ESCAPE.sub(_join_surrogates, text)
 
-    def note(place: Place, key: str | None) -> None:
+    def note(at: PlaceInYAML, key: str | None) -> None:
+        place = Place(at.line, at.column)
         if key is None:
-            errors.append(FieldError(place.container, "map merge requires map or sequence of maps as the value"))
+            errors.append(FieldError(at.container, "map merge requires map or sequence of maps as the value", place))
         else:
-            message = f"line {place.line}: key {quote(key)} already set in map"
-            errors.append(FieldError(child(place.container, key), message))
+            message = f"line {at.line}: key {quote(key)} already set in map"
+            errors.append(FieldError(child(at.container, key), message, place))
 
     rules = Rules(MAX_DEPTH, MAX_VALUES, note, one_document=True)
     try:
         documents = [value for _, value in yaml_documents(text, rules)]
     except MalformedYAMLError as error:
-        raise _error(f"is neither YAML nor JSON: {error}") from None
+        place = Place(error.line, error.column) if error.line else None
+        raise _error(f"is neither YAML nor JSON: {error}", place=place) from None
     except RefusedYAMLError as error:
-        raise _error(f"line {error.place.line}: {error}", error.place.container) from None
+        at = error.place
+        raise _error(f"line {at.line}: {error}", at.container, Place(at.line, at.column)) from None
     if documents in ([], [None]):
         raise _error("is empty")
     if not isinstance(documents[0], dict):
@@ -79,5 +88,5 @@ def _join_surrogates(escape: re.Match[str]) -> str:
     return chr(0x10000 + ((int(escape[1], 16) - 0xD800) << 10) + int(escape[2], 16) - 0xDC00)
 
 
-def _error(message: str, path: str = "") -> ConfigurationError:
-    return ConfigurationError([FieldError(path, message)])
+def _error(message: str, path: str = "", place: Place | None = None) -> ConfigurationError:
+    return ConfigurationError([FieldError(path, message, place)])

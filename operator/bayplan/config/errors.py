@@ -3,8 +3,8 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Final, Self
 
 _MAX_LINES: Final = 100
 _MAX_VALUE_CHARACTERS: Final = 200
@@ -15,34 +15,70 @@ _NAMES: Final[dict[type, str]] = {dict: "object", list: "list", tuple: "list"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Remark:
+class Place:
+    """Where in a file a remark belongs."""
+
+    line: int
+    """Counted from 1."""
+    column: int
+    """Counted from 1, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
     """A message about a field."""
 
     path: str
     """The field, such as `profiles[0].schedulerName`; empty for the whole file."""
     message: str
     """What is to be said of it, such as `Required value`."""
+    place: Place | None = field(default=None, compare=False)
+    """Where that is, where it is known."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}" if self.path else self.message
 
+    def at(self, place: Place) -> Self:
+        """Return the same remark with its place."""
+        return replace(self, place=place)
 
-class FieldError(_Remark):
+
+class FieldError(Remark):
     """One complaint."""
 
     __slots__ = ()
 
 
-class FieldNote(_Remark):
+class FieldWarning(Remark):
+    """What is allowed, and hardly meant."""
+
+    __slots__ = ()
+
+
+class FieldNote(Remark):
     """What became of a field of an old format that today's configuration cannot say as it was."""
 
     __slots__ = ()
 
 
+def line_of(file: str, remark: Remark, kind: str = "") -> str:
+    """Say a remark as compilers do, so that editors find its place: `file:line:column: kind: path: message`.
+
+    What a flag says, whose path begins with two dashes, is of no file.
+    """
+    parts = [str(remark)]
+    if kind:
+        parts.insert(0, kind)
+    if file and not remark.path.startswith("--"):
+        place = remark.place
+        parts.insert(0, quote_unprintable(file) + (f":{place.line}:{place.column}" if place is not None else ""))
+    return ": ".join(parts)
+
+
 def note_lines(file: object, notes: Iterable[FieldNote]) -> Iterator[str]:
     """Say what became of the fields of `file`, a line each, with its name as it can be shown."""
     for note in notes:
-        yield f"{quote_unprintable(str(file))}: {note}"
+        yield line_of(str(file), note)
 
 
 class ConfigurationError(ValueError):
@@ -54,10 +90,9 @@ class ConfigurationError(ValueError):
         super().__init__(*self.errors)
 
     def __str__(self) -> str:
-        prefix = f"{quote_unprintable(self.file)}: " if self.file else ""
-        lines = [f"{prefix}{error}" for error in self.errors[:_MAX_LINES]]
+        lines = [line_of(self.file, error) for error in self.errors[:_MAX_LINES]]
         if len(self.errors) > _MAX_LINES:
-            lines.append(f"{prefix}... and {len(self.errors) - _MAX_LINES} more errors")
+            lines.append(line_of(self.file, FieldError("", f"... and {len(self.errors) - _MAX_LINES} more errors")))
         return "\n".join(lines)
 
 

@@ -1,17 +1,18 @@
 """From a file to the effective configuration: the entry of this package."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from bayplan.config.document import read_document
+from bayplan.config.document import parse_document, read_data
 from bayplan.config.errors import (
     ConfigurationError,
     FieldError,
     FieldNote,
     forbidden,
     invalid,
+    item,
     required,
     show_value,
     unsupported,
@@ -20,6 +21,7 @@ from bayplan.config.extender_tls import extender_tls_errors
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, Extends, other_set_errors
 from bayplan.config.policy import decode_policy
+from bayplan.config.positions import Positions
 from bayplan.config.types import (
     API_VERSION,
     DEFAULT_SCHEDULER_NAME,
@@ -51,6 +53,7 @@ def load_configuration(
     extends: Extends | None = None,
     reads_certificates: bool = False,
     only_regular: bool = False,
+    data: bytes | None = None,
     check: Callable[[SchedulerConfiguration], object] | None = None,
 ) -> SchedulerConfiguration:
     """The effective configuration in the file: decoded strictly, defaulted, merged and validated.
@@ -66,24 +69,26 @@ def load_configuration(
         extends: with it, other errors are told together with those of plugin sets that do not work out.
         reads_certificates: with it, the certificates of extenders must be there and fit, as `bayplan run` needs them.
         only_regular: with it, the file may be no pipe, which could keep the caller for a minute.
-        check: is given the configuration when it has no errors, and raises ConfigurationError with those it finds.
+        data: what the file holds, where it is no file that can be read by its name.
+        check: is given the configuration, or that of its profiles that have no errors, and raises ConfigurationError
+            with those it finds.
 
     Raises:
         ConfigurationError: with everything that is wrong; its text has one line per error, each with the file's name.
     """
     errors: list[FieldError] = []
     said: list[FieldNote] = [] if notes is None else notes
-    document = read_document(path, errors, only_regular=only_regular)
+    if data is None:
+        data = read_data(path, only_regular=only_regular)
+    try:
+        document = parse_document(data, errors)
+    except ConfigurationError as error:
+        raise ConfigurationError([*errors, *error.errors], file=str(path)) from None
     version, kind = document.get("apiVersion"), document.get("kind")
     old = (version, kind) == (_ALPHA_VERSION, KIND)
-    if (version, kind) == (API_VERSION, KIND):
-        configuration = decode_v1(document, known_plugins, gates, errors)
-    elif old:
-        configuration = decode_v1alpha1(document, path.parent, known_plugins, errors, said, gates=gates)
-    elif (version, kind) == ("v1", "Policy"):
-        configuration = decode_policy(document, known_plugins, errors, said)
-    else:
-        raise ConfigurationError([*errors, *_wrong_kind(version, kind)], file=str(path))
+    configuration = _decoded(document, path, known=known_plugins, gates=gates, errors=errors, notes=said)
+    if configuration is None:
+        raise _placed([*errors, *_wrong_kind(version, kind)], path, data)
     if scheduler_name is not None:
         configuration = rename_profile(configuration, scheduler_name, errors)
     if reads_certificates:
@@ -93,11 +98,13 @@ def load_configuration(
     if errors and extends is not None:
         told = [FieldError(f"profiles[0].{each.path}", each.message) for each in errors] if old else errors
         sets = other_set_errors(configuration, extends, told)
+        if check is not None and version == API_VERSION:
+            sets = [*sets, *_found_in_sound_profiles(check, configuration, errors)]
     elif not errors and check is not None:
         sets = _found(check, configuration)
     errors += (FieldError(path_in_v1alpha1(each.path), each.message) if old else each for each in sets)
     if errors:
-        raise ConfigurationError(errors, file=str(path))
+        raise _placed(errors, path, data)
     return configuration
 
 
@@ -132,6 +139,44 @@ def rename_profile(
         errors.append(forbidden("--scheduler-name", f"renames the only profile, but there are {count}"))
         return configuration
     return replace(configuration, profiles=(replace(configuration.profiles[0], scheduler_name=name),))
+
+
+def _decoded(
+    document: Mapping[str, Any],
+    path: Path,
+    *,
+    known: frozenset[str],
+    gates: FeatureGates,
+    errors: list[FieldError],
+    notes: list[FieldNote],
+) -> SchedulerConfiguration | None:
+    """What the file says in its format; None for one that is not read."""
+    version, kind = document.get("apiVersion"), document.get("kind")
+    if (version, kind) == (API_VERSION, KIND):
+        return decode_v1(document, known, gates, errors)
+    if (version, kind) == (_ALPHA_VERSION, KIND):
+        return decode_v1alpha1(document, path.parent, known, errors, notes, gates=gates)
+    if (version, kind) == ("v1", "Policy"):
+        return decode_policy(document, known, errors, notes)
+    return None
+
+
+def _placed(errors: Sequence[FieldError], path: Path, data: bytes) -> ConfigurationError:
+    """All errors, each once, with their places in the file."""
+    return ConfigurationError(Positions(data).placed(dict.fromkeys(errors)), file=str(path))
+
+
+def _found_in_sound_profiles(
+    check: Callable[[SchedulerConfiguration], object],
+    configuration: SchedulerConfiguration,
+    errors: Sequence[FieldError],
+) -> Iterator[FieldError]:
+    """What `check` finds in the profiles that have no errors, under their places among all."""
+    for index, profile in enumerate(configuration.profiles):
+        path = item("profiles", index)
+        if not any(error.path.startswith(path) for error in errors):
+            for each in _found(check, replace(configuration, profiles=(profile,))):
+                yield FieldError(path + each.path.removeprefix("profiles[0]"), each.message)
 
 
 def _found(

@@ -1,0 +1,150 @@
+"""What a configuration says that is allowed and hardly meant: `bayplan config check` warns of it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from bayplan.config.errors import FieldWarning, item, quote
+from bayplan.config.fields import Fields
+from bayplan.config.plugin_sets import UPSTREAM_DEFAULT_PLUGINS, Extends
+from bayplan.config.types import API_VERSION, EXTENSION_POINTS, KIND
+
+_FIT: Final = "NodeResourcesFit"
+_NATIVE: Final = frozenset(("cpu", "memory", "ephemeral-storage", "pods"))
+_MULTI_POINT: Final = "multiPoint"
+_COUNTS_AS_ONE: Final = "a weight of 0 counts as 1; to leave it out, take it out of the list"
+_WITHOUT_EFFECT: Final[Mapping[str, str]] = {
+    "parallelism": "has no effect: bayplan looks at all nodes at once",
+    "enableContentionProfiling": "has no effect: there is no contention to profile",
+    "clientConnection.acceptContentTypes": "has no effect: bayplan speaks JSON",
+    "clientConnection.contentType": "has no effect: bayplan speaks JSON",
+}
+
+
+def configuration_warnings(document: Mapping[str, Any], extends: Extends) -> Iterator[FieldWarning]:
+    """Yield what is to be warned of in a decoded file; what has an error is passed over.
+
+    That is a format of the past, fields without effect, weights of 0, plugins that are enabled twice or where they do
+    nothing, arguments of plugins that do not run, and names of resources without a domain. `extends` tells at which
+    points plugins run.
+    """
+    if (document.get("apiVersion"), document.get("kind")) != (API_VERSION, KIND):
+        yield FieldWarning("apiVersion", "is deprecated: `bayplan config convert` prints the same as " + API_VERSION)
+        return
+    top = _fields(document, "")
+    for path, message in _WITHOUT_EFFECT.items():
+        *parents, name = path.split(".")
+        block = top
+        for parent in parents:
+            block = block.nested(parent)
+        if block.has(name):
+            yield FieldWarning(path, message)
+    yield from _of_election(top.nested("leaderElection"))
+    for profile in _objects(top, "profiles"):
+        yield from _of_plugins(profile, extends)
+        for each in _objects(profile, "pluginConfig"):
+            yield from _of_arguments(each)
+    for extender in _objects(top, "extenders"):
+        if extender.raw("weight") and not extender.raw("prioritizeVerb"):
+            yield FieldWarning(extender.at("weight"), "has no effect without a prioritizeVerb")
+
+
+def _of_election(election: Fields) -> Iterator[FieldWarning]:
+    if election.raw("leaderElect") is False:
+        for name in election.keys():  # noqa: SIM118  no mapping
+            if name != "leaderElect":
+                yield FieldWarning(election.at(name), "has no effect: leaderElect is false")
+
+
+def _of_plugins(profile: Fields, extends: Extends) -> Iterator[FieldWarning]:
+    plugins = profile.nested("plugins")
+    multi_point = plugins.nested(_MULTI_POINT)
+    everywhere = _names(multi_point, "enabled")
+    for key in (_MULTI_POINT, *EXTENSION_POINTS.values()):
+        block = plugins.nested(key)
+        for entry in _objects(block, "enabled"):
+            name, weight = entry.raw("name"), entry.raw("weight")
+            scores = key == "score" or (key == _MULTI_POINT and _runs(extends, name, "score") is not False)
+            if weight and not scores:
+                yield FieldWarning(entry.at("weight"), "has no effect: only scores are weighted")
+            elif weight == 0 and weight is not False:
+                yield FieldWarning(entry.at("weight"), _COUNTS_AS_ONE)
+            if key != _MULTI_POINT and name in everywhere:
+                yield FieldWarning(entry.path, f"{_shown(name)} is enabled twice: multiPoint enables it, too")
+    for point, key in EXTENSION_POINTS.items():
+        for entry in _objects(plugins.nested(key), "disabled"):
+            if _runs(extends, entry.raw("name"), point) is False:
+                yield FieldWarning(entry.path, f"has no effect: {_shown(entry.raw('name'))} does not run there")
+    yield from _of_plugins_that_do_not_run(profile, plugins, everywhere)
+
+
+def _of_plugins_that_do_not_run(profile: Fields, plugins: Fields, everywhere: set[str]) -> Iterator[FieldWarning]:
+    disabled = _names(plugins.nested(_MULTI_POINT), "disabled")
+    if not disabled:
+        return
+    running = everywhere.union(*(_names(plugins.nested(key), "enabled") for key in EXTENSION_POINTS.values()))
+    by_default = {entry.name for entry in UPSTREAM_DEFAULT_PLUGINS}
+    for each in _objects(profile, "pluginConfig"):
+        name = each.raw("name")
+        if name in by_default and name not in running and ("*" in disabled or name in disabled):
+            yield FieldWarning(each.path, f"has no effect: {_shown(name)} is disabled at multiPoint")
+
+
+def _of_arguments(config: Fields) -> Iterator[FieldWarning]:
+    args = config.nested("args")
+    if config.raw("name") == _FIT:
+        own = args.nested("bayplan.io")
+        for strategy in (args.nested("scoringStrategy"), *_objects(own, "scoringStrategies")):
+            yield from _of_resources(strategy)
+        names = args.raw("ignoredResources")
+        for index, name in enumerate(names if isinstance(names, list) else ()):
+            if _has_no_domain(name):
+                path = item(args.at("ignoredResources"), index)
+                yield FieldWarning(path, f"has no effect: {_shown(name)} has no domain, and is no extended resource")
+    elif config.raw("name") == "NodeResourcesBalancedAllocation":
+        yield from _of_resources(args)
+
+
+def _of_resources(block: Fields) -> Iterator[FieldWarning]:
+    seen: set[str] = set()
+    for resource in _objects(block, "resources"):
+        name = resource.raw("name")
+        if _has_no_domain(name):
+            advice = "write the domain, as in nvidia.com/gpu"
+            yield FieldWarning(resource.at("name"), f"{_shown(name)} is no resource of Kubernetes; {advice}")
+        if name in seen:
+            yield FieldWarning(resource.at("name"), f"{_shown(name)} is there twice, and counts twice")
+        if isinstance(name, str):
+            seen.add(name)
+        if (weight := resource.raw("weight")) == 0 and weight is not False:
+            yield FieldWarning(resource.at("weight"), _COUNTS_AS_ONE)
+
+
+def _has_no_domain(name: object) -> bool:
+    return isinstance(name, str) and "/" not in name and name not in _NATIVE and not name.startswith("hugepages-")
+
+
+def _runs(extends: Extends, name: object, point: str) -> bool | None:
+    """Whether a plugin extends a point; None for one that is not known, or `*`."""
+    try:
+        return extends(name, point) if isinstance(name, str) else None
+    except LookupError:
+        return None
+
+
+def _fields(value: object, path: str) -> Fields:
+    # Their errors were told by whoever decoded the file.
+    return Fields(value, path, [])
+
+
+def _objects(fields: Fields, name: str) -> list[Fields]:
+    listed = fields.raw(name)
+    elements = enumerate(listed) if isinstance(listed, list) else ()
+    return [_fields(each, item(fields.at(name), index)) for index, each in elements if isinstance(each, dict)]
+
+
+def _names(block: Fields, key: str) -> set[str]:
+    return {name for each in _objects(block, key) if isinstance(name := each.raw("name"), str)}
+
+
+def _shown(name: object) -> str:
+    return quote(str(name))
