@@ -1,73 +1,17 @@
 """What people give `bayplan simulate` first: each gets the answer, or one line that says what is wrong."""
 
 import gzip
-import io
 import json
-import sys
 
 import pytest
+from tests.cli.simulate_inputs import CUSTOM, FORBIDDEN, NODE, POD, SPEC, WEB, asking, lists, pod
 
-from bayplan.cli import main
 from bayplan.simulate.report import Report
-
-NODE = {
-    "apiVersion": "v1",
-    "kind": "Node",
-    "metadata": {"name": "n1"},
-    "status": {"allocatable": {"cpu": 4, "pods": 9}},
-}
-SPEC = {"schedulerName": "bayplan", "containers": [{"name": "c", "resources": {"requests": {"cpu": 1}}}]}
-POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": SPEC}
-WEB = {
-    "apiVersion": "apps/v1",
-    "kind": "Deployment",
-    "metadata": {"name": "web"},
-    "spec": {
-        "replicas": 2,
-        "selector": {"matchLabels": {"app": "web"}},
-        "template": {"metadata": {"labels": {"app": "web"}}, "spec": SPEC},
-    },
-}
-CUSTOM = {"apiVersion": "example.com/v1", "kind": "Spaceship", "metadata": {"name": "s"}}
-FORBIDDEN = {"apiVersion": "v1", "kind": "Status", "status": "Failure", "message": "pods is forbidden", "code": 403}
-
-
-def lists(*objects):
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-
-
-def pod(**spec):
-    return {**POD, "spec": {**SPEC, **spec}}
-
-
-def asking(resource, amount):
-    return pod(containers=[{"name": "c", "resources": {"requests": {resource: amount}}}])
-
-
-@pytest.fixture
-def simulate(tmp_path, monkeypatch, capsys):
-    """Run the command on files of these contents, by name; `arguments` follow."""
-
-    def simulate(files, *arguments, stdin=b""):
-        for name, content in files.items():
-            path = tmp_path / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        with pytest.raises(SystemExit) as ended:
-            main(["simulate", *arguments])
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return ended.value.code or 0, captured.out, captured.err
-
-    return simulate
-
 
 ANSWERED = {
     "one node": (lists(NODE), "Pods:  0: 0 scheduled"),
     "YAML documents": (
-        "kind: Node\nmetadata: {name: n1}\n---\nkind: Pod\nmetadata: {name: p}\nspec: {schedulerName: bayplan}\n",
+        f"kind: Node\nmetadata: {{name: n1}}\n---\nkind: Pod\nmetadata: {{name: p}}\nspec: {json.dumps(SPEC)}\n",
         "Pods:  1:",
     ),
     "a Deployment": (lists(NODE, WEB), "Pods:  2: 2 scheduled"),
@@ -84,7 +28,7 @@ ANSWERED = {
     "custom resources": (lists(NODE, CUSTOM, CUSTOM, POD), "Ignored: 2 Spaceship"),
     "custom resources only": (lists(CUSTOM), "Ignored: 1 Spaceship"),
     "JSON documents in YAML": (f"{json.dumps(NODE)}\n---\n{json.dumps(POD)}\n", "Pods:  1: 1 scheduled"),
-    "no request": (lists(NODE, pod(containers=[])), "Pods:  1: 1 scheduled"),
+    "no request": (lists(NODE, pod(containers=[{"name": "c"}])), "Pods:  1: 1 scheduled"),
     "more than there is": (lists(NODE, asking("cpu", "1e18")), "1 Insufficient cpu"),
     "another kind of node": (lists(NODE, asking("example.com/x", 1)), "1 Insufficient example.com/x"),
     "quantities of every form": (
@@ -255,55 +199,6 @@ def test_with_fail_on_unschedulable_the_exit_code_tells(simulate):
     assert simulate({"in": big}, "--cluster", "in", "--fail-on-unschedulable")[0] == 3
     assert simulate({"in": lists(NODE, asking("cpu", "x"))}, "--cluster", "in", "--fail-on-unschedulable")[0] == 3
     assert simulate({"in": lists(NODE, POD)}, "--cluster", "in", "--fail-on-unschedulable")[0] == 0
-
-
-def test_how_many_more_fit_is_counted(simulate):
-    files = {"in": lists(NODE), "pod.json": json.dumps(POD)}
-    code, out, err = simulate(files, "--cluster", "in", "--add", "pod.json", "--count", "max")
-    assert (code, err) == (0, "")
-    assert "Fits:  4 more of default/p, on 1 node\n       4 on n1\n" in out
-    few = ("--cluster", "in", "--add", "pod.json", "--fail-on-unschedulable", "--count")
-    assert [simulate(files, *few, count)[0] for count in ("4", "5")] == [0, 3]
-
-
-def test_copies_that_are_not_alike_are_not_counted(simulate):
-    template = {"metadata": {"labels": {"app": "a"}}, "spec": POD["spec"]}
-    spec = {"selector": {"matchLabels": {"app": "a"}}, "template": template}
-    daemons = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d"}, "spec": spec}
-    claims = [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
-    stateful = {**daemons, "kind": "StatefulSet", "spec": {**spec, "volumeClaimTemplates": claims}}
-    for workload, message in ((daemons, "one pod on each node"), (stateful, "claims of its own")):
-        files = {"in": lists(NODE), "more.json": json.dumps(workload)}
-        code, out, err = simulate(files, "--cluster", "in", "--add", "more.json", "--count", "max")
-        assert (code, out, err.count("\n")) == (2, "", 1)
-        assert message in err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--count", "max"), "--count: --add must give one pod"),
-        (("--count", "-1"), "'-1' is neither a number"),
-        (("--count", "all"), "'all' is neither a number"),
-        (("--drain", "n9"), "--drain: there is no Node 'n9'"),
-        (("--remove", "deploy/web"), "--remove: there is no Deployment 'web' in namespace default"),
-        (("--remove", "web"), "web: cannot be read: No such file or directory"),
-        (("--add", "nothing.yaml"), "nothing.yaml: cannot be read: No such file or directory"),
-    ],
-)
-def test_a_question_that_has_no_answer_is_refused(simulate, arguments, message):
-    code, out, err = simulate({"in": lists(NODE)}, "--cluster", "in", *arguments)
-    assert (code, out) == (2, "")
-    assert message in err
-
-
-def test_a_drain_is_told_in_the_summary(simulate):
-    other = {**NODE, "metadata": {"name": "n2"}}
-    files = {"in": lists(NODE, other, pod(nodeName="n1"))}
-    code, out, _ = simulate(files, "--cluster", "in", "--drain", "n1")
-    assert code == 0
-    assert "Drain: n1: 1 pod evicted\n" in out
-    assert "Pods:  1: 1 scheduled" in out
 
 
 @pytest.mark.parametrize("arguments", [(), ("--explain",), ("--drain", "n1"), ("--add", "pod.json", "--count", "max")])

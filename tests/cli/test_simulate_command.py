@@ -130,7 +130,7 @@ def test_a_malformed_configuration_is_an_error_with_the_path_to_the_field(simula
     config.write_text("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nparallelism: -1\n")
     code, out, err = simulate("--config", str(config), "--cluster", CLUSTER)
     assert (code, out) == (2, "")
-    assert err.startswith(f"{config}: parallelism: ")
+    assert err.startswith(f"{config}:3:1: parallelism: ")
 
 
 def test_a_simulation_says_that_it_calls_no_extender(simulate, tmp_path):
@@ -176,7 +176,7 @@ def test_json_of_one_pod_with_too_many_reasons_is_refused_and_a_table_groups_the
 
 
 def test_a_report_holds_no_more_explanations_than_fit_in_memory_and_a_table_holds_none(simulate, monkeypatch, picky):
-    monkeypatch.setattr("bayplan.simulate.simulator.MAX_EXPLANATION_BYTES", 50_000)
+    monkeypatch.setattr("bayplan.simulate.explained_attempts.MAX_BYTES", 2000)
     files = ("--cluster", CLUSTER, "--cluster", picky, "--explain")
     code, out, err = simulate(*files, "-o", "json")
     assert (code, out) == (2, "")
@@ -206,3 +206,62 @@ def test_feature_gates_are_read_and_those_without_effect_are_named(simulate):
     assert (code, err) == (0, "--feature-gates: OpenAPIEnums changes nothing in bayplan\n")
     code, out, err = simulate("--cluster", CLUSTER, "--feature-gates", "Nonsense=true")
     assert (code, out, err) == (2, "", "--feature-gates: unrecognized feature gate: Nonsense\n")
+
+
+LEAST = str(ROOT / "examples/worked-example-least-requested.yaml")
+
+
+def test_several_configurations_are_shown_side_by_side(simulate):
+    code, out, err = simulate("--config", CONFIG, "--config", LEAST, "--cluster", CLUSTER)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[:2] == [f"A: {CONFIG}", f"B: {LEAST}"]
+    assert "nodes in use" in out
+
+
+def test_several_configurations_give_a_report_each_as_json(simulate):
+    alone = [json.loads(simulate("--config", each, "--cluster", CLUSTER, "-o", "json")[1]) for each in (CONFIG, LEAST)]
+    code, out, _ = simulate("--config", CONFIG, "--config", LEAST, "--cluster", CLUSTER, "-o", "json")
+    together = json.loads(out)["configurations"]
+    assert (code, [each["config"] for each in together]) == (0, [CONFIG, LEAST])
+    for report in (*alone, *(each["report"] for each in together)):
+        del report["summary"]["seconds"], report["summary"]["decisionsPerSecond"]
+    assert [each["report"] for each in together] == alone
+
+
+def test_how_many_more_fit_is_told_for_each_configuration(simulate, tmp_path):
+    pod = tmp_path / "pod.yaml"
+    spec = "{schedulerName: bayplan, containers: [{name: c, resources: {requests: {cpu: 1}}}]}"
+    pod.write_text(f"{{kind: Pod, metadata: {{name: more}}, spec: {spec}}}")
+    arguments = ("--config", CONFIG, "--config", LEAST, "--cluster", CLUSTER, "--add", str(pod), "--count", "max")
+    assert "more of the counted pod fit" in simulate(*arguments)[1]
+    counts = [
+        each["report"]["count"]["fits"] for each in json.loads(simulate(*arguments, "-o", "json")[1])["configurations"]
+    ]
+    assert min(counts) > 0
+
+
+def test_several_configurations_are_not_explained(simulate):
+    code, out, err = simulate("--config", CONFIG, "--config", LEAST, "--cluster", CLUSTER, "--explain")
+    assert (code, out) == (2, "")
+    assert "give one --config" in err
+
+
+def test_one_configuration_under_which_a_pod_finds_no_node_fails_the_comparison(simulate, tmp_path):
+    config = tmp_path / "strict.yaml"
+    affinity = "{nodeSelectorTerms: [{matchExpressions: [{key: none, operator: Exists}]}]}"
+    config.write_text(
+        "{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration, profiles: [{schedulerName: "
+        "bayplan, pluginConfig: [{name: NodeAffinity, args: {addedAffinity: "
+        f"{{requiredDuringSchedulingIgnoredDuringExecution: {affinity}}}}}}}]}}]}}"
+    )
+    arguments = ("--config", CONFIG, "--config", str(config), "--cluster", CLUSTER)
+    assert simulate(*arguments)[0] == 0
+    assert simulate(*arguments, "--fail-on-unschedulable")[0] == 3
+
+
+def test_what_is_wrong_with_a_second_configuration_is_told(simulate, tmp_path):
+    config = tmp_path / "wrong.yaml"
+    config.write_text("{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration, profils: []}")
+    code, out, err = simulate("--config", CONFIG, "--config", str(config), "--cluster", CLUSTER)
+    assert (code, out) == (2, "")
+    assert "profils" in err

@@ -4,7 +4,7 @@ import pytest
 from tests.builders import make_node, make_pod_info
 
 from bayplan.config.load import load_configuration
-from bayplan.simulate.cluster import ClusterObjects
+from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.simulator import Simulator
 
 PROFILE = """

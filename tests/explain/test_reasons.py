@@ -6,7 +6,7 @@ from tests.explain.scenes import Scene
 from tests.plugins.inter_pod_affinity.affinity_scenes import required, term
 from tests.plugins.scenes import spread
 
-from bayplan.explain.explanation import Eviction, LessOfResource, OneToleration, OtherLabel
+from bayplan.explain.explanation import Eviction, LessOfResource, NoNodeAffinity, OneToleration, OtherLabel, Uncordon
 from bayplan.framework.causes import Listed
 
 
@@ -191,6 +191,37 @@ def test_a_toleration_that_another_rule_reads_is_tried_out_before_it_is_told():
 def test_a_request_that_the_limit_would_bring_back_is_made_smaller_and_not_left_out():
     (change,) = Scene([make_node("n1", cpu=1)]).explain(make_pod(cpu=2)).changes
     assert change == LessOfResource("cpu", 1000, "n1")
+
+
+def test_a_node_with_nothing_free_may_be_the_nearest_one():
+    full = Scene([make_node("n1", cpu=1)], [make_pod("r", node="n1", cpu=1)])
+    assert full.explain(make_pod(cpu=1)).changes == (LessOfResource("cpu", 1000, "n1"),)
+    overcommitted = Scene([make_node("n1", cpu=1)], [make_pod("r", node="n1", cpu=2)])
+    assert overcommitted.explain(make_pod(cpu=1)).changes == (LessOfResource("cpu", 1000, "n1"),)
+
+
+def test_a_cordoned_node_may_be_all_that_is_missing():
+    scene = Scene([make_node("n1", cpu=1), make_node("n2", unschedulable=True)])
+    pod = make_pod(cpu=2)
+    assert Uncordon("n2") in scene.explain(pod).changes
+    assert scene.text(pod)[-1] == "  would help: to uncordon n2; or 1000m less of cpu, on n1"
+
+
+def test_a_required_node_affinity_is_tried_out_where_nothing_else_is_against_the_pod():
+    nodes = [
+        make_node("n1", labels={"zone": "a"}),
+        make_node("n2", labels={"zone": "a", "disk": "ssd"}),
+        make_node("n3", labels={"disk": "ssd"}, cpu=1),
+    ]
+    pod = make_pod(cpu=2, node_affinity=[make_term("zone In b")], node_selector={"disk": "ssd"})
+    assert Scene(nodes).explain(pod).changes == (NoNodeAffinity("n2"),)
+    assert Scene(nodes).text(pod)[-1] == "  would help: no required node affinity, on n2"
+
+
+def test_a_label_that_is_asked_for_twice_is_told_once():
+    pod = make_pod(node_selector={"zone": "b"}, node_affinity=[make_term("zone In b")])
+    (group,) = Scene([make_node("n1", labels={"zone": "a"})]).explain(pod).groups
+    assert len(group.causes) == 1
 
 
 def test_the_victims_that_preemption_found_are_a_change():

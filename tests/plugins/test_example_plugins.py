@@ -10,7 +10,7 @@ from tests.plugins.distributions import install
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cli.config import load_checked
 from bayplan.config.errors import ConfigurationError
-from bayplan.simulate.cluster import ClusterObjects
+from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.simulator import Simulator
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plugins"

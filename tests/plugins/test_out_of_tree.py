@@ -14,7 +14,7 @@ from bayplan.config.types import OpaqueArgs, PluginEntry, Plugins, PluginSet, Sc
 from bayplan.framework.status import SUCCESS
 from bayplan.plugins.out_of_tree import installed_plugins
 from bayplan.plugins.registry import build_frameworks
-from bayplan.simulate.cluster import ClusterObjects
+from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.simulator import Simulator
 
 HEADER = """

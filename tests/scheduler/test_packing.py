@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from tests.builders import make_node, make_pod_info
 
 from bayplan.cache.cache import Cache
-from bayplan.scheduler.packing import Packing, fewest
+from bayplan.scheduler.packing import Packing
 
 GIB = 1024**3
 RESOURCES = ("cpu", "memory")
@@ -75,12 +75,6 @@ def test_absurd_amounts_do_not_wrap():
     scene = Scene().node("a", ("1e15", "1Gi")).node("b", ("1e15", "1Gi"), cpu="1e15")
     assert scene.packing.lower_bound() == 2
     assert min(scene.packing.stranded().values()) >= 0
-
-
-def test_where_all_capacities_do_not_cover_the_demand_all_of_them_count():
-    assert fewest([3, 0, 2], 6) == 3
-    assert fewest([3, 0, 2], 4) == 2
-    assert fewest([3], 0) == 0
 
 
 amounts = st.tuples(st.integers(0, 40), st.integers(0, 40))

@@ -34,11 +34,12 @@ from bayplan.api.storage_objects import (
 from bayplan.api.workload_objects import Namespace, PriorityClass, Service
 from bayplan.cache.resources import node_allocatable, pod_requests
 from bayplan.plugins.volumes.csi_migration import translate_volume
-from bayplan.simulate.admission import Admission, AdmissionError, check_priority_class, created_at, looked_up
+from bayplan.simulate.admission import Admission, check_priority_class, created_at, looked_up
+from bayplan.simulate.refusals import AdmissionError
 
 
 def bare_pod(**spec):
-    return Pod(metadata=ObjectMeta(name="p"), spec=PodSpec(**spec))
+    return Pod(metadata=ObjectMeta(name="p"), spec=PodSpec(**{"containers": [Container()], **spec}))
 
 
 def priority_class(name, value, *, default=False, policy=None):
@@ -291,3 +292,24 @@ def test_label_keys_of_spread_constraints_are_written_into_their_selectors():
     first, second = pod.spec.topology_spread_constraints
     assert expressions(first.label_selector) == [("version", "In", ["1"])]
     assert second.label_selector == APP
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (PodSpec(containers=[]), "spec.containers: Required value"),
+        (
+            PodSpec(containers=[Container(), with_limits(None, {"cpu": "-1"})]),
+            "spec.containers[1].resources.requests[cpu]: Invalid value: '-1': must be greater than or equal to 0",
+        ),
+        (
+            PodSpec(containers=[Container()], init_containers=[with_limits({"a": -2})]),
+            "spec.initContainers[0].resources.limits[a]: Invalid value: -2: must be greater than or equal to 0",
+        ),
+    ],
+)
+def test_a_new_pod_has_containers_and_no_negative_amounts(spec, message):
+    with pytest.raises(AdmissionError) as caught:
+        Admission(()).pod(Pod(metadata=ObjectMeta(name="p"), spec=spec))
+    assert str(caught.value) == message
+    Admission(()).pod(Pod(metadata=ObjectMeta(name="p"), spec=PodSpec(containers=[with_limits(None, {"cpu": "-0"})])))

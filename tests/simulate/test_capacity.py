@@ -9,7 +9,7 @@ from bayplan.api.objects import PodAffinity, PodAffinityTerm
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
 from bayplan.simulate.capacity import capacity_lines, how_many_fit
-from bayplan.simulate.cluster import ClusterObjects
+from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.simulator import Simulator
 
 
@@ -80,3 +80,17 @@ def test_rules_between_copies_count(asked):
     found = fits(nodes, [], make_pod("p", cpu=1, labels={"app": "p"}, pod_anti_affinity=away_from("p")), asked)
     assert (found.fits, found.per_node) == (2, {"a": 1, "b": 1})
     assert "didn't match pod anti-affinity rules" in found.stopped_by
+
+
+@pytest.mark.parametrize("cycle", ["by node", "one by one"])
+def test_a_pod_is_counted_without_its_scheduling_gates_which_are_told(cycle):
+    affinity = away_from("none") if cycle == "one by one" else None
+    pod = make_pod("p", cpu=1, pod_anti_affinity=affinity, gates=["wait"])
+    found = fits([make_node("a", cpu=4)], [], pod)
+    assert (found.fits, found.scheduling_gates) == (4, ["wait"])
+    assert "       Counted without its scheduling gates: wait" in capacity_lines(found)
+
+
+def test_nodes_that_are_not_named_are_counted_in_plain_english():
+    found = fits([make_node(name, cpu=1) for name in "abcd"], [], make_pod("p", cpu=1))
+    assert capacity_lines(found)[1] == "       1 on a, b, c and 1 other"

@@ -82,8 +82,9 @@ def test_json_documents_one_after_the_other_are_read_as_yaml(read):
 
 def test_nulls_count_as_absent_as_for_the_api_server(read):
     pod = {**POD, "metadata": {"name": "p1", "namespace": None, "labels": {"a": None}}, "status": None}
+    given = "spec: {containers: [{name: c}], nodeSelector: null}"
     assert [p.key for p in read(pod).pods] == ["default/p1"]
-    assert [p.key for p in read("kind: Pod\nmetadata: {name: p1, namespace: null}\nspec:\nstatus:\n").pods] == [
+    assert [p.key for p in read(f"kind: Pod\nmetadata: {{name: p1, namespace: null}}\n{given}\nstatus:\n").pods] == [
         "default/p1"
     ]
 

@@ -17,7 +17,7 @@ from bayplan.config.types import PDBPolicy
 from bayplan.framework.interface import PostFilterResult
 from bayplan.framework.status import SUCCESS
 from bayplan.scheduler.cycle import FitError
-from bayplan.simulate.cluster import ClusterObjects
+from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.report import encode, preemption
 from bayplan.simulate.tables import Printer, pod_row, print_preemption, print_summary
 

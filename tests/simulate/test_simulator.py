@@ -12,7 +12,8 @@ from bayplan.api.workload_objects import ReplicaSet, Service
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration, load_configuration
 from bayplan.scheduler.cycle import Placement
-from bayplan.simulate.cluster import ClusterObjects, SkippedPod, read_cluster
+from bayplan.simulate.cluster import read_cluster
+from bayplan.simulate.cluster_objects import ClusterObjects, SkippedPod
 from bayplan.simulate.report import encode
 from bayplan.simulate.simulator import Simulator
 

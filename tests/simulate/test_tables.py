@@ -9,7 +9,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
 from bayplan.config.types import PluginEntry, PluginSet
 from bayplan.framework.causes import printable
-from bayplan.simulate.cluster import ClusterObjects
+from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.simulator import Simulator
 from bayplan.simulate.tables import (
     Column,

@@ -311,3 +311,22 @@ def test_pods_given_and_made_add_up_in_the_summary(read):
     summary = simulator.run().summary
     assert (summary.running, summary.scheduled, summary.unschedulable) == (1, 3, 3)
     assert summary.pods == 11
+
+
+@pytest.mark.parametrize(
+    "left_over",
+    [{"phase": "Failed"}, {"phase": "Succeeded"}, {"deletionTimestamp": "2026-01-01T00:00:00Z"}],
+)
+def test_a_stateful_sets_pod_that_ended_or_is_being_deleted_is_made_again_under_its_name(read, left_over):
+    before = pod("db-1", owner("StatefulSet", "db"), **left_over)
+    cluster = read(node("n1"), before, workload("StatefulSet", "db", replicas=3))
+    assert sorted(names(cluster)) == ["db-0", "db-1", "db-1", "db-2"]
+    simulator = Simulator(default_configuration())
+    simulator.add(cluster)
+    report = simulator.run()
+    assert sorted(each.name for each in report.pods) == ["db-0", "db-1", "db-2"]
+    assert (report.summary.pods, report.summary.scheduled) == (4, 3)
+
+
+def test_what_is_left_of_a_pod_of_no_stateful_set_keeps_its_name(read):
+    assert names(read(pod("db-0", owner("Job", "db"), phase="Failed"), workload("StatefulSet", "db"))) == ["db-0"]

@@ -56,14 +56,17 @@ class StatefulSet(Struct, frozen=True):
 
 
 class PodDisruptionBudgetSpec(Struct, frozen=True):
-    """Which pods a budget protects."""
+    """Which pods a budget protects, and whether those that are not ready may be evicted all the same."""
 
     selector: LabelSelector | None = None
+    unhealthy_pod_eviction_policy: str | None = None
 
 
 class PodDisruptionBudgetStatus(Struct, frozen=True):
     """How many disruptions the budget allows now, and which pods' disruptions it has counted already."""
 
+    current_healthy: int = 0
+    desired_healthy: int = 0
     disruptions_allowed: int = 0
     disrupted_pods: dict[str, str | None] | None = None
 

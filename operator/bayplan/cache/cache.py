@@ -54,6 +54,17 @@ class Cache:
         self._placements: dict[str, _Placement] = {}
         self._assumed = 0
 
+    @classmethod
+    def of(cls, nodes: NodeTable, without_node: dict[str, dict[str, PodInfo]]) -> "Cache":
+        """Return a cache of these nodes with the pods on them, all of them confirmed, and without listers."""
+        made = cls()
+        made.nodes, made.without_node = nodes, without_node
+        on_nodes = ((nodes.names[row], nodes.pods[row]) for row in nodes.rows().tolist())
+        for name, pods in (*on_nodes, *without_node.items()):
+            for uid, pod in pods.items():
+                made._placements[uid] = _Placement(pod, name, assumed=False)
+        return made
+
     def set_node(self, node: Node) -> None:
         """Take in a new or changed node.
 

@@ -213,6 +213,25 @@ class NodeTable:
         if not counted_alike:
             self.pods_changed.append((row, before, pod))
 
+    def copy(self) -> "NodeTable":
+        """Return a table with the same nodes and pods in the same rows; neither hears of what the other changes.
+
+        Takes some milliseconds for 5,000 nodes. Its logs begin anew, so that whoever reads them reads everything.
+        """
+        made = NodeTable()
+        made.capacity, made.layout, made.node_count = self.capacity, self.layout + 1, self.node_count
+        made.names, made.nodes, made._free = self.names[:], self.nodes[:], self._free[:]
+        made.pods = [on_row.copy() for on_row in self.pods]
+        made.exists = self.exists.copy()
+        for name in ("non_zero_cpu", "non_zero_memory", "pod_count", "allowed_pods"):
+            setattr(made, name, getattr(self, name).copy())
+        made.allocatable = {name: column.copy() for name, column in self.allocatable.items()}
+        made.requested = {name: column.copy() for name, column in self.requested.items()}
+        made.tree = self.tree.copy()
+        made._holders, made._row_of = self._holders.copy(), self._row_of.copy()
+        made.clamped_rows = self.clamped_rows.copy()
+        return made
+
     def all_have(self, name: str) -> bool:
         """Whether every existing node has some of a resource; then nobody needs to guard divisions by it."""
         known = self._held_by_all.get(name)

@@ -22,6 +22,13 @@ class NodeTree:
         self._zone_of: dict[str, str] = {}
         self._zones: dict[str, dict[str, None]] = {}
 
+    def copy(self) -> "NodeTree":
+        """Return a tree with the same names in the same order."""
+        made = NodeTree()
+        made.version, made._zone_of = self.version, self._zone_of.copy()
+        made._zones = {zone: names.copy() for zone, names in self._zones.items()}
+        return made
+
     def names(self) -> KeysView[str]:
         """Return the names of all nodes, as a set that follows the tree."""
         return self._zone_of.keys()

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from threading import Lock
 
 from bayplan.api.objects import Node, Pod, PodSpec
 from bayplan.api.quantity import MAX_AMOUNT, milli_of_nano, value_of_nano
@@ -68,6 +69,8 @@ _KEPT_BYTES = 8 * 2**20
 _BYTES_PER_KEY_BYTE = 16
 """What the requests that a key stands for take in memory, for a byte of the key."""
 _known: RecentlyUsed[bytes, PodRequests] = RecentlyUsed(_KEPT_BYTES, lambda key, _: _BYTES_PER_KEY_BYTE * len(key))
+# Questions about a copy of the cluster are worked out on another thread.
+_knowing = Lock()
 
 
 def pod_requests(pod: Pod) -> PodRequests:
@@ -84,7 +87,13 @@ def pod_requests(pod: Pod) -> PodRequests:
     key = encoded(parts, largest=_LARGEST_KEY)
     if key is None:
         return _requests_of(spec)
-    return _known.get(key) or _known.put(key, _requests_of(spec))
+    with _knowing:
+        known = _known.get(key)
+    if known is None:
+        known = _requests_of(spec)
+        with _knowing:
+            _known.put(key, known)
+    return known
 
 
 def _requests_of(spec: PodSpec) -> PodRequests:

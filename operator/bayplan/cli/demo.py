@@ -3,9 +3,11 @@
 import math
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
-import typer
+import click
+
+from bayplan.cli.help_sections import Command
 
 if TYPE_CHECKING:
     from bayplan.simulate.strategy_comparison import StrategyComparison
@@ -17,29 +19,26 @@ _MAX_PER_FRAME: Final = 200
 _PROGRESS_LINES: Final = 10
 
 
-def _a_number(speed: float | None) -> float | None:
+def _a_number(_context: click.Context, _option: click.Parameter, speed: float | None) -> float | None:
     # NaN is neither below the least nor above the most.
     if speed is not None and math.isnan(speed):
-        raise typer.BadParameter("nan is not a number")
+        raise click.BadParameter("nan is not a number")
     return speed
 
 
-def demo(
-    nodes: Annotated[int, typer.Option("--nodes", min=1, max=5000, help="Size of the cluster.")] = 30,
-    pods: Annotated[int, typer.Option("--pods", min=1, max=100_000, help="Length of the pod stream.")] = 100,
-    seed: Annotated[int, typer.Option("--seed", help="Another seed, another stream.")] = 3,
-    speed: Annotated[
-        float | None,
-        typer.Option(
-            "--speed",
-            min=0.1,
-            max=1_000_000,
-            callback=_a_number,
-            help="Decisions per second; by default done within seconds.",
-        ),
-    ] = None,
-    live: Annotated[bool, typer.Option("--live/--no-live", help="Draw in place, or print progress lines.")] = True,
-) -> None:
+@click.command("demo", cls=Command, examples=("bayplan demo", "bayplan demo --nodes 100 --pods 2000 --speed 400"))
+@click.option("--nodes", type=click.IntRange(1, 5000), default=30, metavar="INT", help="Size of the cluster.")
+@click.option("--pods", type=click.IntRange(1, 100_000), default=100, metavar="INT", help="Length of the pod stream.")
+@click.option("--seed", type=int, default=3, metavar="INT", help="Another seed, another stream.")
+@click.option(
+    "--speed",
+    type=click.FloatRange(0.1, 1_000_000),
+    callback=_a_number,
+    metavar="FLOAT",
+    help="Decisions per second; by default done within seconds.",
+)
+@click.option("--live/--no-live", default=True, help="Draw in place, or print progress lines.")
+def demo(*, nodes: int, pods: int, seed: int, speed: float | None, live: bool) -> None:
     """Watch a made-up cluster being packed, by the real engine.
 
     The same stream of pods, with priorities and GPUs, is scheduled twice: by MostAllocated, which packs, and by
@@ -84,9 +83,9 @@ def _print(comparison: "StrategyComparison") -> None:
     from bayplan.simulate.strategy_comparison import frame, glyphs_for, progress  # noqa: PLC0415
 
     while comparison.advance(max(1, comparison.pods // _PROGRESS_LINES)):
-        typer.echo(progress(comparison))
+        click.echo(progress(comparison))
     console = Console(highlight=False)
     picture = frame(
         comparison, width=console.width, height=len(comparison.nodes) + 20, glyphs=glyphs_for(sys.stdout.encoding)
     )
-    typer.echo("\n" + "\n".join(line.rstrip() for line in picture.plain.splitlines()))
+    click.echo("\n" + "\n".join(line.rstrip() for line in picture.plain.splitlines()))

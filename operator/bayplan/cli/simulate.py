@@ -1,20 +1,24 @@
 """`bayplan simulate`: the scheduler on objects from files."""
 
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
-import typer
+import click
+from click.exceptions import Exit
 
 from bayplan.cli import BAD_INPUT
-from bayplan.cli.feature_gates import FeatureGatesOption, tell_without_effect
+from bayplan.cli.feature_gates import FEATURE_GATES
+from bayplan.cli.help_sections import Command
 from bayplan.cli.progress import with_progress
 
 if TYPE_CHECKING:
     from bayplan.cache.pod_info import PodInfo
     from bayplan.config.types import SchedulerConfiguration
-    from bayplan.simulate.cluster import ClusterObjects
+    from bayplan.simulate.cluster_objects import ClusterObjects
     from bayplan.simulate.decision import Decision
     from bayplan.simulate.report import Report
     from bayplan.simulate.simulator import Simulator
@@ -34,133 +38,160 @@ class Output(StrEnum):
     JSON = "json"
 
 
-def _a_count(text: str | None) -> str | None:
+def _a_count(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
     if text is not None and text != ALL_THAT_FIT and not (text.isascii() and text.isdecimal() and 0 < len(text) <= 7):
-        raise typer.BadParameter(f"{text[:64]!a} is neither a number from 0 to 9999999 nor {ALL_THAT_FIT}")
+        raise click.BadParameter(f"{text[:64]!a} is neither a number from 0 to 9999999 nor {ALL_THAT_FIT}")
     return text
 
 
-def simulate(  # noqa: PLR0917  typer turns each parameter into a flag
-    cluster: Annotated[
-        list[str],
-        typer.Option(
-            "--cluster",
-            metavar="FILE",
-            help="Nodes, pods and workloads, YAML or JSON, also compressed by gzip: single objects, several documents, "
-            "or lists as `kubectl get nodes,pods -A -o json` writes them. A directory stands for the files in it. Can "
-            "be given several times; - is standard input.",
-        ),
-    ],
-    add: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--add", metavar="FILE", help="Objects that come, or take the place of those of the same kind and name."
-        ),
-    ] = None,
-    remove: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--remove",
-            metavar="KIND/NAME|FILE",
-            help="Objects that go, with the pods they control; KIND/NAMESPACE/NAME outside of default.",
-        ),
-    ] = None,
-    drain: Annotated[
-        list[str] | None,
-        typer.Option("--drain", metavar="NODE", help="Close the node and have its pods scheduled elsewhere."),
-    ] = None,
-    count: Annotated[
-        str | None,
-        typer.Option(
-            "--count",
-            metavar="N|max",
-            callback=_a_count,
-            help="How many of the pod that --add gives fit once the others are placed, at most N of them.",
-        ),
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            metavar="FILE",
-            help="KubeSchedulerConfiguration or legacy Policy; without it one profile, MostAllocated.",
-        ),
-    ] = None,
-    scheduler_name: Annotated[
-        str | None,
-        typer.Option("--scheduler-name", metavar="NAME", help="Rename the only profile: pods ask for it by this name."),
-    ] = None,
-    feature_gates: FeatureGatesOption = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Say why: groups of nodes, scores, what helps.")] = False,
-    output: Annotated[Output, typer.Option("--output", "-o", help="For people, or for programs.")] = Output.TABLE,
-    fail_on_unschedulable: Annotated[
-        bool,
-        typer.Option(
-            "--fail-on-unschedulable",
-            help="End with exit code 3 if a pod finds no node or cannot be read, or fewer than --count fit.",
-        ),
-    ] = False,
+@click.command(
+    "simulate",
+    cls=Command,
+    examples=(
+        "kubectl get nodes,pods -A -o json | bayplan simulate --cluster - --scheduler-name default-scheduler",
+        "bayplan simulate --cluster nodes.yaml --add deployment.yaml --explain",
+        "bayplan simulate --cluster cluster/ --drain node-1 --fail-on-unschedulable",
+        "bayplan simulate --cluster cluster.json.gz --add pod.yaml --count max",
+        "bayplan simulate --cluster cluster.json.gz --config now.yaml --config tomorrow.yaml",
+    ),
+)
+@click.option(
+    "--cluster",
+    required=True,
+    multiple=True,
+    metavar="FILE",
+    help="Nodes, pods and workloads, YAML or JSON, also compressed by gzip: single objects, several documents, "
+    "or lists as `kubectl get nodes,pods -A -o json` writes them. A directory stands for the files in it. Can "
+    "be given several times; - is standard input.",
+)
+@click.option(
+    "--add",
+    multiple=True,
+    metavar="FILE",
+    help="Objects that come, or take the place of those of the same kind and name.",
+)
+@click.option(
+    "--remove",
+    multiple=True,
+    metavar="KIND/NAME|FILE",
+    help="Objects that go, with the pods they control; KIND/NAMESPACE/NAME outside of default.",
+)
+@click.option("--drain", multiple=True, metavar="NODE", help="Close the node and have its pods scheduled elsewhere.")
+@click.option(
+    "--count",
+    metavar="INT|max",
+    callback=_a_count,
+    help="How many of the pod that --add gives fit once the others are placed, at most so many of them.",
+)
+@click.option(
+    "--config",
+    type=Path,
+    multiple=True,
+    metavar="FILE",
+    help="KubeSchedulerConfiguration or legacy Policy; without it one profile, MostAllocated. Of several it shows "
+    "side by side what each makes of the cluster.",
+)
+@click.option("--scheduler-name", metavar="NAME", help="Rename the only profile: pods ask for it by this name.")
+@FEATURE_GATES
+@click.option("--explain", is_flag=True, help="Say why: groups of nodes, scores, what helps.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice([each.value for each in Output]),
+    default=Output.TABLE.value,
+    metavar="table|json",
+    help="For people, or for programs.",
+)
+@click.option(
+    "--fail-on-unschedulable",
+    is_flag=True,
+    help="End with exit code 3 if a pod finds no node or cannot be read, or fewer than --count fit.",
+)
+def simulate(
+    *,
+    cluster: Sequence[str],
+    add: Sequence[str],
+    remove: Sequence[str],
+    drain: Sequence[str],
+    count: str | None,
+    config: Sequence[Path],
+    scheduler_name: str | None,
+    feature_gates: Sequence[str],
+    explain: bool,
+    output: str,
+    fail_on_unschedulable: bool,
 ) -> None:
     """Schedule pods from files, without a cluster.
 
     Pods with a node take room there. Pods without one that name a profile of the configuration are tried in queue
     order, by the engine that `bayplan run` uses. A pod that cannot be read is reported and skipped.
-
-    Example: kubectl get nodes,pods -A -o json | bayplan simulate --cluster - --scheduler-name default-scheduler
     """
     # Imported here so that the overview of commands does not wait for numpy.
-    from bayplan.cli.config import load_checked  # noqa: PLC0415
-    from bayplan.config.errors import ConfigurationError, FieldNote, note_lines  # noqa: PLC0415
+    from bayplan.cli.comparison import compare  # noqa: PLC0415
+    from bayplan.cli.configured import configured  # noqa: PLC0415
+    from bayplan.config.errors import ConfigurationError  # noqa: PLC0415
     from bayplan.simulate.capacity import how_many_fit  # noqa: PLC0415
     from bayplan.simulate.changes import Changes  # noqa: PLC0415
     from bayplan.simulate.cluster import read_cluster  # noqa: PLC0415
     from bayplan.simulate.documents import ClusterFileError  # noqa: PLC0415
-    from bayplan.simulate.simulator import ExplanationTooLargeError, Simulator  # noqa: PLC0415
+    from bayplan.simulate.explained_attempts import ExplainedAttempts  # noqa: PLC0415
+    from bayplan.simulate.simulator import ExplanationTooLargeError  # noqa: PLC0415
 
-    notes: list[FieldNote] = []
+    if explain and len(config) > 1:
+        raise click.UsageError("--explain explains what one configuration does: give one --config.")
     try:
-        configuration = load_checked(config, scheduler_name, feature_gates, notes)
-        simulator = Simulator(configuration)
-        objects = read_cluster(cluster, Changes(add or (), remove or (), drain or ()))
-        counted = None if count is None else _counted(objects, simulator)
+        each_configured = [configured(each, scheduler_name, feature_gates) for each in config or (None,)]
+        objects = read_cluster(cluster, Changes(add, remove, drain))
+        _tell_of_skipped(objects)
+        counted = None if count is None else _counted(objects, [each.simulator for each in each_configured])
     except (ConfigurationError, ClusterFileError) as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(BAD_INPUT) from None
-    for line in note_lines(config, notes):
-        typer.echo(line, err=True)
-    tell_without_effect(configuration)
-    if configuration.extenders:
-        typer.echo("extenders are not called in a simulation: decisions are those of the plugins alone", err=True)
-    _tell_of_input(objects, configuration, counted)
+        click.echo(str(error), err=True)
+        raise Exit(BAD_INPUT) from None
+    for line in dict.fromkeys(line for each in each_configured for line in each.lines()):
+        click.echo(line, err=True)
+    _tell_of_input(objects, [each.configuration for each in each_configured], counted)
+    asked = None if count in (None, ALL_THAT_FIT) else int(count or 0)
+    if len(each_configured) > 1:
+        reports = compare(each_configured, objects, counted, asked, as_json=output == Output.JSON)
+        if fail_on_unschedulable and not all(map(_all_fit, reports)):
+            raise Exit(NOT_ALL_FIT)
+        return
+    (only,) = each_configured
+    configuration, simulator = only.configuration, only.simulator
     simulator.add(objects)
-    is_table = output is Output.TABLE
+    is_table = output == Output.TABLE
     has_verdicts = explain and not is_table
     _check_size(objects, simulator, verdicts=has_verdicts)
+    explained = ExplainedAttempts()
     decisions = with_progress(
-        lambda: simulator.step(explain=has_verdicts, scores=is_table, keep=has_verdicts, reasons=explain),
+        partial(explained.step, simulator)
+        if has_verdicts
+        else partial(simulator.step, scores=is_table, reasons=explain),
         simulator.queue.pending()["active"],
         hidden=explain and is_table and sys.stdout.isatty(),
     )
     try:
         rows = [_print_decision(each) if is_table else () for each in decisions]
     except ExplanationTooLargeError as error:
-        typer.echo(f"--explain: {error}; give fewer pods or nodes, or leave it out", err=True)
-        raise typer.Exit(BAD_INPUT) from None
+        click.echo(f"--explain: {error}; give fewer pods or nodes, or leave it out", err=True)
+        raise Exit(BAD_INPUT) from None
     report = simulator.report()
     if counted is not None:
-        asked = None if count == ALL_THAT_FIT else int(count or 0)
         report.count = how_many_fit(simulator, configuration, counted, asked)
-    _write(report, rows, output)
+    if is_table:
+        _print(report, rows)
+    else:
+        sys.stdout.writelines(piece.decode() for piece in explained.pieces(report))
     if fail_on_unschedulable and not _all_fit(report):
-        raise typer.Exit(NOT_ALL_FIT)
+        raise Exit(NOT_ALL_FIT)
 
 
-def _counted(objects: "ClusterObjects", simulator: "Simulator") -> "PodInfo":
+def _counted(objects: "ClusterObjects", simulators: "Sequence[Simulator]") -> "PodInfo":
     """Take the pods that were added out of the cluster, and return one of them."""
     from bayplan.simulate.documents import ClusterFileError  # noqa: PLC0415
 
     if len(objects.added) != 1 or not objects.added[0]:
-        raise ClusterFileError("--count: --add must give one pod, or one workload that has pods to come")
+        raise ClusterFileError("--count: --add must give one pod, or one workload but a DaemonSet, that can be read")
     pods = objects.added[0]
     owner = next(iter(pods[0].pod.metadata.owner_references or ()), None)
     if owner is not None and owner.kind == "DaemonSet":
@@ -174,35 +205,45 @@ def _counted(objects: "ClusterObjects", simulator: "Simulator") -> "PodInfo":
     uids = {pod.uid for pod in pods}
     objects.pods = [pod for pod in objects.pods if pod.uid not in uids]
     name = pods[0].pod.spec.scheduler_name
-    if name not in simulator.frameworks:
+    if not all(name in each.frameworks for each in simulators):
         raise ClusterFileError(f"--count: pod {pods[0].key} is for the scheduler {name}: give --scheduler-name {name}")
     return pods[0]
 
 
-def _tell_of_input(
-    objects: "ClusterObjects", configuration: "SchedulerConfiguration", counted: "PodInfo | None"
-) -> None:
-    """Name what was skipped, and say why there may be nothing to see."""
-    from bayplan.simulate.input_notes import input_notes  # noqa: PLC0415
-
+def _tell_of_skipped(objects: "ClusterObjects") -> None:
     for skipped in objects.skipped:
         what = f"{skipped.namespace}/{skipped.name}"
-        what = f"pod {what}" if skipped.kind == "Pod" else f"{skipped.pods} pods of {skipped.kind} {what}"
-        typer.echo(f"{skipped.source}: {what} skipped: {skipped.message}", err=True)
+        if skipped.kind == "Pod":
+            what = f"pod {what}"
+        else:
+            pods = {0: "", 1: "1 pod of "}.get(skipped.pods, f"{skipped.pods} pods of ")
+            what = f"{pods}{skipped.kind} {what}"
+        click.echo(f"{skipped.source}: {what} skipped: {skipped.message}", err=True)
+
+
+def _tell_of_input(
+    objects: "ClusterObjects", configurations: "Sequence[SchedulerConfiguration]", counted: "PodInfo | None"
+) -> None:
+    """Say why there may be nothing to see."""
+    from bayplan.simulate.input_notes import input_notes  # noqa: PLC0415
+
     if objects.is_empty:
-        typer.echo("--cluster: the files hold no objects", err=True)
-        raise typer.Exit(BAD_INPUT)
-    for line in input_notes(objects, [each.scheduler_name for each in configuration.profiles], counted):
-        typer.echo(line, err=True)
+        click.echo("--cluster: the files hold no objects", err=True)
+        raise Exit(BAD_INPUT)
+    told = (
+        input_notes(objects, [profile.scheduler_name for profile in each.profiles], counted) for each in configurations
+    )
+    for line in dict.fromkeys(line for lines in told for line in lines):
+        click.echo(line, err=True)
 
 
 def _check_size(objects: "ClusterObjects", simulator: "Simulator", *, verdicts: bool) -> None:
     pods, nodes = simulator.queue.pending()["active"], len(objects.nodes)
     if verdicts and pods * nodes > MAX_VERDICTS:
-        typer.echo(
+        click.echo(
             f"--explain: {pods} pods on {nodes} nodes are more than {MAX_VERDICTS} verdicts; give fewer pods", err=True
         )
-        raise typer.Exit(BAD_INPUT)
+        raise Exit(BAD_INPUT)
 
 
 def _print_decision(decision: "Decision") -> "Row":
@@ -220,12 +261,7 @@ def _print_decision(decision: "Decision") -> "Row":
     return pod_row(decision)
 
 
-def _write(report: "Report", rows: "list[Row]", output: Output) -> None:
-    if output is Output.JSON:
-        from bayplan.simulate.report import encode  # noqa: PLC0415
-
-        sys.stdout.write(encode(report).decode())
-        return
+def _print(report: "Report", rows: "list[Row]") -> None:
     from msgspec import UNSET  # noqa: PLC0415
 
     from bayplan.simulate.capacity import capacity_lines  # noqa: PLC0415

@@ -9,24 +9,28 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from bayplan.api.objects import Container, Pod, ResourceRequirements, Toleration
+from bayplan.api.objects import Affinity, Container, Pod, ResourceRequirements, Toleration
 from bayplan.api.quantity import QuantityError
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, PODS
 from bayplan.evaluation.evaluation import Evaluation
-from bayplan.explain.explanation import LessOfResource, OneToleration, OtherLabel
+from bayplan.explain.explanation import LessOfResource, NoNodeAffinity, OneToleration, OtherLabel, Uncordon
 from bayplan.explain.node_groups import details_of
 from bayplan.explain.node_order import NodeOrder
-from bayplan.framework.causes import Detail, LabelMismatch, Shortage, UntoleratedTaint
+from bayplan.framework.causes import Cordoned, Detail, LabelMismatch, Shortage, UntoleratedTaint
 
 _MOST_CONTAINERS: Final = 64
 """Of pods with more containers no smaller request is tried out."""
 _MOST_TRIED: Final = 4
 """So many changes of a kind are tried out, the smallest first: each takes an evaluation of all nodes."""
 
-OwnChange = LessOfResource | OneToleration | OtherLabel
-"""A change of the pod itself."""
+_UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+
+_NODE_AFFINITY: Final = "NodeAffinity"
+
+OwnChange = LessOfResource | OneToleration | OtherLabel | NoNodeAffinity | Uncordon
+"""A change of the pod itself, or of what one node says of itself."""
 
 
 def helpful_changes(
@@ -50,7 +54,10 @@ def helpful_changes(
 
 
 def changed(pod: Pod, change: OwnChange) -> Pod | None:
-    """Return `pod` with the change made; None where no request can be made that much smaller."""
+    """Return `pod` with the change made; None where no request can be made that much smaller.
+
+    That a node is not cordoned has for the pod the effect of tolerating that.
+    """
     spec = pod.spec
     match change:
         case LessOfResource(resource, by, _):
@@ -61,6 +68,11 @@ def changed(pod: Pod, change: OwnChange) -> Pod | None:
         case OtherLabel(key, _, there_is, _):
             labels = {name: value for name, value in (spec.node_selector or {}).items() if name != key}
             spec = structs.replace(spec, node_selector=labels | ({} if there_is is None else {key: there_is}))
+        case NoNodeAffinity():
+            spec = structs.replace(spec, affinity=_without_required(spec.affinity))
+        case Uncordon():
+            toleration = Toleration(key=_UNSCHEDULABLE, operator="Exists", effect="NoSchedule")
+            spec = structs.replace(spec, tolerations=[*(spec.tolerations or ()), toleration])
     return structs.replace(pod, spec=spec)
 
 
@@ -73,14 +85,21 @@ def _near_misses(
     for number in np.unique(sole[sole >= 0]).tolist():
         rejected = rows[sole == number]
         details = details_of(evaluation, nodes, pod, number, rejected)
+        if evaluation.verdicts.filter_at(number).name == _NODE_AFFINITY and _has_required(pod.pod):
+            selected = rejected[~_by_node_selector(details, pod, len(rejected))]
+            if len(selected):
+                yield 1 / len(selected), NoNodeAffinity(nodes.names[order.first(selected)])
         for detail, places in _single_causes(details, len(rejected)):
             cause = detail.tell(places)
             first = order.first(rejected[places])
-            if isinstance(cause, Shortage) and cause.resource != PODS and cause.most_free > 0:
-                by = cause.asked - cause.most_free
+            if isinstance(cause, Shortage) and cause.resource != PODS:
+                # An overcommitted node has room for pods that ask for none of it.
+                by = cause.asked - max(cause.most_free, 0)
                 yield by / cause.asked, LessOfResource(cause.resource, by, cause.node)
             elif isinstance(cause, UntoleratedTaint):
                 yield 1 / len(places), OneToleration(cause.key, cause.value, cause.effect, nodes.names[first])
+            elif isinstance(cause, Cordoned):
+                yield 1 / len(places), Uncordon(nodes.names[first])
             elif isinstance(cause, LabelMismatch) and cause.key in (pod.pod.spec.node_selector or {}):
                 yield 1 / len(places), _other_label(nodes, pod, cause.key, first)
 
@@ -95,6 +114,30 @@ def _single_causes(details: Iterable[Detail], count: int) -> Iterator[tuple[Deta
         places = np.flatnonzero(detail.holds & (together == 1))
         if len(places):
             yield detail, places
+
+
+def _by_node_selector(details: Iterable[Detail], pod: PodInfo, count: int) -> NDArray[np.bool_]:
+    """Return which of `count` places the pod's nodeSelector rules out, `(count,) bool`."""
+    labels = pod.pod.spec.node_selector or {}
+    out = np.zeros(count, dtype=np.bool_)
+    for detail in details:
+        cause = detail.tell(np.flatnonzero(detail.holds))
+        if isinstance(cause, LabelMismatch) and cause.asked.first == (labels.get(cause.key),):
+            out |= detail.holds
+    return out
+
+
+def _has_required(pod: Pod) -> bool:
+    affinity = pod.spec.affinity
+    on_nodes = None if affinity is None else affinity.node_affinity
+    return on_nodes is not None and on_nodes.required_during_scheduling_ignored_during_execution is not None
+
+
+def _without_required(affinity: Affinity | None) -> Affinity | None:
+    if affinity is None or affinity.node_affinity is None:
+        return affinity
+    on_nodes = structs.replace(affinity.node_affinity, required_during_scheduling_ignored_during_execution=None)
+    return structs.replace(affinity, node_affinity=on_nodes)
 
 
 def _other_label(nodes: NodeTable, pod: PodInfo, key: str, row: int) -> OtherLabel:

@@ -80,6 +80,18 @@ class OtherLabel(_Value, frozen=True, tag="nodeSelector", tag_field="kind"):
     node: str
 
 
+class NoNodeAffinity(_Value, frozen=True, tag="nodeAffinity", tag_field="kind"):
+    """The pod would fit on `node` without its required node affinity."""
+
+    node: str
+
+
+class Uncordon(_Value, frozen=True, tag="uncordon", tag_field="kind"):
+    """The pod would fit on `node` if that were not closed for new pods."""
+
+    node: str
+
+
 class Eviction(_Value, frozen=True, tag="eviction", tag_field="kind"):
     """The pod would fit on `node` without these pods, which preemption found."""
 
@@ -87,7 +99,7 @@ class Eviction(_Value, frozen=True, tag="eviction", tag_field="kind"):
     node: str
 
 
-Change = LessOfResource | OneToleration | OtherLabel | Eviction
+Change = LessOfResource | OneToleration | OtherLabel | NoNodeAffinity | Uncordon | Eviction
 
 
 class Explanation(_Value, frozen=True):

@@ -7,10 +7,13 @@ from bayplan.explain.explanation import (
     Eviction,
     Explanation,
     LessOfResource,
+    NodeGroup,
     NodeScore,
+    NoNodeAffinity,
     OneToleration,
     OtherLabel,
     PluginScore,
+    Uncordon,
 )
 from bayplan.framework.causes import quantity, shown
 from bayplan.framework.interface import ResourceScore
@@ -18,23 +21,29 @@ from bayplan.framework.interface import ResourceScore
 
 def lines(pod: str, explanation: Explanation) -> Iterator[str]:
     """Give the lines about the pod called `pod`: the outcome, scores, rejected nodes by cause, and what would help."""
-    yield f"{shown(pod)}: {_outcome(explanation)}"
+    yield f"{shown(pod)}: {outcome_text(explanation)}"
     for scored in (explanation.chosen, explanation.runner_up):
         if scored is not None:
             yield from _score_lines(scored)
     width = len(f"{explanation.nodes:,}")
     for group in explanation.groups:
-        causes = "; ".join(map(str, group.causes))
-        yield f"  {group.count:>{width},} {_nodes(group.count)}: {shown(group.plugin)}: {causes} ({group.nodes})"
+        yield f"  {group.count:>{width},} {_nodes(group.count)}: {group_text(group)}"
     if explanation.other_groups:
         count = explanation.nodes_in_other_groups
         yield f"  {count:>{width},} {_nodes(count)}: for {explanation.other_groups:,} other reasons"
     if explanation.chosen is None and explanation.nodes:
-        helpful = "; or ".join(_change(change) for change in explanation.changes)
+        helpful = "; or ".join(change_text(change) for change in explanation.changes)
         yield f"  would help: {helpful or 'nothing single'}"
 
 
-def _outcome(explanation: Explanation) -> str:
+def group_text(group: NodeGroup) -> str:
+    """Say which plugin rejects the nodes of a group, why, and which nodes they are."""
+    causes = "; ".join(map(str, group.causes))
+    return f"{shown(group.plugin)}: {causes} ({group.nodes})"
+
+
+def outcome_text(explanation: Explanation) -> str:
+    """Say in a line where the pod goes, by what margin, and on how many nodes it fits."""
     chosen, runner_up = explanation.chosen, explanation.runner_up
     of_all = f"{explanation.feasible:,} of {explanation.nodes:,} {_nodes(explanation.nodes)} fit"
     if explanation.feasible == 1:
@@ -75,7 +84,8 @@ def _resource(each: ResourceScore) -> str:
     return f"{shown(each.resource)}: {before} -> {after} of {whole}, {share} %: {points}"
 
 
-def _change(change: Change) -> str:
+def change_text(change: Change) -> str:
+    """Say the change that would make the pod fit."""
     node = f"on {shown(change.node)}"
     match change:
         case LessOfResource(resource, by, _):
@@ -85,6 +95,10 @@ def _change(change: Change) -> str:
         case OtherLabel(key, asked, there_is, _):
             instead = "no" if there_is is None else f"{shown(there_is)} instead of"
             return f"to ask for {instead} {shown(key)}={shown(asked)}, {node}"
+        case NoNodeAffinity():
+            return f"no required node affinity, {node}"
+        case Uncordon():
+            return f"to uncordon {shown(change.node)}"
         case Eviction(pods, _):
             return f"without {pods}, {node}"
 

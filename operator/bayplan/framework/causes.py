@@ -173,8 +173,9 @@ class Skew(msgspec.Struct, frozen=True, rename="camel", tag="skew", tag_field="k
 
     def __str__(self) -> str:
         more = f" and {self.domains - 1:,} more" if self.domains > 1 else ""
+        pods = "1 pod" if self.pods == 1 else f"{self.pods} pods"
         return (
-            f"spread over {shown(self.topology_key)}, {shown(self.value)}{more} has {self.pods} pods, "
+            f"spread over {shown(self.topology_key)}, {shown(self.value)}{more} has {pods}, "
             f"the emptiest {self.fewest}: skew {self.skew}, allowed {self.max_skew}"
         )
 
@@ -188,6 +189,13 @@ class LabelMissing(msgspec.Struct, frozen=True, rename="camel", tag="noTopologyK
         return f"spread over {shown(self.topology_key)}, a label that the nodes lack"
 
 
+class Cordoned(msgspec.Struct, frozen=True, rename="camel", tag="cordoned", tag_field="kind"):
+    """The nodes are closed for new pods."""
+
+    def __str__(self) -> str:
+        return "node(s) were unschedulable"
+
+
 class Told(msgspec.Struct, frozen=True, rename="camel", tag="told", tag_field="kind"):
     """What a plugin says in its own words, cut to LONGEST_TEXT."""
 
@@ -198,7 +206,16 @@ class Told(msgspec.Struct, frozen=True, rename="camel", tag="told", tag_field="k
 
 
 Cause = (
-    Shortage | UntoleratedTaint | LabelMismatch | LabelMissing | PortsTaken | BlockingPods | AffinityUnmet | Skew | Told
+    Shortage
+    | UntoleratedTaint
+    | LabelMismatch
+    | LabelMissing
+    | PortsTaken
+    | BlockingPods
+    | AffinityUnmet
+    | Skew
+    | Cordoned
+    | Told
 )
 
 

@@ -220,7 +220,9 @@ class NodeAffinity:
         wanted = [("In", key, [value]) for key, value in (pod.pod.spec.node_selector or {}).items()]
         terms = [term for term in _required_terms(pod) or () if _is_valid(term)]
         if len(terms) == 1:
-            wanted += [(each.operator, each.key, each.values or []) for each in terms[0].match_expressions or ()]
+            required = [(each.operator, each.key, each.values or []) for each in terms[0].match_expressions or ()]
+            # Both may ask for the same, which is told once.
+            wanted += [each for each in required if each not in wanted]
         for operator, key, values in wanted:
             requirement = NodeSelectorRequirement(key=key, operator=operator, values=values)
             test = NodeSelection([NodeSelectorTerm(match_expressions=[requirement])])

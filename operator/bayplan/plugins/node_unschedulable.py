@@ -11,6 +11,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.causes import Cordoned, Detail, same_for_all
 from bayplan.framework.cluster_event import (
     NODE_ADD,
     NODE_TAINT,
@@ -48,6 +49,9 @@ class NodeUnschedulable:
 
     def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
         return [Reason("node(s) were unschedulable", np.ones(len(rows), dtype=np.bool_))]
+
+    def details(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Detail]:
+        return [same_for_all(np.ones(len(rows), dtype=np.bool_), Cordoned())]
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         return (

@@ -1,8 +1,7 @@
 """How well the cluster is packed and what that costs, from the node table's columns; worked out only when asked."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Final
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.resources import CPU, MEMORY, PODS
+from bayplan.scheduler.lower_bound import fewest
 
 TAKEN_BY_ALL: Final = (CPU, MEMORY, PODS)
 """The resources that nearly every pod takes: where one of them is full, the others are of no use."""
@@ -64,7 +64,11 @@ class Packing:
         )
 
     def emptiable(self) -> int:
-        """How many nodes in use could be emptied into what is free on the others in use.
+        """How many nodes in use could be emptied into what is free on the others in use."""
+        return len(self.emptiable_rows())
+
+    def emptiable_rows(self) -> Rows:
+        """Which nodes in use could be emptied into what is free on the others in use, the emptiest first.
 
         The nodes are taken in the order of how full they are of what they are fullest of, the emptiest first, and as
         many of them count as all the others together have room for.
@@ -82,7 +86,7 @@ class Packing:
             # What is free on those behind it, of which the last has none.
             fits[:-1] &= moved[:-1] <= free[1:]
             fits[-1:] = False
-        return int(np.count_nonzero(fits))
+        return rows[fits]
 
     def _open_rows(self) -> Rows:
         rows = self.nodes.rows()
@@ -107,12 +111,3 @@ class Packing:
         """What is free of a resource on each row; none where more is taken than there is."""
         free: Column = np.maximum(self._offered(name) - self._taken(name), 0)
         return free
-
-
-def fewest(capacities: Iterable[int], demand: int) -> int:
-    """Return how many of these capacities, the largest first, cover the demand; all of them where all do not."""
-    if demand <= 0:
-        return 0
-    offered = sorted(capacities, reverse=True)
-    covered = next((count for count, total in enumerate(accumulate(offered), 1) if total >= demand), None)
-    return len(offered) if covered is None else covered

@@ -1,6 +1,5 @@
 """What the API server would have made of an object from a file before a scheduler saw it."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -15,7 +14,6 @@ from bayplan.api.objects import (
     PodSpec,
     ResourceRequirements,
     Toleration,
-    TopologySpreadConstraint,
     Volume,
 )
 from bayplan.api.quantity import QuantityError, nano
@@ -27,13 +25,12 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.candidate import start_time
 from bayplan.simulate.match_label_keys import merged_selectors
 from bayplan.simulate.pod_level_resources import with_pod_level_requests
+from bayplan.simulate.refusals import AdmissionError, check_constraints, check_containers, check_name
 
 DEFAULT_NAMESPACE: Final = "default"
 UNNAMED_SCHEDULER: Final = "default-scheduler"
 
 _SYSTEM_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-_MAX_NAME: Final = 253
 _AZURE_KIND: Final = "Shared"
 _HIGHEST_OF_USERS: Final = 1_000_000_000
 _SYSTEM_PREFIX: Final = "system-"
@@ -42,10 +39,6 @@ _NOT_READY: Final = tuple(
     for name in ("not-ready", "unreachable")
 )
 """What pods put up with for a while unless they say otherwise."""
-
-
-class AdmissionError(ValueError):
-    """The API server would refuse the object; the text starts with the field."""
 
 
 class Admission:
@@ -74,7 +67,7 @@ class Admission:
 
         Raises:
             AdmissionError: no valid name, a class of no known priority, a creation time that is none, two spread
-                constraints of a kind for one topology key.
+                constraints of a kind for one topology key, no containers or a negative amount of a new pod.
         """
         meta, spec = pod.metadata, pod.spec
         check_name(meta.name)
@@ -86,6 +79,8 @@ class Admission:
             uid = meta.uid or f"file:{namespace}/{meta.name}"
             pod = structs.replace(pod, metadata=structs.replace(meta, namespace=namespace, uid=uid))
         changes: dict[str, object] = {}
+        if not meta.resource_version:
+            check_containers(spec)
         if not spec.scheduler_name:
             changes["scheduler_name"] = UNNAMED_SCHEDULER
         if spec.priority is None:
@@ -96,7 +91,7 @@ class Admission:
         if spec.resources is not None:
             changes["resources"] = with_pod_level_requests(structs.replace(spec, **changes))
         if spec.topology_spread_constraints:
-            _check_constraints(spec.topology_spread_constraints)
+            check_constraints(spec.topology_spread_constraints)
         if not meta.resource_version:
             changes |= merged_selectors(spec, meta.labels or {})
             changes["tolerations"] = _with_default_tolerations(spec.tolerations)
@@ -185,24 +180,6 @@ def created_at(pod: Pod) -> float:
 def latest_times(pod: PodInfo) -> tuple[float, ...]:
     """When the pod was created and when it started, in seconds since the epoch, as far as it says so."""
     return tuple(each for each in (created_at(pod.pod), start_time(pod)) if each != float("inf"))
-
-
-def check_name(name: str, path: str = "metadata.name") -> None:
-    """Check a name as the API server does; raises AdmissionError that names `path`."""
-    if not name:
-        raise AdmissionError(f"{path}: Required value")
-    if len(name) > _MAX_NAME or not _NAME.fullmatch(name):
-        raise AdmissionError(f"{path}: {name[:64]!a} is not a valid name")
-
-
-def _check_constraints(constraints: Sequence[TopologySpreadConstraint]) -> None:
-    """A pod has at most one constraint of a kind for a topology key, which also bounds what counting pods costs."""
-    seen: set[tuple[str, str]] = set()
-    for index, each in enumerate(constraints):
-        if (pair := (each.topology_key, each.when_unsatisfiable)) in seen:
-            shown = f"{each.topology_key[:64]!a}, {each.when_unsatisfiable[:64]!a}"
-            raise AdmissionError(f"spec.topologySpreadConstraints[{index}]: Duplicate value: {shown}")
-        seen.add(pair)
 
 
 def _with_default_tolerations(tolerations: list[Toleration] | None) -> list[Toleration] | None:

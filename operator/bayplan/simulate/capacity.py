@@ -13,7 +13,7 @@ from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS
 from bayplan.config.types import NodeResourcesFitArgs, PodTopologySpreadArgs, SchedulerConfiguration
 from bayplan.framework.runtime import Framework
 from bayplan.scheduler.cycle import FitError, Placement
-from bayplan.simulate.cluster import ClusterObjects
+from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.report import Capacity
 from bayplan.simulate.simulator import Simulator
 
@@ -30,16 +30,20 @@ def how_many_fit(
 ) -> Capacity:
     """Return how many copies of `pod` fit beside what the simulation has placed, at most `asked`.
 
-    The simulation has decided about all its pods before. Copies evict nobody. Where no rule makes one copy matter to
-    another but by what it takes of its node, each node is asked for itself, which takes as long for millions as for
-    one; otherwise copies are placed one after the other by the engine, and stay on the nodes.
+    The simulation has decided about all its pods before. Copies evict nobody, and have no scheduling gates. Where no
+    rule makes one copy matter to another but by what it takes of its node, each node is asked for itself, which takes
+    as long for millions as for one; otherwise copies are placed one after the other by the engine, and stay on the
+    nodes.
     """
     copy = PodInfo(_copy(pod.pod, 0))
     framework = simulator.frameworks[pod.pod.spec.scheduler_name]
     most = MAX_COPIES if asked is None else min(asked, MAX_COPIES)
     if _is_by_node(simulator, configuration, framework, copy):
-        return _by_node(simulator, framework, copy, asked, most)
-    return _one_by_one(simulator, copy, asked, most)
+        counted = _by_node(simulator, framework, copy, asked, most)
+    else:
+        counted = _one_by_one(simulator, copy, asked, most)
+    counted.scheduling_gates = [each.name for each in pod.pod.spec.scheduling_gates or ()]
+    return counted
 
 
 def capacity_lines(capacity: Capacity) -> list[str]:
@@ -51,8 +55,11 @@ def capacity_lines(capacity: Capacity) -> list[str]:
     for node, count in capacity.per_node.items():
         by_count.setdefault(count, []).append(node)
     for count, names in sorted(by_count.items(), reverse=True):
-        others = f" and {len(names) - 3} others" if len(names) > 3 else ""
+        more = len(names) - 3
+        others = f" and {more} other{'s' if more > 1 else ''}" if more > 0 else ""
         lines.append(f"       {count} on {', '.join(names[:3])}{others}")
+    if capacity.scheduling_gates:
+        lines.append(f"       Counted without its scheduling gates: {', '.join(capacity.scheduling_gates)}")
     if capacity.stopped_by is not None:
         lines.append(f"       The next one: {capacity.stopped_by}")
     return lines
@@ -107,7 +114,7 @@ def _by_node(simulator: Simulator, framework: Framework, pod: PodInfo, asked: in
         stopped = f"nodes are full by {full}" + (f"; {others} take none" if others else "")
     elif left:
         stopped = _reason(simulator.cycle.reject(pod, framework))
-    return Capacity(pod.key, most - left, asked, per_node, stopped)
+    return Capacity(pod.key, most - left, asked, per_node, [], stopped)
 
 
 def _room(nodes: NodeTable, row: int, pod: PodInfo) -> tuple[int, str]:
@@ -136,7 +143,7 @@ def _one_by_one(simulator: Simulator, pod: PodInfo, asked: int | None, most: int
                 stopped = _reason(outcome)
             break
         per_node[outcome.node_name] = per_node.get(outcome.node_name, 0) + 1
-    return Capacity(pod.key, sum(per_node.values()), asked, per_node, stopped)
+    return Capacity(pod.key, sum(per_node.values()), asked, per_node, [], stopped)
 
 
 def _reason(fit_error: FitError) -> str:
@@ -148,5 +155,5 @@ def _copy(pod: Pod, number: int) -> Pod:
     meta = structs.replace(
         pod.metadata, uid=f"copy:{number}:{pod.metadata.uid}", creation_timestamp=None, deletion_timestamp=None
     )
-    spec = structs.replace(pod.spec, node_name="", preemption_policy="Never")
+    spec = structs.replace(pod.spec, node_name="", preemption_policy="Never", scheduling_gates=None)
     return Pod(meta, spec, PodStatus(phase="Pending"))

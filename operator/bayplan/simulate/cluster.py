@@ -1,8 +1,7 @@
-"""The objects of a simulated cluster, read from files or made up."""
+"""Reads the objects of a simulated cluster from files."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
@@ -14,64 +13,29 @@ from bayplan.api.workload_objects import PodDisruptionBudget, PriorityClass
 from bayplan.cache.listers import NamedObject, key_of
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import node_allocatable
-from bayplan.simulate.admission import DEFAULT_NAMESPACE, Admission, AdmissionError, check_priority_class, looked_up
+from bayplan.simulate.admission import DEFAULT_NAMESPACE, Admission, check_priority_class, looked_up
 from bayplan.simulate.changes import NO_CHANGES, Changes, Reference, missing, reference, referring
-from bayplan.simulate.controllers import Controllers, WorkloadError
+from bayplan.simulate.cluster_objects import ClusterObjects, SkippedPod
+from bayplan.simulate.controllers import MAX_PODS, Controllers, WorkloadError
 from bayplan.simulate.documents import (
     DECODE_ERRORS,
     ClusterFileError,
     Decoder,
     RawObject,
     field_error,
-    raw_objects,
+    names,
+    printable,
+    title,
 )
 from bayplan.simulate.drain import DrainedNode, cordoned, drained
-from bayplan.simulate.input_files import input_files, is_file, read_file
+from bayplan.simulate.input_files import is_file, objects_in
 from bayplan.simulate.made_pods import made_claims, made_pods
+from bayplan.simulate.refusals import AdmissionError
+from bayplan.simulate.shared_parts import SharedParts
 from bayplan.simulate.workloads import WORKLOADS, Workload, completed, template_of
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-
-@dataclass(frozen=True, slots=True)
-class SkippedPod:
-    """A pod, or the pods of a workload, that a simulation goes on without."""
-
-    namespace: str
-    name: str
-    source: str
-    """Where it stands, such as `cluster.yaml: document 3`."""
-    message: str
-    """Why: the field and what is wrong with it."""
-    kind: str = "Pod"
-    """Of a workload that cannot be read, all pods that it would have are skipped."""
-    pods: int = 1
-
-
-@dataclass(slots=True)
-class ClusterObjects:
-    """What a simulation works on; every quantity in it has been read once, so none can fail later."""
-
-    nodes: list[Node] = field(default_factory=list)
-    pods: list[PodInfo] = field(default_factory=list)
-    skipped: list[SkippedPod] = field(default_factory=list)
-    ignored_kinds: dict[str, int] = field(default_factory=dict)
-    """How many objects of other kinds there were, by kind."""
-    looked_up: list[NamedObject] = field(default_factory=list)
-    """What plugins look up: objects of the kinds in `bayplan.api.kinds`."""
-    others: int = 0
-    """How many priority classes and workloads there were."""
-    drained: list[DrainedNode] = field(default_factory=list)
-    """What became of the pods of nodes that were drained or removed."""
-    added: list[list[PodInfo]] = field(default_factory=list)
-    """The pods of each object that was added to the cluster; they are among `pods` as well."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there was no object at all, of whatever kind."""
-        return not (self.nodes or self.pods or self.skipped or self.ignored_kinds or self.looked_up or self.others)
-
 
 _CORE: Final = ("", "v1")
 """Core kinds may come without apiVersion."""
@@ -79,7 +43,6 @@ _SCHEDULING: Final = "scheduling.k8s.io/v1"
 _NODE: Final = Decoder(Node)
 _POD: Final = Decoder(Pod)
 _CLASS: Final = Decoder(PriorityClass)
-_VALUE: Final = Decoder(dict)
 _WORKLOADS: Final[dict[type[Workload], Decoder[Any]]] = {kind: Decoder(kind) for kind in WORKLOADS.values()}
 _LOOKED_UP: Final[dict[Resource, Decoder[Any]]] = {resource: Decoder(resource.type) for resource in RESOURCES}
 
@@ -94,44 +57,41 @@ def read_cluster(files: Iterable[str], changes: Changes = NO_CHANGES) -> Cluster
         ClusterFileError: a file cannot be read or is given twice, or a document, a node, a class or what plugins look
             up is malformed, or something is to be removed or drained that is not there.
     """
-    reader = _Reader()
-    for raw in _objects_in(files):
+    reader = ObjectReader()
+    for raw in objects_in(files):
         reader.take(raw)
     reader.replace_from_here()
-    for raw in _objects_in(changes.add):
+    for raw in objects_in(changes.add):
         reader.take(raw)
     for each in changes.remove:
         found = None if is_file(each) else reference(each)
         if found is not None:
             reader.remove(found)
             continue
-        for raw in _objects_in([each]):
-            reader.remove(referring(raw.kind, *_names(raw)))
+        for raw in objects_in([each]):
+            reader.remove(referring(raw.kind, *names(raw)))
     for node in changes.drain:
         reader.drain(node.removeprefix("node/"))
     return reader.finish()
 
 
-def _objects_in(files: Iterable[str]) -> Iterator[RawObject]:
-    for file in input_files(files):
-        data = read_file(file)
-        # Directories hold files that are kept for the directory's sake alone.
-        if data.strip() or not file.is_found:
-            yield from raw_objects(data, file.shown)
+class ObjectReader:
+    """Takes objects one by one, and makes of them what a simulation works on; workloads get `most_pods` at most."""
 
-
-class _Reader:
-    def __init__(self) -> None:
+    def __init__(self, *, most_pods: int = MAX_PODS) -> None:
+        self._most_pods = most_pods
         self._nodes: dict[str, tuple[Node, RawObject]] = {}
         self._looked_up: dict[tuple[Resource, str], tuple[NamedObject, RawObject]] = {}
-        self._pods: list[tuple[RawObject, Pod]] = []
+        self._pods: list[tuple[str, Pod]] = []
+        """With where they stand; a reference to the raw object would keep the whole file in memory."""
         self._classes: dict[str, tuple[PriorityClass, RawObject]] = {}
         self._workloads: dict[tuple[type, str], tuple[Workload, RawObject]] = {}
         self._skipped: list[SkippedPod] = []
         self._ignored: Counter[str] = Counter()
+        self._shared = SharedParts()
         self._replaces = False
-        self._added: dict[int, list[PodInfo]] = {}
-        """The pods of the objects that replace others, by the identity of the raw object."""
+        self._added: dict[str, list[PodInfo]] = {}
+        """The pods of the objects that replace others, by where these stand."""
         self._removed: dict[Reference, None] = {}
         self._drained: dict[str, None] = {}
 
@@ -152,12 +112,25 @@ class _Reader:
         there = (kind == "Node" and name in self._nodes) or (kind == "Pod" and key in self._pod_keys)
         if kind == "PriorityClass":
             there = self._classes.pop(name, None) is not None
+        if kind == "Namespace":
+            there = self._empty(name)
         for resource in (each for each in _LOOKED_UP if each.kind == kind):
             there |= self._looked_up.pop((resource, key), None) is not None
         there |= any((each, key) in self._workloads for each in _WORKLOADS if each.__name__ == kind)
         if not there:
             raise missing(found, "--remove")
         self._removed[found] = None
+
+    def _empty(self, namespace: str) -> bool:
+        """Remove all but the pods of a namespace, and return whether there was anything in it."""
+        prefix = f"{namespace}/"
+        workloads = [key for key in self._workloads if key[1].startswith(prefix)]
+        objects = [key for key in self._looked_up if key[1].startswith(prefix)]
+        for workload in workloads:
+            del self._workloads[workload]
+        for obj in objects:
+            del self._looked_up[obj]
+        return bool(workloads or objects) or any(key.startswith(prefix) for key in self._pod_keys)
 
     def drain(self, node: str) -> None:
         """Have the pods of a node go elsewhere."""
@@ -166,6 +139,7 @@ class _Reader:
         self._drained[node] = None
 
     def take(self, raw: RawObject) -> None:
+        """Take in an object; raises ClusterFileError, which names it and the field that is wrong."""
         try:
             if raw.kind == "Pod" and raw.api_version in _CORE:
                 self._take_pod(raw)
@@ -176,9 +150,10 @@ class _Reader:
             else:
                 self._take_other(raw)
         except (*DECODE_ERRORS, AdmissionError, QuantityError) as error:
-            raise ClusterFileError(f"{_title(raw)}: {field_error(error)}") from None
+            raise ClusterFileError(f"{title(raw)}: {field_error(error)}") from None
 
     def finish(self) -> ClusterObjects:
+        """Return all of it; raises ClusterFileError where a workload cannot be made pods of."""
         admission = Admission(each for each, _ in self._classes.values())
         pods = self._admitted(admission)
         if self._removed:
@@ -200,7 +175,7 @@ class _Reader:
         pods: list[PodInfo] = []
         seen: set[str] = set()
         replaced = {_pod_key(pod) for _, pod in self._pods[self._base_pods :]}
-        for number, (raw, pod) in enumerate(self._pods):
+        for number, (where, pod) in enumerate(self._pods):
             is_added = number >= self._base_pods
             if replaced and not is_added and _pod_key(pod) in replaced:
                 continue
@@ -209,17 +184,17 @@ class _Reader:
                 # Reading them here is what lets everything after this point trust the pod.
                 _ = info.requests, info.placed
             except (AdmissionError, QuantityError) as error:
-                self._skip(raw, str(error))
+                self._skip_pod(where, pod, str(error))
                 continue
             if info.key in seen:
-                self._skip(raw, "metadata.name: a pod of this name was given before")
+                self._skip_pod(where, pod, "metadata.name: a pod of this name was given before")
             elif info.uid in seen:
-                self._skip(raw, "metadata.uid: a pod of this uid was given before")
+                self._skip_pod(where, pod, "metadata.uid: a pod of this uid was given before")
             else:
                 seen |= {info.key, info.uid}
                 pods.append(info)
                 if is_added:
-                    self._added[id(raw)] = [info]
+                    self._added[where] = [info]
         return pods
 
     def _without_removed(self, pods: list[PodInfo]) -> list[PodInfo]:
@@ -229,7 +204,9 @@ class _Reader:
         for key in [key for key in self._workloads if (key[0].__name__, *key[1].split("/")) in removed.workloads]:
             del self._workloads[key]
         keys = {f"{namespace}/{name}" for kind, namespace, name in self._removed if kind == "Pod"}
-        return [info for info in pods if info.key not in keys and info.uid not in removed.pods]
+        namespaces = {name for kind, _, name in self._removed if kind == "Namespace"}
+        kept = (info for info in pods if info.key not in keys and info.namespace not in namespaces)
+        return [info for info in kept if info.uid not in removed.pods]
 
     def _evacuated(self, pods: list[PodInfo], gone: set[str]) -> tuple[list[PodInfo], list[DrainedNode]]:
         budgets = [each for each, _ in self._looked_up.values() if isinstance(each, PodDisruptionBudget)]
@@ -245,10 +222,11 @@ class _Reader:
         """Add what the controllers of the workloads would make: pods, and what goes with them."""
         workloads, raws = zip(*self._workloads.values(), strict=True)
         nodes = [node for node, _ in self._nodes.values()]
+        controllers = Controllers(workloads, (info.pod for info in pods), nodes, self._most_pods)
         try:
-            batches = Controllers(workloads, (info.pod for info in pods), nodes).batches()
+            batches = controllers.batches()
         except WorkloadError as error:
-            raise ClusterFileError(f"{_title(raws[error.index])}: {error}") from None
+            raise ClusterFileError(f"{title(raws[error.index])}: {error}") from None
         claims = {key for resource, key in self._looked_up if resource.type is PersistentVolumeClaim}
         for index, batch in batches:
             try:
@@ -257,15 +235,24 @@ class _Reader:
                 self._skip(raws[index], f"{batch.path}.{error}", pods=len(batch.members))
                 continue
             pods.extend(made)
-            if id(raws[index]) in self._added:
-                self._added[id(raws[index])] = made
+            if raws[index].where in self._added:
+                self._added[raws[index].where] = made
             if batch.replica_set is not None:
                 looked_up.append(batch.replica_set)
             looked_up.extend(each for each in made_claims(batch) if key_of(each.metadata) not in claims)
+        with_pods = {index for index, _ in batches}
+        for index, raw in enumerate(raws):
+            if raw.where not in self._added or index in with_pods:
+                continue
+            try:
+                sample = controllers.one_more(workloads[index])
+                self._added[raw.where] = [] if sample is None else list(made_pods(sample, admission))
+            except (AdmissionError, QuantityError) as error:
+                self._skip(raw, f"{template_of(workloads[index])[0]}.{error}", pods=0)
 
     def _take_pod(self, raw: RawObject) -> None:
         try:
-            self._pods.append((raw, _POD(raw.value)))
+            self._pods.append((raw.where, self._shared.of(_POD(raw.value))))
         except DECODE_ERRORS as error:
             self._skip(raw, field_error(error))
 
@@ -299,7 +286,7 @@ class _Reader:
         workload = completed(workload)
         self._put(self._workloads, (kind, key_of(workload.metadata)), (workload, raw), raw.kind)
         if self._replaces:
-            self._added[id(raw)] = []
+            self._added[raw.where] = []
 
     def _take_looked_up(self, raw: RawObject, resource: Resource) -> None:
         obj = looked_up(_LOOKED_UP[resource](raw.value), resource)
@@ -311,33 +298,14 @@ class _Reader:
         elif (first := table.setdefault(key, entry)) is not entry:
             raise AdmissionError(f"metadata.name: this {what} was given before, in {first[1].where}")
 
+    def _skip_pod(self, where: str, pod: Pod, message: str) -> None:
+        namespace = printable(pod.metadata.namespace) or DEFAULT_NAMESPACE
+        self._skipped.append(SkippedPod(namespace, printable(pod.metadata.name), where, message))
+
     def _skip(self, raw: RawObject, message: str, pods: int = 1) -> None:
-        namespace, name = _names(raw)
+        namespace, name = names(raw)
         self._skipped.append(SkippedPod(namespace or DEFAULT_NAMESPACE, name, raw.where, message, raw.kind, pods))
 
 
 def _pod_key(pod: Pod) -> str:
     return f"{pod.metadata.namespace or DEFAULT_NAMESPACE}/{pod.metadata.name}"
-
-
-def _title(raw: RawObject) -> str:
-    _, name = _names(raw)
-    return f'{raw.where}: {raw.kind} "{name}"' if name else f"{raw.where}: {raw.kind}"
-
-
-def _names(raw: RawObject) -> tuple[str, str]:
-    """The namespace and name of an object that may be malformed, safe to print."""
-    try:
-        meta = _VALUE(raw.value).get("metadata")
-    except DECODE_ERRORS:
-        return "", ""
-    if not isinstance(meta, dict):
-        return "", ""
-    return _printable(meta.get("namespace")), _printable(meta.get("name"))
-
-
-def _printable(value: object) -> str:
-    if not isinstance(value, str):
-        return ""
-    value = value[:253]
-    return value if value.isascii() and value.isprintable() else ascii(value)[1:-1]

@@ -6,16 +6,14 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
 
-from msgspec import structs
-
-from bayplan.api import workload_objects as looked_up
-from bayplan.api.meta_objects import LabelSelector, ObjectMeta, OwnerReference
+from bayplan.api.meta_objects import ObjectMeta, OwnerReference
 from bayplan.api.objects import Node, Pod
 from bayplan.cache.cache import is_finished
 from bayplan.simulate import daemon_pods
-from bayplan.simulate.admission import AdmissionError
+from bayplan.simulate.one_more import asking_for_one_more
 from bayplan.simulate.pod_batches import (
     MAX_NAME,
+    POD_TEMPLATE_HASH,
     Member,
     PodBatch,
     digest,
@@ -23,8 +21,11 @@ from bayplan.simulate.pod_batches import (
     left_indexes,
     own_batch,
     reference,
+    replica_set,
     suffixed,
+    without_hash,
 )
+from bayplan.simulate.refusals import AdmissionError
 from bayplan.simulate.workloads import (
     API_VERSIONS,
     CronJob,
@@ -33,7 +34,6 @@ from bayplan.simulate.workloads import (
     Job,
     JobSpec,
     PodTemplate,
-    PodTemplateSpec,
     ReplicaSet,
     ReplicationController,
     StatefulSet,
@@ -43,7 +43,6 @@ from bayplan.simulate.workloads import (
 MAX_PODS: Final = 1_000_000
 """Most pods that are made of the workloads of all files: somewhat more than the largest clusters known hold."""
 
-_HASH: Final = "pod-template-hash"
 _REVISION: Final = "controller-revision-hash"
 _INDEX: Final = "batch.kubernetes.io/job-completion-index"
 _RUN: Final = re.compile(r"(?P<cron>.+)-[0-9]+")
@@ -64,10 +63,12 @@ class Controlled:
 class Controllers:
     """Knows the workloads and pods there are; pods that have ended or are being deleted do not count as there."""
 
-    def __init__(self, workloads: Sequence[Workload], pods: Iterable[Pod], nodes: Sequence[Node]) -> None:
+    def __init__(
+        self, workloads: Sequence[Workload], pods: Iterable[Pod], nodes: Sequence[Node], most_pods: int = MAX_PODS
+    ) -> None:
         self._workloads = workloads
         self._nodes = nodes
-        self._left = MAX_PODS
+        self._most = self._left = most_pods
         self._by_key = {_key(each): each for each in workloads}
         self._replica_sets: dict[Key, list[ReplicaSet]] = {}
         for each in workloads:
@@ -97,6 +98,18 @@ class Controllers:
                 found[index] = batch
         return sorted(found.items())
 
+    def one_more(self, workload: Workload) -> PodBatch | None:
+        """Return one pod as the workload would make it, however many it has or asks for; None for a DaemonSet.
+
+        Raises:
+            AdmissionError: there is no room for one more.
+        """
+        if isinstance(workload, DaemonSet):
+            return None
+        there = len(self._pods.get(_key(workload), ()))
+        batch = _PLANS[type(workload)](self, asking_for_one_more(workload, there))
+        return None if batch is None or not batch.members else replace(batch, members=batch.members[:1])
+
     def controlled(self, removed: Iterable[Key]) -> Controlled:
         """Return what goes with the workloads among `removed` (kind, namespace, name): they, and what they control."""
         gone = {(namespace, kind, name) for kind, namespace, name in removed}
@@ -111,13 +124,16 @@ class Controllers:
     def _index(self, pods: Iterable[Pod]) -> None:
         for pod in pods:
             meta = pod.metadata
-            self._names.add((meta.namespace, meta.name))
             owner = _controller(meta)
+            is_there = not is_finished(pod) and meta.deletion_timestamp is None
+            if is_there or owner is None or owner.kind != "StatefulSet":
+                # What is left of a StatefulSet's pod makes way for one of the same name.
+                self._names.add((meta.namespace, meta.name))
             if owner is None:
                 continue
             if owner.kind == "Job" and (run := _RUN.fullmatch(owner.name)):
                 self._has_run.add((meta.namespace, "CronJob", run["cron"]))
-            if is_finished(pod) or meta.deletion_timestamp is not None:
+            if not is_there:
                 continue
             key = (meta.namespace, owner.kind, owner.name)
             self._pods.setdefault(key, []).append(pod)
@@ -134,7 +150,7 @@ class Controllers:
             owner = _controller(known.metadata)
             return owner.name if owner is not None and owner.kind == "Deployment" else None
         # Without the ReplicaSet its name tells: the Deployment's, and the hash that its pods are labelled with.
-        suffix = f"-{(pod.labels or _NO_LABELS).get(_HASH, '')}"
+        suffix = f"-{(pod.labels or _NO_LABELS).get(POD_TEMPLATE_HASH, '')}"
         name = replica_set[2]
         return name.removesuffix(suffix) if len(suffix) > 1 and name.endswith(suffix) else None
 
@@ -148,6 +164,8 @@ class Controllers:
         ):
             # The Deployment that owns it counts its pods.
             return None
+        if isinstance(workload, CronJob) and (workload.spec.suspend or _key(workload) in self._has_run):
+            return None
         return _PLANS[type(workload)](self, workload)
 
     def _of_deployment(self, deployment: Deployment) -> PodBatch:
@@ -156,13 +174,13 @@ class Controllers:
         missing = self._missing(wanted, _key(deployment))
         newest = self._newest_replica_set(deployment)
         if newest is not None:
-            hashed = (newest.metadata.labels or _NO_LABELS).get(_HASH, "")
+            hashed = (newest.metadata.labels or _NO_LABELS).get(POD_TEMPLATE_HASH, "")
             name, uid = newest.metadata.name, newest.metadata.uid
         else:
             hashed = digest(spec.template)
             name, uid = f"{meta.name}-{hashed}", f"file:ReplicaSet/{meta.namespace}/{meta.name}-{hashed}"
-        labels = {_HASH: hashed} if hashed else _NO_LABELS
-        made = None if newest is not None else _replica_set(name, uid, meta, spec.selector, labels)
+        labels = {POD_TEMPLATE_HASH: hashed} if hashed else _NO_LABELS
+        made = None if newest is not None else replica_set(name, uid, meta, spec.selector, labels)
         owner = OwnerReference(API_VERSIONS[ReplicaSet], "ReplicaSet", name, uid, controller=True)
         return PodBatch(
             meta.namespace,
@@ -175,7 +193,7 @@ class Controllers:
 
     def _newest_replica_set(self, deployment: Deployment) -> ReplicaSet | None:
         wanted = deployment.spec.template
-        same = [each for each in self._replica_sets.get(_key(deployment), ()) if _without_hash(each) == wanted]
+        same = [each for each in self._replica_sets.get(_key(deployment), ()) if without_hash(each) == wanted]
         return max(same, key=lambda each: each.metadata.creation_timestamp or "", default=None)
 
     def _of_replicated(self, workload: Any) -> PodBatch:  # noqa: ANN401 - a ReplicaSet or a ReplicationController
@@ -220,8 +238,6 @@ class Controllers:
 
     def _of_cron_job(self, cron: CronJob) -> PodBatch | None:
         meta = cron.metadata
-        if cron.spec.suspend or _key(cron) in self._has_run:
-            return None
         run = ObjectMeta(
             name=f"{meta.name}-1", namespace=meta.namespace, uid=f"file:Job/{meta.namespace}/{meta.name}-1"
         )
@@ -292,7 +308,7 @@ class Controllers:
 
     def _check_room(self, count: int, path: str) -> None:
         if count > self._left:
-            raise AdmissionError(f"{path}: {count} pods more are more than the {MAX_PODS} that a simulation makes")
+            raise AdmissionError(f"{path}: {count} pods more are more than the {self._most} that a simulation makes")
 
 
 class WorkloadError(ValueError):
@@ -321,18 +337,3 @@ def _key(workload: Workload) -> Key:
 
 def _controller(meta: ObjectMeta) -> OwnerReference | None:
     return next((each for each in meta.owner_references or () if each.controller), None)
-
-
-def _without_hash(replica_set: ReplicaSet) -> PodTemplateSpec:
-    template = replica_set.spec.template
-    labels = {key: value for key, value in (template.metadata.labels or {}).items() if key != _HASH}
-    return structs.replace(template, metadata=structs.replace(template.metadata, labels=labels or None))
-
-
-def _replica_set(
-    name: str, uid: str, deployment: ObjectMeta, selector: LabelSelector | None, labels: Mapping[str, str]
-) -> looked_up.ReplicaSet:
-    wanted = selector or LabelSelector()
-    own = structs.replace(wanted, match_labels={**(wanted.match_labels or {}), **labels})
-    meta = ObjectMeta(name=name, namespace=deployment.namespace, uid=uid)
-    return looked_up.ReplicaSet(meta, looked_up.WorkloadSpec(own))

@@ -75,6 +75,7 @@ class _Items(msgspec.Struct):
 
 _head: Final = Decoder(_Head)
 _status: Final = Decoder(_Status)
+_value: Final = Decoder(dict)
 _items: Final = msgspec.json.Decoder(_Items)
 
 
@@ -120,6 +121,31 @@ def field_error(error: Exception) -> str:
     problem = match["problem"].replace("`", "").replace("\n", " ")
     path = (match["path"] or "").removeprefix("$").removeprefix(".")
     return f"{path}: {'key: ' if match['key'] else ''}{problem}" if path else problem
+
+
+def title(raw: RawObject) -> str:
+    """Return where an object stands, its kind and its name, as messages begin."""
+    _, name = names(raw)
+    return f'{raw.where}: {raw.kind} "{name}"' if name else f"{raw.where}: {raw.kind}"
+
+
+def names(raw: RawObject) -> tuple[str, str]:
+    """Return the namespace and name of an object that may be malformed, safe to print."""
+    try:
+        meta = _value(raw.value).get("metadata")
+    except DECODE_ERRORS:
+        return "", ""
+    if not isinstance(meta, dict):
+        return "", ""
+    return printable(meta.get("namespace")), printable(meta.get("name"))
+
+
+def printable(value: object) -> str:
+    """Return text on one line, "" for what is none and cut to the length that names have."""
+    if not isinstance(value, str):
+        return ""
+    value = value[:253]
+    return value if value.isascii() and value.isprintable() else ascii(value)[1:-1]
 
 
 def _json_document(data: bytes, name: str) -> msgspec.Raw | None:

@@ -7,12 +7,13 @@ import msgspec
 from msgspec import structs
 
 from bayplan.api.objects import Node, Pod, PodStatus, Taint
-from bayplan.api.selectors import compile_label_selector
+from bayplan.api.selectors import LabelMatcher, compile_label_selector
 from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.cache import is_finished
 from bayplan.cache.pod_info import PodInfo
 
 _CORDONED: Final = Taint("node.kubernetes.io/unschedulable", effect="NoSchedule")
+_PENDING: Final = "Pending"
 _STAY: Final = ("DaemonSet", "Node")
 """What owns pods that no drain evicts: a static pod belongs to its node."""
 
@@ -37,7 +38,14 @@ class DrainedNode(msgspec.Struct, rename="camel"):
     without_controller: list[str]
     """Evicted pods that nothing would make again, as namespace/name; they are scheduled all the same."""
     budgets: list[BlockingBudget]
-    """With these a drain takes as long as the evicted pods take to be ready elsewhere, or for ever."""
+    """With these a drain takes as long as the evicted pods take to be ready elsewhere, or for ever.
+
+    What a budget allows is used up by the nodes in the order they were given.
+    """
+    of_several_budgets: list[str]
+    """Pods, as namespace/name, that more than one budget covers; they are scheduled all the same."""
+    scheduler_names: dict[str, int]
+    """How many of the evicted pods name which scheduler; those that name no profile are not placed."""
 
 
 def cordoned(node: Node) -> Node:
@@ -51,9 +59,10 @@ def drained(
 ) -> tuple[list[PodInfo], list[DrainedNode]]:
     """Return the pods with those of `nodes` waiting for another node, and what is to be said about each node.
 
-    Pods that stay on their node are removed where the node is among those `gone`.
+    Pods that stay on their node are removed where the node is among those `gone`. Pods that are being deleted have left
+    their node.
     """
-    reports = {name: DrainedNode(name, 0, 0, [], []) for name in nodes}
+    reports = {name: DrainedNode(name, 0, 0, [], [], [], {}) for name in nodes}
     evicted: dict[str, list[PodInfo]] = {name: [] for name in nodes}
     kept: list[PodInfo] = []
     for pod in pods:
@@ -69,24 +78,65 @@ def drained(
             continue
         if pod.is_terminating:
             # It goes anyway.
+            kept.append(PodInfo(structs.replace(pod.pod, spec=structs.replace(pod.pod.spec, node_name=""))))
             continue
         report.evicted += 1
+        scheduler = pod.pod.spec.scheduler_name
+        report.scheduler_names[scheduler] = report.scheduler_names.get(scheduler, 0) + 1
         evicted[report.node].append(pod)
         if not kind:
             report.without_controller.append(pod.key)
         kept.append(PodInfo(_waiting(pod.pod)))
-    for budget in budgets:
-        matcher = compile_label_selector(budget.spec.selector)
-        allowed = max(budget.status.disruptions_allowed, 0)
-        for name, gone_pods in evicted.items():
-            count = sum(
-                pod.namespace == budget.metadata.namespace and matcher.matches(pod.pod.metadata.labels)
-                for pod in gone_pods
-            )
-            if count > allowed:
-                key = f"{budget.metadata.namespace}/{budget.metadata.name}"
-                reports[name].budgets.append(BlockingBudget(key, count, allowed))
+    asked = _Allowances(budgets)
+    for name, pods_of_node in evicted.items():
+        reports[name].of_several_budgets, reports[name].budgets = asked.evict(pods_of_node)
     return kept, list(reports.values())
+
+
+class _Allowances:
+    """What budgets still allow, as the eviction API asks them (upstream: registry/core/pod/storage/eviction.go)."""
+
+    def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
+        self._by_namespace: dict[str, list[tuple[str, LabelMatcher, PodDisruptionBudget]]] = {}
+        self._left: dict[str, int] = {}
+        for budget in budgets:
+            meta = budget.metadata
+            key = f"{meta.namespace}/{meta.name}"
+            entry = key, compile_label_selector(budget.spec.selector), budget
+            self._by_namespace.setdefault(meta.namespace, []).append(entry)
+            self._left[key] = max(budget.status.disruptions_allowed, 0)
+
+    def evict(self, pods: Iterable[PodInfo]) -> tuple[list[str], list[BlockingBudget]]:
+        """Take the pods off, and return those of several budgets, and the budgets that allow less than that."""
+        several: list[str] = []
+        counts: dict[str, int] = {}
+        for pod in pods:
+            if pod.pod.status.phase == _PENDING:
+                # Its containers never started: nothing is disrupted.
+                continue
+            labels = pod.pod.metadata.labels
+            covering = [each for each in self._by_namespace.get(pod.namespace, ()) if each[1].matches(labels)]
+            if len(covering) > 1:
+                several.append(pod.key)
+            elif covering and not _goes_unready(pod.pod, covering[0][2]):
+                key = covering[0][0]
+                counts[key] = counts.get(key, 0) + 1
+        blocking: list[BlockingBudget] = []
+        for key, count in counts.items():
+            if count > self._left[key]:
+                blocking.append(BlockingBudget(key, count, self._left[key]))
+            self._left[key] = max(self._left[key] - count, 0)
+        return several, blocking
+
+
+def _goes_unready(pod: Pod, budget: PodDisruptionBudget) -> bool:
+    """Whether the pod is not ready, and the budget lets go of such pods whatever it allows."""
+    if any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions or ()):
+        return False
+    status = budget.status
+    return budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow" or (
+        status.current_healthy >= status.desired_healthy > 0
+    )
 
 
 def drain_lines(report: DrainedNode) -> Iterable[str]:
@@ -99,10 +149,18 @@ def drain_lines(report: DrainedNode) -> Iterable[str]:
             f"{report.node}: PodDisruptionBudget {budget.name} allows {budget.disruptions_allowed} of "
             f"{budget.evictions} evictions at once: a drain waits for it"
         )
+    if report.of_several_budgets:
+        first, more = report.of_several_budgets[0], len(report.of_several_budgets) - 1
+        others = f" and {_others(more)} are" if more else " is"
+        yield f"{report.node}: {first}{others} of more than one PodDisruptionBudget: the API server refuses to evict"
     if report.without_controller:
         first, more = report.without_controller[0], len(report.without_controller) - 1
-        others = f" and {more} others have" if more else " has"
+        others = f" and {_others(more)} have" if more else " has"
         yield f"{report.node}: {first}{others} no controller: a drain wants --force, and nothing would make it again"
+
+
+def _others(count: int) -> str:
+    return "1 other" if count == 1 else f"{count} others"
 
 
 def _waiting(pod: Pod) -> Pod:

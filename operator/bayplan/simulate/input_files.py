@@ -1,6 +1,7 @@
 """Files and directories that a simulation is given, and standard input: their text, and how messages call them."""
 
 import gzip
+import io
 import os
 import sys
 import zlib
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import IO, Final, cast
 
 from bayplan.config.errors import quote_unprintable
-from bayplan.simulate.documents import ClusterFileError
+from bayplan.simulate.documents import ClusterFileError, RawObject, raw_objects
 
 STDIN: Final = "-"
 """The file name that stands for standard input."""
@@ -47,7 +48,7 @@ def input_files(names: Iterable[str]) -> Iterator[InputFile]:
     """Yield the files that `names` stand for: themselves, or those in a directory and below it, in order of name.
 
     In directories these count: `*.yaml`, `*.yml`, `*.json`, `*.ndjson`, `*.jsonl`, and each of them with `.gz`; but
-    nothing hidden, and no directory behind a link.
+    nothing hidden, no pipe or device, and no directory behind a link.
 
     Raises:
         ClusterFileError: a file is given twice, or a directory holds none, or too many.
@@ -75,6 +76,19 @@ def input_files(names: Iterable[str]) -> Iterator[InputFile]:
             raise ClusterFileError(f"{quote_unprintable(name)}: holds no file {wanted}, with or without .gz")
 
 
+def objects_in(names: Iterable[str]) -> Iterator[RawObject]:
+    """Yield the objects in the files that `names` stand for.
+
+    Raises:
+        ClusterFileError: as `input_files`, `read_file` and `raw_objects` do.
+    """
+    for file in input_files(names):
+        data = read_file(file)
+        # Directories hold files that are kept for the directory's sake alone.
+        if data.strip() or not file.is_found:
+            yield from raw_objects(data, file.shown)
+
+
 def _files_in(directory: str) -> Iterator[str]:
     def refuse(error: OSError) -> None:
         raise ClusterFileError(f"{quote_unprintable(str(error.filename))}: cannot be read: {error.strerror}")
@@ -82,8 +96,14 @@ def _files_in(directory: str) -> Iterator[str]:
     for folder, folders, files in os.walk(directory, onerror=refuse):
         folders[:] = sorted(each for each in folders if not each.startswith("."))
         for file in sorted(files):
-            if not file.startswith(".") and file.removesuffix(".gz").endswith(_SUFFIXES):
-                yield os.path.join(folder, file)  # noqa: PTH118 - names of any bytes
+            path = os.path.join(folder, file)  # noqa: PTH118 - names of any bytes
+            # Nobody writes to a pipe that only happens to lie there; a broken link is told of when it is read.
+            if (
+                not file.startswith(".")
+                and file.removesuffix(".gz").endswith(_SUFFIXES)
+                and (os.path.isfile(path) or not os.path.exists(path))  # noqa: PTH110, PTH113 - as above
+            ):
+                yield path
 
 
 def read_file(file: InputFile) -> bytes:
@@ -131,13 +151,14 @@ class _Again:
 
 
 def _read_text(file: IO[bytes], name: str, start: bytes) -> bytes:
-    chunks = [start]
-    size = len(start)
+    # Joining a list of them would hold the file twice.
+    text = io.BytesIO()
+    size = text.write(start)
     while chunk := file.read(_CHUNK):
         if b"\0" in chunk:
             raise ClusterFileError(f"{name}: is not a text file")
         size += len(chunk)
         if size > MAX_BYTES:
             raise ClusterFileError(f"{name}: is larger than {MAX_BYTES} bytes")
-        chunks.append(chunk)
-    return b"".join(chunks).removeprefix(b"\xef\xbb\xbf")
+        text.write(chunk)
+    return text.getvalue().removeprefix(b"\xef\xbb\xbf")

@@ -82,4 +82,5 @@ def _claim_name(claim: PersistentVolumeClaim, member: Member) -> str:
 
 
 def _uid(batch: PodBatch, member: Member) -> str:
-    return f"file:{batch.namespace}/{member.name}"
+    # A StatefulSet's pod has the name of the one before it, which may still be there.
+    return f"made:{batch.namespace}/{member.name}"

@@ -9,13 +9,16 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
-from bayplan.api.meta_objects import OwnerReference
+from bayplan.api.meta_objects import LabelSelector, ObjectMeta, OwnerReference
 from bayplan.api.storage_objects import PersistentVolumeClaim
-from bayplan.api.workload_objects import ReplicaSet
+from bayplan.api.workload_objects import ReplicaSet, WorkloadSpec
 from bayplan.simulate.workloads import API_VERSIONS, PodTemplateSpec, Workload, template_of
+from bayplan.simulate.workloads import ReplicaSet as OwningReplicaSet
 
 MAX_NAME: Final = 253
 """Longest name of a pod."""
+POD_TEMPLATE_HASH: Final = "pod-template-hash"
+"""The label that tells apart the pods of a Deployment's templates."""
 
 _RANGE: Final = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _NO_LABELS: Final[Mapping[str, str]] = {}
@@ -76,6 +79,23 @@ def labelled(template: PodTemplateSpec, labels: Mapping[str, str]) -> PodTemplat
 def digest(template: PodTemplateSpec) -> str:
     """Return a name for a template that is the same in every run; that of a cluster's controllers is another one."""
     return hashlib.sha256(msgspec.json.encode(template, order="deterministic")).hexdigest()[:10]
+
+
+def without_hash(replica_set: OwningReplicaSet) -> PodTemplateSpec:
+    """Return the template that the Deployment gave to its ReplicaSet."""
+    template = replica_set.spec.template
+    labels = {key: value for key, value in (template.metadata.labels or {}).items() if key != POD_TEMPLATE_HASH}
+    return structs.replace(template, metadata=structs.replace(template.metadata, labels=labels or None))
+
+
+def replica_set(
+    name: str, uid: str, deployment: ObjectMeta, selector: LabelSelector | None, labels: Mapping[str, str]
+) -> ReplicaSet:
+    """Return the ReplicaSet that a Deployment makes, as plugins look it up."""
+    wanted = selector or LabelSelector()
+    own = structs.replace(wanted, match_labels={**(wanted.match_labels or {}), **labels})
+    meta = ObjectMeta(name=name, namespace=deployment.namespace, uid=uid)
+    return ReplicaSet(meta, WorkloadSpec(own))
 
 
 def suffixed(name: str, number: int) -> str:

@@ -1,6 +1,7 @@
 """The report of a simulation, in the shape that `-o json` writes, and how full its cluster is."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -9,12 +10,13 @@ from msgspec import UNSET, UnsetType
 
 from bayplan.api.timestamps import format_time
 from bayplan.cache.node_table import NodeTable
-from bayplan.cache.resources import PODS
+from bayplan.cache.resources import PODS, PodRequests
 from bayplan.explain.explanation import Explanation
 from bayplan.framework.candidate import CRITERIA, Candidate, choose, deciding_criterion
-from bayplan.scheduler.packing import fewest
+from bayplan.scheduler.lower_bound import fewest_for_sizes
+from bayplan.scheduler.packing import Packing
 from bayplan.scheduler.trace import Trace
-from bayplan.simulate.cluster import SkippedPod
+from bayplan.simulate.cluster_objects import SkippedPod
 from bayplan.simulate.drain import DrainedNode
 
 
@@ -93,6 +95,10 @@ class Allocation(_Reported):
     allocatable: int
     allocatable_in_use: int
     """Allocatable of the nodes that hold a pod."""
+    stranded: int
+    """Free on nodes where another resource is full: less of it is free there than an average pod asks for."""
+    largest_free: int
+    """Most that is free on one node which takes another pod: what a pod that asks for more finds nowhere."""
 
 
 class Summary(_Reported):
@@ -141,6 +147,8 @@ class Capacity(_Reported):
     """None where as many as fit were asked for."""
     per_node: dict[str, int]
     """How many on each node, for those that take any."""
+    scheduling_gates: list[str]
+    """What keeps the pod itself from being tried, without which it was counted."""
     stopped_by: str | None
     """Why the next copy finds no node; None where no more were asked for."""
 
@@ -154,17 +162,46 @@ class Report(_Reported):
     """How many more of a pod fit; there only with `--count`."""
 
 
-def encode(report: Report) -> bytes:
+class Compared(_Reported):
+    """What one of several configurations made of the same cluster."""
+
+    config: str
+    """The file."""
+    report: Report
+
+
+class MovedPod(_Reported):
+    """A pod that is not on the same node with every configuration."""
+
+    namespace: str
+    name: str
+    nodes: list[str | None]
+    """Where it is in the end, in the order of the configurations; None where it is on no node."""
+
+
+class Comparison(_Reported):
+    """Several configurations on the same cluster, in the order in which they were given."""
+
+    configurations: list[Compared]
+    moved: list[MovedPod]
+    """In the order of namespace and name."""
+
+
+def encode(report: Report | Comparison) -> bytes:
     """The report as indented JSON text with a newline at its end."""
     return msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n"
 
 
 def schema() -> bytes:
     """The JSON schema of what `encode` writes, as docs/simulate.schema.json has it."""
+    (report, comparison), components = msgspec.json.schema_components(
+        [Report, Comparison], ref_template="#/$defs/{name}"
+    )
     described = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "What bayplan simulate -o json writes",
-        **msgspec.json.schema(Report),
+        "title": "What bayplan simulate -o json writes, and with several --config",
+        "oneOf": [report, comparison],
+        "$defs": components,
     }
     return msgspec.json.format(msgspec.json.encode(described), indent=2) + b"\n"
 
@@ -227,47 +264,48 @@ def cluster_use(nodes: NodeTable) -> ClusterUse:
     allowed = nodes.allowed_pods[rows].tolist()
     in_use = [count > 0 for count in pod_counts]
     overcommitted = nodes.pod_count[rows] > nodes.allowed_pods[rows]
+    packing = Packing(nodes, [*nodes.requested, PODS])
+    stranded, largest_free = packing.stranded(), packing.largest()
     allocation: dict[str, Allocation] = {}
-    demand: dict[str, int] = {}
-    per_node: list[dict[str, int]] = [{} for _ in pod_counts]
-    for name, taken in sorted(nodes.requested.items()):
-        offered = nodes.allocatable[name][rows].tolist()
-        demand[name] = sum(taken[rows].tolist())
+    capacities: dict[str, list[int]] = {PODS: allowed}
+    for name, taken in nodes.requested.items():
+        capacities[name] = offered = nodes.allocatable[name][rows].tolist()
         overcommitted |= taken[rows] > nodes.allocatable[name][rows]
-        for node, amount in zip(per_node, offered, strict=True):
-            node[name] = amount
         used = sum(amount for amount, used in zip(offered, in_use, strict=True) if used)
-        allocation[name] = Allocation(demand[name], sum(offered), used)
+        requested = sum(taken[rows].tolist())
+        allocation[name] = Allocation(requested, sum(offered), used, stranded[name], largest_free[name])
+    shapes: Counter[int] = Counter()
+    by_id: dict[int, PodRequests] = {}
     for index, row in enumerate(rows.tolist()):
-        # No number of nodes covers a resource that none has.
-        amounts = [each for pod in nodes.pods[row].values() for each in pod.placed.amounts.items()]
-        without_column = {name: amount for name, amount in amounts if name not in nodes.requested}
-        demand |= without_column
-        overcommitted[index] |= any(without_column.values())
+        for pod in nodes.pods[row].values():
+            placed = pod.placed
+            shapes[id(placed)] += 1
+            by_id[id(placed)] = placed
+            overcommitted[index] |= not nodes.requested.keys() >= placed.amounts.keys()
     pods = sum(pod_counts)
-    allocation[PODS] = Allocation(pods, sum(allowed), sum(a for a, used in zip(allowed, in_use, strict=True) if used))
+    used = sum(amount for amount, used in zip(allowed, in_use, strict=True) if used)
+    allocation[PODS] = Allocation(pods, sum(allowed), used, stranded[PODS], largest_free[PODS])
+    sizes = {PODS: Counter({1: pods})}
+    for key, count in shapes.items():
+        for name, amount in by_id[key].amounts.items():
+            sizes.setdefault(name, Counter())[amount] += count
     return ClusterUse(
         nodes_in_use=sum(in_use),
         overcommitted_nodes=int(overcommitted.sum()),
-        lower_bound_nodes=lower_bound_nodes(per_node, demand, pods, allowed),
+        # No number of nodes covers a resource that none has.
+        lower_bound_nodes=lower_bound_nodes({name: capacities.get(name, [0] * len(allowed)) for name in sizes}, sizes),
         allocation=dict(sorted(allocation.items())),
     )
 
 
-def lower_bound_nodes(
-    allocatable: Sequence[Mapping[str, int]], demand: Mapping[str, int], pod_count: int, allowed_pods: Iterable[int]
-) -> int:
-    """Return the fewest nodes whose allocatable covers `demand` in every resource, and whose pod limits cover the pods.
+def lower_bound_nodes(capacities: Mapping[str, Sequence[int]], sizes: Mapping[str, Mapping[int, int]]) -> int:
+    """Return a number of nodes that no placement does with fewer of, the largest of the bounds of single resources.
 
-    Per resource the largest nodes are taken first, so no set of fewer nodes has as much. The largest of those numbers
-    is the bound: constraints and the shapes of pods can only ask for more. Where all nodes together do not cover the
-    demand, all of them count.
+    Rules of pods, and several resources together, can only make it more. Where all nodes
+    together do not cover what is asked for, all of them count.
 
     Args:
-        allocatable: per node, amounts by resource name.
-        demand: the pods' requests summed up, by resource name.
-        pod_count: how many pods there are.
-        allowed_pods: per node, how many pods it may hold.
+        capacities: by resource name, what each node offers; `pods` is how many pods it may hold.
+        sizes: by resource name, how many pods ask for each amount; each pod asks for one of `pods`.
     """
-    needs = [fewest((node.get(name, 0) for node in allocatable), amount) for name, amount in demand.items()]
-    return max([*needs, fewest(allowed_pods, pod_count)], default=0)
+    return max((fewest_for_sizes(capacities[name], counts) for name, counts in sizes.items()), default=0)

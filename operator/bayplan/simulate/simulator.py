@@ -24,7 +24,7 @@ from bayplan.scheduler.attempt import UNSCHEDULABLE, AttemptRunner, Failed, Nomi
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.trace import TraceTooLargeError
 from bayplan.simulate.admission import created_at, latest_times
-from bayplan.simulate.cluster import ClusterObjects, SkippedPod
+from bayplan.simulate.cluster_objects import ClusterObjects, SkippedPod
 from bayplan.simulate.decision import Decision
 from bayplan.simulate.drain import DrainedNode
 from bayplan.simulate.report import (
@@ -72,6 +72,9 @@ class Simulator:
     `attempts_without_change` times each since the last of these, as only a plugin from outside can bring about,
     nothing more is tried.
 
+    It may begin with a cluster that is there already: `cache` and `nominator` are its own from then on, and the clock
+    stands at `moment`, in seconds since the epoch, or later.
+
     Raises:
         ConfigurationError: a profile's plugin sets do not work out.
     """
@@ -82,6 +85,9 @@ class Simulator:
         *,
         clock: Callable[[], float] = time.perf_counter,
         attempts_without_change: int = 20,
+        cache: Cache | None = None,
+        nominator: Nominator | None = None,
+        moment: float = 0.0,
     ) -> None:
         self._clock = clock
         self._attempts_without_change = attempts_without_change
@@ -89,9 +95,9 @@ class Simulator:
         self._most_unchanged = attempts_without_change
         self.seconds = 0.0
         """How long all decisions so far took together."""
-        self.cache = Cache()
-        self._moment = 0.0
-        self._nominator = nominator = Nominator()
+        self.cache = Cache() if cache is None else cache
+        self._moment = moment
+        self._nominator = nominator = Nominator() if nominator is None else nominator
         self.frameworks = build_frameworks(
             configuration, self.cache.nodes, self.cache.listers, nominator, lambda: self._moment
         )
@@ -203,6 +209,10 @@ class Simulator:
                 raise ExplanationTooLargeError(f"{what} take more than {MAX_EXPLANATION_BYTES >> 20} MiB")
         report.attempts.append(told)
         return decision
+
+    def report_of(self, pod: PodInfo) -> PodReport:
+        """The attempts on a pod so far, of which there is at least one."""
+        return self._reports[pod.uid]
 
     def run(self, *, explain: bool = False) -> Report:
         """Decide until no pod is worth trying, and report everything since the simulator was made.

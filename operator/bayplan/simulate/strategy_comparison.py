@@ -23,7 +23,7 @@ from bayplan.config.types import (
     ScoringStrategyType,
 )
 from bayplan.scheduler.cycle import Placement
-from bayplan.simulate.cluster import ClusterObjects
+from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.report import ClusterUse, cluster_use
 from bayplan.simulate.simulator import Simulator
 from bayplan.simulate.synthetic import GPU, SMALL_POOLS, pod_shapes, synthetic_nodes, synthetic_pods

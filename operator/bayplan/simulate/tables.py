@@ -1,5 +1,6 @@
 """A simulation for people: which pod went where and why, and what the cluster looks like afterwards."""
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TextIO
@@ -68,6 +69,10 @@ class Printer:
             self._console.print(Text(printable(text)))
         else:
             self._stream.write(f"{printable(text)}\n")
+
+    def columns_that_fit(self, first: int, each: int) -> int:
+        """Return how many columns of that width fit beside the first one, at least one; programs get any number."""
+        return sys.maxsize if self._console is None else max(1, (self._console.width - first) // each)
 
     def listing(self, columns: Sequence[Column], rows: Iterable[Row]) -> None:
         """Rows under a heading."""

@@ -9,7 +9,8 @@ from bayplan.api.meta_objects import LabelSelector, ObjectMeta, Struct
 from bayplan.api.objects import PodCondition, PodSpec
 from bayplan.api.selectors import compile_label_selector
 from bayplan.api.storage_objects import PersistentVolumeClaim
-from bayplan.simulate.admission import DEFAULT_NAMESPACE, AdmissionError, check_name
+from bayplan.simulate.admission import DEFAULT_NAMESPACE
+from bayplan.simulate.refusals import AdmissionError, check_name
 
 _APPS: Final = "apps/v1"
 _BATCH: Final = "batch/v1"

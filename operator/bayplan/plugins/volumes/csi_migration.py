@@ -18,21 +18,23 @@ _PORTWORX = "kubernetes.io/portworx-volume"
 _AZURE_FILE = "kubernetes.io/azure-file"
 _VSPHERE = "kubernetes.io/vsphere-volume"
 
-_DRIVERS = {
+DRIVERS = {
     _AWS: "ebs.csi.aws.com",
     _GCE: "pd.csi.storage.gke.io",
     _AZURE_DISK: "disk.csi.azure.com",
     _CINDER: "cinder.csi.openstack.org",
     _PORTWORX: "pxd.portworx.com",
 }
-_UNCOUNTED_DRIVERS = {_AZURE_FILE: "file.csi.azure.com", _VSPHERE: "csi.vsphere.vmware.com"}
+"""The drivers that volumes of in-tree plugins count against."""
+UNCOUNTED_DRIVERS = {_AZURE_FILE: "file.csi.azure.com", _VSPHERE: "csi.vsphere.vmware.com"}
 """Successors of plugins that kube-scheduler does not take as migrated."""
 
-_TOPOLOGY_KEYS = {
+ZONE_LABELS = {
     _AWS: "topology.ebs.csi.aws.com/zone",
     _GCE: "topology.gke.io/zone",
     _CINDER: "topology.cinder.csi.openstack.org/zone",
 }
+"""The labels by which drivers say in which zone a node is."""
 
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
@@ -66,7 +68,7 @@ def driver_of(provisioner: str) -> str | None:
 
     Return None for in-tree plugins that kube-scheduler does not take as migrated.
     """
-    return None if provisioner in _UNCOUNTED_DRIVERS else _DRIVERS.get(provisioner, provisioner)
+    return None if provisioner in UNCOUNTED_DRIVERS else DRIVERS.get(provisioner, provisioner)
 
 
 def translate_volume(volume: PersistentVolume) -> Translation | None:
@@ -103,9 +105,9 @@ def translate_inline_volume(volume: Volume) -> Translation | None:
     elif volume.azure_disk is not None:
         translation = _translate_azure(text_of(volume.azure_disk, "diskURI"), volume.azure_disk.get("kind"))
     elif volume.azure_file is not None:
-        translation = Translation(_AZURE_FILE, _UNCOUNTED_DRIVERS[_AZURE_FILE], None)
+        translation = Translation(_AZURE_FILE, UNCOUNTED_DRIVERS[_AZURE_FILE], None)
     elif volume.vsphere_volume is not None:
-        translation = Translation(_VSPHERE, _UNCOUNTED_DRIVERS[_VSPHERE], None)
+        translation = Translation(_VSPHERE, UNCOUNTED_DRIVERS[_VSPHERE], None)
     elif volume.portworx_volume is not None:
         translation = _translate(_PORTWORX, text_of(volume.portworx_volume, "volumeID"))
     return translation
@@ -128,7 +130,7 @@ def migrated_node_affinity(volume: PersistentVolume, plugin: str) -> VolumeNodeA
 
     Upstream: translateTopologyFromInTreeToCSI.
     """
-    affinity, key = volume.spec.node_affinity, _TOPOLOGY_KEYS.get(plugin)
+    affinity, key = volume.spec.node_affinity, ZONE_LABELS.get(plugin)
     if key is None:
         return affinity
     labels = volume.metadata.labels or {}
@@ -181,7 +183,7 @@ def _affinity_of(terms: Iterable[NodeSelectorTerm]) -> VolumeNodeAffinity:
 
 
 def _translate(plugin: str, handle: str, problem: str = "") -> Translation:
-    driver = _DRIVERS[plugin]
+    driver = DRIVERS[plugin]
     return Translation(plugin, driver, None if problem else CSIVolume(driver, handle), problem)
 
 

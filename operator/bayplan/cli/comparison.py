@@ -1,0 +1,47 @@
+"""`bayplan simulate` with several configurations: each decides about the same cluster, one after the other."""
+
+import sys
+from collections.abc import Sequence
+
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cli.configured import Configured
+from bayplan.cli.progress import with_progress
+from bayplan.config.errors import quote_unprintable
+from bayplan.simulate.capacity import how_many_fit
+from bayplan.simulate.cluster_objects import ClusterObjects
+from bayplan.simulate.comparison import Outcome, compared, own_pods, placements
+from bayplan.simulate.comparison_table import print_comparison
+from bayplan.simulate.report import Report, encode
+from bayplan.simulate.tables import Printer
+
+
+def compare(
+    each_configured: Sequence[Configured],
+    objects: ClusterObjects,
+    counted: PodInfo | None,
+    asked: int | None,
+    *,
+    as_json: bool,
+) -> list[Report]:
+    """Have each configuration decide, write them side by side, and return the reports in the same order.
+
+    `counted` is the pod of which is told how many more fit, at most `asked` of them.
+    """
+    outcomes = [_outcome(each, objects, counted, asked) for each in each_configured]
+    comparison = compared(outcomes)
+    if as_json:
+        sys.stdout.write(encode(comparison).decode())
+    else:
+        print_comparison(Printer(sys.stdout), comparison)
+    return [each.report for each in outcomes]
+
+
+def _outcome(configured: Configured, objects: ClusterObjects, counted: PodInfo | None, asked: int | None) -> Outcome:
+    simulator = configured.simulator
+    simulator.add(own_pods(objects))
+    for _ in with_progress(simulator.step, simulator.queue.pending()["active"]):
+        pass
+    report, placed = simulator.report(), placements(simulator.cache.nodes)
+    if counted is not None:
+        report.count = how_many_fit(simulator, configured.configuration, counted, asked)
+    return Outcome(quote_unprintable(str(configured.file)), report, placed)

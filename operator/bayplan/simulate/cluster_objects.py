@@ -1,0 +1,50 @@
+"""What a simulation works on, whether it was read from files or made up."""
+
+from dataclasses import dataclass, field
+
+from bayplan.api.objects import Node
+from bayplan.cache.listers import NamedObject
+from bayplan.cache.pod_info import PodInfo
+from bayplan.simulate.drain import DrainedNode
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedPod:
+    """A pod, or the pods of a workload, that a simulation goes on without."""
+
+    namespace: str
+    name: str
+    source: str
+    """Where it stands, such as `cluster.yaml: document 3`."""
+    message: str
+    """Why: the field and what is wrong with it."""
+    kind: str = "Pod"
+    """Of a workload that cannot be read, all pods that it would have are skipped."""
+    pods: int = 1
+
+
+@dataclass(slots=True)
+class ClusterObjects:
+    """What a simulation works on; every quantity in it has been read once, so none can fail later."""
+
+    nodes: list[Node] = field(default_factory=list)
+    pods: list[PodInfo] = field(default_factory=list)
+    skipped: list[SkippedPod] = field(default_factory=list)
+    ignored_kinds: dict[str, int] = field(default_factory=dict)
+    """How many objects of other kinds there were, by kind."""
+    looked_up: list[NamedObject] = field(default_factory=list)
+    """What plugins look up: objects of the kinds in `bayplan.api.kinds`."""
+    others: int = 0
+    """How many priority classes and workloads there were."""
+    drained: list[DrainedNode] = field(default_factory=list)
+    """What became of the pods of nodes that were drained or removed."""
+    added: list[list[PodInfo]] = field(default_factory=list)
+    """The pods of each object that was added to the cluster; they are among `pods` as well.
+
+    Of a workload that makes no more pods this is one as it would be, which is not among `pods`.
+    """
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was no object at all, of whatever kind."""
+        return not (self.nodes or self.pods or self.skipped or self.ignored_kinds or self.looked_up or self.others)

@@ -1,0 +1,82 @@
+"""Several configurations side by side, for people."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from msgspec import UNSET
+
+from bayplan.cache.resources import PODS
+from bayplan.simulate.report import Comparison, MovedPod, Report
+from bayplan.simulate.tables import Column, Printer, Row, amount
+
+MOVED_SHOWN: Final = 20
+"""Most pods whose nodes are listed; all of them are in the JSON output."""
+
+_COUNTS: Final[Sequence[tuple[str, Callable[[Report], int]]]] = (
+    ("scheduled", lambda report: report.summary.scheduled),
+    ("unschedulable", lambda report: report.summary.unschedulable),
+    ("evicted", lambda report: report.summary.preempted),
+    ("nodes in use", lambda report: report.summary.nodes_in_use),
+    ("no packing needs fewer than", lambda report: report.summary.lower_bound_nodes),
+    ("overcommitted nodes", lambda report: report.summary.overcommitted_nodes),
+)
+_ALWAYS: Final = 5
+"""So many of the counts are shown even if they are 0 everywhere."""
+_LABEL_WIDTH: Final = 30
+_VALUE_WIDTH: Final = 14
+
+
+def print_comparison(printer: Printer, comparison: Comparison) -> None:
+    """Print which letter stands for which file, one column a configuration, and the pods that are elsewhere.
+
+    Where the columns do not fit the width there are several listings.
+    """
+    letters = [_letter(index) for index in range(len(comparison.configurations))]
+    for letter, each in zip(letters, comparison.configurations, strict=True):
+        printer.line(f"{letter}: {each.config}")
+    reports = [each.report for each in comparison.configurations]
+    rows = list(_rows(reports))
+    at_once = printer.columns_that_fit(_LABEL_WIDTH, _VALUE_WIDTH)
+    for first in range(0, len(reports), at_once):
+        chosen = slice(first, first + at_once)
+        printer.line()
+        columns = (Column(""), *(Column(letter, number=True) for letter in letters[chosen]))
+        printer.listing(columns, [(label, *cells[chosen]) for label, cells in rows])
+    _print_moved(printer, letters, comparison.moved)
+
+
+def _rows(reports: Sequence[Report]) -> Iterator[tuple[str, Sequence[str]]]:
+    for number, (label, count) in enumerate(_COUNTS):
+        counts = [count(report) for report in reports]
+        if number < _ALWAYS or any(counts):
+            yield label, [str(each) for each in counts]
+    fits = [report.count.fits for report in reports if report.count is not UNSET]
+    if fits:
+        yield "more of the counted pod fit", [str(each) for each in fits]
+    for name, of_first in reports[0].summary.allocation.items():
+        if name == PODS or not of_first.allocatable:
+            continue
+        uses = [report.summary.allocation[name] for report in reports]
+        yield f"{name} stranded", [amount(name, use.stranded) for use in uses]
+        yield f"{name} free on one node", [amount(name, use.largest_free) for use in uses]
+
+
+def _print_moved(printer: Printer, letters: Sequence[str], moved: Sequence[MovedPod]) -> None:
+    printer.line()
+    if not moved:
+        printer.line("All pods are on the same nodes.")
+        return
+    pods = "1 pod is" if len(moved) == 1 else f"{len(moved)} pods are"
+    printer.line(f"{pods} not on the same node everywhere:")
+    rows: list[Row] = [
+        (f"{pod.namespace}/{pod.name}", *(node or "-" for node in pod.nodes)) for pod in moved[:MOVED_SHOWN]
+    ]
+    printer.listing((Column("POD"), *map(Column, letters)), rows)
+    if len(moved) > MOVED_SHOWN:
+        printer.line(f"and {len(moved) - MOVED_SHOWN} more, which -o json has")
+
+
+def _letter(index: int) -> str:
+    """A, B and so on, AA after Z."""
+    before, last = divmod(index, 26)
+    return (_letter(before - 1) if before else "") + chr(ord("A") + last)

@@ -1,0 +1,71 @@
+"""What the API server refuses of any object, and of pods."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from bayplan.api.objects import PodSpec, ResourceRequirements, TopologySpreadConstraint
+from bayplan.api.quantity import QuantityError, nano
+
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_MAX_NAME: Final = 253
+
+
+class AdmissionError(ValueError):
+    """The API server would refuse the object; the text starts with the field."""
+
+
+def check_name(name: str, path: str = "metadata.name") -> None:
+    """Check a name as the API server does; raises AdmissionError that names `path`."""
+    if not name:
+        raise AdmissionError(f"{path}: Required value")
+    if len(name) > _MAX_NAME or not _NAME.fullmatch(name):
+        raise AdmissionError(f"{path}: {name[:64]!a} is not a valid name")
+
+
+def check_constraints(constraints: Sequence[TopologySpreadConstraint]) -> None:
+    """Check that a pod has one constraint of a kind for a topology key at most.
+
+    This also bounds what counting pods costs.
+
+    Raises:
+        AdmissionError: it has more.
+    """
+    seen: set[tuple[str, str]] = set()
+    for index, each in enumerate(constraints):
+        if (pair := (each.topology_key, each.when_unsatisfiable)) in seen:
+            shown = f"{each.topology_key[:64]!a}, {each.when_unsatisfiable[:64]!a}"
+            raise AdmissionError(f"spec.topologySpreadConstraints[{index}]: Duplicate value: {shown}")
+        seen.add(pair)
+
+
+def check_containers(spec: PodSpec) -> None:
+    """Check that a new pod has containers, and that nothing asks for less than nothing.
+
+    Raises:
+        AdmissionError: it is not so.
+    """
+    if not spec.containers:
+        raise AdmissionError("spec.containers: Required value")
+    for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers or ())):
+        for index, each in enumerate(containers):
+            _check_not_negative(each.resources, f"spec.{field}[{index}].resources")
+    _check_not_negative(spec.resources, "spec.resources")
+
+
+def _check_not_negative(resources: ResourceRequirements | None, path: str) -> None:
+    if resources is None:
+        return
+    for field, amounts in (("requests", resources.requests), ("limits", resources.limits)):
+        for name, amount in (amounts or {}).items():
+            if _is_negative(str(amount)):
+                where = f"{path}.{field}[{name[:64]}]"
+                raise AdmissionError(f"{where}: Invalid value: {amount!a}: must be greater than or equal to 0")
+
+
+def _is_negative(amount: str) -> bool:
+    # Read as 0 where they do get in.
+    try:
+        return amount.startswith("-") and nano(amount[1:]) > 0
+    except QuantityError:
+        return False

@@ -1,0 +1,90 @@
+"""`bayplan simulate` asked about another cluster than there is, and how many more of a pod fit."""
+
+import json
+import os
+
+import pytest
+from tests.cli.simulate_inputs import NODE, POD, WEB, asking, lists, pod
+
+
+def test_how_many_more_fit_is_counted(simulate):
+    files = {"in": lists(NODE), "pod.json": json.dumps(POD)}
+    code, out, err = simulate(files, "--cluster", "in", "--add", "pod.json", "--count", "max")
+    assert (code, err) == (0, "")
+    assert "Fits:  4 more of default/p, on 1 node\n       4 on n1\n" in out
+    few = ("--cluster", "in", "--add", "pod.json", "--fail-on-unschedulable", "--count")
+    assert [simulate(files, *few, count)[0] for count in ("4", "5")] == [0, 3]
+
+
+def test_an_added_pod_that_cannot_be_read_is_told_before_anything_is_asked_about_it(simulate):
+    files = {"in": lists(NODE), "pod.json": json.dumps(asking("cpu", "zzz"))}
+    code, out, err = simulate(files, "--cluster", "in", "--add", "pod.json", "--count", "max")
+    assert (code, out) == (2, "")
+    assert err.startswith("pod.json: pod default/p skipped: spec.containers[0].resources.requests[cpu]: ")
+
+
+def test_a_workload_without_pods_to_come_is_counted_by_its_template(simulate):
+    files = {"in": lists(NODE), "web.json": json.dumps({**WEB, "spec": {**WEB["spec"], "replicas": 0}})}
+    code, out, err = simulate(files, "--cluster", "in", "--add", "web.json", "--count", "max")
+    assert (code, err) == (0, "")
+    assert "Fits:  4 more of default/web-1, on 1 node\n" in out
+
+
+def test_a_pipe_in_a_directory_is_no_file_of_the_cluster(simulate, tmp_path):
+    os.mkfifo(tmp_path / "pipe.yaml")
+    code, out, err = simulate({"node.json": json.dumps(NODE)}, "--cluster", str(tmp_path))
+    assert (code, err) == (0, "")
+    assert "Nodes: 0 of 1 in use" in out
+
+
+def test_evicted_pods_of_another_scheduler_say_which_name_to_give(simulate):
+    other = {**NODE, "metadata": {"name": "n2"}}
+    theirs = {**pod(nodeName="n1", schedulerName=""), "metadata": {"name": "theirs"}}
+    files = {"in": lists(NODE, other, pod(nodeName="n1"), theirs)}
+    code, out, err = simulate(files, "--cluster", "in", "--drain", "n1")
+    assert code == 0
+    assert err == (
+        "1 evicted pod is not placed: it names the scheduler default-scheduler; "
+        "to simulate it give --scheduler-name default-scheduler\n"
+    )
+    assert "1 scheduled, 0 unschedulable, 1 of other schedulers" in out
+
+
+def test_copies_that_are_not_alike_are_not_counted(simulate):
+    template = {"metadata": {"labels": {"app": "a"}}, "spec": POD["spec"]}
+    spec = {"selector": {"matchLabels": {"app": "a"}}, "template": template}
+    daemons = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d"}, "spec": spec}
+    claims = [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
+    stateful = {**daemons, "kind": "StatefulSet", "spec": {**spec, "volumeClaimTemplates": claims}}
+    for workload, message in ((daemons, "one pod on each node"), (stateful, "claims of its own")):
+        files = {"in": lists(NODE), "more.json": json.dumps(workload)}
+        code, out, err = simulate(files, "--cluster", "in", "--add", "more.json", "--count", "max")
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert message in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--count", "max"), "--count: --add must give one pod"),
+        (("--count", "-1"), "'-1' is neither a number"),
+        (("--count", "all"), "'all' is neither a number"),
+        (("--drain", "n9"), "--drain: there is no Node 'n9'"),
+        (("--remove", "deploy/web"), "--remove: there is no Deployment 'web' in namespace default"),
+        (("--remove", "web"), "web: cannot be read: No such file or directory"),
+        (("--add", "nothing.yaml"), "nothing.yaml: cannot be read: No such file or directory"),
+    ],
+)
+def test_a_question_that_has_no_answer_is_refused(simulate, arguments, message):
+    code, out, err = simulate({"in": lists(NODE)}, "--cluster", "in", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_a_drain_is_told_in_the_summary(simulate):
+    other = {**NODE, "metadata": {"name": "n2"}}
+    files = {"in": lists(NODE, other, pod(nodeName="n1"))}
+    code, out, _ = simulate(files, "--cluster", "in", "--drain", "n1")
+    assert code == 0
+    assert "Drain: n1: 1 pod evicted\n" in out
+    assert "Pods:  1: 1 scheduled" in out
