@@ -1,0 +1,118 @@
+"""`bayplan snapshot`: what decisions depend on in a live cluster, as a file."""
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from click.exceptions import Exit
+
+from bayplan.cli import BAD_INPUT
+from bayplan.cli.help_sections import Command
+
+if TYPE_CHECKING:
+    from bayplan.snapshot.snapshot import Snapshot
+
+_FAILED = 1
+
+
+@click.command(
+    "snapshot",
+    cls=Command,
+    examples=(
+        "bayplan snapshot -o cluster.json.gz",
+        "bayplan snapshot --context production --redact -o redacted.json.gz",
+        "bayplan snapshot -o - | bayplan simulate --cluster - --scheduler-name default-scheduler",
+    ),
+)
+@click.option(
+    "--output",
+    "-o",
+    required=True,
+    metavar="FILE",
+    help="Where to write; compressed if it ends in .gz; - is standard output.",
+)
+@click.option(
+    "--kubeconfig",
+    type=Path,
+    metavar="FILE",
+    help="How to reach the cluster; otherwise $KUBECONFIG, the pod's own account, ~/.kube/config.",
+)
+@click.option("--context", metavar="NAME", help="The kubeconfig context to use.")
+@click.option("--master", metavar="URL", help="The API server, in place of the one that the kubeconfig names.")
+@click.option("--redact", is_flag=True, help="Replace names, labels and images by hashes; decisions stay the same.")
+@click.option(
+    "--keep-label",
+    multiple=True,
+    metavar="KEY",
+    help="With --redact: a label that stays with its values, as a configuration names it. Can be given several times.",
+)
+@click.option(
+    "--ignore-forbidden",
+    is_flag=True,
+    help="Leave out kinds that you may not list, but for nodes and pods, in place of ending with an error.",
+)
+def snapshot(
+    *,
+    output: str,
+    kubeconfig: Path | None,
+    context: str | None,
+    master: str | None,
+    redact: bool,
+    keep_label: Sequence[str],
+    ignore_forbidden: bool,
+) -> None:
+    """Write what decisions depend on in a live cluster to a file, for simulate.
+
+    Nodes, pods, workloads, volumes and the like are read, cut to the fields that schedulers look at: no environment,
+    no command, no annotation. Secrets and ConfigMaps are never asked for.
+
+    Exit codes: 0 success, 1 the cluster cannot be read or the file not be written, 2 wrong input.
+    """
+    # Imported here so that the overview of commands waits neither for numpy nor for the API client.
+    from bayplan.api.errors import CredentialsError  # noqa: PLC0415
+    from bayplan.config.errors import quote_unprintable  # noqa: PLC0415
+    from bayplan.snapshot.listing import ListingError  # noqa: PLC0415
+    from bayplan.snapshot.output_file import STDOUT, write  # noqa: PLC0415
+    from bayplan.snapshot.snapshot import MissingRightsError, pieces  # noqa: PLC0415
+
+    if keep_label and not redact:
+        raise click.UsageError("--keep-label says what --redact leaves as it is: give both.")
+    try:
+        taken = asyncio.run(_take(kubeconfig, context, master, ignore_forbidden=ignore_forbidden))
+    except CredentialsError as error:
+        click.echo(f"bayplan: {error}", err=True)
+        raise Exit(BAD_INPUT) from None
+    except MissingRightsError as error:
+        click.echo(f"{error}\nGive the rights, or --ignore-forbidden to go without these kinds.", err=True)
+        raise Exit(_FAILED) from None
+    except ListingError as error:
+        click.echo(str(error), err=True)
+        raise Exit(_FAILED) from None
+    for line in (*taken.forbidden, *taken.unreadable):
+        click.echo(f"left out: {line}", err=True)
+    shown = "standard output" if output == STDOUT else quote_unprintable(output)
+    try:
+        write(output, pieces(taken, redact=redact, kept_labels=keep_label))
+    except BrokenPipeError:
+        raise
+    except (OSError, ValueError) as error:
+        # A name with a null byte is a ValueError.
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        click.echo(f"{shown}: cannot be written: {reason}", err=True)
+        raise Exit(_FAILED) from None
+    counts = ", ".join(f"{count} {kind}" for kind, count in taken.counts.items())
+    click.echo(f"{shown}: {counts or 'the cluster is empty'}", err=True)
+
+
+async def _take(
+    kubeconfig: Path | None, context: str | None, master: str | None, *, ignore_forbidden: bool
+) -> "Snapshot":
+    from bayplan.api.credentials import load_credentials  # noqa: PLC0415
+    from bayplan.snapshot.listing import list_kind  # noqa: PLC0415
+    from bayplan.snapshot.snapshot import take_snapshot  # noqa: PLC0415
+
+    credentials = load_credentials(kubeconfig, context, master=master)
+    return await take_snapshot(partial(list_kind, credentials), ignore_forbidden=ignore_forbidden)

@@ -1,0 +1,144 @@
+"""The objects of a live cluster, listed kind by kind."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import aiohttp
+import msgspec
+
+from bayplan.api.backoff import Backoff, Timing
+from bayplan.api.credentials import Credentials
+from bayplan.api.errors import CredentialsError
+from bayplan.api.kinds import Resource
+from bayplan.api.meta_objects import ObjectMeta
+from bayplan.api.watch_source import AnswerError, BrokenStreamError, ListPage, WatchSource
+from bayplan.config.errors import quote
+from bayplan.simulate.documents import DECODE_ERRORS, Decoder, field_error
+from bayplan.snapshot.trimming import trimmed
+
+PAGE_SIZE: Final = 500
+TRIES: Final = 6
+"""How often a page is asked for while the API server is in trouble: for about a quarter of a minute."""
+_FORBIDDEN: Final = 403
+_NOT_SERVED: Final = 404
+_GONE: Final = 410
+_TOO_MANY: Final = 429
+_SERVER_TROUBLE: Final = 500
+_MAX_RETRY_AFTER: Final = 30.0
+
+
+class ListingError(Exception):
+    """Raised where a kind cannot be listed; the one-line text says which, and why."""
+
+
+class ForbiddenError(ListingError):
+    """Raised where the right to list a kind is missing."""
+
+
+@dataclass(slots=True)
+class Listed:
+    """The objects of one kind as they were at one resourceVersion."""
+
+    objects: list[Any] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+    """What could not be read and is left out: a line each, with the name and the field."""
+    is_served: bool = True
+    """Whether the API server has the kind at all."""
+
+
+class _Named(msgspec.Struct):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+_named: Final = Decoder(_Named)
+
+
+async def list_kind(
+    credentials: Credentials,
+    resource: Resource,
+    *,
+    page_size: int = PAGE_SIZE,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    open_source: Callable[..., WatchSource] = WatchSource,
+) -> Listed:
+    """Return all objects of the kind, trimmed; a consistent read, whose pages are all of one resourceVersion.
+
+    A list that outlives its version is begun anew, and at last asked for in one piece. Trouble of the API server is
+    waited for a while.
+
+    Raises:
+        ForbiddenError: the right to list the kind is missing.
+        ListingError: the API server refuses otherwise, or does not answer.
+        CredentialsError: there is no way to log in.
+    """
+    timing = Timing()
+    source = open_source(credentials, resource.path, list_timeout=timing.list_timeout, inactivity=timing.inactivity)
+    try:
+        return await _list(source, resource, page_size, sleep)
+    except AnswerError as error:
+        if error.status == _NOT_SERVED:
+            return Listed(is_served=False)
+        kind = ForbiddenError if error.status == _FORBIDDEN else ListingError
+        raise kind(f"{resource.plural}: {error}") from None
+    except CredentialsError:
+        raise
+    except (BrokenStreamError, aiohttp.ClientError, OSError) as error:
+        raise ListingError(f"{resource.plural}: {type(error).__name__}: {error}") from None
+    finally:
+        await source.close()
+
+
+async def _list(
+    source: WatchSource, resource: Resource, page_size: int, sleep: Callable[[float], Awaitable[None]]
+) -> Listed:
+    decode = Decoder(resource.type)
+    found = Listed()
+    query = {"limit": str(page_size)}
+    is_restarted = False
+    while True:
+        try:
+            page = await _page(source, query, sleep)
+        except AnswerError as error:
+            if error.status != _GONE or "continue" not in query:
+                raise
+            found = Listed()
+            query = {} if is_restarted else {"limit": str(page_size)}
+            is_restarted = True
+            continue
+        for raw in page.items or ():
+            try:
+                found.objects.append(trimmed(decode(raw)))
+            except DECODE_ERRORS as error:
+                found.unreadable.append(f"{resource.kind} {_name(raw)}: {field_error(error)}")
+        if not page.metadata.continue_:
+            return found
+        if page.metadata.continue_ == query.get("continue"):
+            raise BrokenStreamError("the list repeats its continue token")
+        query["continue"] = page.metadata.continue_
+
+
+async def _page(source: WatchSource, query: dict[str, str], sleep: Callable[[float], Awaitable[None]]) -> ListPage:
+    backoff = Backoff()
+    while True:
+        delay = None
+        try:
+            return await source.page(query)
+        except AnswerError as error:
+            is_trouble = error.status == _TOO_MANY or error.status >= _SERVER_TROUBLE
+            if not is_trouble or backoff.failures + 1 >= TRIES:
+                raise
+            delay = error.retry_after
+        except (aiohttp.ClientError, OSError):
+            if backoff.failures + 1 >= TRIES:
+                raise
+        await sleep(max(backoff.failed(away=True), min(delay or 0.0, _MAX_RETRY_AFTER)))
+
+
+def _name(raw: msgspec.Raw) -> str:
+    try:
+        meta = _named(raw).metadata
+    except DECODE_ERRORS:
+        return "of unreadable name"
+    return quote(f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name)

@@ -1,0 +1,225 @@
+"""A snapshot that tells no names: the same decisions come of it, and whose objects they are cannot be told."""
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from msgspec import Struct, structs
+
+from bayplan.api.meta_objects import LabelSelector, LabelSelectorRequirement, ObjectMeta, OwnerReference
+from bayplan.api.objects import (
+    Container,
+    ContainerImage,
+    ContainerPort,
+    ImageVolumeSource,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PersistentVolumeClaimSource,
+    Pod,
+    PodSpec,
+    Taint,
+    Toleration,
+    Volume,
+)
+from bayplan.api.storage_objects import (
+    AWSElasticBlockStoreSource,
+    AzureDiskSource,
+    CinderSource,
+    CSIDriver,
+    CSINodeDriver,
+    CSIVolumeSource,
+    GCEPersistentDiskSource,
+    ObjectReference,
+    PersistentVolumeClaim,
+    PortworxSource,
+    StorageClass,
+    TopologySelectorLabelRequirement,
+    VolumeAttachmentSpec,
+)
+from bayplan.api.workload_objects import PodDisruptionBudgetStatus, ServiceSpec
+from bayplan.cache.host_ports import ANY_IP
+from bayplan.simulate.workloads import ReplicationControllerSpec
+from bayplan.snapshot.hashes import Hashes
+from bayplan.snapshot.made_names import MadeNames
+from bayplan.snapshot.rewriting import Rewriting, Rule, as_it_is, structs_in
+
+KEPT: Final = frozenset(
+    {
+        # One of a few words.
+        *("access_modes", "action", "bind_mount_options", "bind_completed", "bound_by_controller", "completion_mode"),
+        *("declared_features", "effect", "migrated_plugins", "node_affinity_policy", "node_taints_policy", "operator"),
+        *("phase", "preemption_policy", "protocol", "reason", "restart_policy", "status", "type"),
+        *("volume_binding_mode", "volume_mode", "when_unsatisfiable"),
+        # Times, versions and numbers.
+        *("completed_indexes", "creation_timestamp", "deletion_timestamp", "resource_version", "start_time"),
+        # Amounts, by names of resources that configurations know.
+        *("allocatable", "allocated_resources", "capacity", "limits", "maximum_volume_size", "overhead", "requests"),
+        # What configurations call their profiles.
+        "scheduler_name",
+        # Drawn at random by the API server. Where the search for victims begins depends on it.
+        "uid",
+    }
+)
+"""Fields whose text stays; all text that is not among them, in whatever field, is replaced."""
+_COMPARING: Final = frozenset({"Gt", "Lt"})
+_KINDS: Final = frozenset(
+    {
+        *("CronJob", "DaemonSet", "Deployment", "Job", "Node", "Pod", "PersistentVolumeClaim", "ReplicaSet"),
+        *("ReplicationController", "StatefulSet"),
+    }
+)
+"""Kinds of owners that simulations know."""
+_NAME_FIELD: Final = "metadata.name"
+_UNKNOWN_VERSION: Final = "redacted/v1"
+_DEFAULT_POOL: Final = "rbd"
+
+
+class Redaction:
+    """Makes the objects of one snapshot anew, with keyed hashes for all that could tell whose they are.
+
+    What stays is amounts and names of resources, priorities, times, UIDs, scheduler names, Kubernetes' own label keys,
+    in-tree plugins and their CSI drivers, namespaces and classes that every cluster has, label values that are compared
+    as numbers, and the labels in `kept_labels`, which a configuration may name. `key` is secret: without it nobody can
+    try names out.
+    """
+
+    def __init__(self, objects: Sequence[Any], key: bytes, kept_labels: Collection[str] = ()) -> None:
+        self._hashes = hashes = Hashes(key, numbers=_number_keys(objects), kept=kept_labels)
+        self._names = MadeNames(objects, hashes)
+        self._namespace = ""
+        whole: dict[type, Rule] = {
+            OwnerReference: self._owner,
+            ObjectReference: self._claim_of_volume,
+            Taint: self._with_key_and_value,
+            Toleration: self._with_key_and_value,
+            **dict.fromkeys(
+                (NodeSelectorRequirement, LabelSelectorRequirement, TopologySelectorLabelRequirement),
+                self._requirement,
+            ),
+        }
+        kept = dict.fromkeys(KEPT, self._kept)
+        keys: dict[str, Rule] = dict.fromkeys(("match_label_keys", "mismatch_label_keys"), self._label_keys)
+        named = {**kept, **keys, "topology_key": hashes.label_key}
+        self._anew = Rewriting(self._rules(), hashes.name, named=named, whole=whole)
+
+    def __call__(self, obj: Any) -> Any:  # noqa: ANN401 - an object of any kind
+        """The object anew."""
+        self._namespace = obj.metadata.namespace
+        anew = self._anew(obj)
+        name = self._name(obj)
+        return anew if name is None else structs.replace(anew, metadata=structs.replace(anew.metadata, name=name))
+
+    def _name(self, obj: Any) -> str | None:  # noqa: ANN401 - see __call__
+        """What the object is called, where that is not the plain hash of its name."""
+        name = obj.metadata.name
+        if isinstance(obj, Pod):
+            return self._names.pod(self._namespace, name)
+        if isinstance(obj, PersistentVolumeClaim):
+            return self._names.claim(self._namespace, name)
+        return self._hashes.driver(name) if isinstance(obj, CSIDriver) else None
+
+    def _rules(self) -> dict[tuple[type, str], Rule]:
+        hashes = self._hashes
+        disks: dict[str, dict[str, Rule]] = {
+            "gce_persistent_disk": {"pdName": hashes.disk},
+            "aws_elastic_block_store": {"volumeID": hashes.disk},
+            "azure_disk": {"diskURI": hashes.disk, "kind": as_it_is},
+            "cinder": {"volumeID": hashes.disk},
+            "portworx_volume": {"volumeID": hashes.disk},
+            "rbd": {"pool": lambda pool: pool if pool == _DEFAULT_POOL else hashes.name(pool)},
+            "csi": {"driver": hashes.driver},
+        }
+        return {
+            (ObjectMeta, "labels"): self._labels,
+            (LabelSelector, "match_labels"): self._labels,
+            (ServiceSpec, "selector"): self._labels,
+            (ReplicationControllerSpec, "selector"): self._labels,
+            (PodSpec, "node_selector"): self._labels,
+            (NodeSelectorTerm, "match_fields"): self._fields,
+            (Container, "image"): hashes.wanted_image,
+            (ImageVolumeSource, "reference"): hashes.wanted_image,
+            (ContainerImage, "names"): lambda names: [hashes.image(each) for each in names],
+            (ContainerPort, "host_ip"): lambda address: address if address == ANY_IP else hashes.name(address),
+            (PersistentVolumeClaimSource, "claim_name"): lambda name: self._names.claim(self._namespace, name),
+            (PodDisruptionBudgetStatus, "disrupted_pods"): lambda pods: {
+                self._names.pod(self._namespace, name): time for name, time in pods.items()
+            },
+            (StorageClass, "provisioner"): hashes.driver,
+            (CSINodeDriver, "name"): hashes.driver,
+            (CSIVolumeSource, "driver"): hashes.driver,
+            (CSIVolumeSource, "volume_handle"): hashes.disk,
+            (VolumeAttachmentSpec, "attacher"): hashes.driver,
+            (GCEPersistentDiskSource, "pd_name"): hashes.disk,
+            (AWSElasticBlockStoreSource, "volume_id"): hashes.disk,
+            (AzureDiskSource, "disk_uri"): hashes.disk,
+            (AzureDiskSource, "kind"): as_it_is,
+            (CinderSource, "volume_id"): hashes.disk,
+            (PortworxSource, "volume_id"): hashes.disk,
+            **{(Volume, field): partial(self._source, rules) for field, rules in disks.items()},
+        }
+
+    def _kept(self, value: Any) -> Any:  # noqa: ANN401 - see Rule
+        """Keep text and amounts; a struct in a field of such a name is gone through."""
+        return self._anew(value) if isinstance(value, Struct) else value
+
+    def _labels(self, labels: Mapping[str, str]) -> dict[str, str]:
+        hashes = self._hashes
+        return {hashes.label_key(key): hashes.label_value(key, value) for key, value in labels.items()}
+
+    def _label_keys(self, keys: Sequence[str]) -> list[str]:
+        return [self._hashes.label_key(key) for key in keys]
+
+    def _requirement(self, requirement: Any) -> Any:  # noqa: ANN401 - one of several types with key and values
+        key, values = requirement.key, requirement.values
+        hashed = None if values is None else [self._hashes.label_value(key, each) for each in values]
+        return structs.replace(requirement, key=self._hashes.label_key(key), values=hashed)
+
+    def _with_key_and_value(self, each: Any) -> Any:  # noqa: ANN401 - a taint or a toleration
+        hashes = self._hashes
+        return structs.replace(each, key=hashes.label_key(each.key), value=hashes.label_value(each.key, each.value))
+
+    def _fields(self, requirements: Sequence[NodeSelectorRequirement]) -> list[NodeSelectorRequirement]:
+        """The one field that there is, metadata.name, has names of nodes for values."""
+        name = self._hashes.name
+        return [
+            structs.replace(
+                each,
+                key=each.key if each.key == _NAME_FIELD else name(each.key),
+                values=each.values and [name(value) for value in each.values],
+            )
+            for each in requirements
+        ]
+
+    def _owner(self, owner: OwnerReference) -> OwnerReference:
+        is_known = owner.kind in _KINDS
+        name = self._names.pod(self._namespace, owner.name) if owner.kind == "Pod" else self._hashes.name(owner.name)
+        return structs.replace(
+            owner,
+            api_version=owner.api_version if is_known else _UNKNOWN_VERSION,
+            kind=owner.kind if is_known else self._hashes.text(owner.kind),
+            name=name,
+        )
+
+    def _claim_of_volume(self, claim: ObjectReference) -> ObjectReference:
+        return structs.replace(
+            claim,
+            namespace=self._hashes.name(claim.namespace),
+            name=self._names.claim(claim.namespace, claim.name),
+        )
+
+    def _source(self, rules: Mapping[str, Rule], source: Mapping[str, Any]) -> dict[str, Any]:
+        """A pod's own volume: what has no rule of its own is text like any other."""
+        return {
+            key: rules.get(key, self._anew)(value) if isinstance(value, str | list) else value
+            for key, value in source.items()
+        }
+
+
+def _number_keys(objects: Sequence[Any]) -> set[str]:
+    """The keys of labels and taints whose values some object compares as integers."""
+    return {
+        each.key
+        for obj in objects
+        for each in structs_in(obj)
+        if isinstance(each, NodeSelectorRequirement | Toleration) and each.operator in _COMPARING
+    }

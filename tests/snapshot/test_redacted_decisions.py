@@ -1,0 +1,100 @@
+"""A redacted snapshot has the same decisions come of it, in every scene that the recordings are made of."""
+
+import json
+from uuid import NAMESPACE_URL, uuid5
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.oracle.configurations import CONFIGURATIONS
+from tests.oracle.families.family import ALL_FAMILIES, scene_of
+from tests.snapshot.snapshots import read_objects, redacted, text_of
+
+from bayplan.api.kinds import RESOURCES
+from bayplan.cli.config import load_checked
+from bayplan.simulate.cluster import read_cluster
+from bayplan.simulate.simulator import Simulator
+
+API_VERSIONS = {resource.kind: resource.api_version for resource in RESOURCES}
+FAMILIES = sorted(
+    name
+    for name, family in ALL_FAMILIES.items()
+    if not any("extenders" in CONFIGURATIONS[each] for each in family.configurations)
+)
+
+
+def items_of(scene):
+    """The objects of a scene as an API server has them, which gives each a uid."""
+    items = [
+        {"apiVersion": API_VERSIONS[each["kind"]], **each} for each in scene.objects if each["kind"] in API_VERSIONS
+    ]
+    items += [{"apiVersion": "v1", "kind": "Node", **node} for node in scene.nodes]
+    items += [{"apiVersion": "v1", "kind": "Pod", **pod} for pod in (*scene.placed, *scene.incoming)]
+    return [
+        {**item, "metadata": {"uid": str(uuid5(NAMESPACE_URL, str(number))), **item["metadata"]}}
+        for number, item in enumerate(items)
+    ]
+
+
+def labels_named_by(document):
+    """The keys of labels that a configuration names."""
+    if isinstance(document, list):
+        return {key for each in document for key in labels_named_by(each)}
+    if not isinstance(document, dict):
+        return set()
+    own = {document[name] for name in ("topologyKey", "key") if isinstance(document.get(name), str)}
+    return own | {key for each in document.values() for key in labels_named_by(each)}
+
+
+def decisions(configuration, text, folder):
+    """The attempts of each pod, with nodes and pods by their place in the file."""
+    file = folder / "cluster.json"
+    file.write_bytes(text)
+    objects = read_cluster([str(file)])
+    assert not objects.skipped
+    nodes = {node.metadata.name: number for number, node in enumerate(objects.nodes)}
+    pods = {pod.key: number for number, pod in enumerate(objects.pods)}
+    simulator = Simulator(configuration)
+    simulator.add(objects)
+    report = simulator.run(explain=True)
+    return [
+        (
+            pods[f"{pod.namespace}/{pod.name}"],
+            [
+                (
+                    nodes.get(attempt.node),
+                    nodes.get(attempt.nominated_node_name),
+                    [pods[victim] for victim in attempt.victims],
+                    attempt.feasible_nodes,
+                    {
+                        nodes[name]: (verdict.rejected_by, verdict.scores, verdict.score)
+                        for name, verdict in (attempt.nodes or {}).items()
+                    },
+                )
+                for attempt in pod.attempts
+            ],
+        )
+        for pod in report.pods
+    ]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_snapshot_and_a_redacted_one_decide_as_the_cluster_does(family, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(family)
+
+    @settings(max_examples=12, deadline=None)
+    @given(st.integers(0, 2**32), st.integers(0, 200))
+    def check(seed, index):
+        name, scene = scene_of(family, seed, index)
+        config = folder / "config.json"
+        config.write_text(json.dumps(CONFIGURATIONS[name]))
+        configuration = load_checked(config, None, None, [])
+        items = items_of(scene)
+        objects = read_objects(items)
+        expected = decisions(configuration, json.dumps({"kind": "List", "items": items}).encode(), folder)
+        assert expected
+        assert decisions(configuration, text_of(objects), folder) == expected
+        hidden = redacted(objects, labels_named_by(CONFIGURATIONS[name]))
+        assert decisions(configuration, text_of(hidden), folder) == expected
+
+    check()

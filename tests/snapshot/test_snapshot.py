@@ -1,0 +1,65 @@
+import pytest
+
+from bayplan.api.objects import Node, Pod
+from bayplan.snapshot.kinds import KINDS
+from bayplan.snapshot.listing import ForbiddenError, Listed, ListingError
+from bayplan.snapshot.snapshot import MissingRightsError, take_snapshot
+
+
+def lister(asked=None, **answers):
+    """Lists nothing, or what is given by plural; an exception is raised."""
+
+    async def list_kind(resource):
+        if asked is not None:
+            asked.append(resource.plural)
+        answer = answers.get(resource.plural, Listed())
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return list_kind
+
+
+async def test_all_that_simulations_read_is_listed_once_pods_first():
+    asked = []
+    snapshot = await take_snapshot(lister(asked, pods=Listed([Pod()]), nodes=Listed([Node(), Node()])))
+    assert asked == [each.plural for each in KINDS]
+    assert asked[0] == "pods"
+    assert len(set(asked)) == len(asked)
+    assert snapshot.counts == {"Pod": 1, "Node": 2}
+
+
+def test_secrets_and_config_maps_are_never_asked_for():
+    assert not {"secrets", "configmaps"} & {each.plural for each in KINDS}
+
+
+async def test_all_missing_rights_are_named_at_once():
+    refused = {name: ForbiddenError(f"{name}: 403") for name in ("nodes", "poddisruptionbudgets", "jobs")}
+    with pytest.raises(MissingRightsError) as raised:
+        await take_snapshot(lister(**refused))
+    assert str(raised.value).splitlines() == [
+        "nodes: 403; the right to list nodes is missing",
+        "poddisruptionbudgets: 403; the right to list poddisruptionbudgets.policy is missing",
+        "jobs: 403; the right to list jobs.batch is missing",
+    ]
+
+
+async def test_kinds_that_may_not_be_listed_are_left_out_if_that_is_asked_for():
+    snapshot = await take_snapshot(lister(jobs=ForbiddenError("jobs: 403")), ignore_forbidden=True)
+    assert snapshot.forbidden == ["jobs: 403; the right to list jobs.batch is missing"]
+
+
+@pytest.mark.parametrize("essential", ["nodes", "pods"])
+async def test_without_nodes_and_pods_there_is_no_snapshot(essential):
+    with pytest.raises(MissingRightsError):
+        await take_snapshot(lister(**{essential: ForbiddenError("403")}), ignore_forbidden=True)
+
+
+async def test_another_error_ends_the_reading():
+    with pytest.raises(ListingError):
+        await take_snapshot(lister(nodes=ListingError("nodes: 500")), ignore_forbidden=True)
+
+
+async def test_what_cannot_be_read_is_told():
+    snapshot = await take_snapshot(lister(pods=Listed([], ["Pod x: bad"])))
+    assert snapshot.unreadable == ["Pod x: bad"]
