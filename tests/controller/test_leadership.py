@@ -125,6 +125,7 @@ def old_garbage():
 
 async def test_a_standby_finds_old_garbage_and_a_leader_decides_in_its_place(cluster, monkeypatch):
     monkeypatch.setattr(app, "_COLLECT_SECONDS", 0.05)
+    monkeypatch.setattr(app, "_COLLECT_SHARE", 1.0)
     cluster.server.put(LEASES, held_by("another"))
     cluster.start("n1", configuration=electing())
     await cluster.until_ready()

@@ -34,11 +34,14 @@ def token_review(spec):
     return {"authenticated": True, "user": user}
 
 
-def access_review(spec):
-    """The status of a SubjectAccessReview: `reader` may get /metrics, and so may the group `readers`."""
+MAY = frozenset({("get", "/metrics")})
+
+
+def access_review(spec, may=MAY):
+    """The status of a SubjectAccessReview: `reader` and the group `readers` may do these verbs at these paths."""
     attributes = spec["nonResourceAttributes"]
     is_reader = spec["user"] == "reader" or "readers" in spec.get("groups", ())
-    return {"allowed": is_reader and attributes == {"path": "/metrics", "verb": "get"}}
+    return {"allowed": is_reader and (attributes["verb"], attributes["path"]) in may}
 
 
 @dataclass
@@ -58,7 +61,16 @@ class SecurePort:
     def new_identity(self):
         return checked_identity(*self.server_authority.issue("bayplan", ["127.0.0.1"]))
 
-    async def start(self, always_allow=("/healthz", "/readyz", "/livez"), token_seconds=10.0, denied_seconds=10.0):
+    async def start(
+        self,
+        always_allow=("/healthz", "/readyz", "/livez"),
+        token_seconds=10.0,
+        denied_seconds=10.0,
+        routes=(),
+        may=MAY,
+    ):
+        self.api.reviews[ACCESS_REVIEWS] = lambda spec: access_review(spec, may)
+
         async def named(_: web.Request) -> web.Response:
             return web.Response(text="named")
 
@@ -70,7 +82,7 @@ class SecurePort:
             Authenticator(self.tls, self.reviews, token_seconds=token_seconds),
             Authorizer(self.reviews, always_allow, allowed_seconds=10.0, denied_seconds=denied_seconds),
         )
-        self.server = HttpServer(metrics().registry, self.health, routes=[web.get("/named", named)])
+        self.server = HttpServer(metrics().registry, self.health, routes=[web.get("/named", named), *routes])
         self.port = await self.server.start("127.0.0.1", 0, security)
 
     async def stop(self):
@@ -86,7 +98,7 @@ class SecurePort:
             context.load_cert_chain(file)
         return context
 
-    async def get(self, path, token=None, *, authorization=None, method="GET", context=None):
+    async def get(self, path, token=None, *, authorization=None, method="GET", context=None, body=None):
         """The status and the text of an answer."""
         header = authorization if authorization is not None else token and f"Bearer {token}"
         headers = {"Authorization": header} if header else {}
@@ -94,7 +106,7 @@ class SecurePort:
         url = f"https://127.0.0.1:{self.port}{path}"
         async with (
             ClientSession(connector=connector) as session,
-            session.request(method, url, headers=headers) as response,
+            session.request(method, url, headers=headers, data=body) as response,
         ):
             return response.status, await response.text()
 

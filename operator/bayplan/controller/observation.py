@@ -1,5 +1,6 @@
 """What the running scheduler is looked at by: its health, and the ports that serve health and metrics."""
 
+import socket
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
@@ -15,6 +16,7 @@ from bayplan.controller.leadership import Leadership
 from bayplan.controller.operator_thread import OperatorThread
 from bayplan.controller.serving import Serving, build_secure_port
 from bayplan.controller.watches import Watches
+from bayplan.live.inspector import LiveInspector
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.allocation import allocation_summary
 from bayplan.scheduler.packing import Packing
@@ -23,6 +25,7 @@ from bayplan.server.build_info import BuildInfoCollector
 from bayplan.server.debug import debug_routes
 from bayplan.server.health import HealthChecks
 from bayplan.server.http import PUBLIC_PATHS, HttpServer
+from bayplan.server.live import live_routes
 from bayplan.server.metrics import SchedulerMetrics
 from bayplan.server.options import ServingOptions
 from bayplan.server.packing import PackingCollector
@@ -83,7 +86,20 @@ def build_serving(
     for collector in (StateCollector(state), PackingCollector(state), BuildInfoCollector(gates)):
         metrics.registry.register(collector)
     is_leading = leadership.is_leading if leadership is not None else lambda: True
-    routes = [configz_route(lambda: to_effective(current())), resource_metrics_route(cache, queue, is_leading)]
+    inspector = LiveInspector(
+        cache=cache,
+        queue=queue,
+        scheduler=scheduler,
+        configuration=current,
+        is_leading=is_leading,
+        is_synced=lambda: watches.synced,
+        identity=socket.gethostname() if leadership is None else leadership.identity,
+    )
+    routes = [
+        configz_route(lambda: to_effective(current())),
+        resource_metrics_route(cache, queue, is_leading),
+        *live_routes(inspector),
+    ]
     if configuration.enable_profiling:
         profiles = frozenset(profile.scheduler_name for profile in configuration.profiles)
         debugger = CacheDebugger(credentials, cache, queue, profiles, on_compared=metrics.cache_compared)

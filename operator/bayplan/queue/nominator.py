@@ -84,6 +84,11 @@ class Nominator:
         oldest = next(iter(self._since.values()), None)
         return 0.0 if oldest is None else self._clock() - oldest
 
+    def age(self, uid: str) -> float | None:
+        """Return for how many seconds the pod has been nominated; None if it is not."""
+        since = self._since.get(uid)
+        return None if since is None else self._clock() - since
+
     def nodes(self) -> Collection[str]:
         """Return the names of the nodes that any pod is nominated to; they need not exist."""
         return self._pods_on.keys()

@@ -306,6 +306,14 @@ class SchedulingQueue:
         """Return every pod the queue counts as existing, queued or in flight."""
         return {*self._sub_queues.pods, *(pod.queued.uid for pod in self._in_flight if not pod.deleted)}
 
+    def queued(self) -> list[QueuedPodInfo]:
+        """Return every pod that stands in a sub-queue, in no particular order; those in flight stand in none."""
+        return [*self._sub_queues.pods.values()]
+
+    def in_flight(self) -> list[PodInfo]:
+        """Return the pods that are being tried or bound, but for those that were deleted meanwhile."""
+        return [pod.pod_info for pod in self._in_flight if not pod.deleted]
+
     def get(self, uid: str) -> QueuedPodInfo | None:
         """Return the pod, queued or in flight; None when unknown or deleted."""
         in_flight = self._in_flight.get(uid)

@@ -24,6 +24,7 @@ from bayplan.scheduler.attempt_log import Verdicts
 from bayplan.scheduler.condition_texts import ConditionTexts
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.observer import SchedulerObserver
+from bayplan.scheduler.recent_decisions import RecentDecisions
 
 logger = logging.getLogger(__name__)
 
@@ -135,6 +136,7 @@ class FailureReporter:
     observer: SchedulerObserver
     clock: Callable[[], float]
     newest: Callable[[str], PodInfo | None]
+    decisions: RecentDecisions = field(default_factory=RecentDecisions)
     texts: ConditionTexts = field(init=False)
     verdicts: Verdicts = field(default_factory=Verdicts, init=False)
 
@@ -148,6 +150,9 @@ class FailureReporter:
         if failed.gone:
             return
         self.verdicts.tell(failed, failed.message)
+        rejection = failed.fit_error
+        evaluated = 0 if rejection is None else rejection.diagnosis.node_count
+        self.decisions.failed(failed.pod, failed.message, seconds, evaluated=evaluated)
         backs_off_until = failed.queued.backoff_expiration
         waits = self.texts.failed(
             failed.pod,
@@ -159,10 +164,13 @@ class FailureReporter:
 
     async def nominated(self, nominated: Nominated) -> bool:
         """Report why the pod waits and on which node; returns whether the API server took the nomination."""
-        pod, message = nominated.pod, nominated.fit_error.message
+        pod, fit_error = nominated.pod, nominated.fit_error
+        message, seconds = fit_error.message, self.clock() - nominated.started
         self.texts.forget(pod.uid)
         self.verdicts.tell(nominated, message)
-        self.observer.attempt(nominated.queued.profile, "unschedulable", self.clock() - nominated.started)
+        self.observer.attempt(nominated.queued.profile, "unschedulable", seconds)
+        evaluated = fit_error.diagnosis.node_count
+        self.decisions.failed(pod, message, seconds, evaluated=evaluated, preempted=fit_error.victims)
         self._record(pod, message)
         return await self.conditions.nominated(pod, UNSCHEDULABLE, message, nominated.node_name)
 

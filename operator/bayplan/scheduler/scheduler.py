@@ -22,6 +22,7 @@ from bayplan.scheduler.extender.wire import ExtenderError
 from bayplan.scheduler.failure_reporter import FailureReporter, PodConditions
 from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.preemption import PreemptionExecutor
+from bayplan.scheduler.recent_decisions import RecentDecisions
 from bayplan.scheduler.refused_victims import Unended
 
 logger = logging.getLogger(__name__)
@@ -85,7 +86,9 @@ class Scheduler:
             decides_by_kind=engine.extended is None,
         )
         conditions = PodConditions(dispatcher.patch)
-        self._failures = FailureReporter(recorder, conditions, observer, clock, queue.newest)
+        self.decisions = RecentDecisions()
+        """What was decided last, for whoever asks."""
+        self._failures = FailureReporter(recorder, conditions, observer, clock, queue.newest, self.decisions)
         self._binding = BindingCycle(
             cache, queue, engine.binder, recorder, self._failures, observer, dispatcher, news.set, clock, announces
         )
@@ -278,6 +281,8 @@ class Scheduler:
         if isinstance(attempt, Reserved):
             self._failures.texts.forget(attempt.queued.uid)
             tell_scores(attempt)
+            seconds = self._clock() - attempt.started
+            self.decisions.placed(attempt.pod, attempt.placement, seconds, self.cache.nodes.node_count)
             self._binding.start(attempt)
         elif isinstance(attempt, Nominated):
             self.preemption.start(attempt)

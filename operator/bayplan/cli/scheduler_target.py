@@ -1,0 +1,80 @@
+"""The options that say which running scheduler is asked, and with which token."""
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from bayplan.client.target import Target
+
+_FILE: Final = click.Path(path_type=Path)
+_OPTIONS: Final = (
+    click.option(
+        "--kubeconfig", type=_FILE, metavar="FILE", help="How to reach the cluster; otherwise as bayplan run."
+    ),
+    click.option("--context", metavar="NAME", help="The kubeconfig context to use."),
+    click.option(
+        "--scheduler-namespace",
+        metavar="NAME",
+        help="Where the scheduler runs; otherwise bayplan-system or kube-system, whichever has its Lease.",
+    ),
+    click.option("--lease", metavar="NAME", default="bayplan", help="The Lease of its replicas."),
+    click.option(
+        "--server", metavar="URL", help="Ask the scheduler at https://HOST:10259 instead of by a port-forward."
+    ),
+    click.option(
+        "--certificate-authority", type=_FILE, metavar="FILE", help="Who signed the certificate at --server, PEM."
+    ),
+    click.option(
+        "--insecure-skip-tls-verify", is_flag=True, help="Take any certificate at --server for the scheduler's."
+    ),
+    click.option(
+        "--token-file", type=_FILE, metavar="FILE", help="Show the scheduler this token instead of bayplan-reader's."
+    ),
+    click.option(
+        "--own-token", is_flag=True, help="Show the scheduler the token of the kubeconfig: it could act as you with it."
+    ),
+)
+
+
+def target_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command these options, and have it called with the `target` that they mean."""
+
+    @wraps(command)
+    def called(
+        *,
+        kubeconfig: Path | None,
+        context: str | None,
+        scheduler_namespace: str | None,
+        lease: str,
+        server: str | None,
+        certificate_authority: Path | None,
+        insecure_skip_tls_verify: bool,
+        token_file: Path | None,
+        own_token: bool,
+        **others: Any,  # noqa: ANN401 - whatever else the command takes
+    ) -> None:
+        if server is None and (certificate_authority is not None or insecure_skip_tls_verify):
+            raise click.UsageError("--certificate-authority and --insecure-skip-tls-verify are about --server")
+        if certificate_authority is not None and insecure_skip_tls_verify:
+            raise click.UsageError("--certificate-authority and --insecure-skip-tls-verify exclude each other")
+        if token_file is not None and own_token:
+            raise click.UsageError("--token-file and --own-token exclude each other")
+        target = Target(
+            kubeconfig=kubeconfig,
+            context=context,
+            namespace=scheduler_namespace,
+            lease=lease,
+            server=server,
+            authority=certificate_authority,
+            insecure=insecure_skip_tls_verify,
+            token_file=token_file,
+            own_token=own_token,
+        )
+        command(target=target, **others)
+
+    for option in reversed(_OPTIONS):
+        called = option(called)
+    return called

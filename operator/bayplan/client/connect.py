@@ -1,0 +1,145 @@
+"""Leads from what a person says to a client of the scheduler that is meant."""
+
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from bayplan.api.client import ApiClient
+from bayplan.api.credentials import Credentials, load_credentials
+from bayplan.api.errors import CredentialsError
+from bayplan.api.trust import verifying_context
+from bayplan.client.errors import ClientError
+from bayplan.client.leader import NAMESPACES, SchedulerPod, find_leader
+from bayplan.client.port_forward import LOCAL, port_forward
+from bayplan.client.reader_token import ReaderToken
+from bayplan.client.scheduler_client import SchedulerClient
+from bayplan.client.target import Target
+
+SECURE_PORT: Final = 10259
+_MAX_FILE_BYTES: Final = 2**20
+_LOCAL_HOSTS: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+_REQUESTS_PER_SECOND: Final = 20.0
+
+Token = Callable[[], Awaitable[str | None]]
+
+
+@asynccontextmanager
+async def connect(target: Target) -> AsyncIterator[SchedulerClient]:
+    """Give a client of the scheduler that `target` means, and close all that leads to it when the block ends.
+
+    In a port-forward nobody's certificate is checked: the API server, whose certificate the kubeconfig's authority
+    signed, leads to the kubelet of the very pod that is named, and that to the pod's own network.
+
+    Raises:
+        ClientError: there is none, or it may not be asked; the text says what to do.
+    """
+    async with AsyncExitStack() as stack:
+        try:
+            yield await _connected(target, stack)
+        except CredentialsError as error:
+            raise ClientError(str(error)) from error
+
+
+async def _connected(target: Target, stack: AsyncExitStack) -> SchedulerClient:
+    if target.server is not None:
+        url = _checked_server(target)
+        token = _nobody if url.startswith("http://") else await _token_for_server(target, stack)
+        return await stack.enter_async_context(SchedulerClient(url, token, tls=_tls(target)))
+    credentials = load_credentials(target.kubeconfig, target.context)
+    api = await _api(credentials, stack)
+    pod = await _leader(target, api)
+    token = _given_token(target, credentials) or ReaderToken(api, pod.namespace)
+    port = await stack.enter_async_context(port_forward(credentials, pod.namespace, pod.name, SECURE_PORT))
+    url = f"https://{LOCAL}:{port}"
+    return await stack.enter_async_context(SchedulerClient(url, token, tls=_unverified()))
+
+
+async def _token_for_server(target: Target, stack: AsyncExitStack) -> Token:
+    if target.token_file is not None:
+        return _of_file(target.token_file)
+    credentials = load_credentials(target.kubeconfig, target.context)
+    given = _given_token(target, credentials)
+    if given is not None:
+        return given
+    api = await _api(credentials, stack)
+    namespace = target.namespace or (await _leader(target, api)).namespace
+    return ReaderToken(api, namespace)
+
+
+async def _leader(target: Target, api: ApiClient) -> SchedulerPod:
+    return await find_leader(api, NAMESPACES if target.namespace is None else (target.namespace,), target.lease)
+
+
+async def _api(credentials: Credentials, stack: AsyncExitStack) -> ApiClient:
+    api = ApiClient(credentials, qps=_REQUESTS_PER_SECOND, burst=int(_REQUESTS_PER_SECOND))
+    stack.push_async_callback(api.close)
+    return api
+
+
+def _given_token(target: Target, credentials: Credentials) -> Token | None:
+    if target.token_file is not None:
+        return _of_file(target.token_file)
+    return credentials.token if target.own_token else None
+
+
+def _of_file(file: Path) -> Token:
+    text = _read(file, "--token-file").decode("ascii", errors="replace").strip()
+    if not text or not text.isprintable() or not text.isascii() or " " in text:
+        raise ClientError(f"--token-file: {file} holds no token")
+
+    async def token() -> str:
+        return text
+
+    return token
+
+
+async def _nobody() -> None:
+    return None
+
+
+def _checked_server(target: Target) -> str:
+    given = target.server or ""
+    try:
+        parts = urlsplit(given)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if (
+        host is None
+        or parts.scheme not in {"https", "http"}
+        or parts.username
+        or parts.query
+        or parts.path not in {"", "/"}
+    ):
+        raise ClientError(f"--server: {given[:200]!a} is no address such as https://HOST:{SECURE_PORT}")
+    if parts.scheme == "http" and host not in _LOCAL_HOSTS:
+        raise ClientError("--server: http is for a port of this machine (--http-port); elsewhere it must be https")
+    return given.rstrip("/")
+
+
+def _tls(target: Target) -> ssl.SSLContext:
+    if target.insecure:
+        return _unverified()
+    authority = None if target.authority is None else _read(target.authority, "--certificate-authority")
+    return verifying_context(authority, "--certificate-authority")
+
+
+def _unverified() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _read(file: Path, flag: str) -> bytes:
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(_MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise ClientError(f"{flag}: {file}: {error.strerror or error}") from None
+    if len(data) > _MAX_FILE_BYTES:
+        raise ClientError(f"{flag}: {file} has more than {_MAX_FILE_BYTES >> 20} MiB")
+    return data

@@ -1,0 +1,139 @@
+"""Asks the API of a running scheduler: one method for each of its answers."""
+
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+from types import TracebackType
+from typing import Any, Final, Self
+from urllib.parse import quote
+
+import aiohttp
+import msgspec
+
+from bayplan.api.live_paths import PREFIX, SIMULATE
+from bayplan.client.errors import NotReachedError, RefusedError
+
+Answer = dict[str, Any]
+"""A JSON object, in the shapes of docs/live-api.schema.json."""
+
+MAX_ANSWER_BYTES: Final = 64 * 2**20
+"""A larger answer is refused: a scheduler sends a few megabytes at most."""
+_CONNECT_SECONDS: Final = 10.0
+_ANSWER_SECONDS: Final = 60.0
+_CHUNK_BYTES: Final = 2**18
+_LONGEST_TEXT: Final = 400
+
+
+class SchedulerClient:
+    """Asks one scheduler at `url`; `bayplan explain` and `bayplan web` rely on it.
+
+    `token` gives the bearer token of each request, None for none; `tls` says how the peer is verified, and without it
+    that is by the system's authorities. Used as an async context manager. Every method raises RefusedError where the
+    scheduler says no, with its words, and NotReachedError where it does not answer. No redirect is followed, so the
+    token goes nowhere else.
+    """
+
+    def __init__(
+        self, url: str, token: Callable[[], Awaitable[str | None]], *, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self.url = url.rstrip("/")
+        self._token = token
+        self._tls = tls
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=True if self._tls is None else self._tls, limit=4),
+            timeout=aiohttp.ClientTimeout(total=_ANSWER_SECONDS, connect=_CONNECT_SECONDS),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def summary(self) -> Answer:
+        """Who it is, by what it packs, and how full the cluster is."""
+        return await self._ask("GET", f"{PREFIX}/summary")
+
+    async def nodes(self) -> Answer:
+        """What is taken of each node, column by column."""
+        return await self._ask("GET", f"{PREFIX}/nodes")
+
+    async def node(self, name: str) -> Answer:
+        """One node and its pods."""
+        return await self._ask("GET", f"{PREFIX}/nodes/{quote(name, safe='')}")
+
+    async def queue(self, *, limit: int = 100, continue_: str = "") -> Answer:
+        """A page of the pods that wait; `continue_` is what the page before ended with."""
+        return await self._ask("GET", f"{PREFIX}/queue", query={"limit": str(limit), "continue": continue_})
+
+    async def decisions(self, *, after: int = 0, limit: int = 500) -> Answer:
+        """The decisions after the one numbered `after`, the oldest first."""
+        return await self._ask("GET", f"{PREFIX}/decisions", query={"after": str(after), "limit": str(limit)})
+
+    async def explanation(self, namespace: str, name: str) -> Answer:
+        """Why the pod is where it is, or nowhere, worked out now."""
+        path = f"{PREFIX}/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}/explanation"
+        return await self._ask("GET", path)
+
+    async def simulate(self, body: bytes, *, count: str = "") -> Answer:
+        """What would come of the pods or workloads in `body`, JSON; `count` is a number or `max`.
+
+        Of YAML, `bayplan.live.request_body.as_json` makes such a body.
+        """
+        return await self._ask("POST", SIMULATE, query={"count": count} if count else {}, body=body)
+
+    async def _ask(self, method: str, path: str, *, query: Mapping[str, str] = {}, body: bytes | None = None) -> Answer:
+        assert self._session is not None, "used outside of `async with`"
+        token = await self._token()
+        headers = {"Accept": "application/json", **({} if token is None else {"Authorization": f"Bearer {token}"})}
+        try:
+            async with self._session.request(
+                method, self.url + path, params=query, data=body, headers=headers, allow_redirects=False
+            ) as response:
+                read = await _body(response)
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+            said = str(error) or type(error).__name__
+            raise NotReachedError(f"the scheduler at {self.url} does not answer: {said}") from error
+        if response.status != HTTPStatus.OK:
+            raise RefusedError(response.status, _refusal(response.status, path, read))
+        try:
+            answer = msgspec.json.decode(read)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            answer = None
+        if not isinstance(answer, dict):
+            raise NotReachedError(
+                f"what answers at {self.url} is no scheduler of this kind: {path} gives no JSON object"
+            )
+        return answer
+
+
+async def _body(response: aiohttp.ClientResponse) -> bytes:
+    read = bytearray()
+    async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+        read += chunk
+        if len(read) > MAX_ANSWER_BYTES:
+            raise aiohttp.ClientPayloadError(f"an answer of more than {MAX_ANSWER_BYTES >> 20} MiB")
+    return bytes(read)
+
+
+def _refusal(status: int, path: str, body: bytes) -> str:
+    if status == HTTPStatus.UNAUTHORIZED:
+        return (
+            "401 Unauthorized: the scheduler does not know who asks; the token is none of its cluster, or has expired"
+        )
+    try:
+        said = msgspec.json.decode(body)["error"]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError, TypeError):
+        said = body.decode("utf-8", errors="replace")
+    text = " ".join(str(said).split())[:_LONGEST_TEXT]
+    text = text if text.isprintable() else ascii(text)[1:-1]
+    if status == HTTPStatus.FORBIDDEN:
+        return f"403 {text}; the right to it is that of ClusterRole bayplan-reader to the nonResourceURLs /bayplan/v1/*"
+    return text or f"{status} {HTTPStatus(status).phrase}"

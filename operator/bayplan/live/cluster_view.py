@@ -1,0 +1,129 @@
+"""How full the cluster is: the summary, all nodes, and one node, of a copy of the node table."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from bayplan.api.natural_order import natural_key
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.resources import CPU, MEMORY, PODS
+from bayplan.config.types import NodeResourcesFitArgs, Profile, SchedulerConfiguration
+from bayplan.framework.runtime import Framework
+from bayplan.live.answers import (
+    NodeAnswer,
+    NodePod,
+    NodesAnswer,
+    PackingAnswer,
+    ProfileAnswer,
+    ShapePoint,
+    TaintAnswer,
+    WeightedResource,
+)
+from bayplan.scheduler.lower_bound import fewest
+from bayplan.scheduler.packing import Packing
+
+MOST_RESOURCES: Final = 16
+"""Node owners make up names of resources: these and no more are told of all nodes."""
+_FIRST: Final = (CPU, MEMORY, PODS, "ephemeral-storage")
+_FIT: Final = "NodeResourcesFit"
+
+
+def now_text() -> str:
+    """Return the time as answers have it."""
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def profile_answers(configuration: SchedulerConfiguration, frameworks: Mapping[str, Framework]) -> list[ProfileAnswer]:
+    """Return what each profile packs by."""
+    return [_profile(each, frameworks.get(each.scheduler_name)) for each in configuration.profiles]
+
+
+def _profile(profile: Profile, framework: Framework | None) -> ProfileAnswer:
+    args = profile.plugin_config.get(_FIT)
+    scores = framework is not None and any(entry.plugin.name == _FIT for entry in framework.scores)
+    if not scores or not isinstance(args, NodeResourcesFitArgs):
+        return ProfileAnswer(profile.scheduler_name, None, [], None)
+    strategy = args.scoring_strategies[0].strategy if args.scoring_strategies else args.scoring_strategy
+    return ProfileAnswer(
+        profile.scheduler_name,
+        str(strategy.type),
+        [WeightedResource(each.name, each.weight) for each in strategy.resources],
+        [ShapePoint(each.utilization, each.score) for each in strategy.shape] or None,
+    )
+
+
+def packing_answers(nodes: NodeTable) -> list[PackingAnswer]:
+    """Return how full the cluster is of each resource; all by volume alone, whatever rules pods have."""
+    names = _resources(nodes)
+    packing = Packing(nodes, names)
+    stranded, largest = packing.stranded(), packing.largest()
+    rows = nodes.rows()
+    used = int((nodes.pod_count[rows] > 0).sum())
+    answers: list[PackingAnswer] = []
+    for name in names:
+        offered = (nodes.allowed_pods if name == PODS else nodes.allocatable[name])[rows].tolist()
+        requested = sum((nodes.pod_count if name == PODS else nodes.requested[name])[rows].tolist())
+        answers.append(
+            PackingAnswer(
+                name, requested, sum(offered), stranded[name], used, fewest(offered, requested), largest[name]
+            )
+        )
+    return answers
+
+
+def nodes_answer(nodes: NodeTable) -> NodesAnswer:
+    """Return all nodes."""
+    names = nodes.names
+    rows = sorted(nodes.rows().tolist(), key=lambda row: natural_key(names[row]))
+    resources = _resources(nodes)
+    objects = [nodes.nodes[row] for row in rows]
+    emptiable = {*Packing(nodes, resources).emptiable_rows().tolist()}
+    return NodesAnswer(
+        time=now_text(),
+        resources=resources,
+        names=[names[row] for row in rows],
+        pods=nodes.pod_count[rows].tolist(),
+        unschedulable=[node is not None and node.spec.unschedulable for node in objects],
+        emptiable=[row in emptiable for row in rows],
+        requested={
+            name: (nodes.pod_count if name == PODS else nodes.requested[name])[rows].tolist() for name in resources
+        },
+        allocatable={
+            name: (nodes.allowed_pods if name == PODS else nodes.allocatable[name])[rows].tolist() for name in resources
+        },
+    )
+
+
+def node_answer(
+    nodes: NodeTable, row: int, assumed: Sequence[PodInfo], nominated: Sequence[PodInfo]
+) -> NodeAnswer | None:
+    """Return the node of a row with the pods on it, of which some are `assumed`; None if there is none any more."""
+    node = nodes.nodes[row]
+    if node is None:
+        return None
+    pods = nodes.pods[row]
+    unsure = {pod.uid for pod in assumed}
+    told = [_pod(pod, "assumed" if uid in unsure else "bound") for uid, pod in pods.items()]
+    told += [_pod(pod, "nominated") for pod in nominated if pod.uid not in pods]
+    allocatable = {name: int(column[row]) for name, column in nodes.allocatable.items() if column[row]}
+    requested = {name: int(nodes.requested[name][row]) for name in allocatable if name in nodes.requested}
+    return NodeAnswer(
+        name=nodes.names[row],
+        labels=node.metadata.labels or {},
+        taints=[TaintAnswer(each.key, each.value, each.effect) for each in node.spec.taints or ()],
+        unschedulable=node.spec.unschedulable,
+        allocatable=allocatable | {PODS: int(nodes.allowed_pods[row])},
+        requested=requested | {PODS: int(nodes.pod_count[row])},
+        pods=sorted(told, key=lambda pod: (pod.namespace, natural_key(pod.name))),
+    )
+
+
+def _pod(pod: PodInfo, state: str) -> NodePod:
+    return NodePod(pod.namespace, pod.name, pod.uid, pod.priority, pod.placed.amounts, state)
+
+
+def _resources(nodes: NodeTable) -> list[str]:
+    there = {name for name in nodes.allocatable if name == PODS or name in nodes.requested}
+    first = [name for name in _FIRST if name in there]
+    return [*first, *sorted(there.difference(first))][:MOST_RESOURCES]

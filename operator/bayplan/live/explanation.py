@@ -1,0 +1,130 @@
+"""Why a pod is where it is, or nowhere, by the engine that schedules, on a copy of the cluster."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+from bayplan.api.timestamps import format_time
+from bayplan.cache.cache import Cache
+from bayplan.cache.pod_info import PodInfo
+from bayplan.explain.explanation import Explanation
+from bayplan.framework.runtime import Framework
+from bayplan.live.answers import AttemptItem, ExplanationAnswer, Nomination, WakingEvent
+from bayplan.live.cluster_copy import ClusterCopy
+from bayplan.live.waiting import WaitingPodsCopy
+from bayplan.plugins.registry import build_frameworks
+from bayplan.queue.nominator import Nominator
+from bayplan.queue.queued_pod import QueuedPodInfo
+from bayplan.scheduler.cycle import FitError, SchedulingCycle
+from bayplan.scheduler.recent_decisions import Attempt
+from bayplan.server.live import RefusedQuestionError
+
+_MOST_EVENTS: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A pod that is asked about, and where it is: on a node, in the queue, or neither while it is tried."""
+
+    pod: PodInfo
+    node: str | None
+    queued: QueuedPodInfo | None
+
+
+def find(cache: Cache, waiting: WaitingPodsCopy, in_flight: Sequence[PodInfo], namespace: str, name: str) -> Found:
+    """Return the pod of that name, which waits, is on a node, or is `in_flight` between the two.
+
+    Raises:
+        RefusedQuestionError: there is none among those that wait here and those on nodes.
+    """
+    queued = waiting.find(namespace, name)
+    if queued is not None:
+        return Found(queued.pod_info, None, queued)
+    for row in cache.nodes.rows().tolist():
+        for pod in cache.nodes.pods[row].values():
+            if pod.name == name and pod.namespace == namespace:
+                return Found(pod, cache.nodes.names[row], None)
+    for pod in in_flight:
+        if pod.name == name and pod.namespace == namespace:
+            return Found(pod, None, None)
+    text = (
+        f"there is no pod {namespace}/{name} on a node, nor one that waits for this scheduler; those that wait for "
+        "another one are not known here"
+    )
+    raise RefusedQuestionError(HTTPStatus.NOT_FOUND, text)
+
+
+def engine_of(copy: ClusterCopy, cache: Cache, nominator: Nominator, profile: str) -> tuple[SchedulingCycle, Framework]:
+    """Make an engine for the copy.
+
+    Raises:
+        RefusedQuestionError: there is no such profile.
+    """
+    frameworks = build_frameworks(copy.configuration, cache.nodes, cache.listers, nominator)
+    framework = frameworks.get(profile)
+    if framework is None:
+        ours = ", ".join(frameworks)
+        text = f"the pod is for the scheduler {profile[:253]!a}, and this one schedules for {ours}"
+        raise RefusedQuestionError(HTTPStatus.NOT_FOUND, text)
+    return SchedulingCycle(cache.nodes, nominator, frameworks.values()), framework
+
+
+def explanation_answer(
+    copy: ClusterCopy,
+    cache: Cache,
+    found: Found,
+    waiting: WaitingPodsCopy,
+    *,
+    state: str,
+    nominated_for: float | None,
+    attempts: list[Attempt],
+) -> ExplanationAnswer:
+    """Work out the answer; `cache` is the copy's, and is used up.
+
+    A pod on a node is taken off it first: what is told is where it would go now.
+    """
+    pod = found.pod
+    if found.node is not None:
+        cache.remove_pod(pod.uid)
+    nominator = copy.nominator()
+    profile = pod.pod.spec.scheduler_name
+    cycle, framework = engine_of(copy, cache, nominator, profile)
+    # What is kept with a pod of its shape belongs to the engine that schedules.
+    outcome = cycle.schedule(PodInfo(pod.pod), framework, with_reasons=True)
+    item, ahead = (None, []) if found.queued is None else waiting.of_pod(found.queued)
+    node = nominator.nominated_node(pod.uid)
+    if item is not None:
+        rejectors = item.rejected_by
+    else:
+        rejectors = sorted(outcome.diagnosis.rejector_plugins) if isinstance(outcome, FitError) else []
+    return ExplanationAnswer(
+        namespace=pod.namespace,
+        name=pod.name,
+        scheduler_name=profile,
+        state=state,
+        node=found.node,
+        queue=item,
+        ahead=ahead,
+        woken_by=[] if found.node is not None else _woken_by(framework, rejectors),
+        nomination=None if node is None or nominated_for is None else Nomination(node, round(nominated_for, 1)),
+        attempts=[
+            AttemptItem(format_time(each.time), each.message, round(each.seconds * 1000, 3)) for each in attempts
+        ],
+        message=outcome.message if isinstance(outcome, FitError) else None,
+        explanation=outcome.explanation or Explanation(0, 0),
+    )
+
+
+def _attempt(attempt: Attempt) -> AttemptItem:
+    return AttemptItem(format_time(attempt.time), attempt.message, round(attempt.seconds * 1000, 3))
+
+
+def _woken_by(framework: Framework, rejectors: Iterable[str]) -> list[WakingEvent]:
+    registered = framework.registrations()
+    events = [
+        WakingEvent(registration.event.label, plugin)
+        for plugin in rejectors
+        for registration in registered.get(plugin, ())
+    ]
+    return events[:_MOST_EVENTS]

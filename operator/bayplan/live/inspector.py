@@ -1,0 +1,177 @@
+"""Answers every question about the running scheduler."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Protocol
+
+import msgspec
+
+from bayplan import __version__
+from bayplan.api.timestamps import format_time
+from bayplan.cache.cache import Cache
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.config.types import SchedulerConfiguration
+from bayplan.framework.runtime import Framework
+from bayplan.live.answer_thread import AnswerThread
+from bayplan.live.answers import (
+    DecisionItem,
+    DecisionsAnswer,
+    NodeTotal,
+    PodName,
+    QueueCounts,
+    SummaryAnswer,
+)
+from bayplan.live.cluster_copy import ClusterCopy
+from bayplan.live.cluster_view import node_answer, nodes_answer, now_text, packing_answers, profile_answers
+from bayplan.live.explanation import explanation_answer, find
+from bayplan.live.simulation import simulation_answer
+from bayplan.live.waiting import WaitingPodsCopy
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.scheduler.recent_decisions import RecentDecision, RecentDecisions
+from bayplan.server.live import RefusedQuestionError
+
+_encode = msgspec.json.encode
+
+
+class Decides(Protocol):
+    """Whoever takes the decisions: the scheduler, or a simulation."""
+
+    @property
+    def frameworks(self) -> Mapping[str, Framework]:
+        """The profiles by name."""
+
+    @property
+    def decisions(self) -> RecentDecisions:
+        """What was decided last."""
+
+
+@dataclass(eq=False, kw_only=True)
+class LiveInspector:
+    """Answers about one process, whether it leads or stands by: what it knows is the same.
+
+    The routes of `/bayplan/v1` rely on it, as a `bayplan.server.live.Inspector`. `configuration` is the one in force,
+    `identity` what the Lease calls this process, and `is_synced` whether all kinds are listed.
+    """
+
+    cache: Cache
+    queue: SchedulingQueue
+    scheduler: Decides
+    configuration: Callable[[], SchedulerConfiguration]
+    is_leading: Callable[[], bool]
+    is_synced: Callable[[], bool]
+    identity: str
+    thread: AnswerThread = field(default_factory=AnswerThread)
+
+    async def summary(self) -> bytes:
+        """Who schedules, by what, and how it stands."""
+
+        def work(copied: tuple[NodeTable, SummaryAnswer]) -> bytes:
+            nodes, answer = copied
+            return _encode(msgspec.structs.replace(answer, packing=packing_answers(nodes)))
+
+        return await self.thread.answer(lambda: (self.cache.nodes.copy(), self._summary()), work)
+
+    async def nodes(self) -> bytes:
+        """All nodes, column by column."""
+        return await self.thread.answer(self.cache.nodes.copy, lambda nodes: _encode(nodes_answer(nodes)))
+
+    async def node(self, name: str) -> bytes:
+        """One node and its pods."""
+        nodes = self.cache.nodes
+        row = nodes.row(name)
+        if row is not None:
+            assumed = [pod for uid, pod in nodes.pods[row].items() if self.cache.is_assumed(uid)]
+            nominated = self.queue.nominator.nominated_pods_for_node(name)
+            answer = node_answer(nodes, row, assumed, nominated)
+            if answer is not None:
+                return _encode(answer)
+        raise RefusedQuestionError(HTTPStatus.NOT_FOUND, f"there is no node {name[:253]!a}")
+
+    async def queue_page(self, start: int, limit: int) -> bytes:
+        """Some of the pods that wait."""
+        return await self.thread.answer(self._waiting, lambda waiting: _encode(waiting.page(start, limit)))
+
+    async def decisions(self, after: int, limit: int) -> bytes:
+        """Some of the last decisions."""
+        recent = self.scheduler.decisions
+        first, found = recent.after(after, limit)
+        items = [_decision(first + number, each) for number, each in enumerate(found)]
+        return _encode(DecisionsAnswer(recent.last, first != after + 1, items))
+
+    async def explanation(self, namespace: str, name: str) -> bytes:
+        """Why a pod is where it is, or nowhere, worked out now."""
+        self._check_synced()
+
+        def copy() -> tuple[ClusterCopy, WaitingPodsCopy, list[PodInfo]]:
+            return self._copy(), self._waiting(), self.queue.in_flight()
+
+        def work(copied: tuple[ClusterCopy, WaitingPodsCopy, list[PodInfo]]) -> bytes:
+            cluster, waiting, in_flight = copied
+            cache = cluster.cache()
+            found = find(cache, waiting, in_flight, namespace, name)
+            uid = found.pod.uid
+            state = "pending" if found.node is None else "assumed" if self.cache.is_assumed(uid) else "bound"
+            return _encode(
+                explanation_answer(
+                    cluster,
+                    cache,
+                    found,
+                    waiting,
+                    state=state,
+                    nominated_for=self.queue.nominator.age(uid),
+                    attempts=self.scheduler.decisions.attempts_on(uid),
+                )
+            )
+
+        return await self.thread.answer(copy, work)
+
+    async def simulation(self, body: bytes, count: str) -> bytes:
+        """What would come of pods."""
+        self._check_synced()
+        return await self.thread.answer(self._copy, lambda copied: _encode(simulation_answer(copied, body, count)))
+
+    def _copy(self) -> ClusterCopy:
+        return ClusterCopy(self.cache, self.queue.nominator, self.configuration())
+
+    def _waiting(self) -> WaitingPodsCopy:
+        return WaitingPodsCopy(self.queue, self.scheduler.decisions, time.time())
+
+    def _check_synced(self) -> None:
+        if not self.is_synced():
+            text = "the cluster is still being listed"
+            raise RefusedQuestionError(HTTPStatus.SERVICE_UNAVAILABLE, text, retry_after=1)
+
+    def _summary(self) -> SummaryAnswer:
+        sizes = self.cache.sizes()
+        return SummaryAnswer(
+            time=now_text(),
+            version=__version__,
+            identity=self.identity,
+            leading=self.is_leading(),
+            profiles=profile_answers(self.configuration(), self.scheduler.frameworks),
+            nodes=sizes.nodes,
+            pods=sizes.pods,
+            queue=QueueCounts(**self.queue.pending()),
+            packing=[],
+        )
+
+
+def _decision(number: int, decision: RecentDecision) -> DecisionItem:
+    second = decision.comparison
+    return DecisionItem(
+        seq=number,
+        time=format_time(decision.time),
+        namespace=decision.namespace,
+        name=decision.name,
+        node=decision.node,
+        score=decision.score,
+        runner_up=None if second is None else NodeTotal(second.runner_up, second.score),
+        feasible=decision.feasible,
+        evaluated=decision.evaluated,
+        milliseconds=round(decision.seconds * 1000, 3),
+        message=decision.message,
+        preempted=[PodName(*each) for each in decision.preempted],
+    )

@@ -1,0 +1,123 @@
+"""What would come of pods that are not there yet, on a copy of the cluster as it is."""
+
+import time
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+from msgspec import structs
+
+from bayplan.cache.pod_info import PodInfo
+from bayplan.live.answers import SimulationAnswer
+from bayplan.live.cluster_copy import ClusterCopy
+from bayplan.server.live import RefusedQuestionError
+from bayplan.simulate.capacity import how_many_fit
+from bayplan.simulate.cluster import ObjectReader
+from bayplan.simulate.cluster_objects import ClusterObjects
+from bayplan.simulate.decision import Decision
+from bayplan.simulate.documents import DECODE_ERRORS, ClusterFileError, raw_objects
+from bayplan.simulate.report import Capacity
+from bayplan.simulate.simulator import ExplanationTooLargeError, Simulator
+
+MOST_PODS: Final = 500
+"""Pods that are placed in one answer."""
+MOST_SECONDS: Final = 20.0
+ALL_THAT_FIT: Final = "max"
+_NAME: Final = "body"
+
+
+class _Timed(Simulator):
+    """Decides until its time is over."""
+
+    until = 0.0
+
+    def step(
+        self, *, explain: bool = False, scores: bool = False, keep: bool = False, reasons: bool = False
+    ) -> Decision | None:
+        """As `Simulator.step`; raises RefusedQuestionError when the time is over."""
+        if time.monotonic() > self.until:
+            raise RefusedQuestionError(
+                HTTPStatus.SERVICE_UNAVAILABLE, f"it takes longer than {MOST_SECONDS:g} s; ask for fewer pods"
+            )
+        return super().step(explain=explain, scores=scores, keep=keep, reasons=reasons)
+
+
+def simulation_answer(copy: ClusterCopy, body: bytes, count: str) -> SimulationAnswer:
+    """Place the pods of `body`, a JSON object, list or workload, one after the other, ahead of all that wait.
+
+    With `count`, a number or `max`, say how many of the one pod or workload fit, instead.
+
+    Raises:
+        RefusedQuestionError: the body is none that can be placed (400), or it takes too long (503).
+    """
+    objects = _objects(body)
+    simulator = _Timed(copy.configuration, cache=copy.cache(), nominator=copy.nominator(), moment=copy.moment)
+    simulator.until = time.monotonic() + MOST_SECONDS
+    ours = simulator.frameworks
+    for pod in objects.pods:
+        name = pod.pod.spec.scheduler_name
+        if name not in ours:
+            text = f"it is for {name[:253]!a}, and this one schedules for {', '.join(ours)}"
+            raise _refused(f"pod {pod.key}: spec.schedulerName: {text}")
+    objects.pods = [_asked(pod, number) for number, pod in enumerate(objects.pods)]
+    if count:
+        return SimulationAnswer([], _counted(simulator, copy, objects, count))
+    simulator.add(objects)
+    try:
+        while simulator.step(keep=True, reasons=True) is not None:
+            pass
+    except ExplanationTooLargeError as error:
+        raise _refused(f"{error}; ask for fewer pods") from None
+    return SimulationAnswer(simulator.report().pods, None)
+
+
+def _counted(simulator: Simulator, copy: ClusterCopy, objects: ClusterObjects, count: str) -> Capacity:
+    pod = objects.pods[0]
+    owner = next(iter(pod.pod.metadata.owner_references or ()), None)
+    if len(objects.pods) > 1 and (owner is None or any(_owner(each) != _owner(pod) for each in objects.pods)):
+        raise _refused("count: is of one pod, or of the pods of one workload")
+    objects.pods = []
+    simulator.add(objects)
+    return how_many_fit(simulator, copy.configuration, pod, None if count == ALL_THAT_FIT else int(count))
+
+
+def _owner(pod: PodInfo) -> str | None:
+    return next((each.uid or each.name for each in pod.pod.metadata.owner_references or ()), None)
+
+
+def _asked(pod: PodInfo, number: int) -> PodInfo:
+    """The pod as another than the one it may be a copy of, which may be on a node, and as one without a node."""
+    meta = structs.replace(pod.pod.metadata, uid=f"asked:{number}", deletion_timestamp=None)
+    status = structs.replace(pod.pod.status, phase="Pending", nominated_node_name="")
+    spec = structs.replace(pod.pod.spec, node_name="")
+    return PodInfo(structs.replace(pod.pod, metadata=meta, spec=spec, status=status))
+
+
+def _objects(body: bytes) -> ClusterObjects:
+    try:
+        msgspec.json.decode(body, type=msgspec.Raw)
+    except DECODE_ERRORS as error:
+        raise _refused(f"{_NAME}: is no JSON: {error}") from None
+    if body.lstrip()[:1] not in {b"{", b"["}:
+        raise _refused(f"{_NAME}: is no JSON object")
+    reader = ObjectReader(most_pods=MOST_PODS)
+    try:
+        for raw in raw_objects(body, _NAME):
+            if raw.kind == "Node":
+                raise _refused(f"{raw.where}: Node: only pods, workloads and what they look up can be asked about")
+            reader.take(raw)
+        reader.replace_from_here()
+        objects = reader.finish()
+    except (ClusterFileError, *DECODE_ERRORS) as error:
+        raise _refused(str(error)) from None
+    for skipped in objects.skipped:
+        raise _refused(f"{skipped.source}: {skipped.kind} {skipped.namespace}/{skipped.name}: {skipped.message}")
+    if not objects.pods:
+        raise _refused(f"{_NAME}: holds no pod to place, and no workload that would make one")
+    if len(objects.pods) > MOST_PODS:
+        raise _refused(f"{_NAME}: {len(objects.pods)} pods are more than the {MOST_PODS} of one question")
+    return objects
+
+
+def _refused(text: str) -> RefusedQuestionError:
+    return RefusedQuestionError(HTTPStatus.BAD_REQUEST, text)

@@ -1,0 +1,159 @@
+"""The last decisions, and the last failed attempts on each pod, for whoever asks a running scheduler."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final, NamedTuple
+
+from bayplan.cache.pod_info import PodInfo
+from bayplan.scheduler.comparison import Comparison
+from bayplan.scheduler.cycle import Placement
+
+KEPT_DECISIONS: Final = 4096
+"""A decision takes 2 KiB at most, as names have 253 characters; its message and its victims are counted."""
+KEPT_TEXT_BYTES: Final = 2 * 2**20
+"""What messages and victims of all decisions take at most, and once more the attempts on pods."""
+ATTEMPTS_OF_A_POD: Final = 4
+MOST_VICTIMS: Final = 16
+LONGEST_MESSAGE: Final = 4096
+"""Characters of a message that are kept; the pod's condition has more."""
+_TEXT_BYTES: Final = 512
+"""What an attempt, or a victim, takes besides its characters: a tuple, numbers, and what each string takes."""
+
+
+class Attempt(NamedTuple):
+    """One attempt on a pod that failed: when, in seconds since the epoch, why, and how long it took."""
+
+    time: float
+    message: str
+    seconds: float
+
+
+class RecentDecision(NamedTuple):
+    """One decision: a node, or the message of why there is none; `time` is in seconds since the epoch."""
+
+    time: float
+    namespace: str
+    name: str
+    seconds: float
+    node: str | None
+    score: int | None
+    comparison: Comparison | None
+    """What came second, where the log is told of it."""
+    feasible: int
+    evaluated: int
+    message: str | None
+    preempted: tuple[tuple[str, str], ...]
+    """The first of them, by namespace and name."""
+    text_bytes: int
+
+
+_Fields = tuple[
+    float,
+    str,
+    str,
+    float,
+    str | None,
+    int | None,
+    Comparison | None,
+    int,
+    int,
+    str | None,
+    tuple[tuple[str, str], ...],
+    int,
+]
+"""Those of a RecentDecision."""
+
+
+@dataclass(eq=False)
+class RecentDecisions:
+    """Keeps what was decided last, within a bound in bytes; taking note is an append, for it is done for every pod.
+
+    The scheduler writes it, and the API of the running scheduler reads it. Texts are those that are made in any case.
+    Decisions are numbered from 1 on; `last` is the number of the newest.
+    """
+
+    now: Callable[[], float] = time.time
+    last: int = field(default=0, init=False)
+    _kept: "deque[_Fields]" = field(default_factory=deque, init=False)
+    _text_bytes: int = field(default=0, init=False)
+    _attempts: dict[str, list[Attempt]] = field(default_factory=dict, init=False)
+    _attempt_bytes: int = field(default=0, init=False)
+
+    def placed(self, pod: PodInfo, placement: Placement, seconds: float, evaluated: int) -> None:
+        """Take note that a pod has a node, `seconds` after it was popped, of so many that were `evaluated`."""
+        kept = self._kept
+        # A plain tuple in the order of the fields: made by name it takes three times as long.
+        kept.append(
+            (
+                self.now(),
+                pod.namespace,
+                pod.name,
+                seconds,
+                placement.node_name,
+                placement.score,
+                placement.comparison,
+                placement.feasible_nodes,
+                evaluated,
+                None,
+                (),
+                0,
+            )
+        )
+        self.last += 1
+        if len(kept) > KEPT_DECISIONS:
+            self._drop()
+
+    def failed(
+        self, pod: PodInfo, message: str, seconds: float, *, evaluated: int = 0, preempted: Sequence[PodInfo] = ()
+    ) -> None:
+        """Take note of why a pod has none; `preempted` are to make room for it."""
+        message = message[:LONGEST_MESSAGE]
+        now, uid = self.now(), pod.uid
+        attempts = self._attempts.pop(uid, None)
+        if attempts is None:
+            attempts = []
+        elif attempts[-1].message == message:
+            # Most attempts end as the one before did: the text is there already.
+            message = attempts[-1].message
+        self._attempts[uid] = attempts
+        attempts.append(Attempt(now, message, seconds))
+        self._attempt_bytes += _text_bytes(message)
+        if len(attempts) > ATTEMPTS_OF_A_POD:
+            self._attempt_bytes -= _text_bytes(attempts.pop(0).message)
+        while self._attempt_bytes > KEPT_TEXT_BYTES:
+            gone = self._attempts.pop(next(iter(self._attempts)))
+            self._attempt_bytes -= sum(_text_bytes(each.message) for each in gone)
+        victims = tuple([(victim.namespace, victim.name) for victim in preempted[:MOST_VICTIMS]])
+        size = _text_bytes(message) + sum([_text_bytes(part) for victim in victims for part in victim])
+        self._kept.append(
+            RecentDecision(
+                now, pod.namespace, pod.name, seconds, None, None, None, 0, evaluated, message, victims, size
+            )
+        )
+        self.last += 1
+        self._text_bytes += size
+        while len(self._kept) > KEPT_DECISIONS or self._text_bytes > KEPT_TEXT_BYTES:
+            self._drop()
+
+    def after(self, number: int, most: int) -> tuple[int, list[RecentDecision]]:
+        """Return the first decisions after the one of that number, at most so many, and the number of the first.
+
+        A number that is gone by, or that none has yet, counts as the last before those that are kept.
+        """
+        first = self.last - len(self._kept) + 1
+        start = number + 1 if first <= number + 1 <= self.last + 1 else first
+        return start, [RecentDecision(*each) for each in islice(self._kept, start - first, start - first + most)]
+
+    def attempts_on(self, uid: str) -> list[Attempt]:
+        """Return the last attempts on the pod that failed, the oldest first."""
+        return [*self._attempts.get(uid, ())]
+
+    def _drop(self) -> None:
+        self._text_bytes -= self._kept.popleft()[-1]
+
+
+def _text_bytes(text: str) -> int:
+    return _TEXT_BYTES + (len(text) if text.isascii() else 4 * len(text))

@@ -1,0 +1,76 @@
+"""`bayplan explain` at a terminal: what it prints, and how it ends."""
+
+import asyncio
+import json
+
+import pytest
+from tests.client.conftest import cluster, kubeconfig, scheduler  # noqa: F401  fixtures
+
+from bayplan.cli import main
+
+
+@pytest.fixture
+def explain(kubeconfig, capsys):  # noqa: F811  the fixture
+    """Runs the command beside the scheduler that it asks; gives exit code, output and errors."""
+
+    async def run(*arguments):
+        def call():
+            with pytest.raises(SystemExit) as caught:
+                main(["explain", *arguments, "--kubeconfig", str(kubeconfig)])
+            return caught.value.code or 0
+
+        code = await asyncio.to_thread(call)
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.mark.parametrize("pod", [("big",), ("pod/big", "-n", "default"), ("default/big",)])
+async def test_it_says_why_a_pod_is_pending_and_where_it_waits(explain, pod):
+    code, out, err = await explain(*pod)
+    assert (code, err) == (0, "")
+    assert out.startswith(
+        "default/big: 0 of 1 node fit\n"
+        "  1 node: NodeResourcesFit: cpu, asked 5000m, most free 4000m on n1 (n1)\n"
+        "  would help: 1000m less of cpu, on n1\n"
+        "  waits: unschedulable, priority 0, 1 attempt, since "
+    )
+    assert "  woken by: AssignedPodDelete, " in out
+    assert ": 0/1 nodes are available: 1 Insufficient cpu." in out.splitlines()[-1]
+
+
+async def test_it_writes_json_for_programs(explain):
+    code, out, _ = await explain("big", "-o", "json")
+    assert (code, json.loads(out)["queue"]["queue"]) == (0, "unschedulable")
+
+
+async def test_a_pod_that_is_nowhere_is_one_line(explain):
+    assert await explain("nobody") == (1, "", "there is no pod default/nobody\n")
+
+
+async def test_a_pod_of_another_scheduler_is_named_with_its_scheduler(explain, cluster):  # noqa: F811  the fixture
+    pod = {"metadata": {"name": "nobody", "namespace": "default"}, "spec": {"schedulerName": "other", "nodeName": "n1"}}
+    cluster.answers["/api/v1/namespaces/default/pods/nobody"] = (200, pod)
+    code, _, err = await explain("nobody")
+    assert code == 1
+    assert err == "pod default/nobody on n1 is for the scheduler 'other'; the one that was asked does not know it\n"
+
+
+async def test_without_a_scheduler_it_ends_with_one_line(explain, cluster):  # noqa: F811  the fixture
+    cluster.answers.clear()
+    code, out, err = await explain("big")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith("there is no Lease")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("big", "--certificate-authority", "x"), "are about --server"),
+        (("big", "--token-file", "x", "--own-token"), "exclude each other"),
+        ((), "Missing argument"),
+    ],
+)
+async def test_wrong_options_end_with_exit_code_2(explain, arguments, said):
+    code, _, err = await explain(*arguments)
+    assert (code, said in err) == (2, True)

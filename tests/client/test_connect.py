@@ -1,0 +1,162 @@
+"""How a person's question gets to the scheduler that is meant, and with whose token."""
+
+import pytest
+from tests.client.fake_cluster import LEASE, TOKEN
+
+from bayplan.client.connect import connect
+from bayplan.client.errors import ClientError, NotReachedError, RefusedError
+from bayplan.client.target import Target
+
+
+@pytest.fixture
+def target(kubeconfig):
+    return Target(kubeconfig=kubeconfig)
+
+
+@pytest.fixture
+def authority(scheduler, tmp_path):
+    file = tmp_path / "ca.crt"
+    file.write_bytes(scheduler.server_authority.pem)
+    return file
+
+
+async def failure(target):
+    with pytest.raises(ClientError) as raised:
+        async with connect(target) as client:
+            await client.summary()
+    assert "\n" not in str(raised.value)
+    return raised.value
+
+
+async def test_every_answer_comes_through_a_port_forward_to_the_holder_of_the_lease(target, cluster):
+    async with connect(target) as client:
+        assert (await client.summary())["leading"] is True
+        assert (await client.nodes())["names"] == ["n1"]
+        assert (await client.node("n1"))["allocatable"]["cpu"] == 4000
+        assert [each["name"] for each in (await client.queue(limit=5))["items"]] == ["big"]
+        assert [each["name"] for each in (await client.decisions(after=0))["items"]] == ["big"]
+        assert (await client.explanation("default", "big"))["state"] == "pending"
+        body = b'{"kind": "Pod", "metadata": {"name": "a"}, "spec": {"schedulerName": "bayplan", "containers": [{}]}}'
+        assert (await client.simulate(body))["pods"][0]["attempts"][0]["node"] == "n1"
+    assert set(cluster.forwards) == {("bayplan-system", "bayplan-7f-x2", "10259")}
+
+
+async def test_the_scheduler_is_shown_a_token_of_the_reader_and_never_the_persons_own(target, cluster, scheduler):
+    async with connect(target) as client:
+        await client.summary()
+        await client.summary()
+    (wanted,) = cluster.tokens
+    assert wanted["spec"] == {"expirationSeconds": 600}
+    shown = {body for seen in scheduler.api.requests if "tokenreviews" in seen.path for body in [seen.body]}
+    assert shown
+    assert not any(b"admins-own" in body for body in shown)
+
+
+async def test_the_persons_own_token_is_shown_only_when_that_is_asked_for(kubeconfig, cluster):
+    error = await failure(Target(kubeconfig=kubeconfig, own_token=True))
+    assert (error.status, cluster.tokens) == (401, [])
+
+
+async def test_a_token_of_a_file_is_shown_instead(kubeconfig, cluster, tmp_path):
+    file = tmp_path / "token"
+    file.write_text("reader-token\n")
+    async with connect(Target(kubeconfig=kubeconfig, token_file=file)) as client:
+        assert (await client.summary())["nodes"] == 1
+    assert cluster.tokens == []
+
+
+async def test_without_a_lease_it_says_where_it_looked(target, cluster):
+    cluster.answers.pop(LEASE.format("bayplan-system"))
+    error = await failure(target)
+    assert str(error).startswith("there is no Lease bayplan-system/bayplan or kube-system/bayplan")
+    assert "--scheduler-namespace" in str(error)
+
+
+async def test_the_lease_is_also_found_where_the_base_puts_it(target, cluster):
+    cluster.answers.pop(LEASE.format("bayplan-system"))
+    cluster.lease("other-pod_1", "kube-system")
+    cluster.account("reader-token", "kube-system")
+    async with connect(target) as client:
+        await client.summary()
+    assert set(cluster.forwards) == {("kube-system", "other-pod", "10259")}
+
+
+async def test_a_lease_that_nobody_holds_is_said(target, cluster):
+    cluster.lease("")
+    assert str(await failure(target)).startswith("nobody holds Lease bayplan-system/bayplan")
+
+
+@pytest.mark.parametrize(
+    ("path", "right"),
+    [
+        (LEASE.format("bayplan-system"), "`get` of leases"),
+        (TOKEN.format("bayplan-system"), "`create` of serviceaccounts/token"),
+    ],
+)
+async def test_a_right_that_is_missing_is_named(target, cluster, path, right):
+    cluster.answers[path] = (403, {"reason": "Forbidden", "message": "no"})
+    assert right in str(await failure(target))
+
+
+async def test_a_port_that_may_not_be_forwarded_is_named_with_the_right(target, cluster):
+    cluster.forward_status = 403
+    assert "`create` of pods/portforward" in str(await failure(target))
+
+
+async def test_a_pod_that_is_gone_is_named(target, cluster):
+    cluster.forward_status = 404
+    error = await failure(target)
+    assert isinstance(error, NotReachedError)
+    assert "pod bayplan-system/bayplan-7f-x2: no port can be forwarded: 404" in str(error)
+
+
+async def test_a_scheduler_that_does_not_listen_is_said(target, cluster, scheduler):
+    await scheduler.server.stop()
+    error = await failure(target)
+    assert isinstance(error, NotReachedError)
+    assert "does not answer" in str(error)
+
+
+async def test_an_account_that_is_not_there_is_named(target, cluster):
+    cluster.answers.pop(TOKEN.format("bayplan-system"))
+    assert "there is no ServiceAccount bayplan-system/bayplan-reader" in str(await failure(target))
+
+
+async def test_who_may_not_see_the_path_is_told_of_the_role(kubeconfig, cluster):
+    cluster.account("stranger-token")
+    error = await failure(Target(kubeconfig=kubeconfig))
+    assert (isinstance(error, RefusedError), error.status) == (True, 403)
+    assert "ClusterRole bayplan-reader" in str(error)
+
+
+async def test_at_an_address_the_certificate_is_checked(kubeconfig, scheduler, authority, cluster):
+    url = f"https://127.0.0.1:{scheduler.port}"
+    async with connect(Target(kubeconfig=kubeconfig, server=url, authority=authority)) as client:
+        assert (await client.summary())["nodes"] == 1
+    async with connect(Target(kubeconfig=kubeconfig, server=url, insecure=True)) as client:
+        assert (await client.summary())["nodes"] == 1
+    assert "certificate" in str(await failure(Target(kubeconfig=kubeconfig, server=url))).lower()
+    assert cluster.forwards == []
+
+
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [
+        ("10.0.0.1:10259", "is no address such as"),
+        ("ftp://10.0.0.1", "is no address such as"),
+        ("https://", "is no address such as"),
+        ("https://h:99999", "is no address such as"),
+        ("https://u:p@h", "is no address such as"),
+        ("https://h/path", "is no address such as"),
+        ("http://10.0.0.1:8080", "http is for a port of this machine"),
+    ],
+)
+async def test_an_address_that_is_none_is_refused(server, said):
+    assert said in str(await failure(Target(server=server)))
+
+
+@pytest.mark.parametrize("text", ["", "two words", "\x1b[2J", "ünsicher"])
+async def test_a_file_without_a_token_is_refused_by_name(kubeconfig, cluster, tmp_path, text):
+    file = tmp_path / "token"
+    file.write_text(text)
+    assert str(await failure(Target(kubeconfig=kubeconfig, token_file=file))) == f"--token-file: {file} holds no token"

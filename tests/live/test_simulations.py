@@ -1,0 +1,119 @@
+"""What would come of pods on the cluster as it is: nothing is bound, and nothing is kept."""
+
+import json
+
+import pytest
+from tests.live.live_scene import LiveScene, pod_body
+
+from bayplan.live.simulation import MOST_PODS
+from bayplan.server.live import RefusedQuestionError
+
+
+def deployment(replicas, cpu="1"):
+    template = {"metadata": {"labels": {"app": "a"}}, "spec": pod_body(cpu=cpu)["spec"]}
+    spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "a"}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+
+
+@pytest.fixture
+async def scene():
+    made = LiveScene()
+    made.node("n1", cpu="4")
+    made.node("n2", cpu="4")
+    for number in range(3):
+        made.pod(f"p{number}")
+        await made.attempt()
+    return made
+
+
+async def test_a_pod_is_placed_as_it_would_be_and_nothing_is_kept(scene):
+    before = scene.held()
+    answer = await scene.simulate(pod_body())
+    (pod,) = answer["pods"]
+    (attempt,) = pod["attempts"]
+    assert attempt["node"] == "n1"
+    assert attempt["explanation"]["chosen"]["node"] == "n1"
+    assert answer["count"] is None
+    assert scene.held() == before
+    scene.check()
+    again = await scene.simulate(pod_body())
+    assert again == answer
+
+
+async def test_the_pods_of_a_workload_are_placed_one_after_the_other(scene):
+    answer = await scene.simulate(deployment(6))
+    nodes = [pod["attempts"][-1]["node"] for pod in answer["pods"]]
+    assert sorted(nodes, key=str) == [None, "n1", "n2", "n2", "n2", "n2"]
+
+
+async def test_whom_it_would_evict_is_said(scene):
+    scene.pod("filler", cpu="4")
+    await scene.attempt()
+    answer = await scene.simulate(pod_body(cpu="4", priority=7))
+    (pod,) = answer["pods"]
+    assert pod["attempts"][0]["victims"] != []
+    assert pod["attempts"][0]["nominatedNodeName"] in {"n1", "n2"}
+
+
+@pytest.mark.parametrize(("count", "fits"), [("3", 3), ("max", 5)])
+async def test_how_many_more_fit(scene, count, fits):
+    before = scene.held()
+    answer = await scene.simulate(pod_body(), count=count)
+    assert answer["count"]["fits"] == fits
+    assert answer["pods"] == []
+    assert scene.held() == before
+
+
+async def test_a_pod_that_is_there_already_counts_as_another(scene):
+    body = pod_body(name="p0")
+    body["metadata"]["uid"] = "p0"
+    body["spec"]["nodeName"] = "n2"
+    (pod,) = (await scene.simulate(body))["pods"]
+    assert pod["attempts"][0]["node"] == "n1"
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"", "is no JSON"),
+        (b"null", "is no JSON object"),
+        (b"7", "is no JSON object"),
+        (b"{}", "kind"),
+        (b"[]", "Expected object, got array"),
+        (b"{" * 5000, "is no JSON"),
+        (b"[" * 100_000 + b"]" * 100_000, "JSON"),
+        (b"\xff\xfe", "is no JSON"),
+        (b"kind: Pod\n", "is no JSON"),
+        (json.dumps({"apiVersion": "v1", "kind": "Status", "message": "no"}).encode(), "answer of the API server"),
+        (json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}).encode(), "Node"),
+        (json.dumps(pod_body(name="../../etc")).encode(), "metadata.name"),
+        (json.dumps(pod_body(scheduler="other")).encode(), "spec.schedulerName"),
+        (json.dumps(pod_body(tolerations=7)).encode(), "tolerations"),
+        (json.dumps(pod_body(priorityClassName="nobody")).encode(), "spec.priorityClassName"),
+        (json.dumps(deployment(MOST_PODS + 1)).encode(), "replicas"),
+        (json.dumps(deployment(2**31)).encode(), "replicas"),
+        (json.dumps(deployment(0)).encode(), "holds no pod"),
+    ],
+)
+async def test_a_body_that_cannot_be_placed_is_refused_with_what_is_wrong(scene, body, said):
+    before = scene.held()
+    with pytest.raises(RefusedQuestionError, match=said) as raised:
+        await scene.inspector.simulation(body, "")
+    assert raised.value.status == 400
+    assert scene.held() == before
+
+
+async def test_absurd_amounts_are_answered(scene):
+    (pod,) = (await scene.simulate(pod_body(cpu="1e1000000000")))["pods"]
+    assert pod["attempts"][0]["node"] is None
+    assert "2 Insufficient cpu" in pod["attempts"][0]["message"]
+
+
+async def test_more_pods_than_one_answer_holds_are_refused(scene):
+    with pytest.raises(RefusedQuestionError, match="more than the"):
+        await scene.simulate(*[pod_body(name=f"p{number}") for number in range(MOST_PODS + 1)])
+
+
+async def test_a_count_of_pods_that_are_not_alike_is_refused(scene):
+    with pytest.raises(RefusedQuestionError, match="count: is of one pod"):
+        await scene.simulate(pod_body("a"), pod_body("b"), count="max")
