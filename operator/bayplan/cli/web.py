@@ -1,0 +1,153 @@
+"""`bayplan web`: a read-only page of a cluster, for the person who starts it."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
+
+import click
+
+from bayplan.cli import BAD_INPUT
+from bayplan.cli.help_sections import Command
+from bayplan.cli.scheduler_target import target_options
+
+if TYPE_CHECKING:
+    import socket
+
+    from bayplan.client.target import Target
+    from bayplan.web.snapshot import SnapshotSource
+
+NOT_REACHED: Final = 1
+"""Exit code where there is no scheduler to show."""
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "bayplan web",
+        "bayplan web --cluster examples/cluster/explain.yaml",
+        "kubectl get nodes,pods -A -o json | bayplan web --cluster - --scheduler-name default-scheduler",
+    ),
+)
+@click.option(
+    "--cluster",
+    metavar="FILE",
+    multiple=True,
+    help="Show the cluster in these files, as simulate --cluster reads them, and what would come of its pods; "
+    "otherwise the scheduler that runs is asked.",
+)
+@click.option(
+    "--config",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="With --cluster: KubeSchedulerConfiguration or legacy Policy; otherwise one profile, MostAllocated.",
+)
+@click.option("--scheduler-name", metavar="NAME", help="With --cluster: rename the only profile.")
+@click.option(
+    "--port", metavar="PORT", type=click.IntRange(0, 65535), default=0, help="On 127.0.0.1; by default a free one."
+)
+@click.option("--browser/--no-browser", default=True, help="Open the page in a browser.")
+@target_options
+def web(
+    *,
+    cluster: tuple[str, ...],
+    config: Path | None,
+    scheduler_name: str | None,
+    port: int,
+    browser: bool,
+    target: "Target",
+) -> None:
+    """Show a cluster as a page: which nodes are full, which could be emptied, and why pods wait.
+
+    The page is served to this machine alone, and to the first browser that opens the address that is printed. It
+    changes nothing. Ctrl-C ends it.
+
+    Without --cluster it follows the scheduler that runs, which is found and asked as bayplan explain does it.
+    """
+    if not cluster and (config is not None or scheduler_name is not None):
+        raise click.UsageError("--config and --scheduler-name are about --cluster: a scheduler that runs has its own")
+    # Imported here so that the overview of commands does not wait for them.
+    from bayplan.client.errors import ClientError  # noqa: PLC0415
+    from bayplan.web.serve import serve  # noqa: PLC0415
+
+    opened = _opener(browser=browser)
+    if cluster:
+        source = _snapshot(cluster, config, scheduler_name)
+        with _listening(port) as listening:
+            asyncio.run(serve(source, source.inspector, listening, opened))
+        return
+    try:
+        with _listening(port) as listening:
+            asyncio.run(_serve_remote(target, listening, opened))
+    except ClientError as error:
+        click.echo(str(error), err=True)
+        sys.exit(NOT_REACHED)
+
+
+async def _serve_remote(target: "Target", listening: "socket.socket", opened: Callable[[str], None]) -> None:
+    from bayplan.client.connect import connect  # noqa: PLC0415
+    from bayplan.web.remote import RemoteSource  # noqa: PLC0415
+    from bayplan.web.serve import serve  # noqa: PLC0415
+
+    async with connect(target) as client:
+        # Whoever may not ask is told so here, not on a page.
+        await client.summary()
+        source = RemoteSource(client)
+        await serve(source, source, listening, opened)
+
+
+def _snapshot(cluster: tuple[str, ...], config: Path | None, scheduler_name: str | None) -> "SnapshotSource":
+    from bayplan.cli.config import load_checked  # noqa: PLC0415
+    from bayplan.config.errors import ConfigurationError, FieldNote, note_lines  # noqa: PLC0415
+    from bayplan.simulate.cluster import read_cluster  # noqa: PLC0415
+    from bayplan.simulate.documents import ClusterFileError  # noqa: PLC0415
+    from bayplan.simulate.input_notes import input_notes  # noqa: PLC0415
+    from bayplan.web.snapshot import SnapshotSource  # noqa: PLC0415
+
+    notes: list[FieldNote] = []
+    try:
+        configuration = load_checked(config, scheduler_name, None, notes)
+        objects = read_cluster(cluster)
+        if objects.is_empty:
+            _refuse("--cluster: the files hold no objects")
+        source = SnapshotSource(configuration, objects, name=", ".join(map(_title, cluster)))
+    except (ConfigurationError, ClusterFileError) as error:
+        _refuse(str(error))
+    names = [each.scheduler_name for each in configuration.profiles]
+    for line in [*note_lines(config, notes), *input_notes(objects, names, None)]:
+        click.echo(line, err=True)
+    for skipped in objects.skipped:
+        what = f"{skipped.kind} {skipped.namespace}/{skipped.name}"
+        click.echo(f"{skipped.source}: {what} skipped: {skipped.message}", err=True)
+    return source
+
+
+def _title(file: str) -> str:
+    return "standard input" if file == "-" else Path(file).name or file
+
+
+def _listening(port: int) -> "socket.socket":
+    from bayplan.web.serve import loopback_socket  # noqa: PLC0415
+
+    try:
+        return loopback_socket(port)
+    except OSError as error:
+        _refuse(f"--port: 127.0.0.1:{port}: {os.strerror(error.errno or 0)}")
+
+
+def _opener(*, browser: bool) -> Callable[[str], None]:
+    def opened(address: str) -> None:
+        click.echo(f"bayplan web: {address}")
+        click.echo("The address is good for one browser, once. Ctrl-C ends it.")
+        sys.stdout.flush()
+        if browser:
+            click.launch(address)
+
+    return opened
+
+
+def _refuse(text: str) -> NoReturn:
+    click.echo(text, err=True)
+    sys.exit(BAD_INPUT)

@@ -1,0 +1,102 @@
+"""The routes of the page: its files, its stream of events, and the questions it asks."""
+
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Final
+
+import msgspec
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from bayplan.explain.explanation import Explanation
+from bayplan.explain.text import change_text, group_text, outcome_text
+from bayplan.live.answers import ExplanationAnswer
+from bayplan.server.answers import answer
+from bayplan.server.live import Inspector, RefusedQuestionError, live_routes
+from bayplan.web.guard import Guard
+from bayplan.web.updates import Updates
+
+_TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_MAX_BODY_BYTES: Final = 2**20
+
+
+class ToldPod(msgspec.Struct, rename="camel", frozen=True):
+    """An explanation, and the sentences that `simulate --explain` prints of it."""
+
+    answer: ExplanationAnswer
+    outcome: str
+    groups: list[str]
+    changes: list[str]
+
+
+def make_app(source: Inspector, updates: Updates, guard: Guard) -> web.Application:
+    """Return the application that serves the page and what it asks of `source`, to whoever `guard` lets in."""
+    app = web.Application(client_max_size=_MAX_BODY_BYTES)
+    guard.install(app)
+    app.router.add_routes(live_routes(source))
+    for path, body, kind in _page_files():
+        app.router.add_get(path, _file(body, kind))
+
+    async def events(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
+        await response.prepare(request)
+        async for event in updates.events():
+            await response.write(event)
+        return response
+
+    async def told(request: web.Request) -> web.StreamResponse:
+        query = request.query
+        try:
+            explained = await source.explanation(query.get("namespace", ""), query.get("name", ""))
+        except RefusedQuestionError as error:
+            return answer(msgspec.json.encode({"error": str(error)}), "application/json", error.status)
+        found = msgspec.json.decode(explained, type=ExplanationAnswer)
+        return answer(msgspec.json.encode(_told(found)), "application/json")
+
+    app.router.add_get("/events", events)
+    app.router.add_get("/told", told)
+
+    async def end_streams(_: web.Application) -> None:
+        await updates.close()
+
+    app.on_shutdown.append(end_streams)
+    return app
+
+
+def _told(found: ExplanationAnswer) -> ToldPod:
+    explanation: Explanation = found.explanation
+    return ToldPod(
+        found,
+        outcome_text(explanation),
+        [*map(group_text, explanation.groups)],
+        [*map(change_text, explanation.changes)],
+    )
+
+
+def _page_files() -> list[tuple[str, bytes, str]]:
+    static = files("bayplan.web") / "static"
+    found = [(f"/static/{path}", each.read_bytes(), _type(each.name)) for path, each in _walk(static, "")]
+    index = (static / "index.html").read_bytes()
+    return [("/", index, _type("index.html")), *found]
+
+
+def _walk(folder: Traversable, path: str) -> list[tuple[str, Traversable]]:
+    found: list[tuple[str, Traversable]] = []
+    for each in folder.iterdir():
+        if each.is_dir():
+            found += _walk(each, f"{path}{each.name}/")
+        else:
+            found.append((f"{path}{each.name}", each))
+    return found
+
+
+def _type(name: str) -> str:
+    kind = _TYPES.get(name[name.rfind(".") :], "text/plain") if "." in name else "text/plain"
+    return f"{kind}; charset=utf-8"
+
+
+def _file(body: bytes, kind: str) -> Handler:
+    async def handler(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=body, headers={"Content-Type": kind, "Cache-Control": "no-cache"})
+
+    return handler

@@ -1,0 +1,108 @@
+// A node's pods, or why a pod is where it is, beside the page.
+
+import { amount, bar, byId, el, name, number, percent, plural, shown, table } from "./dom.js";
+
+const STATES = { bound: "on", assumed: "about to be on", nominated: "waits for room on" };
+
+/** The panel; it keeps where the focus was, and gives it back. */
+export class Detail {
+  #dialog = byId("detail"); #asked = 0;
+
+  /** `planned` is whether assumed pods are only planned there, as in a snapshot. */
+  constructor(planned) {
+    this.planned = planned;
+    byId("detail-close").addEventListener("click", () => this.#dialog.close());
+    this.#dialog.addEventListener("click", (event) => { if (event.target === this.#dialog) this.#dialog.close(); });
+  }
+
+  node = (node) => this.#show(node, `/bayplan/v1/nodes/${encodeURIComponent(node)}`, (answer) => this.#nodeBody(answer));
+
+  pod = (namespace, pod) => this.#show(`${namespace}/${pod}`, `/told?${new URLSearchParams({ namespace, name: pod })}`, (answer) => this.#podBody(answer));
+
+  async #show(title, path, draw) {
+    const asked = ++this.#asked;
+    byId("detail-title").replaceChildren(name(title));
+    byId("detail-body").replaceChildren(el("p", { class: "note", role: "status" }, "Asking"));
+    if (!this.#dialog.open) this.#dialog.showModal();
+    this.#dialog.scrollTop = 0;
+    byId("detail-title").focus();
+    let drawn;
+    try {
+      const response = await fetch(path);
+      const answer = await response.json();
+      drawn = response.ok ? draw(answer) : [el("p", { class: "bad", role: "alert" }, shown(answer.error))];
+    } catch {
+      drawn = [el("p", { class: "bad", role: "alert" }, "bayplan web does not answer.")];
+    }
+    if (asked === this.#asked) byId("detail-body").replaceChildren(...drawn);
+  }
+
+  #nodeBody(node) {
+    const resources = Object.keys(node.allocatable).filter((each) => node.allocatable[each] > 0);
+    const meters = resources.map((each) => {
+      const taken = node.requested[each] ?? 0, share = taken / node.allocatable[each];
+      return el("div", {}, el("div", {}, el("strong", {}, name(each)), ` ${amount(each, taken)} of ${amount(each, node.allocatable[each])}, ${percent(share)}`), bar(share));
+    });
+    const taints = node.taints.map((each) => el("li", {}, shown(`${each.key}${each.value ? `=${each.value}` : ""}:${each.effect}`)));
+    const labels = Object.entries(node.labels).map(([key, value]) => el("li", {}, shown(`${key}=${value}`)));
+    const pods = [...node.pods].sort((a, b) => b.priority - a.priority).map((pod) => el("tr", {},
+      el("td", {}, el("button", { type: "button", class: "link", onclick: () => this.pod(pod.namespace, pod.name) }, name(`${pod.namespace}/${pod.name}`))),
+      el("td", { class: "n" }, number(pod.priority)),
+      el("td", {}, shown(Object.entries(pod.requests).map(([each, taken]) => `${each} ${amount(each, taken)}`).join(", "))),
+      el("td", {}, pod.state === "assumed" && this.planned ? "would come" : shown(pod.state))));
+    return [
+      node.unschedulable ? el("p", { class: "bad" }, "Cordoned: it takes no new pods.") : null,
+      el("div", { class: "meters" }, meters),
+      el("h3", {}, plural(node.pods.length, "pod")),
+      el("div", { class: "table-box" }, table([["Pod"], ["Priority", "n"], ["Requests"], ["State"]], pods)),
+      taints.length ? el("h3", {}, "Taints") : null, taints.length ? el("ul", { class: "chips" }, taints) : null,
+      labels.length ? el("h3", {}, "Labels") : null, labels.length ? el("ul", { class: "chips" }, labels) : null,
+    ].filter(Boolean);
+  }
+
+  #podBody({ answer, outcome, groups, changes }) {
+    const explanation = answer.explanation;
+    const body = [el("p", { class: "sentence" }, standing(answer, this.planned))];
+    if (answer.queue && !this.planned) body.push(el("p", { class: "note" }, waiting(answer)));
+    body.push(el("h3", {}, answer.node === null ? "On the nodes as they are now" : "If it were scheduled now"), el("p", {}, name(outcome)));
+    if (changes.length) body.push(el("h3", {}, "What would help"), el("ul", { class: "help" }, changes.map((each) => el("li", {}, name(each)))));
+    if (groups.length) {
+      body.push(el("h3", {}, "Why nodes were rejected"), el("ul", { class: "causes" }, groups.map((text, at) => {
+        const count = explanation.groups[at].count;
+        return el("li", { class: "cause" }, el("span", {}, el("strong", {}, plural(count, "node")), " ", name(text)), bar(count / explanation.nodes));
+      })));
+    }
+    const scored = [explanation.chosen, explanation.runnerUp].filter(Boolean);
+    if (scored.length) body.push(el("h3", {}, "Scores"), ...scored.map(scores));
+    if (answer.ahead.length) body.push(el("h3", {}, "Ahead of it"), el("ul", {}, answer.ahead.map((each) => el("li", {}, name(`${each.namespace}/${each.name}`), ` priority ${number(each.priority)}`))));
+    if (answer.wokenBy.length && !this.planned) body.push(el("h3", {}, "What would have it tried again"), el("ul", { class: "chips" }, answer.wokenBy.map((each) => el("li", {}, shown(`${each.event} (${each.plugin})`)))));
+    if (answer.attempts.length) body.push(el("h3", {}, "Attempts that failed"), el("ul", {}, answer.attempts.map((each) => el("li", { class: "note" }, this.planned ? "" : `${shown(each.time)} `, name(each.message)))));
+    return body;
+  }
+}
+
+function standing(answer, planned) {
+  if (answer.node !== null) {
+    const on = answer.state === "assumed" && planned ? "would be put on" : `is ${STATES[answer.state] ?? "on"}`;
+    return [`It ${on} `, name(answer.node), "."].flatMap((part) => part);
+  }
+  if (answer.nomination) return ["It waits for room on ", name(answer.nomination.node), "."];
+  return answer.queue?.queue === "gated" ? ["It is held back by a gate: ", name(answer.queue.message)] : ["It waits."];
+}
+
+function waiting({ queue }) {
+  const place = queue.position === null ? queue.queue : `number ${number(queue.position)} in the queue`;
+  const retry = queue.nextRetry ? `, next retry ${shown(queue.nextRetry)} at the latest` : "";
+  return `${place}, ${plural(queue.attempts, "attempt")}, since ${shown(queue.waitingSince)}${retry}`;
+}
+
+function scores(scored) {
+  const rows = scored.plugins.filter((each) => each.weighted || each.resources.length).sort((a, b) => b.weighted - a.weighted).flatMap((each) => [
+    el("tr", {}, el("td", {}, name(each.plugin)), el("td", { class: "n" }, number(each.score)), el("td", { class: "n" }, `×${number(each.weight)}`), el("td", { class: "n" }, number(each.weighted))),
+    ...each.resources.map((of) => el("tr", { class: "sub" },
+      el("td", {}, name(of.resource), ` ${amount(of.resource, of.before)} → ${amount(of.resource, of.after)} of ${amount(of.resource, of.allocatable)}`),
+      el("td", { class: "n" }, number(of.score)), el("td", { class: "n" }, `×${number(of.weight)}`), el("td", {}))),
+  ]);
+  return el("div", { class: "table-box" }, el("p", {}, el("strong", {}, name(scored.node)), ` ${number(scored.total)}`),
+    table([["Plugin"], ["Score", "n"], ["Weight", "n"], ["Counts", "n"]], rows));
+}

@@ -1,0 +1,152 @@
+"""What the page is told as it changes: the newest answer to each question, and the packing over time."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import msgspec
+
+from bayplan.live.answers import DecisionItem, DecisionsAnswer, SummaryAnswer
+from bayplan.server.live import Inspector, RefusedQuestionError
+
+KEPT_POINTS: Final = 600
+"""Points of the packing over time; when there are more, every second one is dropped."""
+SHOWN_DECISIONS: Final = 100
+SHOWN_WAITING: Final = 500
+SILENCE_SECONDS: Final = 15.0
+"""After so long without news a line is sent all the same, so that a browser that is gone is noticed."""
+_TIME: Final = re.compile(rb'^\{"time":"[^"]*",')
+_TIMELESS: Final = b"{"
+
+
+class PackingPoint(msgspec.Struct, rename="camel", frozen=True, gc=False):
+    """How well the cluster was packed at `at`: seconds since the epoch, or decisions since the beginning."""
+
+    at: float
+    nodes_used: int
+    lower_bound: int
+    shares: dict[str, float]
+    """Of cpu and memory of all nodes, how much is requested."""
+
+
+class _State(msgspec.Struct, rename="camel", frozen=True, gc=False):
+    running: bool
+    error: str | None
+
+
+class Updates:
+    """Asks a source again when told to, and tells every open page what is new; pages.py relies on it.
+
+    Only the newest answer to each question is kept, so a page that reads slowly misses what was overtaken and nothing
+    piles up for it.
+    """
+
+    def __init__(self, source: Inspector, *, page: dict[str, Any]) -> None:
+        self._source = source
+        self._decisions: list[DecisionItem] = []
+        self._points: list[PackingPoint] = []
+        self._known: dict[str, bytes] = {}
+        self._version: dict[str, int] = {}
+        self._identity = ""
+        self._news = asyncio.Condition()
+        self._closed = False
+        self._put("page", msgspec.json.encode(page))
+
+    async def refresh(self, at: float, *, running: bool) -> None:
+        """Ask the source for everything; `running` says whether more is to come.
+
+        A source that refuses or does not answer is told of on the page, which keeps what it has.
+        """
+        error = None
+        try:
+            await self._sample(at)
+            self._put("nodes", await self._source.nodes())
+            self._put("queue", await self._source.queue_page(0, SHOWN_WAITING))
+            await self._read_decisions()
+        except RefusedQuestionError as refused:
+            error = str(refused)
+        self._put("state", msgspec.json.encode(_State(running, error)))
+        await self._tell()
+
+    async def sample(self, at: float) -> None:
+        """Add a point to the packing over time."""
+        try:
+            await self._sample(at)
+        except RefusedQuestionError:
+            # The next refresh says so, if it lasts.
+            return
+        await self._tell()
+
+    async def close(self) -> None:
+        """End the stream of every page."""
+        self._closed = True
+        await self._tell()
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """Give the server-sent events of one page: what is known now, then what changes, until `close`."""
+        seen: dict[str, int] = {}
+        while not self._closed:
+            sent = False
+            for topic, version in [*self._version.items()]:
+                if seen.get(topic) != version:
+                    seen[topic] = version
+                    sent = True
+                    yield b"event: %s\ndata: %s\n\n" % (topic.encode(), self._known[topic])
+            if sent:
+                continue
+            async with self._news:
+                if self._closed or seen != self._version:
+                    continue
+                try:
+                    async with asyncio.timeout(SILENCE_SECONDS):
+                        await self._news.wait()
+                except TimeoutError:
+                    yield b": still here\n\n"
+
+    async def _sample(self, at: float) -> None:
+        answer = await self._source.summary()
+        self._put("summary", answer)
+        summary = msgspec.json.decode(answer, type=SummaryAnswer)
+        if summary.identity != self._identity:
+            # Another one leads, with decisions of its own.
+            self._identity, self._decisions = summary.identity, []
+        packing = summary.packing
+        point = PackingPoint(
+            at,
+            max((each.nodes_used for each in packing), default=0),
+            max((each.lower_bound for each in packing), default=0),
+            {
+                each.resource: round(each.requested / each.allocatable, 4)
+                for each in packing
+                if each.resource in {"cpu", "memory"} and each.allocatable
+            },
+        )
+        if self._points and self._points[-1].at == at:
+            self._points.pop()
+        self._points.append(point)
+        if len(self._points) > KEPT_POINTS:
+            self._points = self._points[::2]
+        self._put("history", msgspec.json.encode(self._points))
+
+    async def _read_decisions(self) -> None:
+        last = self._decisions[-1].seq if self._decisions else 0
+        answer = msgspec.json.decode(await self._source.decisions(last, 1), type=DecisionsAnswer)
+        if answer.last < last:
+            # The scheduler has begun anew, and counts for itself.
+            self._decisions, last = [], 0
+        if answer.last > last:
+            newest = await self._source.decisions(max(answer.last - SHOWN_DECISIONS, last), SHOWN_DECISIONS)
+            found = msgspec.json.decode(newest, type=DecisionsAnswer).items
+            self._decisions = [*self._decisions, *found][-SHOWN_DECISIONS:]
+        self._put("decisions", msgspec.json.encode({"last": answer.last, "items": self._decisions}))
+
+    def _put(self, topic: str, answer: bytes) -> None:
+        known = self._known.get(topic)
+        if known is None or _TIME.sub(_TIMELESS, known) != _TIME.sub(_TIMELESS, answer):
+            self._known[topic] = answer
+            self._version[topic] = self._version.get(topic, 0) + 1
+
+    async def _tell(self) -> None:
+        async with self._news:
+            self._news.notify_all()

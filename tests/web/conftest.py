@@ -1,0 +1,60 @@
+"""A real Chromium for the tests of the page, where there is one."""
+
+import pytest
+from tests.web.chromium import ServedSource, Tab, end, executable, start_command
+from tests.web.clusters import mixed_cluster, write
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """The browser; tests that need it are left out on a machine without one.
+
+    Playwright runs a loop in this thread while it is there, so other modules' tests could not run theirs.
+    """
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    found, arguments = executable()
+    if found is None:
+        pytest.skip("no Chromium on this machine: apt-get install chromium, or say where it is in BAYPLAN_CHROMIUM")
+    with playwright.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=found, args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def tab(chromium):
+    made = []
+
+    def opened(address, **settings):
+        tab = Tab(chromium, **settings)
+        made.append(tab)
+        tab.open(address)
+        return tab
+
+    yield opened
+    for each in made:
+        # A page that broke a rule fails every test that used it.
+        assert each.faults == []
+        assert each.violations() == []
+        each.context.close()
+
+
+@pytest.fixture(scope="session")
+def mixed(tmp_path_factory):
+    """The address of a page of 60 nodes of three kinds."""
+    address, process = start_command(write(tmp_path_factory.mktemp("web") / "cluster.json", mixed_cluster(60)))
+    yield address
+    assert end(process) == 0
+
+
+@pytest.fixture
+def served():
+    made = []
+
+    def serve(source, page):
+        made.append(ServedSource(source, page))
+        return made[-1]
+
+    yield serve
+    for each in made:
+        each.close()
