@@ -17,6 +17,11 @@ MAY_READ_IT = {
     "server/configuration.py": "a metric says when the configuration was taken over",
     "controller/serving.py": "certificates say when they end",
     "plugins/registry.py": "pods say when they were started",
+    "scheduler/recent_decisions.py": "answers say when something was decided",
+    "live/inspector.py": "answers say when a pod is next tried",
+    "live/cluster_copy.py": "a simulation begins at the time of the cluster, whose pods say when they were made",
+    "live/cluster_view.py": "answers say when they were worked out",
+    "web/remote.py": "a chart has the time below it",
 }
 
 

@@ -25,6 +25,8 @@ DOCUMENTS = [
 
 NOT_RUN = {
     "bayplan run": "needs a cluster",
+    "bayplan web": "serves a page until it is interrupted; tests/web opens it",
+    "bayplan snapshot": "needs a cluster; e2e/scenarios/test_snapshot.py takes one",
     "docker ": "needs a container builder and a registry",
     "curl -sk ": "needs a running scheduler",
     "helm ": "needs a cluster; what the chart makes is tested with the real helm in e2e/helm",

@@ -69,6 +69,7 @@ def _play(options: argparse.Namespace) -> None:
                 folder=playground.folder,
                 repository=REPOSITORY,
                 nodes=options.nodes,
+                scheduler=playground.scheduler_url,
                 prometheus=playground.prometheus_url,
             )
             _write(text)

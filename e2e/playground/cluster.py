@@ -91,6 +91,11 @@ class Playground:
         if self._targets is not None:
             self._targets.write(self._kubelet.processes)
 
+    @property
+    def scheduler_url(self) -> str:
+        """Where the replica that leads serves HTTPS; another one does after a failover."""
+        return f"https://127.0.0.1:{self._kubelet.leader_port}"
+
     def wait_leading(self, replicas: int) -> None:
         """Waits until all replicas are ready and one of them leads.
 

@@ -68,6 +68,11 @@ class Kubelet:
         return next((each.process.name for each in self._running.values() if each.is_labelled), None)
 
     @property
+    def leader_port(self) -> int | None:
+        """Where the pod that has the label of the leader serves HTTPS."""
+        return next((each.process.port for each in self._running.values() if each.is_labelled), None)
+
+    @property
     def processes(self) -> list[DeployedReplica]:
         """Those of pods that are not about to end."""
         return [each.process for each in self._running.values() if not each.is_stopping]

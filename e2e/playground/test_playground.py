@@ -50,6 +50,12 @@ def test_every_command_does_what_it_is_for_and_ctrl_c_ends_everything(
         verdict = r"^training-\S+ +0/50 nodes are available: 2 Insufficient nvidia\.com/gpu, 48 node\(s\) didn't match"
         wait_until(lambda: re.search(verdict, shell.type(explain), re.MULTILINE), "a verdict")
 
+        waiting = re.search(r"^training-\S+", shell.type(explain), re.MULTILINE)
+        assert waiting is not None
+        told = shell.type(asking(terminal.text, waiting[0]))
+        assert told.startswith(f"default/{waiting[0]}: 0 of 50 nodes fit\n")
+        assert "  woken by: " in told
+
         before = holder(shell)
         assert 'deployment "web" successfully rolled out' in shell.type(fail_over)
         assert sum(counts(shell.type(count)).values()) == 60
@@ -71,6 +77,12 @@ def test_every_command_does_what_it_is_for_and_ctrl_c_ends_everything(
         assert terminal.text.rstrip().endswith("playground: nothing is left")
         assert processes_of(tmp_path) == {}
         assert list(tmp_path.iterdir()) == []
+
+
+def asking(printed: str, pod: str) -> str:
+    """The line that asks the scheduler about a pod, for a shell without .venv."""
+    (line,) = [line.strip() for line in printed.splitlines() if "bayplan explain POD" in line]
+    return line.replace("POD", pod).replace(".venv/bin/bayplan", f"PYTHONPATH=operator {sys.executable} -m bayplan")
 
 
 def test_a_replica_that_is_killed_is_started_again(control_plane_binaries: None, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ LEFT_OUT = {
     "make image": "needs Docker; what the image is made of is assembled in e2e/image",
     "kind load": "needs Docker",
     "bayplan run": "runs until it is ended; the playground's replicas do",
+    "bayplan web": "serves a page until it is ended; tests/web opens it",
     "make test": "is what runs this",
 }
 PLAYGROUND = "make playground"

@@ -50,7 +50,7 @@ def steps() -> tuple[Step, ...]:
     )
 
 
-def guide(*, folder: Path, repository: Path, nodes: int, prometheus: str | None) -> str:
+def guide(*, folder: Path, repository: Path, nodes: int, scheduler: str, prometheus: str | None) -> str:
     """Returns all that is printed when the cluster is there; `folder` has the kubeconfig and bin/kubectl."""
     tries = "\n\n".join(f"  {number}. {each.title}:\n     $ {each.command}" for number, each in enumerate(steps(), 1))
     alerts = "" if prometheus is None else f"Prometheus, with the shipped alerts: {prometheus}\n"
@@ -64,6 +64,10 @@ bayplan schedules on {nodes} nodes, installed by manifests/overlays/production. 
 and one after the other:
 
 {tries}
+
+To ask the replica that leads why a pod of yours waits; there is no kubelet that could lead to its port:
+
+  .venv/bin/bayplan explain POD --server {scheduler} --insecure-skip-tls-verify
 
 {alerts}docs/playground.md says what is real in it.
 Ctrl-C ends all of it and removes {folder}.
