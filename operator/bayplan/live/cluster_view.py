@@ -1,10 +1,11 @@
 """How full the cluster is: the summary, all nodes, and one node, of a copy of the node table."""
 
+import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 from bayplan.api.natural_order import natural_key
+from bayplan.api.timestamps import format_time
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, MEMORY, PODS
@@ -27,11 +28,6 @@ MOST_RESOURCES: Final = 16
 """Node owners make up names of resources: these and no more are told of all nodes."""
 _FIRST: Final = (CPU, MEMORY, PODS, "ephemeral-storage")
 _FIT: Final = "NodeResourcesFit"
-
-
-def now_text() -> str:
-    """Return the time as answers have it."""
-    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def profile_answers(configuration: SchedulerConfiguration, frameworks: Mapping[str, Framework]) -> list[ProfileAnswer]:
@@ -80,7 +76,7 @@ def nodes_answer(nodes: NodeTable) -> NodesAnswer:
     objects = [nodes.nodes[row] for row in rows]
     emptiable = {*Packing(nodes, resources).emptiable_rows().tolist()}
     return NodesAnswer(
-        time=now_text(),
+        time=format_time(time.time()),
         resources=resources,
         names=[names[row] for row in rows],
         pods=nodes.pod_count[rows].tolist(),
