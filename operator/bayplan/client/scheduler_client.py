@@ -12,6 +12,7 @@ import msgspec
 
 from bayplan.api.live_paths import PREFIX, SIMULATE
 from bayplan.client.errors import NotReachedError, RefusedError
+from bayplan.logs.printable_text import one_line
 
 Answer = dict[str, Any]
 """A JSON object, in the shapes of docs/live-api.schema.json."""
@@ -132,8 +133,7 @@ def _refusal(status: int, path: str, body: bytes) -> str:
         said = msgspec.json.decode(body)["error"]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError, TypeError):
         said = body.decode("utf-8", errors="replace")
-    text = " ".join(str(said).split())[:_LONGEST_TEXT]
-    text = text if text.isprintable() else ascii(text)[1:-1]
+    text = one_line(str(said), _LONGEST_TEXT)
     if status == HTTPStatus.FORBIDDEN:
         return f"403 {text}; the right to it is that of ClusterRole bayplan-reader to the nonResourceURLs /bayplan/v1/*"
     return text or f"{status} {HTTPStatus(status).phrase}"

@@ -9,6 +9,7 @@ import msgspec
 from aiohttp import web
 
 from bayplan.api.live_paths import PREFIX, SIMULATE
+from bayplan.logs.printable_text import one_line
 from bayplan.server.answers import answer
 
 logger = logging.getLogger(__name__)
@@ -114,9 +115,7 @@ def _answered(
 
 
 def _error(text: str) -> bytes:
-    text = " ".join(text.split())
-    text = text if text.isprintable() else ascii(text)[1:-1]
-    return msgspec.json.encode({"error": text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 3]}..."})
+    return msgspec.json.encode({"error": one_line(text, _LONGEST_TEXT)})
 
 
 def _number(query: Mapping[str, str], name: str, default: int, most: int, *, least: int = 1) -> int:
