@@ -58,8 +58,8 @@ def packing_answers(nodes: NodeTable) -> list[PackingAnswer]:
     used = int((nodes.pod_count[rows] > 0).sum())
     answers: list[PackingAnswer] = []
     for name in names:
-        offered = (nodes.allowed_pods if name == PODS else nodes.allocatable[name])[rows].tolist()
-        requested = sum((nodes.pod_count if name == PODS else nodes.requested[name])[rows].tolist())
+        offered = packing.allocatable(name)[rows].tolist()
+        requested = sum(packing.requested(name)[rows].tolist())
         answers.append(
             PackingAnswer(
                 name, requested, sum(offered), stranded[name], used, fewest(offered, requested), largest[name]
@@ -74,7 +74,8 @@ def nodes_answer(nodes: NodeTable) -> NodesAnswer:
     rows = sorted(nodes.rows().tolist(), key=lambda row: natural_key(names[row]))
     resources = _resources(nodes)
     objects = [nodes.nodes[row] for row in rows]
-    emptiable = {*Packing(nodes, resources).emptiable_rows().tolist()}
+    packing = Packing(nodes, resources)
+    emptiable = {*packing.emptiable_rows().tolist()}
     return NodesAnswer(
         time=format_time(time.time()),
         resources=resources,
@@ -82,12 +83,8 @@ def nodes_answer(nodes: NodeTable) -> NodesAnswer:
         pods=nodes.pod_count[rows].tolist(),
         unschedulable=[node is not None and node.spec.unschedulable for node in objects],
         emptiable=[row in emptiable for row in rows],
-        requested={
-            name: (nodes.pod_count if name == PODS else nodes.requested[name])[rows].tolist() for name in resources
-        },
-        allocatable={
-            name: (nodes.allowed_pods if name == PODS else nodes.allocatable[name])[rows].tolist() for name in resources
-        },
+        requested={name: packing.requested(name)[rows].tolist() for name in resources},
+        allocatable={name: packing.allocatable(name)[rows].tolist() for name in resources},
     )
 
 
