@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 from click.exceptions import Exit
 
+from bayplan.api.live_paths import ALL_THAT_FIT
 from bayplan.cli import BAD_INPUT
 from bayplan.cli.feature_gates import FEATURE_GATES
 from bayplan.cli.help_sections import Command
@@ -28,7 +29,6 @@ MAX_VERDICTS: Final = 5_000_000
 """Most verdicts (pods times nodes) that JSON may hold: some gigabytes."""
 NOT_ALL_FIT: Final = 3
 """Exit code of `--fail-on-unschedulable` when a pod found no node, or could not be read."""
-ALL_THAT_FIT: Final = "max"
 
 
 class Output(StrEnum):
@@ -188,26 +188,22 @@ def simulate(
 
 def _counted(objects: "ClusterObjects", simulators: "Sequence[Simulator]") -> "PodInfo":
     """Take the pods that were added out of the cluster, and return one of them."""
+    from bayplan.simulate.counted_pod import NotCountedError, counted_pod  # noqa: PLC0415
     from bayplan.simulate.documents import ClusterFileError  # noqa: PLC0415
 
     if len(objects.added) != 1 or not objects.added[0]:
         raise ClusterFileError("--count: --add must give one pod, or one workload but a DaemonSet, that can be read")
     pods = objects.added[0]
-    owner = next(iter(pods[0].pod.metadata.owner_references or ()), None)
-    if owner is not None and owner.kind == "DaemonSet":
-        raise ClusterFileError("--count: a DaemonSet has one pod on each node; leave out --count to see which fit")
-    claims = [volume.persistent_volume_claim for volume in pods[0].pod.spec.volumes or ()]
-    own = any(each is not None and each.claim_name.endswith(f"-{pods[0].name}") for each in claims)
-    if owner is not None and owner.kind == "StatefulSet" and own:
-        raise ClusterFileError(
-            "--count: each pod of a StatefulSet has claims of its own; leave out --count and give its replicas"
-        )
+    try:
+        pod = counted_pod(pods)
+    except NotCountedError as error:
+        raise ClusterFileError(f"--count: {error}") from None
     uids = {pod.uid for pod in pods}
     objects.pods = [pod for pod in objects.pods if pod.uid not in uids]
-    name = pods[0].pod.spec.scheduler_name
+    name = pod.pod.spec.scheduler_name
     if not all(name in each.frameworks for each in simulators):
-        raise ClusterFileError(f"--count: pod {pods[0].key} is for the scheduler {name}: give --scheduler-name {name}")
-    return pods[0]
+        raise ClusterFileError(f"--count: pod {pod.key} is for the scheduler {name}: give --scheduler-name {name}")
+    return pod
 
 
 def _tell_of_skipped(objects: "ClusterObjects") -> None:

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 import msgspec
 from aiohttp import web
 
-from bayplan.api.live_paths import PREFIX, SIMULATE
+from bayplan.api.live_paths import ALL_THAT_FIT, PREFIX, SIMULATE
 from bayplan.logs.printable_text import one_line
 from bayplan.server.answers import answer
 
@@ -81,7 +81,7 @@ def live_routes(inspector: Inspector) -> list[web.RouteDef]:
 
     async def simulation(request: web.Request) -> bytes:
         count = request.query.get("count", "")
-        if count != "max" and count:
+        if count not in {"", ALL_THAT_FIT}:
             _number(request.query, "count", 0, 10**7 - 1, least=0)
         return await inspector.simulation(await request.read(), count)
 
