@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,6 +13,7 @@ from bayplan.api.live_paths import ALL_THAT_FIT
 from bayplan.cli import BAD_INPUT
 from bayplan.cli.feature_gates import FEATURE_GATES
 from bayplan.cli.help_sections import Command
+from bayplan.cli.output_format import OUTPUT, OutputFormat
 from bayplan.cli.progress import with_progress
 
 if TYPE_CHECKING:
@@ -29,13 +29,6 @@ MAX_VERDICTS: Final = 5_000_000
 """Most verdicts (pods times nodes) that JSON may hold: some gigabytes."""
 NOT_ALL_FIT: Final = 3
 """Exit code of `--fail-on-unschedulable` when a pod found no node, or could not be read."""
-
-
-class Output(StrEnum):
-    """How the result is written."""
-
-    TABLE = "table"
-    JSON = "json"
 
 
 def _a_count(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
@@ -94,14 +87,7 @@ def _a_count(_context: click.Context, _option: click.Parameter, text: str | None
 @click.option("--scheduler-name", metavar="NAME", help="Rename the only profile: pods ask for it by this name.")
 @FEATURE_GATES
 @click.option("--explain", is_flag=True, help="Say why: groups of nodes, scores, what helps.")
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice([each.value for each in Output]),
-    default=Output.TABLE.value,
-    metavar="table|json",
-    help="For people, or for programs.",
-)
+@OUTPUT
 @click.option(
     "--fail-on-unschedulable",
     is_flag=True,
@@ -152,14 +138,14 @@ def simulate(
     _tell_of_input(objects, [each.configuration for each in each_configured], counted)
     asked = None if count in (None, ALL_THAT_FIT) else int(count or 0)
     if len(each_configured) > 1:
-        reports = compare(each_configured, objects, counted, asked, as_json=output == Output.JSON)
+        reports = compare(each_configured, objects, counted, asked, as_json=output == OutputFormat.JSON)
         if fail_on_unschedulable and not all(map(_all_fit, reports)):
             raise Exit(NOT_ALL_FIT)
         return
     (only,) = each_configured
     configuration, simulator = only.configuration, only.simulator
     simulator.add(objects)
-    is_table = output == Output.TABLE
+    is_table = output == OutputFormat.TABLE
     has_verdicts = explain and not is_table
     _check_size(objects, simulator, verdicts=has_verdicts)
     explained = ExplainedAttempts()
