@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from bayplan.api.client import ApiClient, decode_status
+from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.kinds import path_segment
 from bayplan.client.errors import ClientError, NotReachedError
@@ -58,7 +59,7 @@ async def find_leader(api: ApiClient, namespaces: Sequence[str] = NAMESPACES, le
             raise ClientError(f"{where}: {answer.status} {reason}: {message}")
         try:
             holder = msgspec.json.decode(answer.body, type=_Lease).spec.holder_identity or ""
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except DECODE_ERRORS:
             raise ClientError(f"{where} cannot be read") from None
         if not holder:
             raise NotReachedError(f"nobody holds {where}: no replica schedules at the moment")

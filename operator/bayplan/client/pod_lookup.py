@@ -6,6 +6,7 @@ import msgspec
 
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import load_credentials
+from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.errors import AmbiguousError, CredentialsError, UnreachableError
 from bayplan.api.kinds import path_segment
 from bayplan.api.objects import Pod
@@ -32,7 +33,7 @@ async def what_is_known(target: Target, namespace: str, name: str) -> str | None
         return None
     try:
         return _told(_decoder.decode(answer.body))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except DECODE_ERRORS:
         return None
 
 

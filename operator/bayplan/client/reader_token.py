@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from bayplan.api.client import ApiClient, decode_status
+from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.kinds import path_segment
 from bayplan.client.errors import ClientError, NotReachedError
@@ -74,7 +75,7 @@ class ReaderToken:
             )
         try:
             token = msgspec.json.decode(answer.body, type=_TokenRequest).status.token
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except DECODE_ERRORS:
             token = ""
         if not token:
             reason, message = decode_status(answer.body)

@@ -10,6 +10,7 @@ from urllib.parse import quote
 import aiohttp
 import msgspec
 
+from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.live_paths import PREFIX, SIMULATE
 from bayplan.client.errors import NotReachedError, RefusedError
 from bayplan.logs.printable_text import one_line
@@ -106,7 +107,7 @@ class SchedulerClient:
             raise RefusedError(response.status, _refusal(response.status, path, read))
         try:
             answer = msgspec.json.decode(read)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except DECODE_ERRORS:
             answer = None
         if not isinstance(answer, dict):
             raise NotReachedError(
@@ -131,7 +132,7 @@ def _refusal(status: int, path: str, body: bytes) -> str:
         )
     try:
         said = msgspec.json.decode(body)["error"]
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError, TypeError):
+    except (*DECODE_ERRORS, KeyError, TypeError):
         said = body.decode("utf-8", errors="replace")
     text = one_line(str(said), _LONGEST_TEXT)
     if status == HTTPStatus.FORBIDDEN:

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
+from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.live_paths import ALL_THAT_FIT
 from bayplan.cache.pod_info import PodInfo
 from bayplan.live.answers import SimulationAnswer
@@ -17,7 +18,7 @@ from bayplan.simulate.cluster import ObjectReader
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.counted_pod import NotCountedError, counted_pod
 from bayplan.simulate.decision import Decision
-from bayplan.simulate.documents import DECODE_ERRORS, ClusterFileError, raw_objects
+from bayplan.simulate.documents import ClusterFileError, raw_objects
 from bayplan.simulate.report import Capacity
 from bayplan.simulate.simulator import ExplanationTooLargeError, Simulator
 

@@ -10,12 +10,13 @@ import msgspec
 
 from bayplan.api.backoff import Backoff, Timing
 from bayplan.api.credentials import Credentials
+from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.errors import CredentialsError
 from bayplan.api.kinds import Resource
 from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.watch_source import AnswerError, BrokenStreamError, ListPage, WatchSource
 from bayplan.config.errors import quote
-from bayplan.simulate.documents import DECODE_ERRORS, Decoder, field_error
+from bayplan.simulate.documents import Decoder, field_error
 from bayplan.snapshot.trimming import trimmed
 
 PAGE_SIZE: Final = 500
