@@ -18,6 +18,7 @@ from bayplan.cli.progress import with_progress
 
 if TYPE_CHECKING:
     from bayplan.cache.pod_info import PodInfo
+    from bayplan.cli.configured import Configured
     from bayplan.config.types import SchedulerConfiguration
     from bayplan.simulate.cluster_objects import ClusterObjects
     from bayplan.simulate.decision import Decision
@@ -116,12 +117,9 @@ def simulate(
     from bayplan.cli.comparison import compare  # noqa: PLC0415
     from bayplan.cli.configured import configured  # noqa: PLC0415
     from bayplan.config.errors import ConfigurationError  # noqa: PLC0415
-    from bayplan.simulate.capacity import how_many_fit  # noqa: PLC0415
     from bayplan.simulate.changes import Changes  # noqa: PLC0415
     from bayplan.simulate.cluster import read_cluster  # noqa: PLC0415
     from bayplan.simulate.documents import ClusterFileError  # noqa: PLC0415
-    from bayplan.simulate.explained_attempts import ExplainedAttempts  # noqa: PLC0415
-    from bayplan.simulate.simulator import ExplanationTooLargeError  # noqa: PLC0415
 
     if explain and len(config) > 1:
         raise click.UsageError("--explain explains what one configuration does: give one --config.")
@@ -143,9 +141,27 @@ def simulate(
             raise Exit(NOT_ALL_FIT)
         return
     (only,) = each_configured
-    configuration, simulator = only.configuration, only.simulator
+    report = _decide(only, objects, counted, asked, explain=explain, is_table=output == OutputFormat.TABLE)
+    if fail_on_unschedulable and not _all_fit(report):
+        raise Exit(NOT_ALL_FIT)
+
+
+def _decide(
+    configured: "Configured",
+    objects: "ClusterObjects",
+    counted: "PodInfo | None",
+    asked: int | None,
+    *,
+    explain: bool,
+    is_table: bool,
+) -> "Report":
+    """Have one configuration decide on the objects, print what comes of it, and return that."""
+    from bayplan.simulate.capacity import how_many_fit  # noqa: PLC0415
+    from bayplan.simulate.explained_attempts import ExplainedAttempts  # noqa: PLC0415
+    from bayplan.simulate.simulator import ExplanationTooLargeError  # noqa: PLC0415
+
+    simulator = configured.simulator
     simulator.add(objects)
-    is_table = output == OutputFormat.TABLE
     has_verdicts = explain and not is_table
     _check_size(objects, simulator, verdicts=has_verdicts)
     explained = ExplainedAttempts()
@@ -163,13 +179,12 @@ def simulate(
         raise Exit(BAD_INPUT) from None
     report = simulator.report()
     if counted is not None:
-        report.count = how_many_fit(simulator, configuration, counted, asked)
+        report.count = how_many_fit(simulator, configured.configuration, counted, asked)
     if is_table:
         _print(report, rows)
     else:
         sys.stdout.writelines(piece.decode() for piece in explained.pieces(report))
-    if fail_on_unschedulable and not _all_fit(report):
-        raise Exit(NOT_ALL_FIT)
+    return report
 
 
 def _counted(objects: "ClusterObjects", simulators: "Sequence[Simulator]") -> "PodInfo":
