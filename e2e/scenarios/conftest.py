@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+from e2e.conftest import StartControlPlane
 from e2e.controlplane.bayplan_process import BayplanProcess
 from e2e.controlplane.client import ApiClient, ApiError, Object
-from e2e.controlplane.plane import ControlPlane
+from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
 from e2e.controlplane.process import STOP_SECONDS
+from e2e.scenarios.guarded_cluster import guard
 from e2e.scenarios.outcomes import assert_alive_without_a_traceback
 
 
@@ -37,6 +39,18 @@ def bayplan(bayplan_identity: Path, tmp_path_factory: pytest.TempPathFactory) ->
 def client(control_plane: ControlPlane) -> ApiClient:
     """The admin's client of the shared control plane."""
     return control_plane.client
+
+
+@pytest.fixture(scope="module")
+def guarded_plane(start_control_plane: StartControlPlane) -> ControlPlane:
+    """A control plane of the file's own with the production overlay's policies in force."""
+    return guard(start_control_plane(ControlPlaneOptions()))
+
+
+@pytest.fixture
+def admin(guarded_plane: ControlPlane) -> ApiClient:
+    """The admin's client of the guarded control plane."""
+    return guarded_plane.client
 
 
 @pytest.fixture

@@ -6,10 +6,9 @@ Every request that is tried is a dry run: the API server admits or refuses it an
 from collections.abc import Callable, Iterator
 
 import pytest
-from e2e.conftest import StartControlPlane
 from e2e.controlplane.client import ApiClient, Object
 from e2e.controlplane.installation import SERVICE_ACCOUNT, acting_as
-from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
+from e2e.controlplane.plane import ControlPlane
 from e2e.scenarios.dry_runs import (
     DRY_RUN,
     MERGE_PATCH,
@@ -25,7 +24,7 @@ from e2e.scenarios.dry_runs import (
     with_annotations,
     with_labels,
 )
-from e2e.scenarios.guarded_cluster import NAMESPACE, OURS, THEIRS, TRUSTED, UNSCHEDULABLE, ZONE, guard
+from e2e.scenarios.guarded_cluster import NAMESPACE, OURS, THEIRS, TRUSTED, UNSCHEDULABLE, ZONE
 
 pytestmark = pytest.mark.controlplane
 
@@ -35,20 +34,10 @@ SELECTED_NODE = "volume.kubernetes.io/selected-node"
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 
 
-@pytest.fixture(scope="module")
-def plane(start_control_plane: StartControlPlane) -> ControlPlane:
-    return guard(start_control_plane(ControlPlaneOptions()))
-
-
 @pytest.fixture
-def admin(plane: ControlPlane) -> ApiClient:
-    return plane.client
-
-
-@pytest.fixture
-def scheduler(plane: ControlPlane) -> Iterator[ApiClient]:
+def scheduler(guarded_plane: ControlPlane) -> Iterator[ApiClient]:
     """Whoever has the token of the scheduler's ServiceAccount."""
-    with acting_as(plane, NAMESPACE, SERVICE_ACCOUNT) as user:
+    with acting_as(guarded_plane, NAMESPACE, SERVICE_ACCOUNT) as user:
         yield user
 
 

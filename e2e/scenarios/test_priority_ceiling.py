@@ -8,33 +8,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from e2e.conftest import StartControlPlane
 from e2e.controlplane.client import ApiClient, Object, path_of
 from e2e.controlplane.installation import OVERLAYS, kustomize, write_kustomization
 from e2e.controlplane.objects import pod
-from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
+from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.waiting import wait_until
 from e2e.scenarios.dry_runs import DRY_RUN, TEAM, refusal_of, try_create
-from e2e.scenarios.guarded_cluster import CEILING, NAMESPACE, TRUSTED, guard
+from e2e.scenarios.guarded_cluster import CEILING, NAMESPACE, TRUSTED
 
 pytestmark = pytest.mark.controlplane
 
 
-@pytest.fixture(scope="module")
-def plane(start_control_plane: StartControlPlane) -> ControlPlane:
-    return guard(start_control_plane(ControlPlaneOptions()))
-
-
 @pytest.fixture
-def admin(plane: ControlPlane) -> ApiClient:
-    return plane.client
-
-
-@pytest.fixture
-def alice(plane: ControlPlane) -> Iterator[ApiClient]:
+def alice(guarded_plane: ControlPlane) -> Iterator[ApiClient]:
     """Somebody who may do everything with the pods of one namespace."""
-    plane.kubeconfig_for("alice")
-    user = ApiClient(plane.url, plane.tls("alice"))
+    guarded_plane.kubeconfig_for("alice")
+    user = ApiClient(guarded_plane.url, guarded_plane.tls("alice"))
     yield user
     user.close()
 
@@ -57,20 +46,20 @@ def test_a_user_can_create_pods_up_to_the_ceiling(alice: ApiClient) -> None:
 
 
 def test_a_ceiling_that_warns_admits_the_pod_and_says_what_would_be_refused(
-    plane: ControlPlane, alice: ApiClient, tmp_path: Path
+    guarded_plane: ControlPlane, alice: ApiClient, tmp_path: Path
 ) -> None:
     folder, rendered = tmp_path / "warn", tmp_path / "warn.yaml"
     write_kustomization(folder, base=OVERLAYS / "production", components=["admission/warn"])
     (binding,) = [
         each
-        for each in kustomize(plane, folder)
+        for each in kustomize(guarded_plane, folder)
         if (each["kind"], each["metadata"]["name"]) == ("ValidatingAdmissionPolicyBinding", CEILING)
     ]
     assert binding["spec"]["validationActions"] == ["Warn", "Audit"]
 
     def put(binding: Object) -> None:
         rendered.write_text(json.dumps(binding))
-        plane.kubectl("apply", "-f", rendered)
+        guarded_plane.kubectl("apply", "-f", rendered)
 
     put(binding)
     try:
@@ -104,7 +93,7 @@ def test_pods_of_the_namespaces_that_the_parameters_name_may_have_any_priority(
     assert try_create(admin, namespace, "system-node-critical")["spec"]["priority"] == 2000001000
 
 
-def test_the_schedulers_own_pods_may_have_their_priority(plane: ControlPlane, admin: ApiClient) -> None:
+def test_the_schedulers_own_pods_may_have_their_priority(guarded_plane: ControlPlane, admin: ApiClient) -> None:
     template = admin.get("deployments", "bayplan", NAMESPACE)["spec"]["template"]
     # Nobody counts for the quota, as no controller runs here.
     admin.delete("resourcequotas", "bayplan", namespace=NAMESPACE)

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from tests.hostile.near_schema import near
 from tests.hostile.world import World, metadata, pod
 
+from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.kinds import RESOURCES
 from bayplan.api.objects import Node, Pod, PodSpec
 from bayplan.api.storage_objects import CSIDriver, CSINode, PersistentVolumeClaim, StorageClass
-from bayplan.api.watch_event import UNREADABLE, outline_of, raw_event_decoder
+from bayplan.api.watch_event import outline_of, raw_event_decoder
 from bayplan.api.workload_objects import PriorityClass
 from bayplan.config.load import default_configuration
 from bayplan.simulate.cluster import read_cluster
@@ -40,7 +41,7 @@ def test_whatever_comes_is_an_object_or_a_decoding_error(kind):
     @given(near(kind, with_junk=True))
     def check(document):
         raw = json.dumps(document).encode()
-        with suppress(*UNREADABLE):
+        with suppress(*DECODE_ERRORS):
             obj = msgspec.json.decode(raw, type=kind)
             # What is decoded can be shown and told apart, as logs and the evaluations' keys do.
             assert obj == msgspec.json.decode(raw, type=kind)
@@ -55,7 +56,7 @@ def test_whatever_comes_is_an_object_or_a_decoding_error(kind):
 @given(st.binary(max_size=60) | st.text(alphabet='{}[]":,0123456789.eE-nul \\uxd8', max_size=60).map(str.encode))
 def test_bytes_that_are_no_event_are_told_as_such(raw):
     for decode in (raw_event_decoder.decode, msgspec.json.Decoder(Pod).decode):
-        with suppress(*UNREADABLE):
+        with suppress(*DECODE_ERRORS):
             decode(raw)
     assert isinstance(outline_of(msgspec.Raw(raw)).metadata.name, str)
 
@@ -63,7 +64,7 @@ def test_bytes_that_are_no_event_are_told_as_such(raw):
 @pytest.mark.parametrize("depth", [100, 100_000])
 def test_an_object_as_deep_as_it_is_long_ends_no_process(depth):
     deep = b'{"spec":{"volumes":[{"csi":' + b'{"a":' * depth + b"1" + b"}" * depth + b"}]}}"
-    with suppress(*UNREADABLE):
+    with suppress(*DECODE_ERRORS):
         msgspec.json.decode(deep, type=Pod)
     assert outline_of(msgspec.Raw(deep)).metadata.key in {"", "?"}
 

@@ -15,6 +15,10 @@ def deployment(replicas, cpu="1"):
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
 
 
+def owner(kind, name):
+    return {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": f"uid-of-{name}", "controller": True}
+
+
 @pytest.fixture
 async def scene():
     made = LiveScene()
@@ -117,3 +121,16 @@ async def test_more_pods_than_one_answer_holds_are_refused(scene):
 async def test_a_count_of_pods_that_are_not_alike_is_refused(scene):
     with pytest.raises(RefusedQuestionError, match="count: is of one pod"):
         await scene.simulate(pod_body("a"), pod_body("b"), count="max")
+
+
+async def test_a_count_of_pods_of_a_workload_that_makes_no_two_alike_is_refused(scene):
+    daemon = pod_body("node-agent-x7f2k")
+    daemon["metadata"]["ownerReferences"] = [owner("DaemonSet", "node-agent")]
+    with pytest.raises(RefusedQuestionError, match="count: a DaemonSet has one pod on each node"):
+        await scene.simulate(daemon, count="max")
+    stateful = {**deployment(2), "kind": "StatefulSet"}
+    assert (await scene.simulate(stateful, count="max"))["count"]["fits"] == 5
+    claims = [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
+    stateful["spec"]["volumeClaimTemplates"] = claims
+    with pytest.raises(RefusedQuestionError, match="count: each pod of a StatefulSet has claims of its own"):
+        await scene.simulate(stateful, count="max")

@@ -8,7 +8,6 @@ from tests.builders import make_node, make_pod
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
 from bayplan.config.types import PluginEntry, PluginSet
-from bayplan.framework.causes import printable
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.simulator import Simulator
 from bayplan.simulate.tables import (
@@ -100,7 +99,6 @@ def test_nothing_a_terminal_acts_on_is_printed():
         assert r"\x1b]0;evil\x07" in text
         assert "[bold]n[/bold]" in text
         assert r"\ud800\u202e" in text
-    assert printable("plain") == "plain"
 
 
 def test_an_explanation_names_the_chosen_node_the_runner_up_and_why_others_were_rejected():

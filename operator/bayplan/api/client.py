@@ -16,6 +16,7 @@ from pyreqwest.proxy import ProxyBuilder
 
 from bayplan import __version__
 from bayplan.api.credentials import Credentials
+from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.errors import AmbiguousError, CredentialsError, UnreachableError
 from bayplan.api.trust import without_system_roots
 
@@ -100,7 +101,7 @@ def decode_status(body: bytes) -> tuple[str, str]:
     """
     try:
         status = _status_decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except DECODE_ERRORS:
         return "", body[:200].decode("utf-8", errors="replace").strip()
     return status.reason, status.message
 

@@ -4,6 +4,7 @@ import logging
 
 import msgspec
 
+from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.objects import Pod
 
 logger = logging.getLogger(__name__)
@@ -42,14 +43,13 @@ class RawEvent(msgspec.Struct):
 raw_event_decoder = msgspec.json.Decoder(RawEvent)
 _pod_decoder = msgspec.json.Decoder(Pod)
 _outline_decoder = msgspec.json.Decoder(Outline)
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def outline_of(raw: msgspec.Raw) -> Outline:
     """Return the outline of any object; one without a readable name is called "?" in reports."""
     try:
         return _outline_decoder.decode(raw)
-    except UNREADABLE:
+    except DECODE_ERRORS:
         return Outline(metadata=Identity(name="?"))
 
 
@@ -57,6 +57,6 @@ def read_pod(body: bytes | msgspec.Raw) -> Pod | None:
     """Return the pod that an answer or an item of a list holds; None, logged at debug level, if it is unreadable."""
     try:
         return _pod_decoder.decode(body)
-    except (ValueError, *UNREADABLE) as error:
+    except (ValueError, *DECODE_ERRORS) as error:
         logger.debug("no pod that can be read error=%s", error)
         return None

@@ -4,8 +4,9 @@ from typing import Any, Generic
 
 import msgspec
 
+from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.object_store import ObjectStore, T
-from bayplan.api.watch_event import UNREADABLE, outline_of, raw_event_decoder
+from bayplan.api.watch_event import outline_of, raw_event_decoder
 from bayplan.api.watch_source import AnswerError, BrokenStreamError
 
 
@@ -32,7 +33,7 @@ class WatchLines(Generic[T]):
             return self._take_raw(line)
         try:
             event = self._event_decoder.decode(line)
-        except UNREADABLE:
+        except DECODE_ERRORS:
             return self._take_raw(line)
         obj: T = event.object
         version = obj.metadata.resource_version
@@ -45,7 +46,7 @@ class WatchLines(Generic[T]):
         """Take a deletion, a bookmark or an error, or an object that does not decode."""
         try:
             event = raw_event_decoder.decode(line)
-        except UNREADABLE as error:
+        except DECODE_ERRORS as error:
             raise BrokenStreamError(f"the event is not readable: {error}") from error
         outline = outline_of(event.object)
         if event.type == "ERROR":
@@ -61,7 +62,7 @@ class WatchLines(Generic[T]):
         """Take an object that is still JSON, and return its key."""
         try:
             obj = self._object_decoder.decode(raw)
-        except UNREADABLE as error:
+        except DECODE_ERRORS as error:
             identity = outline_of(raw).metadata
             self._store.put_undecodable(identity.key, identity.uid, identity.resource_version, str(error))
             return identity.key

@@ -8,6 +8,7 @@ import msgspec
 
 from bayplan.api.client import USER_AGENT, decode_status, parse_retry_after
 from bayplan.api.credentials import Credentials
+from bayplan.api.decoding import DECODE_ERRORS
 
 # The largest object a server sends is some megabytes; a line without end is a broken or hostile peer.
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -91,7 +92,7 @@ class WatchSource:
             body = await response.read()
         try:
             page = _page_decoder.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except DECODE_ERRORS as error:
             raise BrokenStreamError(f"the list is not readable: {error}") from error
         if not page.metadata.resource_version:
             raise BrokenStreamError("the list has no resourceVersion")

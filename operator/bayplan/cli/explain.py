@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from bayplan.cli.help_sections import Command
+from bayplan.cli.output_format import OUTPUT, OutputFormat
 from bayplan.cli.scheduler_target import target_options
 
 if TYPE_CHECKING:
@@ -27,14 +28,7 @@ _DEFAULT_NAMESPACE: Final = "default"
 )
 @click.argument("pod", metavar="POD", help="Its name, or NAMESPACE/NAME.")
 @click.option("--namespace", "-n", metavar="NAME", help="Where the pod is; default, unless POD is NAMESPACE/NAME.")
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    metavar="table|json",
-    help="For people, or for programs.",
-)
+@OUTPUT
 @target_options
 def explain(pod: str, namespace: str | None, output: str, target: "Target") -> None:
     """Say why POD is pending, what would help, who is ahead of it and what would wake it.
@@ -55,7 +49,7 @@ def explain(pod: str, namespace: str | None, output: str, target: "Target") -> N
     asked_namespace, name = _pod_named(pod, namespace)
     try:
         answer = asyncio.run(_ask(target, asked_namespace, name))
-        if output == "json":
+        if output == OutputFormat.JSON:
             click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2))
             return
         told = msgspec.convert(answer, ExplanationAnswer)

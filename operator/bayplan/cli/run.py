@@ -12,6 +12,7 @@ from click.exceptions import Exit
 
 from bayplan.cli import BAD_INPUT, nothing_collected
 from bayplan.cli.allocator import return_large_blocks
+from bayplan.cli.cluster_flags import CONTEXT, KUBECONFIG, MASTER
 from bayplan.cli.deprecated_flags import DeprecatedFlags
 from bayplan.cli.feature_gates import FEATURE_GATES
 from bayplan.cli.flag_groups import Flag, command_of_groups, flag_values
@@ -40,20 +41,9 @@ class RunFlags:
             help="KubeSchedulerConfiguration or legacy Policy; without it one profile, MostAllocated.",
         ),
     ] = None
-    kubeconfig: Annotated[
-        Path | None,
-        Flag(
-            "--kubeconfig",
-            type=Path,
-            metavar="FILE",
-            help="How to reach the cluster; otherwise $KUBECONFIG, the pod's own account, ~/.kube/config.",
-        ),
-    ] = None
-    context: Annotated[str | None, Flag("--context", metavar="NAME", help="The kubeconfig context to use.")] = None
-    master: Annotated[
-        str | None,
-        Flag("--master", metavar="URL", help="The API server, in place of the one that the kubeconfig names."),
-    ] = None
+    kubeconfig: Annotated[Path | None, KUBECONFIG] = None
+    context: Annotated[str | None, CONTEXT] = None
+    master: Annotated[str | None, MASTER] = None
     write_config_to: Annotated[
         Path | None,
         Flag(

@@ -7,20 +7,19 @@ from typing import Any, Final
 
 import click
 
-from bayplan.client.target import Target
+from bayplan.cli.cluster_flags import CONTEXT, KUBECONFIG
+from bayplan.client.target import LEASE, Target
 
 _FILE: Final = click.Path(path_type=Path)
 _OPTIONS: Final = (
-    click.option(
-        "--kubeconfig", type=_FILE, metavar="FILE", help="How to reach the cluster; otherwise as bayplan run."
-    ),
-    click.option("--context", metavar="NAME", help="The kubeconfig context to use."),
+    KUBECONFIG,
+    CONTEXT,
     click.option(
         "--scheduler-namespace",
         metavar="NAME",
         help="Where the scheduler runs; otherwise bayplan-system or kube-system, whichever has its Lease.",
     ),
-    click.option("--lease", metavar="NAME", default="bayplan", help="The Lease of its replicas."),
+    click.option("--lease", metavar="NAME", default=LEASE, help="The Lease of its replicas."),
     click.option(
         "--server", metavar="URL", help="Ask the scheduler at https://HOST:10259 instead of by a port-forward."
     ),

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -10,13 +9,16 @@ from typing import TYPE_CHECKING, Final
 import click
 from click.exceptions import Exit
 
+from bayplan.api.live_paths import ALL_THAT_FIT
 from bayplan.cli import BAD_INPUT
 from bayplan.cli.feature_gates import FEATURE_GATES
 from bayplan.cli.help_sections import Command
+from bayplan.cli.output_format import OUTPUT, OutputFormat
 from bayplan.cli.progress import with_progress
 
 if TYPE_CHECKING:
     from bayplan.cache.pod_info import PodInfo
+    from bayplan.cli.configured import Configured
     from bayplan.config.types import SchedulerConfiguration
     from bayplan.simulate.cluster_objects import ClusterObjects
     from bayplan.simulate.decision import Decision
@@ -28,14 +30,6 @@ MAX_VERDICTS: Final = 5_000_000
 """Most verdicts (pods times nodes) that JSON may hold: some gigabytes."""
 NOT_ALL_FIT: Final = 3
 """Exit code of `--fail-on-unschedulable` when a pod found no node, or could not be read."""
-ALL_THAT_FIT: Final = "max"
-
-
-class Output(StrEnum):
-    """How the result is written."""
-
-    TABLE = "table"
-    JSON = "json"
 
 
 def _a_count(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
@@ -94,14 +88,7 @@ def _a_count(_context: click.Context, _option: click.Parameter, text: str | None
 @click.option("--scheduler-name", metavar="NAME", help="Rename the only profile: pods ask for it by this name.")
 @FEATURE_GATES
 @click.option("--explain", is_flag=True, help="Say why: groups of nodes, scores, what helps.")
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice([each.value for each in Output]),
-    default=Output.TABLE.value,
-    metavar="table|json",
-    help="For people, or for programs.",
-)
+@OUTPUT
 @click.option(
     "--fail-on-unschedulable",
     is_flag=True,
@@ -130,12 +117,9 @@ def simulate(
     from bayplan.cli.comparison import compare  # noqa: PLC0415
     from bayplan.cli.configured import configured  # noqa: PLC0415
     from bayplan.config.errors import ConfigurationError  # noqa: PLC0415
-    from bayplan.simulate.capacity import how_many_fit  # noqa: PLC0415
     from bayplan.simulate.changes import Changes  # noqa: PLC0415
     from bayplan.simulate.cluster import read_cluster  # noqa: PLC0415
     from bayplan.simulate.documents import ClusterFileError  # noqa: PLC0415
-    from bayplan.simulate.explained_attempts import ExplainedAttempts  # noqa: PLC0415
-    from bayplan.simulate.simulator import ExplanationTooLargeError  # noqa: PLC0415
 
     if explain and len(config) > 1:
         raise click.UsageError("--explain explains what one configuration does: give one --config.")
@@ -152,14 +136,32 @@ def simulate(
     _tell_of_input(objects, [each.configuration for each in each_configured], counted)
     asked = None if count in (None, ALL_THAT_FIT) else int(count or 0)
     if len(each_configured) > 1:
-        reports = compare(each_configured, objects, counted, asked, as_json=output == Output.JSON)
+        reports = compare(each_configured, objects, counted, asked, as_json=output == OutputFormat.JSON)
         if fail_on_unschedulable and not all(map(_all_fit, reports)):
             raise Exit(NOT_ALL_FIT)
         return
     (only,) = each_configured
-    configuration, simulator = only.configuration, only.simulator
+    report = _decide(only, objects, counted, asked, explain=explain, is_table=output == OutputFormat.TABLE)
+    if fail_on_unschedulable and not _all_fit(report):
+        raise Exit(NOT_ALL_FIT)
+
+
+def _decide(
+    configured: "Configured",
+    objects: "ClusterObjects",
+    counted: "PodInfo | None",
+    asked: int | None,
+    *,
+    explain: bool,
+    is_table: bool,
+) -> "Report":
+    """Have one configuration decide on the objects, print what comes of it, and return that."""
+    from bayplan.simulate.capacity import how_many_fit  # noqa: PLC0415
+    from bayplan.simulate.explained_attempts import ExplainedAttempts  # noqa: PLC0415
+    from bayplan.simulate.simulator import ExplanationTooLargeError  # noqa: PLC0415
+
+    simulator = configured.simulator
     simulator.add(objects)
-    is_table = output == Output.TABLE
     has_verdicts = explain and not is_table
     _check_size(objects, simulator, verdicts=has_verdicts)
     explained = ExplainedAttempts()
@@ -177,37 +179,32 @@ def simulate(
         raise Exit(BAD_INPUT) from None
     report = simulator.report()
     if counted is not None:
-        report.count = how_many_fit(simulator, configuration, counted, asked)
+        report.count = how_many_fit(simulator, configured.configuration, counted, asked)
     if is_table:
         _print(report, rows)
     else:
         sys.stdout.writelines(piece.decode() for piece in explained.pieces(report))
-    if fail_on_unschedulable and not _all_fit(report):
-        raise Exit(NOT_ALL_FIT)
+    return report
 
 
 def _counted(objects: "ClusterObjects", simulators: "Sequence[Simulator]") -> "PodInfo":
     """Take the pods that were added out of the cluster, and return one of them."""
+    from bayplan.simulate.counted_pod import NotCountedError, counted_pod  # noqa: PLC0415
     from bayplan.simulate.documents import ClusterFileError  # noqa: PLC0415
 
     if len(objects.added) != 1 or not objects.added[0]:
         raise ClusterFileError("--count: --add must give one pod, or one workload but a DaemonSet, that can be read")
     pods = objects.added[0]
-    owner = next(iter(pods[0].pod.metadata.owner_references or ()), None)
-    if owner is not None and owner.kind == "DaemonSet":
-        raise ClusterFileError("--count: a DaemonSet has one pod on each node; leave out --count to see which fit")
-    claims = [volume.persistent_volume_claim for volume in pods[0].pod.spec.volumes or ()]
-    own = any(each is not None and each.claim_name.endswith(f"-{pods[0].name}") for each in claims)
-    if owner is not None and owner.kind == "StatefulSet" and own:
-        raise ClusterFileError(
-            "--count: each pod of a StatefulSet has claims of its own; leave out --count and give its replicas"
-        )
+    try:
+        pod = counted_pod(pods)
+    except NotCountedError as error:
+        raise ClusterFileError(f"--count: {error}") from None
     uids = {pod.uid for pod in pods}
     objects.pods = [pod for pod in objects.pods if pod.uid not in uids]
-    name = pods[0].pod.spec.scheduler_name
+    name = pod.pod.spec.scheduler_name
     if not all(name in each.frameworks for each in simulators):
-        raise ClusterFileError(f"--count: pod {pods[0].key} is for the scheduler {name}: give --scheduler-name {name}")
-    return pods[0]
+        raise ClusterFileError(f"--count: pod {pod.key} is for the scheduler {name}: give --scheduler-name {name}")
+    return pod
 
 
 def _tell_of_skipped(objects: "ClusterObjects") -> None:

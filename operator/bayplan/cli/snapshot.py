@@ -10,6 +10,7 @@ import click
 from click.exceptions import Exit
 
 from bayplan.cli import BAD_INPUT
+from bayplan.cli.cluster_flags import CONTEXT, KUBECONFIG, MASTER
 from bayplan.cli.help_sections import Command
 
 if TYPE_CHECKING:
@@ -34,14 +35,9 @@ _FAILED = 1
     metavar="FILE",
     help="Where to write; compressed if it ends in .gz; - is standard output.",
 )
-@click.option(
-    "--kubeconfig",
-    type=Path,
-    metavar="FILE",
-    help="How to reach the cluster; otherwise $KUBECONFIG, the pod's own account, ~/.kube/config.",
-)
-@click.option("--context", metavar="NAME", help="The kubeconfig context to use.")
-@click.option("--master", metavar="URL", help="The API server, in place of the one that the kubeconfig names.")
+@KUBECONFIG
+@CONTEXT
+@MASTER
 @click.option("--redact", is_flag=True, help="Replace names, labels and images by hashes; decisions stay the same.")
 @click.option(
     "--keep-label",

@@ -7,9 +7,10 @@ from typing import Final
 
 import msgspec
 
-from bayplan.api.client import ApiClient, decode_status
-from bayplan.api.errors import AmbiguousError, UnreachableError
+from bayplan.api.client import ApiClient
+from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.kinds import path_segment
+from bayplan.client.api_answers import answer_to, unexpected
 from bayplan.client.errors import ClientError, NotReachedError
 from bayplan.client.target import LEASE
 
@@ -44,21 +45,17 @@ async def find_leader(api: ApiClient, namespaces: Sequence[str] = NAMESPACES, le
     """
     for namespace in namespaces:
         path = f"/apis/coordination.k8s.io/v1/namespaces/{path_segment(namespace)}/leases/{path_segment(lease)}"
-        try:
-            answer = await api.request("GET", path)
-        except (UnreachableError, AmbiguousError) as error:
-            raise NotReachedError(str(error)) from error
+        answer = await answer_to(api, "GET", path)
         if answer.status == HTTPStatus.NOT_FOUND:
             continue
         where = f"Lease {namespace}/{lease}"
         if answer.status == HTTPStatus.FORBIDDEN:
             raise ClientError(f"you may not read {where}: the right to it is `get` of leases in {namespace}")
         if answer.status != HTTPStatus.OK:
-            reason, message = decode_status(answer.body)
-            raise ClientError(f"{where}: {answer.status} {reason}: {message}")
+            raise unexpected(where, answer)
         try:
             holder = msgspec.json.decode(answer.body, type=_Lease).spec.holder_identity or ""
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except DECODE_ERRORS:
             raise ClientError(f"{where} cannot be read") from None
         if not holder:
             raise NotReachedError(f"nobody holds {where}: no replica schedules at the moment")

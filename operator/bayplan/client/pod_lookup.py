@@ -6,9 +6,12 @@ import msgspec
 
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import load_credentials
-from bayplan.api.errors import AmbiguousError, CredentialsError, UnreachableError
+from bayplan.api.decoding import DECODE_ERRORS
+from bayplan.api.errors import CredentialsError
 from bayplan.api.kinds import path_segment
 from bayplan.api.objects import Pod
+from bayplan.client.api_answers import answer_to
+from bayplan.client.errors import NotReachedError
 from bayplan.client.target import Target
 
 _decoder = msgspec.json.Decoder(Pod)
@@ -21,8 +24,9 @@ async def what_is_known(target: Target, namespace: str, name: str) -> str | None
     except CredentialsError:
         return None
     try:
-        answer = await api.request("GET", f"/api/v1/namespaces/{path_segment(namespace)}/pods/{path_segment(name)}")
-    except (UnreachableError, AmbiguousError):
+        path = f"/api/v1/namespaces/{path_segment(namespace)}/pods/{path_segment(name)}"
+        answer = await answer_to(api, "GET", path)
+    except NotReachedError:
         return None
     finally:
         await api.close()
@@ -32,7 +36,7 @@ async def what_is_known(target: Target, namespace: str, name: str) -> str | None
         return None
     try:
         return _told(_decoder.decode(answer.body))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except DECODE_ERRORS:
         return None
 
 

@@ -7,10 +7,11 @@ from typing import Final
 
 import msgspec
 
-from bayplan.api.client import ApiClient, decode_status
-from bayplan.api.errors import AmbiguousError, UnreachableError
+from bayplan.api.client import ApiClient
+from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.kinds import path_segment
-from bayplan.client.errors import ClientError, NotReachedError
+from bayplan.client.api_answers import answer_to, unexpected
+from bayplan.client.errors import ClientError
 
 ACCOUNT: Final = "bayplan-reader"
 """The ServiceAccount that is shipped for it."""
@@ -58,10 +59,7 @@ class ReaderToken:
             "kind": "TokenRequest",
             "spec": {"expirationSeconds": LIFETIME_SECONDS},
         }
-        try:
-            answer = await self._api.request("POST", path, body=msgspec.json.encode(body))
-        except (UnreachableError, AmbiguousError) as error:
-            raise NotReachedError(str(error)) from error
+        answer = await answer_to(self._api, "POST", path, msgspec.json.encode(body))
         if answer.status == HTTPStatus.NOT_FOUND:
             raise ClientError(
                 f"there is no ServiceAccount {account} to ask with: it comes with the manifests; "
@@ -74,9 +72,8 @@ class ReaderToken:
             )
         try:
             token = msgspec.json.decode(answer.body, type=_TokenRequest).status.token
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except DECODE_ERRORS:
             token = ""
         if not token:
-            reason, message = decode_status(answer.body)
-            raise ClientError(f"no token of ServiceAccount {account}: {answer.status} {reason}: {message}")
+            raise unexpected(f"no token of ServiceAccount {account}", answer)
         return token

@@ -10,8 +10,10 @@ from urllib.parse import quote
 import aiohttp
 import msgspec
 
+from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.live_paths import PREFIX, SIMULATE
 from bayplan.client.errors import NotReachedError, RefusedError
+from bayplan.logs.printable_text import one_line
 
 Answer = dict[str, Any]
 """A JSON object, in the shapes of docs/live-api.schema.json."""
@@ -105,7 +107,7 @@ class SchedulerClient:
             raise RefusedError(response.status, _refusal(response.status, path, read))
         try:
             answer = msgspec.json.decode(read)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except DECODE_ERRORS:
             answer = None
         if not isinstance(answer, dict):
             raise NotReachedError(
@@ -130,10 +132,9 @@ def _refusal(status: int, path: str, body: bytes) -> str:
         )
     try:
         said = msgspec.json.decode(body)["error"]
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError, TypeError):
+    except (*DECODE_ERRORS, KeyError, TypeError):
         said = body.decode("utf-8", errors="replace")
-    text = " ".join(str(said).split())[:_LONGEST_TEXT]
-    text = text if text.isprintable() else ascii(text)[1:-1]
+    text = one_line(str(said), _LONGEST_TEXT)
     if status == HTTPStatus.FORBIDDEN:
         return f"403 {text}; the right to it is that of ClusterRole bayplan-reader to the nonResourceURLs /bayplan/v1/*"
     return text or f"{status} {HTTPStatus(status).phrase}"

@@ -31,6 +31,7 @@ from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import utc_now
 from bayplan.scheduler.dispatcher import Dispatcher
+from bayplan.scheduler.engine import Engine
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.pending_pods import PendingPodEvents
@@ -81,72 +82,40 @@ def build(
     `clock`, monotonic and in seconds, and what makes clients and reflectors are given by who has time and API server in
     memory.
     """
-    names = frozenset(profile.scheduler_name for profile in configuration.profiles)
-    metrics = SchedulerMetrics(profiles=sorted(names))
-    leadership = build_leadership(configuration.leader_election, credentials, metrics)
-    admit = leadership.admit if leadership is not None else None
-    contact = ServerContact(credentials.server)
-    connect = partial(
-        _measured_client,
-        make_client,
-        credentials,
-        configuration.client_connection,
-        observer=metrics,
-        contact=contact,
-        admit=admit,
-    )
-    # Events have a rate limit of their own, as in kube-scheduler, so that they never hold up a bind.
-    client, events_client = connect(), connect()
-
-    cache, nominator, news = Cache(), Nominator(), asyncio.Event()
-    engines = EngineBuilder(cache=cache, nominator=nominator, client=client, admit=admit, observer=metrics, clock=clock)
-    engine = engines.build(configuration)
-    queue = SchedulingQueue(
-        clock=clock,
-        profiles=engine.queue.profiles,
-        initial_backoff_seconds=engine.queue.initial_backoff_seconds,
-        max_backoff_seconds=engine.queue.max_backoff_seconds,
-        max_in_unschedulable_seconds=unschedulable_seconds,
-        sort_key=engine.queue.sort_key,
-        observer=metrics,
-        nominator=nominator,
-        step=STEP_PODS,
-    )
-
-    pending = PendingPodEvents(cache, queue, news.set, metrics, names)
-    dispatcher = Dispatcher(client, events_client, on_patched=pending.written, on_call=metrics.api_call, wake=news.set)
-    recorder = EventRecorder(
-        emit=dispatcher.send, now=utc_now, hostname=socket.gethostname(), waiting=lambda: dispatcher.events_waiting
-    )
+    ground = _ground(configuration, credentials, clock, make_client)
+    client, events_client = ground.client(), ground.client()
+    held = _held(ground, client, unschedulable_seconds)
+    dispatcher, recorder = _writers(ground, held, client, events_client)
     recovery = Recovery()
     watches = Watches(
         credentials,
-        cache,
-        queue,
-        metrics,
-        wake=news.set,
+        held.cache,
+        held.queue,
+        ground.metrics,
+        wake=held.news.set,
         on_gone=recorder.forget,
         on_recovered=recovery.recovered,
         on_went_back=recovery.went_back,
-        scheduler_names=names,
+        scheduler_names=ground.names,
         rejection_backoff_seconds=rejection_backoff_seconds,
-        make_reflector=partial(make_reflector, contact=contact),
+        make_reflector=partial(make_reflector, contact=ground.contact),
     )
     scheduler = Scheduler(
-        cache=cache,
-        queue=queue,
-        engine=engine,
+        cache=held.cache,
+        queue=held.queue,
+        engine=held.engine,
         dispatcher=dispatcher,
         recorder=recorder,
-        observer=metrics,
+        observer=ground.metrics,
         victim_gone=watches.assigned.ended,
         announces=configuration.feature_gates.enabled("NominatedNodeNameForExpectation"),
-        news=news,
+        news=held.news,
         clock=clock,
     )
-    intake_list = IntakeList(client, names, pending, on_went_back=recovery.went_back, contact=contact)
+    pending = held.pending
+    intake_list = IntakeList(client, ground.names, pending, on_went_back=recovery.went_back, contact=ground.contact)
     operator = OperatorThread(
-        names, KopfSessions(credentials), take=pending.watched, on_restart=intake_list.ask_for_fill
+        ground.names, KopfSessions(credentials), take=pending.watched, on_restart=intake_list.ask_for_fill
     )
     # What was made before those whom it tells: answers to the scheduler's writes feed the queue that it reads, and
     # the watches tell of an outage whom else to ask.
@@ -156,41 +125,135 @@ def build(
     reload = build_reload(
         source,
         configuration,
-        engine,
-        build_engine=engines.build,
+        held.engine,
+        build_engine=held.engines.build,
         scheduler=scheduler,
         watches=watches,
         recorder=recorder,
-        registry=metrics.registry,
-        leadership=leadership,
+        registry=ground.metrics.registry,
+        leadership=ground.leadership,
     )
-    health = build_health(watches, operator, intake_list, leadership)
+    health = build_health(watches, operator, intake_list, ground.leadership)
     return Parts(
         scheduler=scheduler,
         watches=watches,
         operator=operator,
         intake_list=intake_list,
-        assumed_pods=build_assumed_pods(client, cache, scheduler, watches, pending),
-        leadership=leadership,
+        assumed_pods=build_assumed_pods(client, held.cache, scheduler, watches, pending),
+        leadership=ground.leadership,
         reload=reload,
         clients=(client, events_client),
-        contact=contact,
+        contact=ground.contact,
         health=health,
         serving=build_serving(
             configuration,
             credentials,
             serving or ServingOptions(secure_port=None),
-            cache=cache,
-            queue=queue,
+            cache=held.cache,
+            queue=held.queue,
             scheduler=scheduler,
             watches=watches,
-            metrics=metrics,
+            metrics=ground.metrics,
             health=health,
             current=lambda: reload.configuration,
-            leadership=leadership,
+            leadership=ground.leadership,
             make_client=make_client,
         ),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """What the parts stand on: the configuration they begin with, the way to the API server, figures and the time."""
+
+    configuration: SchedulerConfiguration
+    names: frozenset[str]
+    metrics: SchedulerMetrics
+    leadership: Leadership | None
+    admit: Callable[[], float] | None
+    contact: ServerContact
+    client: Callable[[], ApiClient]
+    """Makes a client with a rate limit of its own."""
+    clock: Callable[[], float]
+
+
+def _ground(
+    configuration: SchedulerConfiguration,
+    credentials: Credentials,
+    clock: Callable[[], float],
+    make_client: Callable[..., ApiClient],
+) -> _Ground:
+    names = frozenset(profile.scheduler_name for profile in configuration.profiles)
+    metrics = SchedulerMetrics(profiles=sorted(names))
+    leadership = build_leadership(configuration.leader_election, credentials, metrics)
+    admit = leadership.admit if leadership is not None else None
+    contact = ServerContact(credentials.server)
+    client = partial(
+        _measured_client,
+        make_client,
+        credentials,
+        configuration.client_connection,
+        observer=metrics,
+        contact=contact,
+        admit=admit,
+    )
+    return _Ground(configuration, names, metrics, leadership, admit, contact, client, clock)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What is known of the cluster and what waits, with the engine that decides on it."""
+
+    cache: Cache
+    queue: SchedulingQueue
+    pending: PendingPodEvents
+    engines: EngineBuilder
+    engine: Engine
+    news: asyncio.Event
+    """Set when there may be something to do."""
+
+
+def _held(ground: _Ground, client: ApiClient, unschedulable_seconds: float) -> _Held:
+    cache, nominator, news = Cache(), Nominator(), asyncio.Event()
+    engines = EngineBuilder(
+        cache=cache,
+        nominator=nominator,
+        client=client,
+        admit=ground.admit,
+        observer=ground.metrics,
+        clock=ground.clock,
+    )
+    engine = engines.build(ground.configuration)
+    queue = SchedulingQueue(
+        clock=ground.clock,
+        profiles=engine.queue.profiles,
+        initial_backoff_seconds=engine.queue.initial_backoff_seconds,
+        max_backoff_seconds=engine.queue.max_backoff_seconds,
+        max_in_unschedulable_seconds=unschedulable_seconds,
+        sort_key=engine.queue.sort_key,
+        observer=ground.metrics,
+        nominator=nominator,
+        step=STEP_PODS,
+    )
+    pending = PendingPodEvents(cache, queue, news.set, ground.metrics, ground.names)
+    return _Held(cache, queue, pending, engines, engine, news)
+
+
+def _writers(
+    ground: _Ground, held: _Held, client: ApiClient, events_client: ApiClient
+) -> tuple[Dispatcher, EventRecorder]:
+    """Make what writes; Events have a client of their own, as in kube-scheduler, so that they never hold up a bind."""
+    dispatcher = Dispatcher(
+        client,
+        events_client,
+        on_patched=held.pending.written,
+        on_call=ground.metrics.api_call,
+        wake=held.news.set,
+    )
+    recorder = EventRecorder(
+        emit=dispatcher.send, now=utc_now, hostname=socket.gethostname(), waiting=lambda: dispatcher.events_waiting
+    )
+    return dispatcher, recorder
 
 
 def _measured_client(

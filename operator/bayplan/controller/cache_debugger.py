@@ -11,10 +11,11 @@ import aiohttp
 import msgspec
 
 from bayplan.api.credentials import Credentials
+from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.errors import CredentialsError
 from bayplan.api.kinds import NODES, PODS, Resource, resource_of
 from bayplan.api.slices import in_slices
-from bayplan.api.watch_event import UNREADABLE, outline_of
+from bayplan.api.watch_event import outline_of
 from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource
 from bayplan.cache.cache import Cache
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -98,7 +99,7 @@ class CacheDebugger:
         def take(raw: msgspec.Raw) -> None:
             try:
                 add(decoder.decode(raw))
-            except UNREADABLE:
+            except DECODE_ERRORS:
                 identity = outline_of(raw).metadata
                 listed.unreadable(resource.plural, identity.key, identity.uid)
 

@@ -11,13 +11,14 @@ import msgspec
 
 from bayplan.api.backoff import Backoff, is_away
 from bayplan.api.client import ApiClient, decode_status
+from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.objects import Pod
 from bayplan.api.server_contact import ServerContact
 from bayplan.api.slices import in_slices
 from bayplan.api.version_history import VersionHistory
-from bayplan.api.watch_event import UNREADABLE, outline_of, read_pod
+from bayplan.api.watch_event import outline_of, read_pod
 from bayplan.api.watch_source import ListMeta
 from bayplan.controller.operator_thread import field_selector
 from bayplan.logs.verbosity import V4
@@ -181,8 +182,8 @@ class IntakeList:
                         self.on_went_back()
                     await in_slices(page.items or (), take)
                     query["continue"] = page.metadata.continue_
-        except (AmbiguousError, UnreachableError, _NoListError, *UNREADABLE) as error:
-            self._away = not isinstance(error, (_NoListError, *UNREADABLE)) or is_away(getattr(error, "status", 0))
+        except (AmbiguousError, UnreachableError, _NoListError, *DECODE_ERRORS) as error:
+            self._away = not isinstance(error, (_NoListError, *DECODE_ERRORS)) or is_away(getattr(error, "status", 0))
             is_told = self._away and self.contact is not None and self.contact.is_lost
             level = V4 if is_told else logging.WARNING
             logger.log(level, "pending pods not listed, trying again later reason=%s", error)

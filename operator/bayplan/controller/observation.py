@@ -71,17 +71,7 @@ def build_serving(
     Raises:
         CredentialsError: a certificate or a kubeconfig that `options` name does not work.
     """
-    state = StateSources(
-        pending=queue.pending,
-        in_flight_events=queue.in_flight_events,
-        nominations=lambda: (queue.nominator.count(), queue.nominator.oldest_age()),
-        cache=cache.sizes,
-        allocation=lambda: allocation_summary(cache.nodes),
-        packing=lambda resources: Packing(cache.nodes, resources),
-        tasks=scheduler.tasks,
-        waiting_calls=scheduler.dispatcher.waiting_calls,
-        watches=watches.states,
-    )
+    state = _state(cache, queue, scheduler, watches)
     gates = configuration.feature_gates
     for collector in (StateCollector(state), PackingCollector(state), BuildInfoCollector(gates)):
         metrics.registry.register(collector)
@@ -109,6 +99,28 @@ def build_serving(
     if gates.enabled("ComponentStatusz"):
         routes.append(statusz_route([*PUBLIC_PATHS, *(route.path for route in routes)], KUBERNETES))
     server = HttpServer(metrics.registry, health, routes=routes, disabled_metrics=options.disabled_metrics)
+    connect = _connect(metrics, make_client)
+    return Serving(server, options, build_secure_port(options, credentials, connect))
+
+
+def _state(cache: Cache, queue: SchedulingQueue, scheduler: Scheduler, watches: Watches) -> StateSources:
+    return StateSources(
+        pending=queue.pending,
+        in_flight_events=queue.in_flight_events,
+        nominations=lambda: (queue.nominator.count(), queue.nominator.oldest_age()),
+        cache=cache.sizes,
+        allocation=lambda: allocation_summary(cache.nodes),
+        packing=lambda resources: Packing(cache.nodes, resources),
+        tasks=scheduler.tasks,
+        waiting_calls=scheduler.dispatcher.waiting_calls,
+        watches=watches.states,
+    )
+
+
+def _connect(
+    metrics: SchedulerMetrics, make_client: Callable[..., ApiClient]
+) -> Callable[[Credentials, float], ApiClient]:
+    """Return what makes the clients that ask who somebody is and what they may."""
 
     def connect(asked: Credentials, qps: float) -> ApiClient:
         host = urlsplit(asked.server).netloc
@@ -119,4 +131,4 @@ def build_serving(
         # Without a gate: it asks, and a standby has to know its clients as well.
         return make_client(asked, qps=qps, burst=int(qps), on_request=on_request)
 
-    return Serving(server, options, build_secure_port(options, credentials, connect))
+    return connect

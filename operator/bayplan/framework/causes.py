@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bayplan.api.natural_order import natural_key
 from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from bayplan.logs.printable_text import printable, shortened
 
 LISTED: Final = 5
 """How many names of a list are told."""
@@ -54,12 +55,7 @@ def listed(names: Iterable[str], count: int | None = None) -> Listed:
 
 def shown(name: str) -> str:
     """Return `name` without anything a terminal would act on, in at most LONGEST_NAME columns."""
-    return _cut(printable(name[: 2 * LONGEST_NAME]), LONGEST_NAME)
-
-
-def printable(text: str) -> str:
-    """Return `text` with whatever is not printable written as an escape."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return shortened(printable(name[: 2 * LONGEST_NAME]), LONGEST_NAME)
 
 
 def quantity(resource: str, amount: int) -> str:
@@ -221,7 +217,7 @@ Cause = (
 
 def told(text: str) -> Told:
     """Keep a plugin's own text."""
-    return Told(_cut(text, LONGEST_TEXT))
+    return Told(shortened(text, LONGEST_TEXT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +240,3 @@ def first_found(names: Iterable[str]) -> Listed:
     """List the first that come, in natural order, without looking at more than one further."""
     found = list(islice(names, LISTED + 1))
     return Listed(tuple(sorted(found[:LISTED], key=natural_key)), unknown=len(found) > LISTED)
-
-
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[: length - 3]}..."

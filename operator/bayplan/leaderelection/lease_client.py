@@ -7,9 +7,9 @@ from datetime import datetime
 import msgspec
 
 from bayplan.api.client import ApiClient, ApiResponse, decode_status
+from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.kinds import path_segment
-from bayplan.api.watch_event import UNREADABLE
 from bayplan.leaderelection.elector import Answer, Create, Missing, Problem, Read, Update
 from bayplan.leaderelection.lease import API_VERSION, Lease, LeaseLock, new_lease, read_lease
 from bayplan.scheduler.api_calls import rfc3339_micro
@@ -84,7 +84,7 @@ def _lease_or_problem(response: ApiResponse) -> Lease | Problem:
     if response.status < 300:
         try:
             return read_lease(response.body)
-        except UNREADABLE as error:
+        except DECODE_ERRORS as error:
             return Problem(f"the Lease cannot be read: {error}")
     reason = ": ".join(filter(None, decode_status(response.body)))
     if response.status == _FORBIDDEN:

@@ -1,10 +1,11 @@
 """How full the cluster is: the summary, all nodes, and one node, of a copy of the node table."""
 
+import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 from bayplan.api.natural_order import natural_key
+from bayplan.api.timestamps import format_time
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, MEMORY, PODS
@@ -27,11 +28,6 @@ MOST_RESOURCES: Final = 16
 """Node owners make up names of resources: these and no more are told of all nodes."""
 _FIRST: Final = (CPU, MEMORY, PODS, "ephemeral-storage")
 _FIT: Final = "NodeResourcesFit"
-
-
-def now_text() -> str:
-    """Return the time as answers have it."""
-    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def profile_answers(configuration: SchedulerConfiguration, frameworks: Mapping[str, Framework]) -> list[ProfileAnswer]:
@@ -62,8 +58,8 @@ def packing_answers(nodes: NodeTable) -> list[PackingAnswer]:
     used = int((nodes.pod_count[rows] > 0).sum())
     answers: list[PackingAnswer] = []
     for name in names:
-        offered = (nodes.allowed_pods if name == PODS else nodes.allocatable[name])[rows].tolist()
-        requested = sum((nodes.pod_count if name == PODS else nodes.requested[name])[rows].tolist())
+        offered = packing.allocatable(name)[rows].tolist()
+        requested = sum(packing.requested(name)[rows].tolist())
         answers.append(
             PackingAnswer(
                 name, requested, sum(offered), stranded[name], used, fewest(offered, requested), largest[name]
@@ -78,20 +74,17 @@ def nodes_answer(nodes: NodeTable) -> NodesAnswer:
     rows = sorted(nodes.rows().tolist(), key=lambda row: natural_key(names[row]))
     resources = _resources(nodes)
     objects = [nodes.nodes[row] for row in rows]
-    emptiable = {*Packing(nodes, resources).emptiable_rows().tolist()}
+    packing = Packing(nodes, resources)
+    emptiable = {*packing.emptiable_rows().tolist()}
     return NodesAnswer(
-        time=now_text(),
+        time=format_time(time.time()),
         resources=resources,
         names=[names[row] for row in rows],
         pods=nodes.pod_count[rows].tolist(),
         unschedulable=[node is not None and node.spec.unschedulable for node in objects],
         emptiable=[row in emptiable for row in rows],
-        requested={
-            name: (nodes.pod_count if name == PODS else nodes.requested[name])[rows].tolist() for name in resources
-        },
-        allocatable={
-            name: (nodes.allowed_pods if name == PODS else nodes.allocatable[name])[rows].tolist() for name in resources
-        },
+        requested={name: packing.requested(name)[rows].tolist() for name in resources},
+        allocatable={name: packing.allocatable(name)[rows].tolist() for name in resources},
     )
 
 

@@ -108,9 +108,7 @@ def explanation_answer(
         ahead=ahead,
         woken_by=[] if found.node is not None else _woken_by(framework, rejectors),
         nomination=None if node is None or nominated_for is None else Nomination(node, round(nominated_for, 1)),
-        attempts=[
-            AttemptItem(format_time(each.time), each.message, round(each.seconds * 1000, 3)) for each in attempts
-        ],
+        attempts=[_attempt(each) for each in attempts],
         message=outcome.message if isinstance(outcome, FitError) else None,
         explanation=outcome.explanation or Explanation(0, 0),
     )

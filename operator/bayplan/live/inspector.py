@@ -25,7 +25,7 @@ from bayplan.live.answers import (
     SummaryAnswer,
 )
 from bayplan.live.cluster_copy import ClusterCopy
-from bayplan.live.cluster_view import node_answer, nodes_answer, now_text, packing_answers, profile_answers
+from bayplan.live.cluster_view import node_answer, nodes_answer, packing_answers, profile_answers
 from bayplan.live.explanation import explanation_answer, find
 from bayplan.live.simulation import simulation_answer
 from bayplan.live.waiting import WaitingPodsCopy
@@ -147,7 +147,7 @@ class LiveInspector:
     def _summary(self) -> SummaryAnswer:
         sizes = self.cache.sizes()
         return SummaryAnswer(
-            time=now_text(),
+            time=format_time(time.time()),
             version=__version__,
             identity=self.identity,
             leading=self.is_leading(),

@@ -7,6 +7,8 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
+from bayplan.api.decoding import DECODE_ERRORS
+from bayplan.api.live_paths import ALL_THAT_FIT
 from bayplan.cache.pod_info import PodInfo
 from bayplan.live.answers import SimulationAnswer
 from bayplan.live.cluster_copy import ClusterCopy
@@ -14,15 +16,15 @@ from bayplan.server.live import RefusedQuestionError
 from bayplan.simulate.capacity import how_many_fit
 from bayplan.simulate.cluster import ObjectReader
 from bayplan.simulate.cluster_objects import ClusterObjects
+from bayplan.simulate.counted_pod import NotCountedError, counted_pod
 from bayplan.simulate.decision import Decision
-from bayplan.simulate.documents import DECODE_ERRORS, ClusterFileError, raw_objects
+from bayplan.simulate.documents import ClusterFileError, raw_objects
 from bayplan.simulate.report import Capacity
 from bayplan.simulate.simulator import ExplanationTooLargeError, Simulator
 
 MOST_PODS: Final = 500
 """Pods that are placed in one answer."""
 MOST_SECONDS: Final = 20.0
-ALL_THAT_FIT: Final = "max"
 _NAME: Final = "body"
 
 
@@ -72,17 +74,13 @@ def simulation_answer(copy: ClusterCopy, body: bytes, count: str) -> SimulationA
 
 
 def _counted(simulator: Simulator, copy: ClusterCopy, objects: ClusterObjects, count: str) -> Capacity:
-    pod = objects.pods[0]
-    owner = next(iter(pod.pod.metadata.owner_references or ()), None)
-    if len(objects.pods) > 1 and (owner is None or any(_owner(each) != _owner(pod) for each in objects.pods)):
-        raise _refused("count: is of one pod, or of the pods of one workload")
+    try:
+        pod = counted_pod(objects.pods)
+    except NotCountedError as error:
+        raise _refused(f"count: {error}") from None
     objects.pods = []
     simulator.add(objects)
     return how_many_fit(simulator, copy.configuration, pod, None if count == ALL_THAT_FIT else int(count))
-
-
-def _owner(pod: PodInfo) -> str | None:
-    return next((each.uid or each.name for each in pod.pod.metadata.owner_references or ()), None)
 
 
 def _asked(pod: PodInfo, number: int) -> PodInfo:

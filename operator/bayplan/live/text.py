@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from bayplan.explain.text import lines
-from bayplan.framework.causes import printable, shown
+from bayplan.framework.causes import shown
 from bayplan.live.answers import ExplanationAnswer, QueueItem
+from bayplan.logs.printable_text import printable
 
 _MOST_EVENTS: Final = 6
 _LONGEST_MESSAGE: Final = 400

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Final
 
-from bayplan.logs.redaction import cut, one_line, redacted
+from bayplan.logs.printable_text import printable
+from bayplan.logs.redaction import cut, redacted
 from bayplan.logs.structured import Value, caller, split
 from bayplan.logs.verbosity import verbosity_of
 
@@ -45,11 +46,11 @@ class TextFormat(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line, without a line end after it."""
-        message = redacted(one_line(cut(record.getMessage(), LONGEST_TEXT)))
+        message = redacted(printable(cut(record.getMessage(), LONGEST_TEXT)))
         line = f"{self._time(record)} {_letter(record.levelno)} {record.name} {message}"
         trace = _traceback(self, record)
         if trace:
-            line += "".join([f"\n  {one_line(each)}" for each in trace.split("\n")])
+            line += "".join([f"\n  {printable(each)}" for each in trace.split("\n")])
         return line
 
     def _time(self, record: logging.LogRecord) -> str:

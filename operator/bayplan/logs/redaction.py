@@ -1,4 +1,4 @@
-"""Text as it may stand in a log: on one line, without control characters, and without secrets."""
+"""Text as it may stand in a log: not too long, and without secrets."""
 
 import re
 from typing import Final
@@ -24,13 +24,6 @@ def redacted(text: str) -> str:
     if "earer" in text or "EARER" in text:
         text = _BEARER.sub(rf"\1{HIDDEN}", text)
     return text
-
-
-def one_line(text: str) -> str:
-    """Return `text` with everything that is not printable escaped: line ends, terminal codes, marks of direction."""
-    if text.isprintable():
-        return text
-    return "".join([c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text])
 
 
 def cut(text: str, length: int) -> str:

@@ -38,7 +38,7 @@ class Packing:
         count = max(int(nodes.pod_count.sum()), 1)
         full: dict[str, NDArray[np.bool_]] = {}
         for name in TAKEN_BY_ALL:
-            average = 1.0 if name == PODS else float(self._taken(name).sum(dtype=np.float64)) / count
+            average = 1.0 if name == PODS else float(self.requested(name).sum(dtype=np.float64)) / count
             full[name] = self._free(name)[rows] < average
         found: dict[str, int] = {}
         for name in self.resources:
@@ -58,7 +58,7 @@ class Packing:
         rows = self.nodes.rows()
         return max(
             [
-                fewest(self._offered(name)[rows].tolist(), sum(self._taken(name)[rows].tolist()))
+                fewest(self.allocatable(name)[rows].tolist(), sum(self.requested(name)[rows].tolist()))
                 for name in (*self.resources, PODS)
             ]
         )
@@ -76,17 +76,27 @@ class Packing:
         nodes = self.nodes
         rows = nodes.rows()
         rows = rows[nodes.pod_count[rows] > 0]
-        shares = [self._taken(name)[rows] / np.maximum(self._offered(name)[rows], 1) for name in TAKEN_BY_ALL]
+        shares = [self.requested(name)[rows] / np.maximum(self.allocatable(name)[rows], 1) for name in TAKEN_BY_ALL]
         rows = rows[np.argsort(np.max(shares, axis=0), kind="stable")]
         is_open = ~self._cordoned(rows)
         fits = np.ones(len(rows), dtype=np.bool_)
         for name in (*self.resources, PODS):
-            moved = np.cumsum(self._taken(name)[rows], dtype=np.float64)
+            moved = np.cumsum(self.requested(name)[rows], dtype=np.float64)
             free = np.cumsum((self._free(name)[rows] * is_open)[::-1], dtype=np.float64)[::-1]
             # What is free on those behind it, of which the last has none.
             fits[:-1] &= moved[:-1] <= free[1:]
             fits[-1:] = False
         return rows[fits]
+
+    def allocatable(self, name: str) -> Column:
+        """What each row has of a resource: of pods the number that it takes, 0 of what no node has."""
+        nodes = self.nodes
+        return nodes.allowed_pods if name == PODS else nodes.allocatable.get(name, np.zeros_like(nodes.pod_count))
+
+    def requested(self, name: str) -> Column:
+        """What is taken on each row of a resource: of pods their number, 0 of what no pod asks for."""
+        nodes = self.nodes
+        return nodes.pod_count if name == PODS else nodes.requested.get(name, np.zeros_like(nodes.pod_count))
 
     def _open_rows(self) -> Rows:
         rows = self.nodes.rows()
@@ -99,15 +109,7 @@ class Packing:
             dtype=np.bool_,
         )
 
-    def _offered(self, name: str) -> Column:
-        nodes = self.nodes
-        return nodes.allowed_pods if name == PODS else nodes.allocatable.get(name, np.zeros_like(nodes.pod_count))
-
-    def _taken(self, name: str) -> Column:
-        nodes = self.nodes
-        return nodes.pod_count if name == PODS else nodes.requested.get(name, np.zeros_like(nodes.pod_count))
-
     def _free(self, name: str) -> Column:
         """What is free of a resource on each row; none where more is taken than there is."""
-        free: Column = np.maximum(self._offered(name) - self._taken(name), 0)
+        free: Column = np.maximum(self.allocatable(name) - self.requested(name), 0)
         return free

@@ -9,8 +9,9 @@ from time import perf_counter
 import msgspec
 
 from bayplan.api.client import ApiResponse
+from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.quantity import QuantityError
-from bayplan.api.watch_event import UNREADABLE, Identity, read_pod
+from bayplan.api.watch_event import Identity, read_pod
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -227,7 +228,7 @@ class PreemptionExecutor:
             return
         try:
             end = _end_decoder.decode(answer.body).metadata
-        except UNREADABLE:
+        except DECODE_ERRORS:
             return
         if end.uid != uid or end.deletion_timestamp is None:
             return

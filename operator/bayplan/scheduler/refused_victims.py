@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 
 from bayplan.api.client import ApiResponse
-from bayplan.api.watch_event import UNREADABLE
+from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.scheduler.api_calls import ApiCall, delete_call, eviction_call
@@ -156,5 +156,5 @@ async def several_at_once(
 def _read(answer: ApiResponse) -> _Refusal:
     try:
         return _refusal_decoder.decode(answer.body)
-    except UNREADABLE:
+    except DECODE_ERRORS:
         return _Refusal()

@@ -6,6 +6,7 @@ import logging
 import msgspec
 
 from bayplan.api.client import ApiClient, decode_status
+from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.errors import AmbiguousError, CredentialsError, UnreachableError
 from bayplan.server.serving_tls import checked_authorities
 
@@ -69,7 +70,7 @@ class ClusterAuthorities:
             found = _decoder.decode(answer.body).data.get(_KEY, "").encode()
         except (AmbiguousError, UnreachableError) as error:
             raise CredentialsError(f"{CONFIG_MAP}: {error}") from error
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        except (*DECODE_ERRORS, UnicodeEncodeError) as error:
             raise CredentialsError(f"{CONFIG_MAP}: the answer cannot be read") from error
         known = checked_authorities(found) if found else None
         if known != self._known:

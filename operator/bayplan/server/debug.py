@@ -6,6 +6,7 @@ from http import HTTPStatus
 import msgspec
 from aiohttp import web
 
+from bayplan.logs.printable_text import shortened
 from bayplan.scheduler.debugger.comparer import Comparison, Difference, Fact, ListError
 from bayplan.server.answers import answer
 
@@ -53,8 +54,7 @@ def _text(fact: Fact | None) -> str | None:
 
 def _cut(text: str) -> str:
     """Return text of bounded length in printable ASCII: names come from users, and facts of huge pods are long."""
-    text = ascii(text)[1:-1]
-    return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 3]}..."
+    return shortened(ascii(text)[1:-1], _LONGEST_TEXT)
 
 
 def _answer(status: HTTPStatus, body: object) -> web.Response:

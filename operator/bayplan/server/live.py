@@ -8,7 +8,8 @@ from typing import Final, Protocol
 import msgspec
 from aiohttp import web
 
-from bayplan.api.live_paths import PREFIX, SIMULATE
+from bayplan.api.live_paths import ALL_THAT_FIT, PREFIX, SIMULATE
+from bayplan.logs.printable_text import one_line
 from bayplan.server.answers import answer
 
 logger = logging.getLogger(__name__)
@@ -80,7 +81,7 @@ def live_routes(inspector: Inspector) -> list[web.RouteDef]:
 
     async def simulation(request: web.Request) -> bytes:
         count = request.query.get("count", "")
-        if count != "max" and count:
+        if count not in {"", ALL_THAT_FIT}:
             _number(request.query, "count", 0, 10**7 - 1, least=0)
         return await inspector.simulation(await request.read(), count)
 
@@ -114,9 +115,7 @@ def _answered(
 
 
 def _error(text: str) -> bytes:
-    text = " ".join(text.split())
-    text = text if text.isprintable() else ascii(text)[1:-1]
-    return msgspec.json.encode({"error": text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 3]}..."})
+    return msgspec.json.encode({"error": one_line(text, _LONGEST_TEXT)})
 
 
 def _number(query: Mapping[str, str], name: str, default: int, most: int, *, least: int = 1) -> int:

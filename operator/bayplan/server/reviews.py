@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from bayplan.api.client import ApiClient, ApiResponse, decode_status
+from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.errors import AmbiguousError, UnreachableError
 
 logger = logging.getLogger(__name__)
@@ -96,7 +97,7 @@ class Reviews:
             reason = str(error) or f"POST {path}: no answer within {REVIEW_SECONDS:.0f} s"
         except ReviewError as error:
             reason = str(error)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
+        except (*DECODE_ERRORS, UnicodeEncodeError):
             reason = f"POST {path}: the answer cannot be read"
         if self._clock() - self._told_at >= _TOLD_EVERY_SECONDS:
             self._told_at = self._clock()

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
+from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.kinds import RESOURCES, Resource, resource_named
 from bayplan.api.objects import Node, Pod
 from bayplan.api.quantity import QuantityError
@@ -18,7 +19,6 @@ from bayplan.simulate.changes import NO_CHANGES, Changes, Reference, missing, re
 from bayplan.simulate.cluster_objects import ClusterObjects, SkippedPod
 from bayplan.simulate.controllers import MAX_PODS, Controllers, WorkloadError
 from bayplan.simulate.documents import (
-    DECODE_ERRORS,
     ClusterFileError,
     Decoder,
     RawObject,

@@ -8,6 +8,7 @@ from typing import Any, Final, Generic, NoReturn, TypeVar
 
 import msgspec
 
+from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.config.bounded_yaml import MalformedYAMLError, Place, RefusedYAMLError, Rules, yaml_documents
 from bayplan.config.errors import quote
 
@@ -17,8 +18,6 @@ MAX_VALUES: Final = 20_000_000
 """Most values in the YAML documents of a file, counting those behind aliases each time."""
 MAX_ALIASED: Final = 400_000
 """Most values of a file that stand behind aliases: decoding makes an object of each, however short the file is."""
-DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoding hostile bytes can raise."""
 
 _JSON_START: Final = re.compile(rb'\s*(?:\{\s*["}]|\[)')
 _SCANNER: Final = json.JSONDecoder()

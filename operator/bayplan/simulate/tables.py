@@ -14,7 +14,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from bayplan.explain.explanation import Explanation
 from bayplan.explain.text import lines
-from bayplan.framework.causes import printable
+from bayplan.logs.printable_text import printable
 from bayplan.scheduler.cycle import Placement
 from bayplan.simulate.decision import Decision
 from bayplan.simulate.drain import drain_lines

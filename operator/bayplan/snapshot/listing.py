@@ -3,29 +3,26 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, Final
 
 import aiohttp
 import msgspec
 
-from bayplan.api.backoff import Backoff, Timing
+from bayplan.api.backoff import Backoff, Timing, is_away
 from bayplan.api.credentials import Credentials
+from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.errors import CredentialsError
 from bayplan.api.kinds import Resource
 from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.watch_source import AnswerError, BrokenStreamError, ListPage, WatchSource
 from bayplan.config.errors import quote
-from bayplan.simulate.documents import DECODE_ERRORS, Decoder, field_error
+from bayplan.simulate.documents import Decoder, field_error
 from bayplan.snapshot.trimming import trimmed
 
 PAGE_SIZE: Final = 500
 TRIES: Final = 6
 """How often a page is asked for while the API server is in trouble: for about a quarter of a minute."""
-_FORBIDDEN: Final = 403
-_NOT_SERVED: Final = 404
-_GONE: Final = 410
-_TOO_MANY: Final = 429
-_SERVER_TROUBLE: Final = 500
 _MAX_RETRY_AFTER: Final = 30.0
 
 
@@ -78,9 +75,9 @@ async def list_kind(
     try:
         return await _list(source, resource, page_size, sleep)
     except AnswerError as error:
-        if error.status == _NOT_SERVED:
+        if error.status == HTTPStatus.NOT_FOUND:
             return Listed(is_served=False)
-        kind = ForbiddenError if error.status == _FORBIDDEN else ListingError
+        kind = ForbiddenError if error.status == HTTPStatus.FORBIDDEN else ListingError
         raise kind(f"{resource.plural}: {error}") from None
     except CredentialsError:
         raise
@@ -101,7 +98,7 @@ async def _list(
         try:
             page = await _page(source, query, sleep)
         except AnswerError as error:
-            if error.status != _GONE or "continue" not in query:
+            if error.status != HTTPStatus.GONE or "continue" not in query:
                 raise
             found = Listed()
             query = {} if is_restarted else {"limit": str(page_size)}
@@ -126,7 +123,7 @@ async def _page(source: WatchSource, query: dict[str, str], sleep: Callable[[flo
         try:
             return await source.page(query)
         except AnswerError as error:
-            is_trouble = error.status == _TOO_MANY or error.status >= _SERVER_TROUBLE
+            is_trouble = error.status == HTTPStatus.TOO_MANY_REQUESTS or is_away(error.status)
             if not is_trouble or backoff.failures + 1 >= TRIES:
                 raise
             delay = error.retry_after

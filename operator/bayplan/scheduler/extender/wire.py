@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.objects import Node
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.connections import Extender
@@ -179,7 +180,7 @@ def read_bind_answer(body: bytes) -> None:
 def _decoded(body: bytes) -> Any:  # noqa: ANN401  whatever JSON holds
     try:
         return msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+    except DECODE_ERRORS as error:
         raise ExtenderError(f"the answer is not JSON: {error}") from error
 
 

@@ -1,0 +1,25 @@
+"""Text of strangers as it may be shown: nothing a terminal would act on, on one line, not longer than is readable."""
+
+
+def printable(text: str) -> str:
+    """Return `text` with everything that is not printable escaped: line ends, terminal codes, marks of direction.
+
+    Logs, tables and answers to people rely on it.
+    """
+    if text.isprintable():
+        return text
+    return "".join([c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text])
+
+
+def shortened(text: str, length: int) -> str:
+    """Return `text`, or so much of it that it has `length` characters with the dots at its end."""
+    return text if len(text) <= length else f"{text[: length - 3]}..."
+
+
+def one_line(text: str, length: int) -> str:
+    """Return `text` printable, with a space for each run of white space, and at most `length` characters long.
+
+    What the scheduler refuses a question with, and what a client shows of a refusal, are such lines.
+    """
+    # Escapes make it longer only, so what is cut off here would be cut off afterwards.
+    return shortened(printable(" ".join(text.split())[: length + 1]), length)
