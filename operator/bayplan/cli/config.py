@@ -14,6 +14,7 @@ from click.exceptions import Exit
 from bayplan.cache.node_table import NodeTable
 from bayplan.cli import BAD_INPUT
 from bayplan.cli.feature_gates import FEATURE_GATES, tell_without_effect
+from bayplan.cli.file_names import FILE_NAME
 from bayplan.cli.help_sections import CommandGroup
 from bayplan.config.convert import to_effective_yaml, to_minimal_yaml
 from bayplan.config.document import MAX_BYTES, parse_document, read_data
@@ -49,7 +50,7 @@ def config() -> None:
 _STDIN: Final = "-"
 _MAX_WARNINGS: Final = 100
 _FILE: Final = click.argument(
-    "file", type=Path, metavar="FILE", help="Configuration file, YAML or JSON; - is standard input."
+    "file", type=FILE_NAME, metavar="FILE", help="Configuration file, YAML or JSON; - is standard input."
 )
 _SCHEDULER_NAME: Final = click.option(
     "--scheduler-name", metavar="NAME", help="Rename the only profile, as `bayplan run` would."
@@ -157,7 +158,7 @@ def _print_json(file: Path, remarks: Sequence[Remark]) -> None:
 )
 @click.argument(
     "file",
-    type=Path,
+    type=FILE_NAME,
     required=False,
     metavar="[FILE]",
     help="Configuration file, YAML or JSON; - is standard input; without it, what bayplan does by default.",

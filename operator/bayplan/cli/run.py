@@ -14,6 +14,7 @@ from bayplan.cli import BAD_INPUT, nothing_collected
 from bayplan.cli.allocator import return_large_blocks
 from bayplan.cli.deprecated_flags import DeprecatedFlags
 from bayplan.cli.feature_gates import FEATURE_GATES
+from bayplan.cli.file_names import FILE_NAME
 from bayplan.cli.flag_groups import Flag, command_of_groups, flag_values
 from bayplan.cli.leader_election import LeaderElectionFlags
 from bayplan.cli.serving import AuthenticationFlags, AuthorizationFlags, ServingFlags
@@ -35,7 +36,7 @@ class RunFlags:
         Path | None,
         Flag(
             "--config",
-            type=Path,
+            type=FILE_NAME,
             metavar="FILE",
             help="KubeSchedulerConfiguration or legacy Policy; without it one profile, MostAllocated.",
         ),
@@ -44,7 +45,7 @@ class RunFlags:
         Path | None,
         Flag(
             "--kubeconfig",
-            type=Path,
+            type=FILE_NAME,
             metavar="FILE",
             help="How to reach the cluster; otherwise $KUBECONFIG, the pod's own account, ~/.kube/config.",
         ),
@@ -57,7 +58,10 @@ class RunFlags:
     write_config_to: Annotated[
         Path | None,
         Flag(
-            "--write-config-to", type=Path, metavar="FILE", help="Write the effective configuration to FILE, and end."
+            "--write-config-to",
+            type=FILE_NAME,
+            metavar="FILE",
+            help="Write the effective configuration to FILE, and end.",
         ),
     ] = None
     scheduler_name: Annotated[

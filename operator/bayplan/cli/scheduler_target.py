@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import click
 
+from bayplan.cli.file_names import FILE_NAME
 from bayplan.client.target import Target
 
-_FILE: Final = click.Path(path_type=Path)
 _OPTIONS: Final = (
     click.option(
-        "--kubeconfig", type=_FILE, metavar="FILE", help="How to reach the cluster; otherwise as bayplan run."
+        "--kubeconfig", type=FILE_NAME, metavar="FILE", help="How to reach the cluster; otherwise as bayplan run."
     ),
     click.option("--context", metavar="NAME", help="The kubeconfig context to use."),
     click.option(
@@ -25,13 +25,16 @@ _OPTIONS: Final = (
         "--server", metavar="URL", help="Ask the scheduler at https://HOST:10259 instead of by a port-forward."
     ),
     click.option(
-        "--certificate-authority", type=_FILE, metavar="FILE", help="Who signed the certificate at --server, PEM."
+        "--certificate-authority", type=FILE_NAME, metavar="FILE", help="Who signed the certificate at --server, PEM."
     ),
     click.option(
         "--insecure-skip-tls-verify", is_flag=True, help="Take any certificate at --server for the scheduler's."
     ),
     click.option(
-        "--token-file", type=_FILE, metavar="FILE", help="Show the scheduler this token instead of bayplan-reader's."
+        "--token-file",
+        type=FILE_NAME,
+        metavar="FILE",
+        help="Show the scheduler this token instead of bayplan-reader's.",
     ),
     click.option(
         "--own-token", is_flag=True, help="Show the scheduler the token of the kubeconfig: it could act as you with it."

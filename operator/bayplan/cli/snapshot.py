@@ -10,6 +10,7 @@ import click
 from click.exceptions import Exit
 
 from bayplan.cli import BAD_INPUT
+from bayplan.cli.file_names import FILE_NAME, complete_file_name
 from bayplan.cli.help_sections import Command
 
 if TYPE_CHECKING:
@@ -32,11 +33,12 @@ _FAILED = 1
     "-o",
     required=True,
     metavar="FILE",
+    shell_complete=complete_file_name,
     help="Where to write; compressed if it ends in .gz; - is standard output.",
 )
 @click.option(
     "--kubeconfig",
-    type=Path,
+    type=FILE_NAME,
     metavar="FILE",
     help="How to reach the cluster; otherwise $KUBECONFIG, the pod's own account, ~/.kube/config.",
 )
