@@ -33,6 +33,7 @@ from bayplan.config.lint import configuration_warnings
 from bayplan.config.load import default_configuration, load_configuration
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, UPSTREAM_PLUGINS
 from bayplan.config.positions import Positions
+from bayplan.config.schema import configuration_schema
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.plugins.out_of_tree import installed_plugins
 from bayplan.plugins.registry import build_frameworks, in_tree_extends
@@ -44,7 +45,7 @@ from bayplan.plugins.registry import build_frameworks, in_tree_extends
     examples=("bayplan config check scheduler.yaml", "bayplan config convert policy.json >scheduler.yaml"),
 )
 def config() -> None:
-    """Check, show and convert configuration files: KubeSchedulerConfiguration v1, v1alpha1 and Policy v1."""
+    """Check, show, convert and describe configuration files: KubeSchedulerConfiguration v1, v1alpha1 and Policy v1."""
 
 
 _STDIN: Final = "-"
@@ -188,6 +189,18 @@ def convert(*, file: Path, scheduler_name: str | None) -> None:
         data = _read(file)
         configuration = load_checked(file, scheduler_name, notes=notes, reads_certificates=False, data=data)
     click.echo(to_minimal_yaml(configuration), nl=False)
+
+
+@config.command(
+    short_help="Print the JSON Schema of KubeSchedulerConfiguration v1.",
+    examples=("bayplan config schema >configuration.schema.json",),
+)
+def schema() -> None:
+    """Print the JSON Schema of KubeSchedulerConfiguration v1, for editors that complete and check as you type.
+
+    It accepts all that bayplan reads. What depends on several fields at once only `bayplan config check` tells.
+    """
+    click.echo(json.dumps(configuration_schema(), indent=2, ensure_ascii=False))
 
 
 def load_checked(
