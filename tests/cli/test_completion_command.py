@@ -37,7 +37,7 @@ def complete(monkeypatch, capfd):
         (["s"], ["plain,simulate", "plain,snapshot"]),
         (["nope"], [""]),
         (["--v"], ["plain,--version"]),
-        (["config", ""], ["plain,check", "plain,show", "plain,convert"]),
+        (["config", ""], ["plain,check", "plain,show", "plain,convert", "plain,schema"]),
         (["config", "sh"], ["plain,show"]),
         (["completion", ""], ["plain,bash", "plain,zsh", "plain,fish"]),
         (["simulate", "--clu"], ["plain,--cluster"]),
@@ -141,7 +141,7 @@ ask simulate --cluster ""
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.splitlines() == [
         "complete -o nosort -F _bayplan_completion bayplan",
-        "check show convert",
+        "check show convert schema",
         "table json",
         "compopt -o default",
         "",

@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # What commands cannot read or serve they report themselves: what is left is their output.
         _discard_output()
         with suppress(OSError):
-            click.echo(f"bayplan: {error.filename or 'standard output'}: {error.strerror or error}", err=True)
+            tell_line(f"bayplan: {error.filename or 'standard output'}: {error.strerror or error}")
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
@@ -98,6 +98,12 @@ def _run(arguments: Sequence[str]) -> None:
         raise Exit(complete(application, os.environ[COMPLETION]))
     with application.make_context("bayplan", list(arguments)) as context:
         application.invoke(context)
+
+
+def tell_line(text: str) -> None:
+    """Write `text` to standard error as one line, whatever the names in it hold; for errors that quote none."""
+    shown = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    click.echo(shown, err=True)
 
 
 def _tell_usage(error: ClickException) -> None:

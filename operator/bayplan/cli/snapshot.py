@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from click.exceptions import Exit
 
-from bayplan.cli import BAD_INPUT
+from bayplan.cli import BAD_INPUT, tell_line
 from bayplan.cli.file_names import FILE_NAME, complete_file_name
 from bayplan.cli.help_sections import Command
 
@@ -85,7 +85,7 @@ def snapshot(
     try:
         taken = asyncio.run(_take(kubeconfig, context, master, ignore_forbidden=ignore_forbidden))
     except CredentialsError as error:
-        click.echo(f"bayplan: {error}", err=True)
+        tell_line(f"bayplan: {error}")
         raise Exit(BAD_INPUT) from None
     except MissingRightsError as error:
         click.echo(f"{error}\nGive the rights, or --ignore-forbidden to go without these kinds.", err=True)

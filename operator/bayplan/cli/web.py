@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
-from bayplan.cli import BAD_INPUT
+from bayplan.cli import BAD_INPUT, tell_line
 from bayplan.cli.file_names import FILE_NAME, complete_file_name
 from bayplan.cli.help_sections import Command
 from bayplan.cli.scheduler_target import target_options
@@ -84,7 +84,7 @@ def web(
         with _listening(port) as listening:
             asyncio.run(_serve_remote(target, listening, opened))
     except ClientError as error:
-        click.echo(str(error), err=True)
+        tell_line(str(error))
         sys.exit(NOT_REACHED)
 
 
