@@ -112,3 +112,8 @@ def test_a_file_that_cannot_be_written_is_one_line_that_names_it(ended, name):
     assert code == 1
     assert (error.count("\n"), error.rstrip("\n").isprintable()) == (1, True)
     assert error.startswith(f"--write-config-to: {name[:8].rstrip()}"[:25])
+
+
+@pytest.mark.parametrize("place", [each for each in READING if each.endswith("--kubeconfig")])
+def test_a_folder_in_place_of_a_kubeconfig_is_called_one(ended, place):
+    assert ended(*READING[place], "folder")[1].endswith("folder: cannot be read: Is a directory\n")
