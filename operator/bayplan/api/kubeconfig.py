@@ -96,7 +96,8 @@ def read_context(paths: Iterable[Path], context: str | None) -> tuple[Entry, Ent
         CredentialsError: no file exists, one is malformed, or the context, cluster or user is missing.
     """
     wanted = list(paths)
-    present = [path for path in wanted if path.is_file()]
+    # A folder is there, and cannot be read, which is then said.
+    present = [path for path in wanted if path.is_file() or path.is_dir()]
     if not present:
         raise CredentialsError(f"kubeconfig not found: {', '.join(str(path) for path in wanted)}")
     documents = [(path, _read_document(path)) for path in present]

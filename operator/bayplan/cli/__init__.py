@@ -12,11 +12,14 @@ from typing import Final, cast
 
 import click
 from click.exceptions import ClickException, Exit, NoArgsIsHelpError, UsageError
+from click.shell_completion import CompletionItem
 
 from bayplan import __version__
 from bayplan.cli.help_sections import CommandGroup
 from bayplan.cli.kube_scheduler_flags import as_go_reads, refusals
 
+COMPLETION: Final = "_BAYPLAN_COMPLETE"
+"""The variable that a shell's script sets when it asks for completions."""
 BAD_INPUT: Final = 2
 """Exit code for files and flags that are wrong."""
 INTERRUPTED: Final = 130
@@ -43,6 +46,7 @@ _COMMANDS: Final = (
     _Command("snapshot", "bayplan.cli.snapshot", "snapshot", "Write a live cluster to a file, for simulate."),
     _Command("demo", "bayplan.cli.demo", "demo", "Watch a made-up cluster being packed. Needs nothing."),
     _Command("config", "bayplan.cli.config", "config", "Check, show and convert configuration files."),
+    _Command("completion", "bayplan.cli.completion", "completion", "Print the script that has a shell complete."),
 )
 
 
@@ -64,8 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         try:
-            with application.make_context("bayplan", list(arguments)) as context:
-                application.invoke(context)
+            _run(arguments)
         finally:
             sys.stdout.flush()
     except Exit as end:
@@ -81,11 +84,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # What commands cannot read or serve they report themselves: what is left is their output.
         _discard_output()
         with suppress(OSError):
-            click.echo(f"bayplan: {error.filename or 'standard output'}: {error.strerror or error}", err=True)
+            tell_line(f"bayplan: {error.filename or 'standard output'}: {error.strerror or error}")
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     sys.exit(0)
+
+
+def _run(arguments: Sequence[str]) -> None:
+    if COMPLETION in os.environ:
+        from bayplan.cli.completion import complete  # noqa: PLC0415  only a shell that is asked by Tab needs it
+
+        raise Exit(complete(application, os.environ[COMPLETION]))
+    with application.make_context("bayplan", list(arguments)) as context:
+        application.invoke(context)
+
+
+def tell_line(text: str) -> None:
+    """Write `text` to standard error as one line, whatever the names in it hold; for errors that quote none."""
+    shown = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    click.echo(shown, err=True)
 
 
 def _tell_usage(error: ClickException) -> None:
@@ -142,6 +160,12 @@ class _Overview(CommandGroup):
                 with nothing_collected():
                     return cast("click.Command", getattr(import_module(command.module), command.attribute))
         return None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the names of commands, and flags once a dash is typed; no command is loaded for its help."""
+        named = [each for each in _COMMANDS if each.name.startswith(incomplete)]
+        items = [CompletionItem(each.name, help=each.help) for each in named]
+        return items + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -1,13 +1,13 @@
 """The flags that say which cluster, as all commands that reach one have them."""
 
-from pathlib import Path
 from typing import Final
 
+from bayplan.cli.file_names import FILE_NAME
 from bayplan.cli.flag_groups import Flag
 
 KUBECONFIG: Final = Flag(
     "--kubeconfig",
-    type=Path,
+    type=FILE_NAME,
     metavar="FILE",
     help="How to reach the cluster; otherwise $KUBECONFIG, the pod's own account, ~/.kube/config.",
 )

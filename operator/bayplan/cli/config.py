@@ -14,6 +14,7 @@ from click.exceptions import Exit
 from bayplan.cache.node_table import NodeTable
 from bayplan.cli import BAD_INPUT
 from bayplan.cli.feature_gates import FEATURE_GATES, tell_without_effect
+from bayplan.cli.file_names import FILE_NAME
 from bayplan.cli.help_sections import CommandGroup
 from bayplan.config.convert import to_effective_yaml, to_minimal_yaml
 from bayplan.config.document import MAX_BYTES, parse_document, read_data
@@ -32,6 +33,7 @@ from bayplan.config.lint import configuration_warnings
 from bayplan.config.load import default_configuration, load_configuration
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, UPSTREAM_PLUGINS
 from bayplan.config.positions import Positions
+from bayplan.config.schema import configuration_schema
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.plugins.out_of_tree import installed_plugins
 from bayplan.plugins.registry import build_frameworks, in_tree_extends
@@ -43,13 +45,13 @@ from bayplan.plugins.registry import build_frameworks, in_tree_extends
     examples=("bayplan config check scheduler.yaml", "bayplan config convert policy.json >scheduler.yaml"),
 )
 def config() -> None:
-    """Check, show and convert configuration files: KubeSchedulerConfiguration v1, v1alpha1 and Policy v1."""
+    """Check, show, convert and describe configuration files: KubeSchedulerConfiguration v1, v1alpha1 and Policy v1."""
 
 
 _STDIN: Final = "-"
 _MAX_WARNINGS: Final = 100
 _FILE: Final = click.argument(
-    "file", type=Path, metavar="FILE", help="Configuration file, YAML or JSON; - is standard input."
+    "file", type=FILE_NAME, metavar="FILE", help="Configuration file, YAML or JSON; - is standard input."
 )
 _SCHEDULER_NAME: Final = click.option(
     "--scheduler-name", metavar="NAME", help="Rename the only profile, as `bayplan run` would."
@@ -157,7 +159,7 @@ def _print_json(file: Path, remarks: Sequence[Remark]) -> None:
 )
 @click.argument(
     "file",
-    type=Path,
+    type=FILE_NAME,
     required=False,
     metavar="[FILE]",
     help="Configuration file, YAML or JSON; - is standard input; without it, what bayplan does by default.",
@@ -187,6 +189,18 @@ def convert(*, file: Path, scheduler_name: str | None) -> None:
         data = _read(file)
         configuration = load_checked(file, scheduler_name, notes=notes, reads_certificates=False, data=data)
     click.echo(to_minimal_yaml(configuration), nl=False)
+
+
+@config.command(
+    short_help="Print the JSON Schema of KubeSchedulerConfiguration v1.",
+    examples=("bayplan config schema >configuration.schema.json",),
+)
+def schema() -> None:
+    """Print the JSON Schema of KubeSchedulerConfiguration v1, for editors that complete and check as you type.
+
+    It accepts all that bayplan reads. What depends on several fields at once only `bayplan config check` tells.
+    """
+    click.echo(json.dumps(configuration_schema(), indent=2, ensure_ascii=False))
 
 
 def load_checked(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from bayplan.cli import tell_line
 from bayplan.cli.help_sections import Command
 from bayplan.cli.output_format import OUTPUT, OutputFormat
 from bayplan.cli.scheduler_target import target_options
@@ -54,7 +55,7 @@ def explain(pod: str, namespace: str | None, output: str, target: "Target") -> N
             return
         told = msgspec.convert(answer, ExplanationAnswer)
     except ClientError as error:
-        click.echo(str(error), err=True)
+        tell_line(str(error))
         sys.exit(NOT_ANSWERED)
     except msgspec.ValidationError as error:
         click.echo(f"the scheduler is of another version, its answer is not understood: {error}; try -o json", err=True)

@@ -15,6 +15,7 @@ from bayplan.cli.allocator import return_large_blocks
 from bayplan.cli.cluster_flags import CONTEXT, KUBECONFIG, MASTER
 from bayplan.cli.deprecated_flags import DeprecatedFlags
 from bayplan.cli.feature_gates import FEATURE_GATES
+from bayplan.cli.file_names import FILE_NAME
 from bayplan.cli.flag_groups import Flag, command_of_groups, flag_values
 from bayplan.cli.leader_election import LeaderElectionFlags
 from bayplan.cli.serving import AuthenticationFlags, AuthorizationFlags, ServingFlags
@@ -36,7 +37,7 @@ class RunFlags:
         Path | None,
         Flag(
             "--config",
-            type=Path,
+            type=FILE_NAME,
             metavar="FILE",
             help="KubeSchedulerConfiguration or legacy Policy; without it one profile, MostAllocated.",
         ),
@@ -47,7 +48,10 @@ class RunFlags:
     write_config_to: Annotated[
         Path | None,
         Flag(
-            "--write-config-to", type=Path, metavar="FILE", help="Write the effective configuration to FILE, and end."
+            "--write-config-to",
+            type=FILE_NAME,
+            metavar="FILE",
+            help="Write the effective configuration to FILE, and end.",
         ),
     ] = None
     scheduler_name: Annotated[

@@ -8,9 +8,9 @@ from typing import Any, Final
 import click
 
 from bayplan.cli.cluster_flags import CONTEXT, KUBECONFIG
+from bayplan.cli.file_names import FILE_NAME
 from bayplan.client.target import LEASE, Target
 
-_FILE: Final = click.Path(path_type=Path)
 _OPTIONS: Final = (
     KUBECONFIG,
     CONTEXT,
@@ -24,13 +24,16 @@ _OPTIONS: Final = (
         "--server", metavar="URL", help="Ask the scheduler at https://HOST:10259 instead of by a port-forward."
     ),
     click.option(
-        "--certificate-authority", type=_FILE, metavar="FILE", help="Who signed the certificate at --server, PEM."
+        "--certificate-authority", type=FILE_NAME, metavar="FILE", help="Who signed the certificate at --server, PEM."
     ),
     click.option(
         "--insecure-skip-tls-verify", is_flag=True, help="Take any certificate at --server for the scheduler's."
     ),
     click.option(
-        "--token-file", type=_FILE, metavar="FILE", help="Show the scheduler this token instead of bayplan-reader's."
+        "--token-file",
+        type=FILE_NAME,
+        metavar="FILE",
+        help="Show the scheduler this token instead of bayplan-reader's.",
     ),
     click.option(
         "--own-token", is_flag=True, help="Show the scheduler the token of the kubeconfig: it could act as you with it."

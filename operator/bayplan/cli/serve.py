@@ -14,7 +14,7 @@ from click.exceptions import Exit
 
 from bayplan.api.credentials import load_credentials
 from bayplan.api.errors import CredentialsError
-from bayplan.cli import BAD_INPUT
+from bayplan.cli import BAD_INPUT, tell_line
 from bayplan.cli.config import load_checked
 from bayplan.cli.deprecated_flags import DeprecatedFlags
 from bayplan.cli.feature_gates import without_effect
@@ -92,7 +92,7 @@ def write_configuration(flags: ConfigurationFlags, path: Path) -> None:
         click.echo(str(error), err=True)
         raise Exit(BAD_INPUT) from None
     except OSError as error:
-        click.echo(f"--write-config-to: {path}: {error.strerror or error}", err=True)
+        tell_line(f"--write-config-to: {path}: {error.strerror or error}")
         raise Exit(1) from None
 
 
@@ -143,8 +143,8 @@ def serve(
     try:
         uvloop.run(schedule())
     except CredentialsError as error:
-        click.echo(f"bayplan: {error}", err=True)
+        tell_line(f"bayplan: {error}")
         raise Exit(BAD_INPUT) from None
     except OSError as error:
-        click.echo(f"bayplan: {error.filename or 'cannot start'}: {error.strerror or error}", err=True)
+        tell_line(f"bayplan: {error.filename or 'cannot start'}: {error.strerror or error}")
         raise Exit(1) from None

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 import click
 
+from bayplan.cli.file_names import FILE_NAME
 from bayplan.cli.flag_groups import Flag
 
 
@@ -45,17 +46,20 @@ class ServingFlags:
     tls_cert_file: Annotated[
         Path | None,
         Flag(
-            "--tls-cert-file", type=Path, metavar="FILE", help="Serving certificate and what is between it and its CA."
+            "--tls-cert-file",
+            type=FILE_NAME,
+            metavar="FILE",
+            help="Serving certificate and what is between it and its CA.",
         ),
     ] = None
     tls_private_key_file: Annotated[
-        Path | None, Flag("--tls-private-key-file", type=Path, metavar="FILE", help="The key to it.")
+        Path | None, Flag("--tls-private-key-file", type=FILE_NAME, metavar="FILE", help="The key to it.")
     ] = None
     cert_dir: Annotated[
         Path | None,
         Flag(
             "--cert-dir",
-            type=Path,
+            type=FILE_NAME,
             metavar="FOLDER",
             help="Where bayplan.crt and bayplan.key are, or are put; without it a new pair is made in memory.",
         ),
@@ -100,7 +104,7 @@ class AuthenticationFlags:
         Path | None,
         Flag(
             "--authentication-kubeconfig",
-            type=Path,
+            type=FILE_NAME,
             metavar="FILE",
             help="Whom to ask about tokens and client certificates; by default the cluster that is scheduled.",
         ),
@@ -117,7 +121,7 @@ class AuthenticationFlags:
         Path | None,
         Flag(
             "--client-ca-file",
-            type=Path,
+            type=FILE_NAME,
             metavar="FILE",
             help="Whose client certificates count; by default the cluster's, which are looked up.",
         ),
@@ -146,7 +150,7 @@ class AuthorizationFlags:
         Path | None,
         Flag(
             "--authorization-kubeconfig",
-            type=Path,
+            type=FILE_NAME,
             metavar="FILE",
             help="Whom to ask about rights; by default the cluster that is scheduled.",
         ),

@@ -12,6 +12,7 @@ from click.exceptions import Exit
 from bayplan.api.live_paths import ALL_THAT_FIT
 from bayplan.cli import BAD_INPUT
 from bayplan.cli.feature_gates import FEATURE_GATES
+from bayplan.cli.file_names import FILE_NAME, complete_file_name
 from bayplan.cli.help_sections import Command
 from bayplan.cli.output_format import OUTPUT, OutputFormat
 from bayplan.cli.progress import with_progress
@@ -54,6 +55,7 @@ def _a_count(_context: click.Context, _option: click.Parameter, text: str | None
     required=True,
     multiple=True,
     metavar="FILE",
+    shell_complete=complete_file_name,
     help="Nodes, pods and workloads, YAML or JSON, also compressed by gzip: single objects, several documents, "
     "or lists as `kubectl get nodes,pods -A -o json` writes them. A directory stands for the files in it. Can "
     "be given several times; - is standard input.",
@@ -62,12 +64,14 @@ def _a_count(_context: click.Context, _option: click.Parameter, text: str | None
     "--add",
     multiple=True,
     metavar="FILE",
+    shell_complete=complete_file_name,
     help="Objects that come, or take the place of those of the same kind and name.",
 )
 @click.option(
     "--remove",
     multiple=True,
     metavar="KIND/NAME|FILE",
+    shell_complete=complete_file_name,
     help="Objects that go, with the pods they control; KIND/NAMESPACE/NAME outside of default.",
 )
 @click.option("--drain", multiple=True, metavar="NODE", help="Close the node and have its pods scheduled elsewhere.")
@@ -79,7 +83,7 @@ def _a_count(_context: click.Context, _option: click.Parameter, text: str | None
 )
 @click.option(
     "--config",
-    type=Path,
+    type=FILE_NAME,
     multiple=True,
     metavar="FILE",
     help="KubeSchedulerConfiguration or legacy Policy; without it one profile, MostAllocated. Of several it shows "

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 from click.exceptions import Exit
 
-from bayplan.cli import BAD_INPUT
+from bayplan.cli import BAD_INPUT, tell_line
 from bayplan.cli.cluster_flags import CONTEXT, KUBECONFIG, MASTER
+from bayplan.cli.file_names import complete_file_name
 from bayplan.cli.help_sections import Command
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _FAILED = 1
     "-o",
     required=True,
     metavar="FILE",
+    shell_complete=complete_file_name,
     help="Where to write; compressed if it ends in .gz; - is standard output.",
 )
 @KUBECONFIG
@@ -79,7 +81,7 @@ def snapshot(
     try:
         taken = asyncio.run(_take(kubeconfig, context, master, ignore_forbidden=ignore_forbidden))
     except CredentialsError as error:
-        click.echo(f"bayplan: {error}", err=True)
+        tell_line(f"bayplan: {error}")
         raise Exit(BAD_INPUT) from None
     except MissingRightsError as error:
         click.echo(f"{error}\nGive the rights, or --ignore-forbidden to go without these kinds.", err=True)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
-from bayplan.cli import BAD_INPUT
+from bayplan.cli import BAD_INPUT, tell_line
+from bayplan.cli.file_names import FILE_NAME, complete_file_name
 from bayplan.cli.help_sections import Command
 from bayplan.cli.scheduler_target import target_options
 
@@ -34,6 +35,7 @@ NOT_REACHED: Final = 1
 @click.option(
     "--cluster",
     metavar="FILE",
+    shell_complete=complete_file_name,
     multiple=True,
     help="Show the cluster in these files, as simulate --cluster reads them, and what would come of its pods; "
     "otherwise the scheduler that runs is asked.",
@@ -41,7 +43,7 @@ NOT_REACHED: Final = 1
 @click.option(
     "--config",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=FILE_NAME,
     help="With --cluster: KubeSchedulerConfiguration or legacy Policy; otherwise one profile, MostAllocated.",
 )
 @click.option("--scheduler-name", metavar="NAME", help="With --cluster: rename the only profile.")
@@ -82,7 +84,7 @@ def web(
         with _listening(port) as listening:
             asyncio.run(_serve_remote(target, listening, opened))
     except ClientError as error:
-        click.echo(str(error), err=True)
+        tell_line(str(error))
         sys.exit(NOT_REACHED)
 
 

@@ -36,7 +36,7 @@ from bayplan.config.types import (
     WeightedStrategy,
 )
 
-_OWN: Final = ("pdbPolicy", "minimumRuntimeSeconds", "preemptionDelaySeconds", "scoringStrategies", "measure")
+OWN_ARGUMENTS: Final = ("pdbPolicy", "minimumRuntimeSeconds", "preemptionDelaySeconds", "scoringStrategies", "measure")
 """Arguments that stand under `bayplan.io`, of whichever plugin."""
 
 _REDACTED: Final = "REDACTED"
@@ -118,7 +118,7 @@ class _Writer:
         if isinstance(args, NodeResourcesFitArgs):
             # One takes the place of the other.
             plain.pop("scoringStrategy" if args.scoring_strategies else "scoringStrategies", None)
-        if own := {key: plain.pop(key) for key in _OWN if key in plain}:
+        if own := {key: plain.pop(key) for key in OWN_ARGUMENTS if key in plain}:
             plain["bayplan.io"] = own
         return plain
 

@@ -43,7 +43,7 @@ from bayplan.config.types import (
 )
 
 _MAX_SCORE: Final = 10
-_OWN: Final = "bayplan.io"
+OWN_FIELD: Final = "bayplan.io"
 """The field of a plugin's arguments under which bayplan's additions stand."""
 
 
@@ -119,7 +119,7 @@ def _node_resources_fit(fields: Fields) -> NodeResourcesFitArgs:
             fields.errors.append(invalid(path, group, "resource group name can't contain '/'"))
         fields.errors += validate_label_name(group, path)
     strategy = fields.optional("scoringStrategy", _scoring_strategy)
-    with fields.nested(_OWN) as own:
+    with fields.nested(OWN_FIELD) as own:
         several = own.objects("scoringStrategies", _weighted_strategy)
         if several and strategy is not None:
             own.errors.append(forbidden(own.at("scoringStrategies"), "may not be given together with scoringStrategy"))
@@ -161,7 +161,7 @@ def _balanced_allocation(fields: Fields) -> NodeResourcesBalancedAllocationArgs:
         seen.add(resource.name)
         if resource.weight != 1:
             fields.errors.append(invalid(child(path, "weight"), resource.weight, "must be 1"))
-    with fields.nested(_OWN) as own:
+    with fields.nested(OWN_FIELD) as own:
         measure = own.choice("measure", BalanceMeasure, BalanceMeasure.IMPROVEMENT)
     return NodeResourcesBalancedAllocationArgs(resources, measure or BalanceMeasure.IMPROVEMENT)
 
@@ -259,7 +259,7 @@ def _dynamic_resources(fields: Fields, gates: FeatureGates) -> DynamicResourcesA
 
 
 def _default_preemption(fields: Fields) -> DefaultPreemptionArgs:
-    with fields.nested(_OWN) as own:
+    with fields.nested(OWN_FIELD) as own:
         args = fields.build(
             DefaultPreemptionArgs,
             pdb_policy=own.choice("pdbPolicy", PDBPolicy, PDBPolicy.PREFER) or PDBPolicy.PREFER,

@@ -35,7 +35,8 @@ from bayplan.config.types import (
     SchedulerConfiguration,
 )
 
-_POD_GROUP_POINTS: Final = ("placementGenerate", "placementScore", "podGroupPostFilter")
+POD_GROUP_POINTS: Final = ("placementGenerate", "placementScore", "podGroupPostFilter")
+"""Extension points for pods that are scheduled together: there in kube-scheduler's files, and empty here."""
 
 
 def decode_v1(
@@ -147,7 +148,7 @@ def _plugins(fields: Fields, known: frozenset[str]) -> Plugins:
         with fields.nested(key) as block:
             sets[attribute] = decode_plugin_set(block, known)
             _check_disabled(block, sets[attribute], known)
-    for key in _POD_GROUP_POINTS:
+    for key in POD_GROUP_POINTS:
         # kube-scheduler writes these out empty; they are for pods that are scheduled together.
         with fields.nested(key) as block:
             if decode_plugin_set(block, known).enabled:

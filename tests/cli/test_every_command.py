@@ -1,0 +1,119 @@
+"""What no command may do: end with a traceback, or with more than a line, over an output or a file that is none."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from tests.cli.test_main import ROOT, commands, exit_code, shell
+
+CLUSTER = ROOT / "examples" / "cluster" / "worked-example.yaml"
+WRITING = [
+    *(" ".join((*words, "--help")) for words in commands()),
+    "--version",
+    "config check examples/worked-example.yaml",
+    "config check -o json examples/worked-example.yaml",
+    "config show",
+    "config convert examples/worked-example.yaml",
+    "config schema",
+    "completion bash",
+    f"simulate --cluster {CLUSTER}",
+    f"simulate --cluster {CLUSTER} -o json",
+    f"web --no-browser --cluster {CLUSTER}",
+    "demo --no-live --pods 5",
+]
+"""Commands that write to standard output, each in its way."""
+
+
+@pytest.mark.parametrize("command", WRITING)
+def test_a_full_disk_is_one_line_and_exit_code_1(command):
+    ran = shell(f"{command} >/dev/full")
+    assert (ran.returncode, ran.stderr) == (1, "bayplan: standard output: No space left on device\n")
+
+
+@pytest.mark.parametrize("command", [each for each in WRITING if "--help" not in each or each == "--help"])
+def test_a_reader_that_goes_away_ends_the_command_without_a_word(command):
+    reading, writing = os.pipe()
+    os.close(reading)
+    ran = subprocess.run(
+        [sys.executable, "-m", "bayplan", *command.split()],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "operator")},
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writing)
+    assert (ran.returncode, ran.stderr) == (1, "")
+
+
+@pytest.mark.parametrize("command", ["--version", "config show", f"simulate --cluster {CLUSTER}", "completion fish"])
+def test_a_closed_output_is_one_line_and_exit_code_1(command):
+    ran = shell(f"{command} >&-")
+    assert (ran.returncode, ran.stderr) == (1, "bayplan: standard output: Bad file descriptor\n")
+
+
+SERVER = ("--server", "https://127.0.0.1:1")
+READING = {
+    "config check": ("config", "check", "--"),
+    "config show": ("config", "show", "--"),
+    "config convert": ("config", "convert", "--"),
+    "simulate --cluster": ("simulate", "--cluster"),
+    "simulate --add": ("simulate", "--cluster", str(CLUSTER), "--add"),
+    "simulate --config": ("simulate", "--cluster", str(CLUSTER), "--config"),
+    "explain --kubeconfig": ("explain", "pod", "--kubeconfig"),
+    "explain --token-file": ("explain", "pod", *SERVER, "--token-file"),
+    "snapshot --kubeconfig": ("snapshot", "-o", "-", "--kubeconfig"),
+    "web --cluster": ("web", "--no-browser", "--cluster"),
+    "web --config": ("web", "--no-browser", "--cluster", str(CLUSTER), "--config"),
+    "web --kubeconfig": ("web", "--no-browser", "--kubeconfig"),
+    "run --config": ("run", "--config"),
+    "run --kubeconfig": ("run", "--kubeconfig"),
+    "run --write-config-to": ("run", "--write-config-to"),
+}
+"""Where a command takes the name of a file; certificates of `run` are read only once the API server is known."""
+ODD_NAMES = ("missing", "-missing", "folder", "binary", "a\nb", "a\x1b[31mb", "a\udcffb", "ä b")
+
+
+@pytest.fixture
+def ended(tmp_path, monkeypatch, capfd):
+    """Run a command in a folder that has something odd in it; return its exit code and standard error."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "binary").write_bytes(b"kind: \xff\x00\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    # `run` has the process ignore it.
+    before = signal.getsignal(signal.SIGHUP)
+
+    def ended(*arguments):
+        code = exit_code(*arguments)
+        return code, capfd.readouterr().err
+
+    yield ended
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("name", ODD_NAMES, ids=ascii)
+@pytest.mark.parametrize("place", [each for each in READING if each != "run --write-config-to"])
+def test_a_file_that_cannot_be_read_is_one_line_that_names_it(ended, place, name):
+    code, error = ended(*READING[place], name)
+    assert code in {1, 2}
+    assert error.count("\n") == 1
+    assert error.rstrip("\n").isprintable()
+    assert name.split("\n")[0].split("\x1b")[0].split("\udcff")[0] in error
+
+
+@pytest.mark.parametrize("name", ["folder", "missing/a\nb", "missing/a\x1bb", "missing/a\udcffb"], ids=ascii)
+def test_a_file_that_cannot_be_written_is_one_line_that_names_it(ended, name):
+    code, error = ended(*READING["run --write-config-to"], name)
+    assert code == 1
+    assert (error.count("\n"), error.rstrip("\n").isprintable()) == (1, True)
+    assert error.startswith(f"--write-config-to: {name[:8].rstrip()}"[:25])
+
+
+@pytest.mark.parametrize("place", [each for each in READING if each.endswith("--kubeconfig")])
+def test_a_folder_in_place_of_a_kubeconfig_is_called_one(ended, place):
+    assert ended(*READING[place], "folder")[1].endswith("folder: cannot be read: Is a directory\n")
