@@ -10,13 +10,12 @@ from bayplan.simulate.node_map import Glyphs, cells_for, fullness, legend, node_
 from bayplan.simulate.strategy_comparison import StrategyComparison, StrategyRun
 
 _GAP: Final = 3
-_SIDE_BY_SIDE: Final = 76
+_SIDE_BY_SIDE: Final = 79
 """From so many columns on there are two of what is shown in each."""
 _LABEL: Final = 18
 _COLUMN: Final = 10
 _EVENT_LINES: Final = 4
 """Lines left for what happens, where more telling maps would take them."""
-_WHAT: Final = {"packed": "fills nodes up", "spread": "fills nodes evenly"}
 
 
 def frame(
@@ -58,7 +57,7 @@ def wrapped(line: str, width: int) -> list[str]:
 
 
 def _titled(run: StrategyRun, lines: list[Text]) -> list[Text]:
-    return [Text(f"{run.label}: {run.strategy} {_WHAT[run.label]}", style="bold"), *lines]
+    return [Text(f"{run.label}: {run.strategy}", style="bold"), *lines]
 
 
 def _table(comparison: StrategyComparison) -> list[Text]:
