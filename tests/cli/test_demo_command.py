@@ -123,6 +123,7 @@ def test_a_terminal_is_drawn_on_and_ends_with_results_evictions_and_the_command(
 
 def test_no_color_is_heeded(capsys, on_terminal, monkeypatch):
     colored = "\x1b[36m"
+    monkeypatch.delenv("NO_COLOR", raising=False)
     on_terminal("--pods", "30")
     assert colored in capsys.readouterr().out
     monkeypatch.setenv("NO_COLOR", "1")

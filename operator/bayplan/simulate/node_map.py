@@ -77,7 +77,7 @@ def node_map(filled: Sequence[tuple[str, int]], cells: Cells, *, width: int, gly
         means = [_mean(shares[at : at + cells.nodes]) for at in range(0, len(shares), cells.nodes)]
         in_line = max(1, (width - label) // cells.columns)
         for at in range(0, len(means), in_line):
-            line = Text(f"{'' if at else pool:<{label}}", style="bold")
+            line = Text().append(f"{'' if at else pool:<{label}}", style="bold")
             for share in means[at : at + in_line]:
                 line.append(_cell(share, cells.columns, glyphs), style=_style(share))
             lines.append(line)
