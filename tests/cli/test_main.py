@@ -158,9 +158,9 @@ def test_without_any_streams_the_exit_code_is_all_that_is_left():
 
 def test_ctrl_c_ends_with_130_and_without_a_word():
     ran = python(
-        "import bayplan.cli.demo, bayplan.simulate.strategy_comparison\n"
-        "class StrategyComparison:\n    def __init__(self, **_): raise KeyboardInterrupt\n"
-        "bayplan.simulate.strategy_comparison.StrategyComparison = StrategyComparison\n"
+        "import click, bayplan.cli.demo\n"
+        "def interrupted(): raise KeyboardInterrupt\n"
+        "bayplan.cli.demo.demo = click.Command('demo', callback=interrupted)\n"
         "from bayplan.cli import main\nmain(['demo'])"
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "")

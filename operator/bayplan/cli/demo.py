@@ -1,12 +1,18 @@
-"""`bayplan demo`: a made-up cluster being packed, live in the terminal."""
+"""`bayplan demo`: pods come to a made-up cluster and go, packed and spread side by side."""
 
 import math
+import shlex
+import shutil
 import sys
 import time
+from collections import deque
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+from click.exceptions import Exit
 
+from bayplan.cli import INTERRUPTED
 from bayplan.cli.help_sections import Command
 
 if TYPE_CHECKING:
@@ -14,9 +20,14 @@ if TYPE_CHECKING:
 
 _FRAMES_PER_SECOND: Final = 20
 _MAX_SECONDS: Final = 7.0
-"""How long the show takes at most, unless `--speed` is given."""
-_MAX_PER_FRAME: Final = 200
-_PROGRESS_LINES: Final = 10
+"""How long the show takes at most, unless `--speed` is given, but for the time that it holds."""
+_HOLD_SECONDS: Final = 1.5
+"""So long the end of a stage is to be seen."""
+_RECENT: Final = 40
+_PRINTED_LINES: Final = 50
+"""Lines of a picture that is printed."""
+
+_OWN_CLUSTER: Final = "kubectl get nodes,pods -A -o json | {} simulate --cluster - --scheduler-name default-scheduler"
 
 
 def _a_number(_context: click.Context, _option: click.Parameter, speed: float | None) -> float | None:
@@ -26,66 +37,121 @@ def _a_number(_context: click.Context, _option: click.Parameter, speed: float | 
     return speed
 
 
-@click.command("demo", cls=Command, examples=("bayplan demo", "bayplan demo --nodes 100 --pods 2000 --speed 400"))
+@click.command(
+    "demo",
+    cls=Command,
+    examples=("bayplan demo", "bayplan demo --nodes 100 --pods 2000 --speed 400", "bayplan demo --web"),
+)
 @click.option("--nodes", type=click.IntRange(1, 5000), default=30, metavar="INT", help="Size of the cluster.")
-@click.option("--pods", type=click.IntRange(1, 100_000), default=100, metavar="INT", help="Length of the pod stream.")
+@click.option("--pods", type=click.IntRange(1, 100_000), default=160, metavar="INT", help="How many pods come.")
 @click.option("--seed", type=int, default=3, metavar="INT", help="Another seed, another stream.")
 @click.option(
     "--speed",
     type=click.FloatRange(0.1, 1_000_000),
     callback=_a_number,
     metavar="FLOAT",
-    help="Decisions per second; by default done within seconds.",
+    help="Pods that come or go per second; by default done within seconds.",
 )
-@click.option("--live/--no-live", default=True, help="Draw in place, or print progress lines.")
-def demo(*, nodes: int, pods: int, seed: int, speed: float | None, live: bool) -> None:
-    """Watch a made-up cluster being packed, by the real engine.
+@click.option("--live/--no-live", default=True, help="Draw in place, or print a line for each thing that happens.")
+@click.option(
+    "--web", is_flag=True, help="Show the packed cluster, once it is full, on the page of bayplan web instead."
+)
+@click.option(
+    "--browser/--no-browser", default=None, help="With --web: open the page in a browser, which is the default."
+)
+def demo(*, nodes: int, pods: int, seed: int, speed: float | None, live: bool, web: bool, browser: bool | None) -> None:
+    """Watch a made-up cluster being packed, and the same pods being spread, by the real engine.
 
-    The same stream of pods, with priorities and GPUs, is scheduled twice: by MostAllocated, which packs, and by
-    LeastAllocated, which is kube-scheduler's default and spreads. No cluster and no configuration is needed.
+    Pods come and go, with priorities and GPUs; then urgent ones come that evict others, and half of all pods depart.
+    MostAllocated packs them, and LeastAllocated, which is kube-scheduler's default, spreads them. Each decision is told
+    with its reason. No cluster and no configuration is needed.
     """
-    # Imported here so that the overview of commands does not wait for numpy.
-    from bayplan.simulate.strategy_comparison import StrategyComparison  # noqa: PLC0415
+    if browser is not None and not web:
+        raise click.UsageError("--browser and --no-browser are about --web")
+    try:
+        # Imported here so that the overview of commands does not wait for numpy.
+        from bayplan.simulate.strategy_comparison import StrategyComparison  # noqa: PLC0415
 
-    comparison = StrategyComparison(nodes=nodes, pods=pods, seed=seed)
-    if live and sys.stdout.isatty():
-        _draw(comparison, speed if speed is not None else max(pods / _MAX_SECONDS, 25.0))
-    else:
-        _print(comparison)
+        comparison = StrategyComparison(nodes=nodes, pods=pods, seed=seed)
+        if web:
+            from bayplan.cli.demo_page import open_page  # noqa: PLC0415
+
+            open_page(comparison, browser=browser is not False)
+            return
+        if live and sys.stdout.isatty() and not _is_dumb():
+            _draw(comparison, speed)
+        else:
+            _print(comparison)
+        click.echo(f"\nWhat bayplan would do on your own cluster:\n{_OWN_CLUSTER.format(_command())}")
+    except KeyboardInterrupt:
+        click.echo("bayplan demo: interrupted", err=True)
+        raise Exit(INTERRUPTED) from None
 
 
-def _draw(comparison: "StrategyComparison", pods_per_second: float) -> None:
+def _is_dumb() -> bool:
+    from rich.console import Console  # noqa: PLC0415
+
+    return Console().is_dumb_terminal
+
+
+def _command() -> str:
+    """What a shell here calls bayplan by: `make demo` runs it without having it on the path."""
+    beside = Path(sys.executable).with_name("bayplan")
+    if shutil.which("bayplan") or not beside.exists():
+        return "bayplan"
+    here = Path.cwd()
+    return shlex.quote(str(beside.relative_to(here) if beside.is_relative_to(here) else beside))
+
+
+def _draw(comparison: "StrategyComparison", speed: float | None) -> None:
     from rich.console import Console  # noqa: PLC0415
     from rich.live import Live  # noqa: PLC0415
 
-    from bayplan.simulate.strategy_comparison import frame, glyphs_for  # noqa: PLC0415
+    from bayplan.simulate.demo_frame import frame, wrapped  # noqa: PLC0415
+    from bayplan.simulate.node_map import glyphs_for  # noqa: PLC0415
 
     console = Console(highlight=False)
     glyphs = glyphs_for(console.encoding)
-    started = time.monotonic()
-    decided = 0
+    rate = speed or max(comparison.scene.events / _MAX_SECONDS, 25.0)
+    recent: deque[str] = deque(maxlen=_RECENT)
     with Live(console=console, auto_refresh=False) as live:
-        more = True
-        while more:
-            # As many as are due by now: a slow machine skips frames and still ends in time.
-            due = min(int((time.monotonic() - started) * pods_per_second) + 1 - decided, _MAX_PER_FRAME)
-            if due > 0:
-                more = comparison.advance(due)
-                decided += due
-                live.update(frame(comparison, width=console.width, height=console.height, glyphs=glyphs), refresh=True)
-            if more:
-                time.sleep(1 / _FRAMES_PER_SECOND)
+
+        def show() -> float:
+            # One line is the cursor's.
+            picture = frame(comparison, width=console.width, height=console.height - 1, glyphs=glyphs, events=recent)
+            live.update(picture, refresh=True)
+            return time.monotonic()
+
+        for stage in comparison.scene.stages:
+            started, shown = time.monotonic(), 0.0
+            for number, lines in enumerate(comparison.play(stage), 1):
+                recent.extend(lines)
+                # A slow machine skips frames.
+                if time.monotonic() - shown >= 1 / _FRAMES_PER_SECOND:
+                    shown = show()
+                ahead = started + number / rate - time.monotonic()
+                if ahead > 0:
+                    time.sleep(ahead)
+            show()
+            if speed is None and not comparison.finished:
+                time.sleep(_HOLD_SECONDS)
+        recent.clear()
+        show()
+    for run in comparison.runs:
+        for line in wrapped(run.last_eviction or "", console.width):
+            click.echo(line)
 
 
 def _print(comparison: "StrategyComparison") -> None:
-    from rich.console import Console  # noqa: PLC0415
+    from bayplan.simulate.demo_frame import frame, wrapped  # noqa: PLC0415
+    from bayplan.simulate.node_map import glyphs_for  # noqa: PLC0415
 
-    from bayplan.simulate.strategy_comparison import frame, glyphs_for, progress  # noqa: PLC0415
-
-    while comparison.advance(max(1, comparison.pods // _PROGRESS_LINES)):
-        click.echo(progress(comparison))
-    console = Console(highlight=False)
-    picture = frame(
-        comparison, width=console.width, height=len(comparison.nodes) + 20, glyphs=glyphs_for(sys.stdout.encoding)
-    )
-    click.echo("\n" + "\n".join(line.rstrip() for line in picture.plain.splitlines()))
+    width = shutil.get_terminal_size().columns
+    glyphs = glyphs_for(sys.stdout.encoding)
+    for stage in comparison.scene.stages:
+        for lines in comparison.play(stage):
+            for line in lines:
+                click.echo("\n".join(wrapped(line, width)))
+        picture = frame(comparison, width=width, height=_PRINTED_LINES, glyphs=glyphs)
+        text = "\n".join(line.rstrip() for line in picture.plain.splitlines())
+        click.echo(f"\n-- {stage.title} --\n{text}\n")

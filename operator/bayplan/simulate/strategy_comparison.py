@@ -1,134 +1,179 @@
-"""The same stream of pods packed side by side by two scoring strategies, as text that fits a terminal.
+"""The same scene played by two scoring strategies side by side: `bayplan demo` shows it."""
 
-`bayplan demo` shows it.
-"""
-
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from rich.text import Text
+from msgspec import structs
 
-from bayplan.api.objects import Node
-from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, MEMORY
 from bayplan.config.load import default_configuration
 from bayplan.config.types import (
-    DEFAULT_SCHEDULER_NAME,
     NodeResourcesFitArgs,
     ResourceSpec,
     SchedulerConfiguration,
     ScoringStrategy,
     ScoringStrategyType,
 )
-from bayplan.scheduler.cycle import Placement
+from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
+from bayplan.scheduler.cycle import FitError, Placement
+from bayplan.scheduler.packing import Packing
 from bayplan.simulate.cluster_objects import ClusterObjects
-from bayplan.simulate.report import ClusterUse, cluster_use
+from bayplan.simulate.demo_lines import decision_line, departure_line
+from bayplan.simulate.demo_scene import Arrival, Departure, Event, Scene, Stage
 from bayplan.simulate.simulator import Simulator
-from bayplan.simulate.synthetic import GPU, SMALL_POOLS, pod_shapes, synthetic_nodes, synthetic_pods
+from bayplan.simulate.synthetic import GPU
 
-_BURSTS: Final = 5
-"""In how many bursts the pods arrive: priorities matter only where pods wait."""
-_RESOURCES: Final = (ResourceSpec("cpu"), ResourceSpec("memory"), ResourceSpec(GPU, 5))
+_RESOURCES: Final = (ResourceSpec(CPU), ResourceSpec(MEMORY), ResourceSpec(GPU, 5))
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Where the pods of a scene are; together they are all of them."""
+
+    on_nodes: int
+    waiting: int
+    departed: int
+    evicted: int
+    to_come: int
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.on_nodes + self.waiting + self.departed + self.evicted + self.to_come
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """How many nodes have pods, and of how many of these the others in use could take all pods, by volume."""
+
+    in_use: int
+    emptiable: int
 
 
 class StrategyRun:
-    """One strategy and its own copy of the cluster."""
+    """One strategy, and its own copy of the cluster and the pods."""
 
-    def __init__(self, strategy: ScoringStrategyType, nodes: Sequence[Node], pods: Sequence[PodInfo]) -> None:
+    def __init__(self, label: str, strategy: ScoringStrategyType, scene: Scene) -> None:
+        self.label = label
+        self.strategy = strategy
         self.simulator = Simulator(strategy_configuration(strategy))
-        self.simulator.add(ClusterObjects(nodes=list(nodes)))
-        self.decisions = 0
-        """How many attempts were made; a pod can take several."""
-        self.last: tuple[str, str] | None = None
-        """The pod placed last, and its node."""
-        self._pods = pods
-        self._next = 0
-        self._tried: set[str] = set()
+        self._nodes = scene.nodes
+        self.simulator.add(ClusterObjects(nodes=list(scene.nodes)))
+        self.last_eviction: str | None = None
+        """What was said of the last one."""
+        self._pods = scene.stream()
+        self._arrived = 0
+        self._departed = 0
+        self._evicted: set[str] = set()
+        self._told_to_wait: set[str] = set()
 
-    def arrive(self, count: int) -> None:
-        """Queue the next pods of the stream."""
-        pods = list(self._pods[self._next : self._next + count])
-        self._next += len(pods)
-        self.simulator.add(ClusterObjects(pods=pods))
-
-    def decide(self) -> bool:
-        """Decide about the next pod; false when none is worth trying before others arrive."""
-        decision = self.simulator.step()
-        if decision is None:
-            return False
-        self.decisions += 1
-        self._tried.add(decision.pod.uid)
-        if isinstance(decision.outcome, Placement):
-            self.last = (decision.pod.key, decision.outcome.node_name)
-        return True
+    def play(self, event: Event) -> Iterator[str]:
+        """Have a pod come or go and decide until no pod is worth trying, with a line for each thing that happens."""
+        pod = self._pods[event.pod]
+        match event:
+            case Arrival():
+                self._arrived += 1
+                self.simulator.add(ClusterObjects(pods=[pod]))
+            case Departure() if pod.uid not in self._evicted:
+                yield self._line(departure_line(pod, self.simulator.cache.node_of(pod.uid)))
+                self._depart(event)
+        while (line := self._decide()) is not None:
+            if line:
+                yield line
 
     @property
-    def tried(self) -> int:
-        """How many pods were tried, however often."""
-        return len(self._tried)
+    def counts(self) -> Counts:
+        """Where the pods are now, by what the cache and the queue hold."""
+        return Counts(
+            on_nodes=self.simulator.cache.sizes().pods,
+            waiting=len(self.simulator.queue.uids()),
+            departed=self._departed,
+            evicted=len(self._evicted),
+            to_come=len(self._pods) - self._arrived,
+        )
 
     @property
-    def queued(self) -> int:
-        """How many pods have arrived and were not tried yet."""
-        return self._next - self.tried
-
-    @property
-    def waiting(self) -> int:
-        """How many pods that were tried have no node now: they found none, or were evicted from it."""
+    def use(self) -> Use:
+        """How many nodes are needed now."""
         nodes = self.simulator.cache.nodes
-        return self.tried - int(nodes.pod_count[nodes.rows()].sum())
+        packing = Packing(nodes, list(nodes.requested))
+        in_use = int((nodes.pod_count[nodes.rows()] > 0).sum())
+        return Use(in_use, packing.emptiable())
 
-    @property
-    def rate(self) -> float:
-        """Decisions per second of deciding."""
-        seconds = self.simulator.seconds
-        return self.decisions / seconds if seconds > 0 else 0.0
+    def cluster(self, stage: Stage) -> ClusterObjects:
+        """The cluster as it stands, where the pods that come in `stage` wait as well."""
+        nodes = self.simulator.cache.nodes
+        placed = [_bound(pod, nodes.names[row]) for row in nodes.rows().tolist() for pod in nodes.pods[row].values()]
+        waiting = [queued.pod_info for queued in self.simulator.queue.queued()]
+        coming = [self._pods[event.pod] for event in stage.events if isinstance(event, Arrival)]
+        return ClusterObjects(nodes=list(self._nodes), pods=[*placed, *waiting, *coming])
 
-    def use(self) -> ClusterUse:
-        """How full this run's cluster is."""
-        return cluster_use(self.simulator.cache.nodes)
+    def _depart(self, event: Departure) -> None:
+        # The version with the node is what tells waiting pods that room is there now.
+        uid = self._pods[event.pod].uid
+        placed = self.simulator.cache.pod(uid)
+        self._departed += 1
+        self.simulator.queue.delete(uid)
+        if placed is not None:
+            self.simulator.cache.remove_pod(uid)
+            self.simulator.queue.move_all(ASSIGNED_POD_DELETE, placed, None)
+
+    def _decide(self) -> str | None:
+        """Decide about the next pod; None when none is worth trying, and an empty line when it is told already."""
+        decision = self.simulator.step(reasons=True)
+        if decision is None:
+            return None
+        line = self._line(decision_line(decision))
+        match decision.outcome:
+            case FitError(victims=victims) if victims:
+                self._evicted.update(victim.uid for victim in victims)
+                self.last_eviction = line
+            case Placement():
+                pass
+            case _ if decision.pod.uid in self._told_to_wait:
+                return ""
+            case _:
+                self._told_to_wait.add(decision.pod.uid)
+        return line
+
+    def _line(self, text: str) -> str:
+        return f"{self.label:<6} {text}"
 
 
 class StrategyComparison:
     """MostAllocated against LeastAllocated on a made-up cluster; the same seed gives the same comparison."""
 
     def __init__(self, *, nodes: int, pods: int, seed: int) -> None:
-        self.nodes = synthetic_nodes(nodes, SMALL_POOLS)
-        self.pods = pods
-        shapes = pod_shapes(20, seed)
+        self.scene = Scene(nodes=nodes, pods=pods, seed=seed)
+        self.most = StrategyRun("packed", ScoringStrategyType.MOST_ALLOCATED, self.scene)
+        self.least = StrategyRun("spread", ScoringStrategyType.LEAST_ALLOCATED, self.scene)
+        self.results: list[tuple[str, Use, Use]] = []
+        """Of each stage that has ended its title, and the use in both."""
 
-        def stream() -> list[PodInfo]:
-            return synthetic_pods(pods, shapes, seed=seed, scheduler_name=DEFAULT_SCHEDULER_NAME)
+    @property
+    def runs(self) -> tuple[StrategyRun, StrategyRun]:
+        """Both, the one that packs first."""
+        return self.most, self.least
 
-        self.most = StrategyRun(ScoringStrategyType.MOST_ALLOCATED, self.nodes, stream())
-        self.least = StrategyRun(ScoringStrategyType.LEAST_ALLOCATED, self.nodes, stream())
-        self.arrived = 0
-        self.finished = False
-        """Whether the stream has ended and no pod is worth trying."""
-        self._burst = max(1, pods // _BURSTS)
+    @property
+    def finished(self) -> bool:
+        """Whether the scene was played to its end."""
+        return len(self.results) == len(self.scene.stages)
 
-    def advance(self, count: int) -> bool:
-        """Make up to `count` decisions in both; False when the stream has ended and no pod is worth trying.
+    def play(self, stage: Stage) -> Iterator[list[str]]:
+        """Play a stage of the scene event by event, with the lines of both runs; its result is noted at its end."""
+        for event in stage.events:
+            yield [line for run in self.runs for line in run.play(event)]
+        self.results.append((stage.title, self.most.use, self.least.use))
 
-        The next burst arrives when neither has a pod worth trying, so the outcome does not depend on `count`.
-        """
-        for _ in range(count):
-            if self._decide():
-                continue
-            if self.arrived == self.pods:
-                self.finished = True
-                break
-            self.arrived = min(self.arrived + self._burst, self.pods)
-            self.most.arrive(self._burst)
-            self.least.arrive(self._burst)
-            self._decide()
-        return not self.finished
-
-    def _decide(self) -> bool:
-        # Both in any case, which `or` would not do.
-        return any([self.most.decide(), self.least.decide()])
+    def filled_and_packed(self) -> tuple[SchedulerConfiguration, ClusterObjects]:
+        """Play the first stage, and return the packed cluster with the pods that wait and those of the next stage."""
+        filling, urgent, _ = self.scene.stages
+        deque(self.play(filling), maxlen=0)
+        return strategy_configuration(self.most.strategy), self.most.cluster(urgent)
 
 
 def strategy_configuration(strategy: ScoringStrategyType) -> SchedulerConfiguration:
@@ -144,144 +189,10 @@ def strategy_configuration(strategy: ScoringStrategyType) -> SchedulerConfigurat
     )
 
 
-_SHOWN: Final = ((CPU, "cpu", "cyan"), (MEMORY, "memory", "green"), (GPU, "gpu", "magenta"))
-_BAR: Final = 9
-_NAME: Final = 8
-_CELL: Final = _NAME + len(_SHOWN) * (_BAR + 1)
-_GAP: Final = 3
-_FIXED_LINES: Final = 9
-"""Lines of a frame that are not nodes, and one for the cursor."""
-_LABEL: Final = 15
-
-
-@dataclass(frozen=True, slots=True)
-class Glyphs:
-    """What bars are made of: whole cells, then the parts of a cell in growing order."""
-
-    full: str
-    parts: str
-    empty: str
-
-
-BLOCKS: Final = Glyphs("█", "▏▎▍▌▋▊▉", "·")
-ASCII: Final = Glyphs("#", "", ".")
-
-
-def glyphs_for(encoding: str | None) -> Glyphs:
-    """Block characters where the terminal's encoding has them."""
-    try:
-        (BLOCKS.full + BLOCKS.parts + BLOCKS.empty).encode(encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return ASCII
-    return BLOCKS
-
-
-def frame(comparison: StrategyComparison, *, width: int, height: int, glyphs: Glyphs = BLOCKS) -> Text:
-    """The comparison as it stands, at most `width` columns and `height - 1` lines; at its end with the result."""
-    lines = [
-        *_head(comparison),
-        *_nodes(comparison.most.simulator.cache.nodes, width, height, glyphs),
-        *_tallies(comparison, width, glyphs),
-    ]
-    for line in lines:
-        line.truncate(width)
-    return Text("\n").join(lines)
-
-
-def progress(comparison: StrategyComparison) -> str:
-    """The comparison as one line."""
-    most, least = comparison.most, comparison.least
-    return (
-        f"decided {most.tried}/{comparison.pods}  queue {most.queued}  no room {most.waiting}  "
-        f"nodes in use: MostAllocated {most.use().nodes_in_use}, LeastAllocated {least.use().nodes_in_use}"
+def _bound(pod: PodInfo, node: str) -> PodInfo:
+    spec, status = pod.pod.spec, pod.pod.status
+    return PodInfo(
+        structs.replace(
+            pod.pod, spec=structs.replace(spec, node_name=node), status=structs.replace(status, phase="Running")
+        )
     )
-
-
-def result(comparison: StrategyComparison) -> str:
-    """What the comparison showed, as one line."""
-    most, least = comparison.most.use(), comparison.least.use()
-    lost = f"; {comparison.most.waiting} unplaced" if comparison.most.waiting else ""
-    return (
-        f"{comparison.pods} pods: MostAllocated {_nodes_text(most.nodes_in_use)}, "
-        f"LeastAllocated {least.nodes_in_use}, lower bound {most.lower_bound_nodes}{lost}"
-    )
-
-
-def bar(part: int, whole: int, cells: int, glyphs: Glyphs) -> str:
-    """`part` of `whole` in `cells` characters; anything above zero shows."""
-    if whole <= 0:
-        return " " * cells
-    steps = len(glyphs.parts) + 1
-    filled = min(cells * steps, max(part * cells * steps // whole, 1 if part else 0))
-    full, rest = divmod(filled, steps)
-    text = glyphs.full * full + (glyphs.parts[rest - 1] if rest else "")
-    return text.ljust(cells, glyphs.empty)
-
-
-def _head(comparison: StrategyComparison) -> list[Text]:
-    most = comparison.most
-    title = Text.assemble(
-        ("bayplan demo", "bold"),
-        f"  {len(comparison.nodes)} nodes, {comparison.pods} pods with priorities, packed by MostAllocated",
-    )
-    counts = Text.assemble(
-        "decided ",
-        (f"{most.tried}/{comparison.pods}", "bold"),
-        "  queue ",
-        (f"{most.queued:<3}", "bold"),
-        "  no room ",
-        (f"{most.waiting:<3}", "bold"),
-        f"  {most.rate:,.0f} decisions/s",
-    )
-    return [title, counts]
-
-
-def _nodes(nodes: NodeTable, width: int, height: int, glyphs: Glyphs) -> list[Text]:
-    """Nodes in as many columns as fit, top to bottom."""
-    columns = max(1, (width + _GAP) // (_CELL + _GAP))
-    rows = nodes.rows().tolist()
-    most_lines = max(1, height - _FIXED_LINES)
-    columns_needed = min(columns, len(rows)) or 1
-    shown = min(len(rows), columns_needed * most_lines)
-    lines = -(-shown // columns_needed)
-    titles = "".join(f" {title:<{_BAR}}" for _, title, _ in _SHOWN)
-    lines_of_nodes = [Text((" " * _GAP).join([f"{'node':<{_NAME}}{titles}"] * columns_needed), style="dim")]
-    for line in range(lines):
-        cells = [_node(nodes, row, glyphs) for row in rows[line:shown:lines]]
-        lines_of_nodes.append(Text(" " * _GAP).join(cells))
-    hidden = f", {len(rows) - shown} of them not shown above" if shown < len(rows) else ""
-    return [*lines_of_nodes, Text(f"Nodes in use, of {len(rows)}{hidden}:", style="bold")]
-
-
-def _node(nodes: NodeTable, row: int, glyphs: Glyphs) -> Text:
-    used = bool(nodes.pod_count[row])
-    text = Text(f"{nodes.names[row][:_NAME]:<{_NAME}}", style="bold" if used else "dim")
-    for resource, _, color in _SHOWN:
-        offered, taken = nodes.allocatable.get(resource), nodes.requested.get(resource)
-        whole = 0 if offered is None else int(offered[row])
-        part = 0 if taken is None else int(taken[row])
-        text.append(" ")
-        text.append(bar(part, whole, _BAR, glyphs), style=color if used else "dim")
-    return text
-
-
-def _tallies(comparison: StrategyComparison, width: int, glyphs: Glyphs) -> list[Text]:
-    most, least = comparison.most.use(), comparison.least.use()
-    lines: list[Text] = []
-    for label, count, color in (
-        ("MostAllocated", most.nodes_in_use, "green"),
-        ("LeastAllocated", least.nodes_in_use, "red"),
-        ("lower bound", most.lower_bound_nodes, "blue"),
-    ):
-        cells = max(10, width - _LABEL - 6)
-        text = bar(count, len(comparison.nodes), cells, glyphs).rstrip(glyphs.empty)
-        lines.append(Text.assemble(f"{label:<{_LABEL}}", (text, color), (f" {count}", "bold")))
-    if comparison.finished:
-        lines.append(Text(result(comparison), style="bold"))
-    elif comparison.most.last is not None:
-        lines.append(Text("last: {} on {}".format(*comparison.most.last), style="dim"))
-    return lines
-
-
-def _nodes_text(count: int) -> str:
-    return "1 node" if count == 1 else f"{count} nodes"

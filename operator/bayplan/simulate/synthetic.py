@@ -89,22 +89,11 @@ def synthetic_pods(count: int, shapes: Sequence[PodShape], *, seed: int, schedul
     """`count` pending pods of `shapes`, drawn by their shares; new objects at every call."""
     rng = random.Random(seed)  # noqa: S311 - a reproducible stream, not a secret
     drawn = rng.choices(shapes, weights=[shape.share for shape in shapes], k=count)
-    return [PodInfo(_pod(f"pod-{number:05}", shape, scheduler_name)) for number, shape in enumerate(drawn)]
+    return [PodInfo(synthetic_pod(f"pod-{number:05}", shape, scheduler_name)) for number, shape in enumerate(drawn)]
 
 
-def _node(pool: NodePool, number: int) -> Node:
-    name = f"{pool.name}-{number:03}"
-    amounts: dict[str, Quantity] = {"cpu": pool.cores, "memory": f"{pool.gibibytes}Gi", "pods": PODS_PER_NODE}
-    if pool.gpus:
-        amounts[GPU] = pool.gpus
-    labels = {"kubernetes.io/hostname": name, "pool": pool.name}
-    return Node(
-        metadata=ObjectMeta(name=name, uid=f"node-{name}", labels=labels),
-        status=NodeStatus(allocatable=amounts, capacity=amounts),
-    )
-
-
-def _pod(name: str, shape: PodShape, scheduler_name: str) -> Pod:
+def synthetic_pod(name: str, shape: PodShape, scheduler_name: str) -> Pod:
+    """A pending pod of that shape in the namespace `default`."""
     amounts: dict[str, Quantity] = {"cpu": f"{shape.milli_cpu}m", "memory": f"{shape.mebibytes}Mi"}
     if shape.gpus:
         amounts[GPU] = shape.gpus
@@ -116,4 +105,16 @@ def _pod(name: str, shape: PodShape, scheduler_name: str) -> Pod:
             containers=[Container(name="main", resources=ResourceRequirements(requests=amounts))],
         ),
         status=PodStatus(phase="Pending"),
+    )
+
+
+def _node(pool: NodePool, number: int) -> Node:
+    name = f"{pool.name}-{number:03}"
+    amounts: dict[str, Quantity] = {"cpu": pool.cores, "memory": f"{pool.gibibytes}Gi", "pods": PODS_PER_NODE}
+    if pool.gpus:
+        amounts[GPU] = pool.gpus
+    labels = {"kubernetes.io/hostname": name, "pool": pool.name}
+    return Node(
+        metadata=ObjectMeta(name=name, uid=f"node-{name}", labels=labels),
+        status=NodeStatus(allocatable=amounts, capacity=amounts),
     )

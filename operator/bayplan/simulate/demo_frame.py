@@ -1,0 +1,118 @@
+"""What `bayplan demo` shows: two maps, where the pods are, and what came of it, as text that fits a width."""
+
+from collections.abc import Sequence
+from textwrap import wrap
+from typing import Final
+
+from rich.text import Text
+
+from bayplan.simulate.node_map import Glyphs, cells_for, fullness, legend, node_map
+from bayplan.simulate.strategy_comparison import StrategyComparison, StrategyRun
+
+_GAP: Final = 3
+_SIDE_BY_SIDE: Final = 79
+"""From so many columns on there are two of what is shown in each."""
+_LABEL: Final = 18
+_COLUMN: Final = 10
+_EVENT_LINES: Final = 4
+"""Lines left for what happens, where more telling maps would take them."""
+
+
+def frame(
+    comparison: StrategyComparison, *, width: int, height: int, glyphs: Glyphs, events: Sequence[str] = ()
+) -> Text:
+    """Draw the comparison as it stands, at most `width` columns; above its result it has at most `height` lines.
+
+    `events` are the last lines of what happened, the newest at the end; as many are shown as there is room for.
+    Below some 40 columns and 20 lines it is larger than that.
+    """
+    is_wide = width >= _SIDE_BY_SIDE
+    half = (width - _GAP) // 2 if is_wide else width
+    title = f"bayplan demo: {len(comparison.scene.nodes)} nodes, {comparison.scene.pods} pods come and go"
+    table, results = _table(comparison), _results(comparison)
+    below = _beside(table, results, half) if is_wide else table
+    fixed = 1 + (1 if is_wide else 2) + 2 + len(below)
+    filled = [fullness(run.simulator.cache.nodes) for run in comparison.runs]
+    room = (height - fixed - _EVENT_LINES) // (1 if is_wide else 2)
+    cells = cells_for(filled[0], width=half, lines=room)
+    maps = [
+        _titled(run, node_map(each, cells, width=half, glyphs=glyphs))
+        for run, each in zip(comparison.runs, filled, strict=True)
+    ]
+    lines = [
+        *_wrapped(title, width, "bold"),
+        *(_beside(maps[0], maps[1], half) if is_wide else [*maps[0], *maps[1]]),
+        *_wrapped(legend(cells, glyphs), width, "dim"),
+        *below,
+    ]
+    lines += _news(comparison, events, width, height - len(lines))
+    if comparison.finished and not is_wide:
+        lines += results
+    return Text("\n").join(lines)
+
+
+def wrapped(line: str, width: int) -> list[str]:
+    """Break a line of what happened where it does not fit, between words."""
+    return wrap(line, max(width, 1), subsequent_indent=" " * min(7, width // 4), break_on_hyphens=False)
+
+
+def _titled(run: StrategyRun, lines: list[Text]) -> list[Text]:
+    return [Text(f"{run.label}: {run.strategy}", style="bold"), *lines]
+
+
+def _table(comparison: StrategyComparison) -> list[Text]:
+    uses = [run.use for run in comparison.runs]
+    counts = [run.counts for run in comparison.runs]
+    rows = (
+        ("nodes in use", [use.in_use for use in uses]),
+        ("could be emptied", [use.emptiable for use in uses]),
+        ("pods on nodes", [each.on_nodes for each in counts]),
+        ("waiting", [each.waiting for each in counts]),
+        ("departed", [each.departed for each in counts]),
+        ("evicted", [each.evicted for each in counts]),
+        ("to come", [each.to_come for each in counts]),
+        ("all pods", [each.total for each in counts]),
+    )
+    head = Text(f"{'':<{_LABEL}}" + "".join(f"{run.label:>{_COLUMN}}" for run in comparison.runs), style="bold")
+    return [head, *(Text(f"{label:<{_LABEL}}" + "".join(f"{each:>{_COLUMN},}" for each in row)) for label, row in rows)]
+
+
+def _results(comparison: StrategyComparison) -> list[Text]:
+    """Of each stage that has ended how many nodes were in use and could be emptied."""
+    lines = [Text("nodes in use / could be emptied, when", style="bold")]
+    for title, *uses in comparison.results:
+        amounts = (f"{use.in_use:,} / {use.emptiable:,}" for use in uses)
+        lines.append(Text(f"{title:<{_LABEL}}" + "".join(f"{each:>{_COLUMN}}" for each in amounts)))
+    return lines if len(lines) > 1 else []
+
+
+def _news(comparison: StrategyComparison, events: Sequence[str], width: int, room: int) -> list[Text]:
+    """The last evictions, and below them the last of `events`; each whole or not at all."""
+    kept: list[Text] = []
+    for line in (run.last_eviction for run in comparison.runs):
+        broken = _wrapped(line, width, "yellow") if line and events else []
+        if len(kept) + len(broken) <= room:
+            kept += broken
+    recent: list[Text] = []
+    for line in reversed(events):
+        broken = _wrapped(line, width, "dim")
+        if len(kept) + len(recent) + len(broken) > room:
+            break
+        recent = [*broken, *recent]
+    return kept + recent
+
+
+def _beside(left: Sequence[Text], right: Sequence[Text], width: int) -> list[Text]:
+    """Two blocks of lines, of which the left one is made `width` columns wide."""
+    lines: list[Text] = []
+    for place in range(max(len(left), len(right))):
+        line = left[place].copy() if place < len(left) else Text()
+        if place < len(right):
+            line.pad_right(width + _GAP - line.cell_len)
+            line = line + right[place]
+        lines.append(line)
+    return lines
+
+
+def _wrapped(line: str, width: int, style: str) -> list[Text]:
+    return [Text(each, style=style) for each in wrapped(line, width)]
