@@ -24,11 +24,14 @@ from bayplan.live.answers import (
     QueueCounts,
     QueueItem,
     ShapePoint,
+    SimulationAnswer,
     SummaryAnswer,
     TaintAnswer,
     WakingEvent,
     WeightedResource,
 )
+from bayplan.simulate.report import Allocation, AttemptReport, Capacity, MovedPod, PodReport, Summary
+from bayplan.web.configurations import SideBySide, SummaryOf
 
 _TIME = "2026-01-01T00:00:00Z"
 
@@ -83,21 +86,6 @@ class SaysEverywhere:
 
     async def explanation(self, namespace, name):
         text = self.text
-        causes = (
-            Told(text),
-            UntoleratedTaint(text, text, text),
-            LabelMismatch(text, text, _listed(text), _listed(text)),
-        )
-        plugin = PluginScore(text, 5, 1, 5, None, (ResourceScore(text, 1, 2, 3, 4, 5),))
-        explanation = Explanation(
-            2,
-            1,
-            (NodeGroup(1, text, causes, _listed(text)),),
-            changes=(OneToleration(text, text, text, text), OtherLabel(text, text, text, text)),
-            chosen=NodeScore(text, 5, (plugin,)),
-            runner_up=NodeScore(text, 4, (plugin,)),
-            margin=1,
-        )
         return _encoded(
             ExplanationAnswer(
                 namespace,
@@ -111,12 +99,45 @@ class SaysEverywhere:
                 Nomination(text, 1.0),
                 [AttemptItem(text, text, 1.0)],
                 text,
-                explanation,
+                self._explanation(),
             )
         )
 
+    def _explanation(self):
+        text = self.text
+        causes = (
+            Told(text),
+            UntoleratedTaint(text, text, text),
+            LabelMismatch(text, text, _listed(text), _listed(text)),
+        )
+        plugin = PluginScore(text, 5, 1, 5, None, (ResourceScore(text, 1, 2, 3, 4, 5),))
+        return Explanation(
+            2,
+            1,
+            (NodeGroup(1, text, causes, _listed(text)),),
+            changes=(OneToleration(text, text, text, text), OtherLabel(text, text, text, text)),
+            chosen=NodeScore(text, 5, (plugin,)),
+            runner_up=NodeScore(text, 4, (plugin,)),
+            margin=1,
+        )
+
     async def simulation(self, body, count):
-        raise NotImplementedError
+        text = self.text
+        if count:
+            return _encoded(SimulationAnswer([], Capacity(text, 2, 5, {text: 2}, [text], text)))
+        attempts = [
+            AttemptReport(text, None, [text], None, 1, explanation=self._explanation()),
+            AttemptReport(None, text, [text], text, 0, explanation=self._explanation()),
+        ]
+        return _encoded(SimulationAnswer([PodReport(text, text, text, [each]) for each in attempts], None))
+
+    def side_by_side(self):
+        """What two configurations make of the cluster, for the page's own topic."""
+        text = self.text
+        use = Allocation(1, 4, 4, 1, 2)
+        summary = Summary(2, 1, 1, 1, 3, 1, 0, 0, 0, 2, 1, 0, 0, [], [], {}, {"cpu": use, text: use}, 0.0, 0.0)
+        told = [SummaryOf(text, summary), SummaryOf(f"2{text}", summary)]
+        return _encoded(SideBySide(2, told, [MovedPod(text, text, [text, None])], 1))
 
 
 def _listed(text):

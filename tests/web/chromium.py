@@ -118,6 +118,10 @@ class ServedSource:
     def refresh(self, at: Any) -> None:
         self._call(self._updates.refresh(at, running=True))
 
+    def show(self, topic: str, answer: bytes) -> None:
+        """Have the page told what the source worked out itself."""
+        self._call(self._updates.show(topic, answer))
+
     def end_streams(self):
         """End what open pages listen to, and take no new connection, as a server that ends."""
         self._call(self._stop())

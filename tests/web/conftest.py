@@ -47,6 +47,17 @@ def mixed(tmp_path_factory):
     assert end(process) == 0
 
 
+@pytest.fixture(scope="session")
+def two_configurations(tmp_path_factory):
+    """The address of a page of 30 nodes by a configuration that packs and one that spreads."""
+    configs = ("--config", "examples/most-allocated.yaml", "--config", "tests/web/spread.yaml")
+    address, process = start_command(
+        write(tmp_path_factory.mktemp("web") / "cluster.json", mixed_cluster(30)), *configs
+    )
+    yield address
+    assert end(process) == 0
+
+
 @pytest.fixture
 def served():
     made = []

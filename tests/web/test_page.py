@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.web.answering import SaysEverywhere
+from tests.web.pictures import MOST_BYTES, Pictures
 
 HOSTILE = [
     "<script>window.harmed=1</script>",
@@ -20,7 +21,6 @@ HOSTILE = [
     "__proto__",
     "x" * 1000,
 ]
-MOST_BYTES = 200_000
 CONTRASTS = """() => {
   const linear = (c) => (c / 255 <= 0.03928 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4);
   const light = (colour) => {
@@ -35,18 +35,6 @@ CONTRASTS = """() => {
   });
 }"""
 """Contrast of each text with the card it stands on, as WCAG has it."""
-
-
-class Pictures:
-    """Takes pictures; BAYPLAN_PICTURES says where to keep them, and docs/images has those of the last time."""
-
-    def __init__(self, folder):
-        self.folder = folder
-
-    def take(self, page, name):
-        path = self.folder / f"{name}.png"
-        page.screenshot(path=path, animations="disabled")
-        return path.stat().st_size
 
 
 @pytest.fixture
@@ -187,8 +175,10 @@ def test_nothing_moves_for_whoever_asked_for_stillness(tab, mixed):
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_whatever_a_cluster_calls_things_is_shown_and_never_acted_on(tab, served, text):
-    server = served(SaysEverywhere(text), {"mode": "live", "title": text, "skipped": 1})
+    source = SaysEverywhere(text)
+    server = served(source, {"mode": "live", "title": text, "skipped": 1, "configurations": [text, f"2{text}"]})
     server.refresh(1.0)
+    server.show("comparison", source.side_by_side())
     page = tab(server.address).page
     page.wait_for_selector("#decisions table")
     page.get_by_text("The same as a table").click()
@@ -197,6 +187,12 @@ def test_whatever_a_cluster_calls_things_is_shown_and_never_acted_on(tab, served
     page.wait_for_selector("#detail .chips")
     page.locator("#detail td button").first.click()
     page.wait_for_selector("#detail .help")
+    page.keyboard.press("Escape")
+    page.get_by_label("A pod or a workload").fill("{kind: Pod}")
+    page.get_by_role("button", name="Ask").click()
+    page.wait_for_selector("#placing-answer .asked >> nth=1")
+    page.locator("#placing-answer summary").nth(1).click()
+    page.wait_for_selector("#comparison tbody tr")
     assert page.evaluate("window.harmed") is None
     assert page.locator("main img, main iframe, main script, dialog img, dialog iframe, dialog script").count() == 0
     assert page.locator("main svg, dialog svg, dialog b, main b").count() == 0

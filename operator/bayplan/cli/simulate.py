@@ -20,7 +20,6 @@ from bayplan.cli.progress import with_progress
 if TYPE_CHECKING:
     from bayplan.cache.pod_info import PodInfo
     from bayplan.cli.configured import Configured
-    from bayplan.config.types import SchedulerConfiguration
     from bayplan.simulate.cluster_objects import ClusterObjects
     from bayplan.simulate.decision import Decision
     from bayplan.simulate.report import Report
@@ -119,25 +118,14 @@ def simulate(
     """
     # Imported here so that the overview of commands does not wait for numpy.
     from bayplan.cli.comparison import compare  # noqa: PLC0415
-    from bayplan.cli.configured import configured  # noqa: PLC0415
-    from bayplan.config.errors import ConfigurationError  # noqa: PLC0415
+    from bayplan.cli.simulation_input import read_input  # noqa: PLC0415
     from bayplan.simulate.changes import Changes  # noqa: PLC0415
-    from bayplan.simulate.cluster import read_cluster  # noqa: PLC0415
-    from bayplan.simulate.documents import ClusterFileError  # noqa: PLC0415
 
     if explain and len(config) > 1:
         raise click.UsageError("--explain explains what one configuration does: give one --config.")
-    try:
-        each_configured = [configured(each, scheduler_name, feature_gates) for each in config or (None,)]
-        objects = read_cluster(cluster, Changes(add, remove, drain))
-        _tell_of_skipped(objects)
-        counted = None if count is None else _counted(objects, [each.simulator for each in each_configured])
-    except (ConfigurationError, ClusterFileError) as error:
-        click.echo(str(error), err=True)
-        raise Exit(BAD_INPUT) from None
-    for line in dict.fromkeys(line for each in each_configured for line in each.lines()):
-        click.echo(line, err=True)
-    _tell_of_input(objects, [each.configuration for each in each_configured], counted)
+    each_configured, objects, counted = read_input(
+        cluster, config, scheduler_name, feature_gates, Changes(add, remove, drain), count=count is not None
+    )
     asked = None if count in (None, ALL_THAT_FIT) else int(count or 0)
     if len(each_configured) > 1:
         reports = compare(each_configured, objects, counted, asked, as_json=output == OutputFormat.JSON)
@@ -189,53 +177,6 @@ def _decide(
     else:
         sys.stdout.writelines(piece.decode() for piece in explained.pieces(report))
     return report
-
-
-def _counted(objects: "ClusterObjects", simulators: "Sequence[Simulator]") -> "PodInfo":
-    """Take the pods that were added out of the cluster, and return one of them."""
-    from bayplan.simulate.counted_pod import NotCountedError, counted_pod  # noqa: PLC0415
-    from bayplan.simulate.documents import ClusterFileError  # noqa: PLC0415
-
-    if len(objects.added) != 1 or not objects.added[0]:
-        raise ClusterFileError("--count: --add must give one pod, or one workload but a DaemonSet, that can be read")
-    pods = objects.added[0]
-    try:
-        pod = counted_pod(pods)
-    except NotCountedError as error:
-        raise ClusterFileError(f"--count: {error}") from None
-    uids = {pod.uid for pod in pods}
-    objects.pods = [pod for pod in objects.pods if pod.uid not in uids]
-    name = pod.pod.spec.scheduler_name
-    if not all(name in each.frameworks for each in simulators):
-        raise ClusterFileError(f"--count: pod {pod.key} is for the scheduler {name}: give --scheduler-name {name}")
-    return pod
-
-
-def _tell_of_skipped(objects: "ClusterObjects") -> None:
-    for skipped in objects.skipped:
-        what = f"{skipped.namespace}/{skipped.name}"
-        if skipped.kind == "Pod":
-            what = f"pod {what}"
-        else:
-            pods = {0: "", 1: "1 pod of "}.get(skipped.pods, f"{skipped.pods} pods of ")
-            what = f"{pods}{skipped.kind} {what}"
-        click.echo(f"{skipped.source}: {what} skipped: {skipped.message}", err=True)
-
-
-def _tell_of_input(
-    objects: "ClusterObjects", configurations: "Sequence[SchedulerConfiguration]", counted: "PodInfo | None"
-) -> None:
-    """Say why there may be nothing to see."""
-    from bayplan.simulate.input_notes import input_notes  # noqa: PLC0415
-
-    if objects.is_empty:
-        click.echo("--cluster: the files hold no objects", err=True)
-        raise Exit(BAD_INPUT)
-    told = (
-        input_notes(objects, [profile.scheduler_name for profile in each.profiles], counted) for each in configurations
-    )
-    for line in dict.fromkeys(line for lines in told for line in lines):
-        click.echo(line, err=True)
 
 
 def _check_size(objects: "ClusterObjects", simulator: "Simulator", *, verdicts: bool) -> None:

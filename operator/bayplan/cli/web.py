@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import socket
 
     from bayplan.client.target import Target
+    from bayplan.web.configurations import ComparedSource
     from bayplan.web.snapshot import SnapshotSource
 
 NOT_REACHED: Final = 1
@@ -29,6 +30,7 @@ NOT_REACHED: Final = 1
     examples=(
         "bayplan web",
         "bayplan web --cluster examples/cluster/explain.yaml",
+        "bayplan web --cluster cluster.json.gz --config now.yaml --config tomorrow.yaml",
         "kubectl get nodes,pods -A -o json | bayplan web --cluster - --scheduler-name default-scheduler",
     ),
 )
@@ -44,7 +46,9 @@ NOT_REACHED: Final = 1
     "--config",
     metavar="FILE",
     type=FILE_NAME,
-    help="With --cluster: KubeSchedulerConfiguration or legacy Policy; otherwise one profile, MostAllocated.",
+    multiple=True,
+    help="With --cluster: KubeSchedulerConfiguration or legacy Policy; otherwise one profile, MostAllocated. The page "
+    "shows what the first makes of the cluster, and several side by side.",
 )
 @click.option("--scheduler-name", metavar="NAME", help="With --cluster: rename the only profile.")
 @click.option(
@@ -55,7 +59,7 @@ NOT_REACHED: Final = 1
 def web(
     *,
     cluster: tuple[str, ...],
-    config: Path | None,
+    config: tuple[Path, ...],
     scheduler_name: str | None,
     port: int,
     browser: bool,
@@ -68,7 +72,7 @@ def web(
 
     Without --cluster it follows the scheduler that runs, which is found and asked as bayplan explain does it.
     """
-    if not cluster and (config is not None or scheduler_name is not None):
+    if not cluster and (config or scheduler_name is not None):
         raise click.UsageError("--config and --scheduler-name are about --cluster: a scheduler that runs has its own")
     # Imported here so that the overview of commands does not wait for them.
     from bayplan.client.errors import ClientError  # noqa: PLC0415
@@ -100,30 +104,20 @@ async def _serve_remote(target: "Target", listening: "socket.socket", opened: Ca
         await serve(source, source, listening, opened)
 
 
-def _snapshot(cluster: tuple[str, ...], config: Path | None, scheduler_name: str | None) -> "SnapshotSource":
-    from bayplan.cli.config import load_checked  # noqa: PLC0415
-    from bayplan.config.errors import ConfigurationError, FieldNote, note_lines  # noqa: PLC0415
-    from bayplan.simulate.cluster import read_cluster  # noqa: PLC0415
-    from bayplan.simulate.documents import ClusterFileError  # noqa: PLC0415
-    from bayplan.simulate.input_notes import input_notes  # noqa: PLC0415
+def _snapshot(
+    cluster: tuple[str, ...], configs: tuple[Path, ...], scheduler_name: str | None
+) -> "SnapshotSource | ComparedSource":
+    from bayplan.cli.simulation_input import read_input  # noqa: PLC0415
+    from bayplan.config.errors import quote_unprintable  # noqa: PLC0415
+    from bayplan.web.configurations import ComparedSource  # noqa: PLC0415
     from bayplan.web.snapshot import SnapshotSource  # noqa: PLC0415
 
-    notes: list[FieldNote] = []
-    try:
-        configuration = load_checked(config, scheduler_name, None, notes)
-        objects = read_cluster(cluster)
-        if objects.is_empty:
-            _refuse("--cluster: the files hold no objects")
-        source = SnapshotSource(configuration, objects, name=", ".join(map(_title, cluster)))
-    except (ConfigurationError, ClusterFileError) as error:
-        _refuse(str(error))
-    names = [each.scheduler_name for each in configuration.profiles]
-    for line in [*note_lines(config, notes), *input_notes(objects, names, None)]:
-        click.echo(line, err=True)
-    for skipped in objects.skipped:
-        what = f"{skipped.kind} {skipped.namespace}/{skipped.name}"
-        click.echo(f"{skipped.source}: {what} skipped: {skipped.message}", err=True)
-    return source
+    each_configured, objects, _ = read_input(cluster, configs, scheduler_name, ())
+    name = ", ".join(map(_title, cluster))
+    if len(each_configured) == 1:
+        return SnapshotSource(each_configured[0].configuration, objects, name=name)
+    named = [(quote_unprintable(str(each.file)), each.configuration) for each in each_configured]
+    return ComparedSource(named, objects, name=name)
 
 
 def _title(file: str) -> str:

@@ -80,25 +80,28 @@ def live_routes(inspector: Inspector) -> list[web.RouteDef]:
         return await inspector.explanation(request.match_info["namespace"], request.match_info["name"])
 
     async def simulation(request: web.Request) -> bytes:
-        count = request.query.get("count", "")
-        if count not in {"", ALL_THAT_FIT}:
-            _number(request.query, "count", 0, 10**7 - 1, least=0)
+        count = count_asked(request)
         return await inspector.simulation(await request.read(), count)
 
     return [
-        web.get(f"{PREFIX}/summary", _answered(summary)),
-        web.get(f"{PREFIX}/nodes", _answered(nodes)),
-        web.get(f"{PREFIX}/nodes/{{name:[^/]+}}", _answered(node)),
-        web.get(f"{PREFIX}/queue", _answered(queue)),
-        web.get(f"{PREFIX}/decisions", _answered(decisions)),
-        web.get(f"{PREFIX}/namespaces/{{namespace}}/pods/{{name}}/explanation", _answered(explanation)),
-        web.post(SIMULATE, _answered(simulation)),
+        web.get(f"{PREFIX}/summary", answered(summary)),
+        web.get(f"{PREFIX}/nodes", answered(nodes)),
+        web.get(f"{PREFIX}/nodes/{{name:[^/]+}}", answered(node)),
+        web.get(f"{PREFIX}/queue", answered(queue)),
+        web.get(f"{PREFIX}/decisions", answered(decisions)),
+        web.get(f"{PREFIX}/namespaces/{{namespace}}/pods/{{name}}/explanation", answered(explanation)),
+        web.post(SIMULATE, answered(simulation)),
     ]
 
 
-def _answered(
+def answered(
     question: Callable[[web.Request], Awaitable[bytes]],
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    """Return a handler that answers with what `question` gives, and with one line where it has no answer.
+
+    The routes here and those of the page rely on it.
+    """
+
     async def handler(request: web.Request) -> web.Response:
         try:
             return answer(await question(request), _JSON)
@@ -114,8 +117,25 @@ def _answered(
     return handler
 
 
+def error_line(text: str) -> str:
+    """Return an error as one printable line that is not too long for whoever reads it."""
+    return one_line(text, _LONGEST_TEXT)
+
+
+def count_asked(request: web.Request) -> str:
+    """Return how many of a pod are asked about: a number, `max`, or nothing.
+
+    Raises:
+        RefusedQuestionError: it is something else.
+    """
+    count = request.query.get("count", "")
+    if count not in {"", ALL_THAT_FIT}:
+        _number(request.query, "count", 0, 10**7 - 1, least=0)
+    return count
+
+
 def _error(text: str) -> bytes:
-    return msgspec.json.encode({"error": one_line(text, _LONGEST_TEXT)})
+    return msgspec.json.encode({"error": error_line(text)})
 
 
 def _number(query: Mapping[str, str], name: str, default: int, most: int, *, least: int = 1) -> int:

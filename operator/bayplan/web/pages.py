@@ -1,5 +1,6 @@
 """The routes of the page: its files, its stream of events, and the questions it asks."""
 
+from http import HTTPStatus
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Final
@@ -8,30 +9,18 @@ import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from bayplan.explain.explanation import Explanation
-from bayplan.explain.text import change_text, group_text, outcome_text
 from bayplan.live.answers import ExplanationAnswer
-from bayplan.server.answers import answer
-from bayplan.server.live import Inspector, RefusedQuestionError, live_routes
+from bayplan.server.live import MAX_BODY_BYTES, Inspector, RefusedQuestionError, answered, count_asked, live_routes
 from bayplan.web.guard import Guard
+from bayplan.web.told import told_placement, told_pod
 from bayplan.web.updates import Updates
 
 _TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-_MAX_BODY_BYTES: Final = 2**20
-
-
-class ToldPod(msgspec.Struct, rename="camel", frozen=True):
-    """An explanation, and the sentences that `simulate --explain` prints of it."""
-
-    answer: ExplanationAnswer
-    outcome: str
-    groups: list[str]
-    changes: list[str]
 
 
 def make_app(source: Inspector, updates: Updates, guard: Guard) -> web.Application:
     """Return the application that serves the page and what it asks of `source`, to whoever `guard` lets in."""
-    app = web.Application(client_max_size=_MAX_BODY_BYTES)
+    app = web.Application(client_max_size=MAX_BODY_BYTES)
     guard.install(app)
     app.router.add_routes(live_routes(source))
     for path, body, kind in _page_files():
@@ -44,33 +33,29 @@ def make_app(source: Inspector, updates: Updates, guard: Guard) -> web.Applicati
             await response.write(event)
         return response
 
-    async def told(request: web.Request) -> web.StreamResponse:
+    async def told(request: web.Request) -> bytes:
         query = request.query
+        explained = await source.explanation(query.get("namespace", ""), query.get("name", ""))
+        return msgspec.json.encode(told_pod(msgspec.json.decode(explained, type=ExplanationAnswer)))
+
+    async def asked(request: web.Request) -> bytes:
+        count = count_asked(request)
         try:
-            explained = await source.explanation(query.get("namespace", ""), query.get("name", ""))
-        except RefusedQuestionError as error:
-            return answer(msgspec.json.encode({"error": str(error)}), "application/json", error.status)
-        found = msgspec.json.decode(explained, type=ExplanationAnswer)
-        return answer(msgspec.json.encode(_told(found)), "application/json")
+            text = await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            most = f"it is larger than the {MAX_BODY_BYTES // 1024} KiB of one question"
+            raise RefusedQuestionError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, most) from None
+        return msgspec.json.encode(await told_placement(source, text, count))
 
     app.router.add_get("/events", events)
-    app.router.add_get("/told", told)
+    app.router.add_get("/told", answered(told))
+    app.router.add_post("/asked", answered(asked))
 
     async def end_streams(_: web.Application) -> None:
         await updates.close()
 
     app.on_shutdown.append(end_streams)
     return app
-
-
-def _told(found: ExplanationAnswer) -> ToldPod:
-    explanation: Explanation = found.explanation
-    return ToldPod(
-        found,
-        outcome_text(explanation),
-        [*map(group_text, explanation.groups)],
-        [*map(change_text, explanation.changes)],
-    )
 
 
 def _page_files() -> list[tuple[str, bytes, str]]:

@@ -12,6 +12,7 @@ from bayplan.live.inspector import LiveInspector
 from bayplan.scheduler.cycle import Placement
 from bayplan.scheduler.recent_decisions import RecentDecisions
 from bayplan.simulate.cluster_objects import ClusterObjects
+from bayplan.simulate.comparison import Outcome, placements
 from bayplan.simulate.decision import Decision
 from bayplan.simulate.simulator import Simulator
 from bayplan.web.updates import Updates
@@ -57,6 +58,10 @@ class SnapshotSource:
     def page(self) -> dict[str, Any]:
         """What the page says it shows."""
         return self._page
+
+    def outcome(self, config: str) -> Outcome:
+        """Return what the simulation made of the cluster so far, by the configuration called `config`."""
+        return Outcome(config, self._simulator.report(), placements(self._simulator.cache.nodes))
 
     async def run(self, updates: Updates) -> None:
         """Decide about the pods that wait until none is worth trying, and have the page follow."""

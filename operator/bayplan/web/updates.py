@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from bayplan.live.answers import DecisionItem, DecisionsAnswer, SummaryAnswer
-from bayplan.server.live import Inspector, RefusedQuestionError
+from bayplan.server.live import Inspector, RefusedQuestionError, error_line
 
 KEPT_POINTS: Final = 600
 """Points of the packing over time; when there are more, every second one is dropped."""
@@ -65,7 +65,7 @@ class Updates:
             self._put("queue", await self._source.queue_page(0, SHOWN_WAITING))
             await self._read_decisions()
         except RefusedQuestionError as refused:
-            error = str(refused)
+            error = error_line(str(refused))
         self._put("state", msgspec.json.encode(_State(running, error)))
         await self._tell()
 
@@ -76,6 +76,11 @@ class Updates:
         except RefusedQuestionError:
             # The next refresh says so, if it lasts.
             return
+        await self._tell()
+
+    async def show(self, topic: str, answer: bytes) -> None:
+        """Tell every page a JSON answer that the source worked out itself."""
+        self._put(topic, answer)
         await self._tell()
 
     async def close(self) -> None:

@@ -1,12 +1,14 @@
 // Listens to what changes and has each part of the page follow.
 
 import { History, Profiles } from "./charts.js";
+import { Comparison } from "./comparison.js";
 import { showDecisions } from "./decisions.js";
 import { Detail } from "./detail.js";
 import { bar, byId, el, name, number, percent, plural, shown } from "./dom.js";
 import { NodeMap } from "./map.js";
 import { Nodes } from "./nodes.js";
 import { NodesTable } from "./nodes_table.js";
+import { Placing } from "./placing.js";
 import { showWaiting } from "./waiting.js";
 
 const detail = new Detail(false);
@@ -14,6 +16,8 @@ const map = new NodeMap(byId("map"), byId("map-now"), detail.node);
 const nodesTable = new NodesTable(byId("nodes-table"), detail.node);
 const history = new History();
 const profiles = new Profiles();
+const comparison = new Comparison();
+new Placing(detail.node);
 let page = { mode: "live", title: "", skipped: 0 };
 let answer = null;
 
@@ -21,6 +25,7 @@ function showPage(told) {
   page = told;
   detail.planned = page.mode === "snapshot";
   byId("history-title").textContent = page.mode === "live" ? "Packing over time" : "Packing as pods are placed";
+  comparison.about(page);
   byId("source").replaceChildren(page.mode === "live" ? "live, " : "snapshot of ", name(page.title), page.skipped ? `, ${plural(page.skipped, "object")} skipped` : "");
 }
 
@@ -76,6 +81,7 @@ const showers = {
   nodes: (told) => { answer = told; showNodes(); },
   queue: (told) => showWaiting(byId("why"), byId("why-note"), told, detail.pod),
   decisions: (told) => showDecisions(byId("decisions"), byId("decisions-note"), told, { openPod: detail.pod, openNode: detail.node, withTime: page.mode === "live" }),
+  comparison: (told) => comparison.show(told),
   history: (told) => history.show(told, page.mode === "live"),
 };
 

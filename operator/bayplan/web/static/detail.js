@@ -1,6 +1,7 @@
 // A node's pods, or why a pod is where it is, beside the page.
 
 import { amount, bar, byId, el, name, number, percent, plural, shown, table } from "./dom.js";
+import { reasons } from "./reasons.js";
 
 const STATES = { bound: "on", assumed: "about to be on", nominated: "waits for room on" };
 
@@ -60,20 +61,12 @@ export class Detail {
     ].filter(Boolean);
   }
 
-  #podBody({ answer, outcome, groups, changes }) {
+  #podBody({ answer, words }) {
     const explanation = answer.explanation;
     const body = [el("p", { class: "sentence" }, standing(answer, this.planned))];
     if (answer.queue && !this.planned) body.push(el("p", { class: "note" }, waiting(answer)));
-    body.push(el("h3", {}, answer.node === null ? "On the nodes as they are now" : "If it were scheduled now"), el("p", {}, name(outcome)));
-    if (changes.length) body.push(el("h3", {}, "What would help"), el("ul", { class: "help" }, changes.map((each) => el("li", {}, name(each)))));
-    if (groups.length) {
-      body.push(el("h3", {}, "Why nodes were rejected"), el("ul", { class: "causes" }, groups.map((text, at) => {
-        const count = explanation.groups[at].count;
-        return el("li", { class: "cause" }, el("span", {}, el("strong", {}, plural(count, "node")), " ", name(text)), bar(count / explanation.nodes));
-      })));
-    }
-    const scored = [explanation.chosen, explanation.runnerUp].filter(Boolean);
-    if (scored.length) body.push(el("h3", {}, "Scores"), ...scored.map(scores));
+    body.push(el("h3", {}, answer.node === null ? "On the nodes as they are now" : "If it were scheduled now"), el("p", {}, name(words.outcome)));
+    body.push(...reasons(explanation, words));
     if (answer.ahead.length) body.push(el("h3", {}, "Ahead of it"), el("ul", {}, answer.ahead.map((each) => el("li", {}, name(`${each.namespace}/${each.name}`), ` priority ${number(each.priority)}`))));
     if (answer.wokenBy.length && !this.planned) body.push(el("h3", {}, "What would have it tried again"), el("ul", { class: "chips" }, answer.wokenBy.map((each) => el("li", {}, shown(`${each.event} (${each.plugin})`)))));
     if (answer.attempts.length) body.push(el("h3", {}, "Attempts that failed"), el("ul", {}, answer.attempts.map((each) => el("li", { class: "note" }, this.planned ? "" : `${shown(each.time)} `, name(each.message)))));
@@ -94,15 +87,4 @@ function waiting({ queue }) {
   const place = queue.position === null ? queue.queue : `number ${number(queue.position)} in the queue`;
   const retry = queue.nextRetry ? `, next retry ${shown(queue.nextRetry)} at the latest` : "";
   return `${place}, ${plural(queue.attempts, "attempt")}, since ${shown(queue.waitingSince)}${retry}`;
-}
-
-function scores(scored) {
-  const rows = scored.plugins.filter((each) => each.weighted || each.resources.length).sort((a, b) => b.weighted - a.weighted).flatMap((each) => [
-    el("tr", {}, el("td", {}, name(each.plugin)), el("td", { class: "n" }, number(each.score)), el("td", { class: "n" }, `×${number(each.weight)}`), el("td", { class: "n" }, number(each.weighted))),
-    ...each.resources.map((of) => el("tr", { class: "sub" },
-      el("td", {}, name(of.resource), ` ${amount(of.resource, of.before)} → ${amount(of.resource, of.after)} of ${amount(of.resource, of.allocatable)}`),
-      el("td", { class: "n" }, number(of.score)), el("td", { class: "n" }, `×${number(of.weight)}`), el("td", {}))),
-  ]);
-  return el("div", { class: "table-box" }, el("p", {}, el("strong", {}, name(scored.node)), ` ${number(scored.total)}`),
-    table([["Plugin"], ["Score", "n"], ["Weight", "n"], ["Counts", "n"]], rows));
 }

@@ -1,0 +1,100 @@
+"""What `bayplan simulate` and `bayplan web --cluster` read before they decide, and what they say of it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+from click.exceptions import Exit
+
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cli import BAD_INPUT
+from bayplan.cli.configured import Configured, configured
+from bayplan.config.errors import ConfigurationError
+from bayplan.config.types import SchedulerConfiguration
+from bayplan.simulate.changes import Changes
+from bayplan.simulate.cluster import read_cluster
+from bayplan.simulate.cluster_objects import ClusterObjects
+from bayplan.simulate.counted_pod import NotCountedError, counted_pod
+from bayplan.simulate.documents import ClusterFileError
+from bayplan.simulate.input_notes import input_notes
+from bayplan.simulate.simulator import Simulator
+
+NO_CHANGES = Changes()
+
+
+class SimulationInput(NamedTuple):
+    """The configurations, at least one, the objects they decide about, and the pod that is counted, if one is."""
+
+    each_configured: Sequence[Configured]
+    objects: ClusterObjects
+    counted: PodInfo | None
+
+
+def read_input(
+    cluster: Sequence[str],
+    configs: Sequence[Path],
+    scheduler_name: str | None,
+    feature_gates: Sequence[str],
+    changes: Changes = NO_CHANGES,
+    *,
+    count: bool = False,
+) -> SimulationInput:
+    """Read configurations and objects, and say on standard error what was skipped and what has no effect.
+
+    Without `configs` there is the default configuration. What cannot be used ends the command with one line.
+    """
+    try:
+        each_configured = [configured(each, scheduler_name, feature_gates) for each in configs or (None,)]
+        objects = read_cluster(cluster, changes)
+        _tell_of_skipped(objects)
+        counted = _counted(objects, [each.simulator for each in each_configured]) if count else None
+    except (ConfigurationError, ClusterFileError) as error:
+        click.echo(str(error), err=True)
+        raise Exit(BAD_INPUT) from None
+    for line in dict.fromkeys(line for each in each_configured for line in each.lines()):
+        click.echo(line, err=True)
+    _tell_of_input(objects, [each.configuration for each in each_configured], counted)
+    return SimulationInput(each_configured, objects, counted)
+
+
+def _counted(objects: ClusterObjects, simulators: Sequence[Simulator]) -> PodInfo:
+    """Take the pods that were added out of the cluster, and return one of them."""
+    if len(objects.added) != 1 or not objects.added[0]:
+        raise ClusterFileError("--count: --add must give one pod, or one workload but a DaemonSet, that can be read")
+    pods = objects.added[0]
+    try:
+        pod = counted_pod(pods)
+    except NotCountedError as error:
+        raise ClusterFileError(f"--count: {error}") from None
+    uids = {pod.uid for pod in pods}
+    objects.pods = [pod for pod in objects.pods if pod.uid not in uids]
+    name = pod.pod.spec.scheduler_name
+    if not all(name in each.frameworks for each in simulators):
+        raise ClusterFileError(f"--count: pod {pod.key} is for the scheduler {name}: give --scheduler-name {name}")
+    return pod
+
+
+def _tell_of_skipped(objects: ClusterObjects) -> None:
+    for skipped in objects.skipped:
+        what = f"{skipped.namespace}/{skipped.name}"
+        if skipped.kind == "Pod":
+            what = f"pod {what}"
+        else:
+            pods = {0: "", 1: "1 pod of "}.get(skipped.pods, f"{skipped.pods} pods of ")
+            what = f"{pods}{skipped.kind} {what}"
+        click.echo(f"{skipped.source}: {what} skipped: {skipped.message}", err=True)
+
+
+def _tell_of_input(
+    objects: ClusterObjects, configurations: Sequence[SchedulerConfiguration], counted: PodInfo | None
+) -> None:
+    """Say why there may be nothing to see."""
+    if objects.is_empty:
+        click.echo("--cluster: the files hold no objects", err=True)
+        raise Exit(BAD_INPUT)
+    told = (
+        input_notes(objects, [profile.scheduler_name for profile in each.profiles], counted) for each in configurations
+    )
+    for line in dict.fromkeys(line for lines in told for line in lines):
+        click.echo(line, err=True)
