@@ -12,12 +12,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import count, islice
 from pathlib import Path
 
 from e2e.controlplane.client import Object
 
 WORKLOADS = 200
+_IN_ONE_FILE = 100_000
 _CREATED = "2026-01-01T00:00:00Z"
 _ROW = "{:34}{:>9}{:>9}{:>10}\n"
 
@@ -111,11 +113,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        given, settled, more = (str(Path(folder, name)) for name in ("cluster.json", "settled.json", "more.json"))
+        given, settled, more = (Path(folder, name) for name in ("cluster", "settled", "more"))
         write(given, cluster(options.nodes, options.running, options.pending, options.seed))
         write(settled, cluster(options.nodes, options.running, 0, options.seed))
         write(more, [_pod(options.running + options.pending, 0, (1000, 1024), None)])
-        megabytes = Path(given).stat().st_size / 1e6
+        megabytes = sum(each.stat().st_size for each in given.iterdir()) / 1e6
         sys.stdout.write(
             f"{options.nodes} nodes, {options.running} running, {options.pending} pending: {megabytes:.0f} MB\n"
         )
@@ -125,19 +127,28 @@ def main() -> None:
             ("simulate --explain", ["--cluster", given, "--explain"]),
             ("simulate --count max, none pending", ["--cluster", settled, "--add", more, "--count", "max"]),
         ):
-            seconds, cpu, peak = measure(arguments)
+            seconds, cpu, peak = measure(list(map(str, arguments)))
             sys.stdout.write(_ROW.format(name, f"{seconds:.1f}", f"{cpu:.1f}", f"{peak:.0f}"))
             sys.stdout.flush()
 
 
-def write(path: str, objects: Iterator[Object] | list[Object]) -> None:
-    """Write objects as a list, one after the other: all of them would not fit in memory twice."""
-    with Path(path).open("w") as file:
-        before = '{"apiVersion":"v1","kind":"List","items":['
-        for each in objects:
-            file.write(before + json.dumps(each, separators=(",", ":")))
-            before = ",\n"
-        file.write("]}")
+def write(folder: Path, objects: Iterable[Object]) -> None:
+    """Write objects as lists of some, one after the other: all of them would not fit into memory twice, nor one file.
+
+    One file of a million pods is larger than the command takes.
+    """
+    folder.mkdir()
+    left = iter(objects)
+    for number in count():
+        first = next(left, None)
+        if first is None:
+            return
+        with (folder / f"{number:03}.json").open("w") as file:
+            file.write('{"apiVersion":"v1","kind":"List","items":[')
+            file.write(json.dumps(first, separators=(",", ":")))
+            for each in islice(left, _IN_ONE_FILE - 1):
+                file.write(",\n" + json.dumps(each, separators=(",", ":")))
+            file.write("]}\n")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import make_node, make_pod, make_selector
 
-from bayplan.api.objects import PodAffinity, PodAffinityTerm
+from bayplan.api.objects import PodAffinity, PodAffinityTerm, Volume
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
 from bayplan.simulate.capacity import capacity_lines, how_many_fit
@@ -72,6 +72,20 @@ def test_the_short_way_gives_what_placing_them_one_by_one_gives(cpus, running, c
     slow = make_pod("p", cpu=cpu, pod_anti_affinity=away_from("nobody"))
     short, long = fits(nodes, pods, pod), fits(nodes, pods, slow)
     assert (short.fits, short.per_node) == (long.fits, long.per_node)
+
+
+def test_volumes_that_every_node_has_leave_the_way_short(monkeypatch):
+    monkeypatch.setattr(Simulator, "step", lambda *_, **__: pytest.fail("copies are placed one by one"))
+    nodes = [make_node("a", cpu=4)]
+    simulator = Simulator(configuration := default_configuration())
+    simulator.add(ClusterObjects(nodes=nodes))
+    pod = PodInfo(make_pod("p", cpu=1, volumes=[Volume(name="kube-api-access")]))
+    assert how_many_fit(simulator, configuration, pod, None).fits == 4
+
+
+def test_volumes_that_one_pod_of_a_node_may_use_count():
+    disk = Volume(name="data", gce_persistent_disk={"pdName": "d"})
+    assert fits([make_node("a", cpu=4)], [], make_pod("p", cpu=1, volumes=[disk])).per_node == {"a": 1}
 
 
 @pytest.mark.parametrize("asked", [None, 3])

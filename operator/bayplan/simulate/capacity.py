@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import structs
 
-from bayplan.api.objects import Pod, PodStatus
+from bayplan.api.objects import Pod, PodStatus, Volume
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import PODS
@@ -76,7 +76,7 @@ def _is_by_node(
     affinity = spec.affinity
     has_rules = (
         spec.topology_spread_constraints
-        or spec.volumes
+        or any(map(_may_bind_to_nodes, spec.volumes or ()))
         or spec.resource_claims
         or pod.host_ports
         or (affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None))
@@ -91,6 +91,11 @@ def _is_by_node(
         and not framework.limits_search
     )
     return bool(is_plain and not has_rules and not simulator.cache.nodes.clamped_rows and not simulator.keeps_room)
+
+
+def _may_bind_to_nodes(volume: Volume) -> bool:
+    """Whether it is none of those that every node has, as the token that the API server gives each pod."""
+    return volume != Volume(name=volume.name, image=volume.image)
 
 
 def _by_node(simulator: Simulator, framework: Framework, pod: PodInfo, asked: int | None, most: int) -> Capacity:
