@@ -7,7 +7,7 @@ from typing import NoReturn
 
 
 def main() -> None:
-    """Run the command line of the process; always ends in SystemExit.
+    """Run the command line of the process; always ends in SystemExit, or ends the process.
 
     `bayplan run` heeds SIGTERM from here on, before anything is loaded, which takes long on a busy machine.
     """
@@ -15,7 +15,14 @@ def main() -> None:
         signal.signal(signal.SIGTERM, _end_before_it_began)
     from bayplan import cli  # noqa: PLC0415  after the handler is there
 
-    cli.main()
+    try:
+        cli.main()
+    except SystemExit as end:
+        if "bayplan.api.client" in sys.modules:
+            from bayplan.cli.process_end import end_process  # noqa: PLC0415  few commands need it
+
+            end_process(int(end.code or 0))
+        raise
 
 
 def _end_before_it_began(*_: object) -> NoReturn:

@@ -39,6 +39,14 @@ async def test_it_says_why_a_pod_is_pending_and_where_it_waits(explain, pod):
     assert ": 0/1 nodes are available: 1 Insufficient cpu." in out.splitlines()[-1]
 
 
+@pytest.mark.parametrize("name", ["..", ".", "", "../../x", "z\udcff"])
+async def test_what_can_be_no_name_is_one_line(explain, name):
+    code, out, err = await explain(name)
+    assert (code, out) == (2, "")
+    assert err.endswith(": is no name of a pod or namespace\n")
+    assert err.count("\n") == 1
+
+
 async def test_it_writes_json_for_programs(explain):
     code, out, _ = await explain("big", "-o", "json")
     assert (code, json.loads(out)["queue"]["queue"]) == (0, "unschedulable")

@@ -16,6 +16,16 @@ def test_how_many_more_fit_is_counted(simulate):
     assert [simulate(files, *few, count)[0] for count in ("4", "5")] == [0, 3]
 
 
+def test_a_change_is_told_with_a_node_that_keeps_no_room_for_a_nominated_pod(simulate):
+    other = {**NODE, "metadata": {"name": "n2"}}
+    vip = {**asking("cpu", "4"), "metadata": {"name": "vip"}, "status": {"nominatedNodeName": "n1"}}
+    vip["spec"] = {**vip["spec"], "schedulerName": "other", "priority": 1000}
+    picky = {**asking("cpu", "1"), "metadata": {"name": "picky"}}
+    picky["spec"] = {**picky["spec"], "nodeSelector": {"disk": "nvme"}}
+    _, out, _ = simulate({"in": lists(NODE, other, vip, picky)}, "--cluster", "in", "--explain")
+    assert "would help: to ask for no disk=nvme, on n2" in out
+
+
 def test_an_added_pod_that_cannot_be_read_is_told_before_anything_is_asked_about_it(simulate):
     files = {"in": lists(NODE), "pod.json": json.dumps(asking("cpu", "zzz"))}
     code, out, err = simulate(files, "--cluster", "in", "--add", "pod.json", "--count", "max")

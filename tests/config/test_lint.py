@@ -69,6 +69,10 @@ def test_what_is_hardly_meant_is_warned_of_at_its_field(document, path, message)
     assert message in found[path]
 
 
+def test_what_is_no_configuration_is_no_old_one():
+    assert warned({"apiVersion": "v1", "kind": "Status"}) == {}
+
+
 def test_arguments_of_a_plugin_that_does_not_run_are_warned_of():
     document = fit()
     document["profiles"][0]["plugins"] = {"multiPoint": {"disabled": [{"name": "NodeResourcesFit"}]}}

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.builders import make_pod
+from tests.builders import make_pod, make_pod_info
 from tests.live.live_scene import LiveScene
 
 from bayplan.server.live import RefusedQuestionError
@@ -48,6 +48,15 @@ async def test_a_pod_behind_a_gate_says_which():
     answer = await scene.explain("held")
     assert answer["queue"]["queue"] == "gated"
     assert "team/ready" in answer["queue"]["message"]
+
+
+async def test_a_pod_that_the_api_server_shows_on_a_node_may_as_well_go_elsewhere():
+    scene = LiveScene()
+    scene.node("n1", cpu="4")
+    scene.node("n2", cpu="4")
+    scene.cache.set_pod(make_pod_info("p", cpu="1", node="n1"))
+    answer = await scene.explain("p")
+    assert (answer["state"], answer["node"], answer["explanation"]["feasible"]) == ("bound", "n1", 2)
 
 
 async def test_a_pod_on_a_node_is_explained_as_if_it_were_not_there():

@@ -93,7 +93,7 @@ async def test_a_pod_that_is_there_already_counts_as_another(scene):
         (json.dumps(pod_body(name="../../etc")).encode(), "metadata.name"),
         (json.dumps(pod_body(scheduler="other")).encode(), "spec.schedulerName"),
         (json.dumps(pod_body(tolerations=7)).encode(), "tolerations"),
-        (json.dumps(pod_body(priorityClassName="nobody")).encode(), "spec.priorityClassName"),
+        (json.dumps(pod_body(priorityClassName="nobody")).encode(), "'nobody' was found; a running scheduler knows no"),
         (json.dumps(deployment(MOST_PODS + 1)).encode(), "replicas"),
         (json.dumps(deployment(2**31)).encode(), "replicas"),
         (json.dumps(deployment(0)).encode(), "holds no pod"),

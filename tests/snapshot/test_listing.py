@@ -18,7 +18,10 @@ def pod(name):
     return {
         "metadata": {"name": name, "namespace": "default", "annotations": {"a": "secret"}, "managedFields": [{}]},
         "spec": {"containers": [{"name": "c", "env": [{"name": "A", "value": "secret"}], "command": ["secret"]}]},
-        "status": {"conditions": [{"type": "Ready", "status": "False", "message": "secret"}], "message": "secret"},
+        "status": {
+            "conditions": [{"type": "Initialized", "status": "False", "message": "secret"}],
+            "message": "secret",
+        },
     }
 
 
@@ -60,7 +63,7 @@ async def test_secrets_annotations_and_noise_do_not_arrive(server):
     server.put(PODS.path, pod("p"))
     (found,) = (await listed(server)).objects
     assert "secret" not in repr(found)
-    assert "Ready" not in repr(found)
+    assert "Initialized" not in repr(found)
 
 
 async def test_a_missing_right_is_told_from_other_refusals(server):

@@ -1,4 +1,5 @@
 import pytest
+from tests.snapshot.snapshots import read_objects
 
 from bayplan.api.objects import Node, Pod
 from bayplan.snapshot.kinds import KINDS
@@ -27,6 +28,12 @@ async def test_all_that_simulations_read_is_listed_once_pods_first():
     assert asked[0] == "pods"
     assert len(set(asked)) == len(asked)
     assert snapshot.counts == {"Pod": 1, "Node": 2}
+
+
+def test_what_a_drain_asks_of_budgets_is_kept():
+    conditions = [{"type": "Ready", "status": "True"}, {"type": "Initialized", "status": "True"}]
+    ((_, pod),) = read_objects([{"apiVersion": "v1", "kind": "Pod", "status": {"conditions": conditions}}])
+    assert [(each.type, each.status) for each in pod.status.conditions] == [("Ready", "True")]
 
 
 def test_secrets_and_config_maps_are_never_asked_for():

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from bayplan.cli import tell_line
+from bayplan.api.kinds import path_segment
+from bayplan.cli import BAD_INPUT, tell_line
 from bayplan.cli.help_sections import Command
 from bayplan.cli.output_format import OUTPUT, OutputFormat
 from bayplan.cli.scheduler_target import target_options
@@ -48,6 +49,12 @@ def explain(pod: str, namespace: str | None, output: str, target: "Target") -> N
     from bayplan.live.text import live_lines  # noqa: PLC0415
 
     asked_namespace, name = _pod_named(pod, namespace)
+    for each in (asked_namespace, name):
+        try:
+            path_segment(each)
+        except ValueError:
+            tell_line(f"{each!r}: is no name of a pod or namespace")
+            sys.exit(BAD_INPUT)
     try:
         answer = asyncio.run(_ask(target, asked_namespace, name))
         if output == OutputFormat.JSON:

@@ -12,7 +12,7 @@ _FLUSH_SECONDS: Final = 3.0
 
 
 def end_process(code: int) -> NoReturn:
-    """End with `code` and without taking the interpreter apart (ADR 17); `bayplan run` and benchmarks end so.
+    """End with `code` and without taking the interpreter apart (ADR 17); each command that asked an API server ends so.
 
     All parts have ended by now, but threads of libraries go on: the HTTP client's, and kopf's if it hangs. One that
     wants the interpreter while that is taken apart aborts the process, or is waited for. What is still to be written is

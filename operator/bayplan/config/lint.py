@@ -27,8 +27,11 @@ def configuration_warnings(document: Mapping[str, Any], extends: Extends) -> Ite
     nothing, arguments of plugins that do not run, and names of resources without a domain. `extends` tells at which
     points plugins run.
     """
-    if (document.get("apiVersion"), document.get("kind")) != (API_VERSION, KIND):
-        yield FieldWarning("apiVersion", "is deprecated: `bayplan config convert` prints the same as " + API_VERSION)
+    kind = document.get("kind")
+    if (document.get("apiVersion"), kind) != (API_VERSION, KIND):
+        if kind in {KIND, "Policy"}:
+            advice = f"is deprecated: `bayplan config convert` prints the same as {API_VERSION}"
+            yield FieldWarning("apiVersion", advice)
         return
     top = _fields(document, "")
     for path, message in _WITHOUT_EFFECT.items():

@@ -49,7 +49,8 @@ def helpful_changes(
     found: list[OwnChange] = []
     for misses in by_kind.values():
         smallest = sorted(misses, key=itemgetter(0))[:_MOST_TRIED]
-        found += islice((change for _, change in smallest if _helps(nodes, pod, change, anew)), 1)
+        tried = (_where_it_helps(nodes, order, pod, change, anew) for _, change in smallest)
+        found += islice((change for change in tried if change is not None), 1)
     return found
 
 
@@ -146,14 +147,24 @@ def _other_label(nodes: NodeTable, pod: PodInfo, key: str, row: int) -> OtherLab
     return OtherLabel(key, (pod.pod.spec.node_selector or {})[key], there_is, nodes.names[row])
 
 
-def _helps(nodes: NodeTable, pod: PodInfo, change: OwnChange, anew: Callable[[], Evaluation]) -> bool:
+def _where_it_helps(
+    nodes: NodeTable, order: NodeOrder, pod: PodInfo, change: OwnChange, anew: Callable[[], Evaluation]
+) -> OwnChange | None:
+    """Return the change with a node that it makes the pod fit on, its own first; None where there is none.
+
+    Its own may keep its room for a nominated pod, which no filter's first verdict tells.
+    """
     tried = changed(pod.pod, change)
     row = nodes.row(change.node)
     if tried is None or row is None:
-        return False
+        return None
     evaluation = anew()
     evaluation.refresh(PodInfo(tried))
-    return bool(evaluation.feasible[row])
+    if evaluation.feasible[row]:
+        return change
+    rows = nodes.rows()
+    others = rows[evaluation.feasible[rows]]
+    return structs.replace(change, node=nodes.names[order.first(others)]) if len(others) else None
 
 
 def _with_less(pod: Pod, resource: str, by: int) -> Pod | None:

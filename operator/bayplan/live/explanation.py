@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
+from msgspec import structs
+
 from bayplan.api.timestamps import format_time
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
@@ -90,8 +92,10 @@ def explanation_answer(
     nominator = copy.nominator()
     profile = pod.pod.spec.scheduler_name
     cycle, framework = engine_of(copy, cache, nominator, profile)
-    # What is kept with a pod of its shape belongs to the engine that schedules.
-    outcome = cycle.schedule(PodInfo(pod.pod), framework, with_reasons=True)
+    # What is kept with a pod of its shape belongs to the engine that schedules, and a node that it names is the answer
+    # of an earlier decision.
+    asked = PodInfo(structs.replace(pod.pod, spec=structs.replace(pod.pod.spec, node_name="")))
+    outcome = cycle.schedule(asked, framework, with_reasons=True)
     item, ahead = (None, []) if found.queued is None else waiting.of_pod(found.queued)
     node = nominator.nominated_node(pod.uid)
     if item is not None:

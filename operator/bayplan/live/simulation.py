@@ -13,6 +13,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.live.answers import SimulationAnswer
 from bayplan.live.cluster_copy import ClusterCopy
 from bayplan.server.live import RefusedQuestionError
+from bayplan.simulate.admission import NO_PRIORITY_CLASS
 from bayplan.simulate.capacity import how_many_fit
 from bayplan.simulate.cluster import ObjectReader
 from bayplan.simulate.cluster_objects import ClusterObjects
@@ -109,7 +110,10 @@ def _objects(body: bytes) -> ClusterObjects:
     except (ClusterFileError, *DECODE_ERRORS) as error:
         raise _refused(str(error)) from None
     for skipped in objects.skipped:
-        raise _refused(f"{skipped.source}: {skipped.kind} {skipped.namespace}/{skipped.name}: {skipped.message}")
+        text = f"{skipped.source}: {skipped.kind} {skipped.namespace}/{skipped.name}: {skipped.message}"
+        if skipped.message.startswith(NO_PRIORITY_CLASS):
+            text += "; a running scheduler knows no classes: put it beside the pod, or give spec.priority instead"
+        raise _refused(text)
     if not objects.pods:
         raise _refused(f"{_NAME}: holds no pod to place, and no workload that would make one")
     if len(objects.pods) > MOST_PODS:

@@ -30,6 +30,9 @@ from bayplan.simulate.refusals import AdmissionError, check_constraints, check_c
 DEFAULT_NAMESPACE: Final = "default"
 UNNAMED_SCHEDULER: Final = "default-scheduler"
 
+NO_PRIORITY_CLASS: Final = "spec.priorityClassName: no PriorityClass with name"
+"""How the refusal of a pod begins whose class is not among the objects."""
+
 _SYSTEM_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _AZURE_KIND: Final = "Shared"
 _HIGHEST_OF_USERS: Final = 1_000_000_000
@@ -113,7 +116,7 @@ class Admission:
         if not name:
             return {"priority": 0}
         if name not in self._values:
-            raise AdmissionError(f"spec.priorityClassName: no PriorityClass with name {name!r} was found")
+            raise AdmissionError(f"{NO_PRIORITY_CLASS} {name!r} was found")
         changes: dict[str, object] = {"priority": self._values[name], "priority_class_name": name}
         if spec.preemption_policy is None:
             changes["preemption_policy"] = self._policies.get(name)

@@ -24,7 +24,7 @@ _READ_OF_VOLUMES: Final[Mapping[str, Collection[str]]] = {
     "csi": ("driver",),
 }
 """What plugins read of a pod's own volumes, by field of `Volume`; drivers may keep secrets beside it."""
-_READ_OF_PODS: Final = ("PodResizePending", "DisruptionTarget")
+_READ_OF_PODS: Final = ("PodResizePending", "DisruptionTarget", "Ready")
 _READ_OF_JOBS: Final = ("Complete", "Failed")
 
 
