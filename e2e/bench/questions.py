@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from tests.builders import make_node, make_pod, make_pod_info
 from tests.live.live_scene import LiveScene, pod_body
 
+from bayplan.controller.app import COLLECTION_THRESHOLDS
 from bayplan.live.answer_thread import AnswerThread
 from bayplan.scheduler.recent_decisions import RecentDecisions
 
@@ -164,6 +165,7 @@ def main() -> int:
     gc.disable()
     plain, added = _noted(scene, 10_000)
     gc.enable()
+    gc.set_threshold(*COLLECTION_THRESHOLDS)
     sys.stdout.write(f"a decision: {plain:.1f} us of CPU, and {added:.2f} us to take note of it\n\n")
     asyncio.run(_ask_all(scene, options.seconds))
     return 0

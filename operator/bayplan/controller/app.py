@@ -9,7 +9,7 @@ import time
 from collections.abc import Coroutine
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from bayplan import __version__
 from bayplan.api.credentials import Credentials
@@ -23,12 +23,14 @@ from bayplan.server.options import ServingOptions
 
 logger = logging.getLogger(__name__)
 
+COLLECTION_THRESHOLDS: Final = (20_000, 20, 50)
+"""How many objects are made, and how many younger collections come, before a collection: what benchmarks have, too."""
+
 _COMPARE_SECONDS = 60.0
 # Checked often: a read is cheap, and room held for a pod that is gone is not.
 _ASSUMED_CHECK_SECONDS = 15.0
 # A change is taken over once it was seen twice, after two to three seconds with the check; the kubelet takes longer.
 _LOOK_SECONDS = 1.0
-_YOUNG_OBJECTS = 20_000
 # How often a standby collects, unless that took more than a hundredth of its time.
 _COLLECT_SECONDS = 15.0
 _COLLECT_SHARE = 0.01
@@ -83,7 +85,7 @@ class App:
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, parts.reload.ask)
         self._tell_start()
         # Most of what a pod makes dies by reference count before a collection this rare would look at it.
-        gc.set_threshold(_YOUNG_OBJECTS, 20, 50)
+        gc.set_threshold(*COLLECTION_THRESHOLDS)
         await parts.serving.start()
         parts.scheduler.dispatcher.start()
         self._spawn("dispatcher", parts.scheduler.dispatcher.run())
