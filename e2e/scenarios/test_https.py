@@ -1,5 +1,6 @@
 """The secure port before a real API server: who is let in, as whom, and while the API server is away."""
 
+import base64
 import shutil
 import ssl
 from collections.abc import Callable, Iterator, Sequence
@@ -135,6 +136,22 @@ def test_credentials_and_rights_decide_who_sees_what(
     assert_alive_without_a_traceback(secure.process)
     for token in accounts.values():
         assert token not in secure.process.log()
+
+
+def test_a_token_that_is_not_the_api_servers_own_lets_nobody_in(
+    control_plane: ControlPlane, client: ApiClient, namespace: str, accounts: dict[str, str], run_secure: RunSecure
+) -> None:
+    secure = run_secure(["--authentication-token-webhook-cache-ttl=0s"])
+    good = accounts["scraper"]
+    head, claims, signature = good.split(".")
+    elsewhere = control_plane.kubectl("-n", namespace, "create", "token", "scraper", "--audience=vault").strip()
+    unsigned = base64.urlsafe_b64encode(b'{"alg":"none"}').decode().rstrip("=")
+    for token in (elsewhere, f"{head}.{claims}.{signature[::-1]}", f"{head}.{claims}.", f"{unsigned}.{claims}."):
+        assert secure.status("/metrics", token=token) == 401
+    assert secure.status("/metrics", token=good) == 200
+    client.delete("serviceaccounts", "scraper", namespace=namespace)
+    wait_until(lambda: secure.status("/metrics", token=good) == 401, "the token of an account that is gone to end")
+    assert_alive_without_a_traceback(secure.process)
 
 
 def test_a_standby_knows_its_clients_as_well_as_the_leader(accounts: dict[str, str], run_secure: RunSecure) -> None:

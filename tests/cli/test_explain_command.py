@@ -30,7 +30,7 @@ async def test_it_says_why_a_pod_is_pending_and_where_it_waits(explain, pod):
     code, out, err = await explain(*pod)
     assert (code, err) == (0, "")
     assert out.startswith(
-        "default/big: 0 of 1 node fit\n"
+        "default/big: 0 of 1 node fits\n"
         "  1 node: NodeResourcesFit: cpu, asked 5000m, most free 4000m on n1 (n1)\n"
         "  would help: 1000m less of cpu, on n1\n"
         "  waits: unschedulable, priority 0, 1 attempt, since "

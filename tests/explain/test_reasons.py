@@ -76,7 +76,7 @@ ZONES = [make_node(f"n{i}", labels={"zone": "ab"[i % 2], "disk": f"d{i}"}) for i
             ZONES,
             [],
             make_pod(node_selector={"disk": "nvme"}),
-            "NodeAffinity: label disk In nvme asked, there are d0, d1, d2 and d3",
+            "NodeAffinity: label disk In nvme asked; values in the cluster: d0, d1, d2 and d3",
             id="nodeSelector",
         ),
         pytest.param(

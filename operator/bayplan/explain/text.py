@@ -46,7 +46,7 @@ def outcome_text(explanation: Explanation) -> str:
     """Say in a line where the pod goes, by what margin, and on how many nodes it fits."""
     chosen, runner_up = explanation.chosen, explanation.runner_up
     of_all = f"{explanation.feasible:,} of {explanation.nodes:,} {_nodes(explanation.nodes)} fit"
-    if explanation.feasible == 1:
+    if 1 in {explanation.feasible, explanation.nodes}:
         of_all += "s"
     if chosen is None:
         return of_all

@@ -115,7 +115,8 @@ class LabelMismatch(msgspec.Struct, frozen=True, rename="camel", tag="label", ta
 
     def __str__(self) -> str:
         asked = f"{shown(self.key)} {shown(self.operator)} {self.asked}".rstrip()
-        return f"label {asked} asked, " + (f"there are {self.there_are}" if self.there_are.first else "no node has it")
+        there_are = f"; values in the cluster: {self.there_are}" if self.there_are.first else ", no node has it"
+        return f"label {asked} asked{there_are}"
 
 
 class PortsTaken(msgspec.Struct, frozen=True, rename="camel", tag="ports", tag_field="kind"):
