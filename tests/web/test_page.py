@@ -103,6 +103,8 @@ def test_the_table_says_what_the_map_shows(tab, mixed):
     page.wait_for_selector("#state.done")
     page.get_by_text("The same as a table").click()
     rows = page.locator("#nodes-table tbody tr")
+    # It is made when the browser tells of the opening, which is after the click.
+    rows.first.wait_for()
     assert rows.count() == 25
     page.focus("#map")
     told = page.inner_text("#map-now")
