@@ -2,10 +2,13 @@
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.builders import make_container, make_pod
 
 from bayplan.api.objects import ContainerStatus, PodCondition, PodStatus, ResourceRequirements
 from bayplan.api.quantity import QuantityError
+from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import placed_requests, pod_requests
 
 INFEASIBLE = PodCondition(type="PodResizePending", status="True", reason="Infeasible")
@@ -102,3 +105,30 @@ def test_a_resize_of_pod_level_requests_counts_for_placed_pods():
     pod = msgspec.structs.replace(pod, status=status)
     assert pod_requests(pod).amounts == {"cpu": 2000}
     assert placed_requests(pod).amounts == {"cpu": 3000}
+
+
+REQUESTS = st.one_of(st.none(), st.dictionaries(st.sampled_from(["cpu", "memory"]), st.sampled_from(["1", "2", "1.0"])))
+NAMES = st.sampled_from("abc")
+CONTAINERS = st.lists(st.builds(lambda name, asked: make_container(name, requests=asked), NAMES, REQUESTS), max_size=3)
+REPORTS = st.lists(
+    st.builds(
+        lambda name, given, allocated: ContainerStatus(
+            name=name,
+            resources=None if given is None else ResourceRequirements(requests=given),
+            allocated_resources=allocated,
+        ),
+        NAMES,
+        REQUESTS,
+        REQUESTS,
+    ),
+    max_size=3,
+)
+
+
+@given(CONTAINERS, CONTAINERS, REPORTS, REPORTS, st.sampled_from([(), (INFEASIBLE,), (DEFERRED,)]))
+def test_a_pod_takes_what_is_reported_of_it_however_little_of_that_need_be_read(
+    containers, inits, of_containers, of_inits, conditions
+):
+    status = PodStatus(container_statuses=of_containers, init_container_statuses=of_inits, conditions=list(conditions))
+    pod = msgspec.structs.replace(make_pod(containers=containers, init_containers=inits), status=status)
+    assert PodInfo(pod).placed == placed_requests(pod)

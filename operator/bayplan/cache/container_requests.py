@@ -108,6 +108,23 @@ def reported_requests(
     )
 
 
+def reports_repeat_spec(pod: Pod) -> bool:
+    """Whether the kubelet reports of each container what the spec asks, or nothing: then nothing of it need be read."""
+    spec, status = pod.spec, pod.status
+    reports = [*(status.container_statuses or ()), *(status.init_container_statuses or ())]
+    if not any(each.allocated_resources or each.resources is not None for each in reports):
+        return True
+    containers = [*spec.containers, *(spec.init_containers or ())]
+    asked = {each.name: None if each.resources is None else each.resources.requests for each in containers}
+    return len(asked) == len(containers) and all(
+        told == asked[each.name]
+        for each in reports
+        if each.name in asked
+        for told in (each.allocated_resources, None if each.resources is None else each.resources.requests)
+        if told
+    )
+
+
 def requests_of(resources: ResourceRequirements | None, path: str, index: int | None = None) -> Nanos:
     """Return the requests of one container, or of a whole pod, that stand at `path`.
 

@@ -8,7 +8,7 @@ from bayplan.api.objects import Pod
 from bayplan.cache.affinity_terms import PodAffinityTerms, affinity_terms
 from bayplan.cache.encoded import encoded_size
 from bayplan.cache.host_ports import HostPort, host_ports
-from bayplan.cache.resources import PodRequests, is_resize_infeasible, placed_requests, pod_requests
+from bayplan.cache.resources import PodRequests, placed_requests, pod_requests, takes_what_it_asks
 
 _BYTES_PER_ENCODED_BYTE = 48
 """What a pod takes in memory at most, with all that is derived, for a byte of it as encoded; most take 5 to 25."""
@@ -78,14 +78,7 @@ class PodInfo:
     def placed(self) -> PodRequests:
         """What the pod takes on its node: as `requests`, and the status of an in-place resize."""
         if self._placed is None:
-            status = self.pod.status
-            is_told = (
-                status.container_statuses
-                or status.init_container_statuses
-                or status.resources is not None
-                or is_resize_infeasible(self.pod)
-            )
-            self._placed = placed_requests(self.pod) if is_told else self.requests
+            self._placed = self.requests if takes_what_it_asks(self.pod) else placed_requests(self.pod)
         return self._placed
 
     @property

@@ -16,6 +16,7 @@ from bayplan.cache.container_requests import (
     nanos,
     plus,
     reported_requests,
+    reports_repeat_spec,
     requests_of,
     spec_requests,
 )
@@ -125,6 +126,11 @@ def placed_requests(pod: Pod) -> PodRequests:
     if reported == (wanted, wanted) and status.resources is None:
         return pod_requests(pod)
     return _pod_requests(reported if infeasible else (wanted, *reported), (), pod_level, spec)
+
+
+def takes_what_it_asks(pod: Pod) -> bool:
+    """Whether the status says nothing by which a placed pod takes other than `pod_requests`; cheap, and mostly so."""
+    return pod.status.resources is None and not is_resize_infeasible(pod) and reports_repeat_spec(pod)
 
 
 def is_resize_infeasible(pod: Pod) -> bool:
