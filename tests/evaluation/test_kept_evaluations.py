@@ -10,6 +10,7 @@ from tests.plugins.inter_pod_affinity.affinity_scenes import required, term
 from tests.plugins.preemption.worlds import World
 from tests.plugins.scenes import spread
 
+from bayplan.cache.node_table import NodeTable
 from bayplan.cache.shadow_table import ShadowTable
 from bayplan.evaluation.evaluation import Evaluation
 from bayplan.evaluation.kept_evaluations import KEPT_RULE_BYTES, KeptEvaluations
@@ -90,6 +91,13 @@ def test_no_more_bytes_are_kept_than_the_limit_and_the_least_recently_used_go_fi
     assert 10 < len(scene.kept) < 100
     assert scene.has(199)
     assert not scene.has(1)
+
+
+@pytest.mark.parametrize(("nodes", "mebibytes"), [(0, 128), (16_384, 128), (32_768, 192), (131_072, 768)])
+def test_more_nodes_may_take_more_so_that_as_many_shapes_are_kept(nodes, mebibytes):
+    table = NodeTable()
+    table.capacity = nodes
+    assert KeptEvaluations(table).limit == mebibytes * 2**20
 
 
 def test_an_evaluation_that_is_used_stays_while_others_go():

@@ -15,6 +15,11 @@ Key = tuple[int, Hashable, NominatedTable | None]
 
 KEPT_BYTES: Final = 128 * 2**20
 """What evaluations may take together: some 500 plain shapes on 5,000 nodes."""
+KEPT_BYTES_PER_NODE: Final = 6 * 2**10
+"""What they may take for each row of the table where that is more: some 120 plain shapes on however many nodes.
+
+What is not kept is worked out anew for every pod, which takes the longer the more nodes there are.
+"""
 KEPT_RULE_BYTES: Final = 32 * 2**20
 """How much of that may be compiled rules and other things worked out of pods, as `PodInfo.size` counts them."""
 _LARGE_RULE_BYTES: Final = 2 * 2**20
@@ -43,9 +48,9 @@ class KeptEvaluations:
     table that grew makes all of them start over, so they are dropped.
     """
 
-    def __init__(self, nodes: NodeTable, limit: int = KEPT_BYTES) -> None:
+    def __init__(self, nodes: NodeTable, limit: int | None = None) -> None:
         self._nodes = nodes
-        self._limit = limit
+        self._most = limit
         self._layout = nodes.layout
         self._kept: OrderedDict[Key, _Kept] = OrderedDict()
         self._used: set[_Kept] = set()
@@ -57,6 +62,11 @@ class KeptEvaluations:
 
     def __len__(self) -> int:
         return len(self._kept)
+
+    @property
+    def limit(self) -> int:
+        """What all that is kept may take, in bytes."""
+        return max(KEPT_BYTES, KEPT_BYTES_PER_NODE * self._nodes.capacity) if self._most is None else self._most
 
     def measure(self) -> int:
         """Measure what was used since the last time. Returns what all that is kept takes, in bytes.
@@ -120,7 +130,7 @@ class KeptEvaluations:
         self._drop([key for key, kept in self._kept.items() if key == self._large or kept.rule_bytes > _ORDINARY_BYTES])
 
     def _shrink(self) -> None:
-        while len(self) > 2 and (self._rule_bytes > KEPT_RULE_BYTES or self.measure() > self._limit):
+        while len(self) > 2 and (self._rule_bytes > KEPT_RULE_BYTES or self.measure() > self.limit):
             self._drop([next(iter(self._kept))])
 
     def _drop(self, keys: list[Key]) -> None:
