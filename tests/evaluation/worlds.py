@@ -165,3 +165,8 @@ class World:
             totals = evaluation.totals(pod)
             scored = np.flatnonzero(totals != NOT_FEASIBLE).tolist()
             assert {names[row]: int(totals[row]) for row in scored} == expected.totals
+            for rows in (np.array(scored), np.array(scored[1:])):
+                scores = evaluation.scores(pod, rows)
+                for place in (0, len(rows) - 1):
+                    given = {plugin: int(column[place]) for plugin, column in scores.items()}
+                    assert evaluation.scores_at(pod, int(rows[place]), rows) == given

@@ -101,9 +101,8 @@ class Evaluation:
 
     def scores_at(self, pod: PodInfo, row: int, rows: Rows | None = None) -> dict[str, int]:
         """What `scores` gives one of `rows`, or of all feasible ones."""
-        compared = np.flatnonzero(self.feasible) if rows is None else rows
-        at = int(np.argmax(compared == row))
-        return {plugin: int(given[at]) for plugin, given in self.scores(pod, compared).items()}
+        self.totals(pod)
+        return self.scored.at(pod, row, np.flatnonzero(self.feasible) if rows is None else rows)
 
     def totals_of(self, pod: PodInfo, rows: Rows) -> NDArray[np.int64]:
         """The sums of `scores`, `(rows,) int64`."""

@@ -100,6 +100,19 @@ class RawScore:
         scaled = raw * MAX_NODE_SCORE // peak
         return MAX_NODE_SCORE - scaled if normalize is Normalize.REVERSE else scaled
 
+    def weighted_at(self, state: CycleState, pod: PodInfo, nodes: NodeTable, row: int, rows: Rows) -> int:
+        """The weighted score of one of `rows` if exactly these were feasible."""
+        if self.constant is not None:
+            return self.constant
+        if self._normalize is Normalize.NONE:
+            return self.weight * self.raw.item(row)
+        peak = int(self.raw[rows].max(initial=0))
+        if self._normalize is Normalize.CUSTOM:
+            asked, at = rows, int(np.argmax(rows == row))
+        else:
+            asked, at = np.array([row], dtype=np.intp), 0
+        return self.weight * int(self.normalised(state, pod, nodes, asked, peak)[at])
+
     def weighted_row(self, row: int) -> int:
         """The weighted score of a row by the maximum last settled; not for plugins that normalise themselves."""
         score = self.raw.item(row)

@@ -94,6 +94,12 @@ class ScoreTotals:
             result[entry.name] = entry.weight * entry.normalised(self._state, pod, self._nodes, rows, peak)
         return result
 
+    def at(self, pod: PodInfo, row: int, rows: Rows) -> dict[str, int]:
+        """What `each` gives one of `rows`, without looking at the others where their scores have no part in it."""
+        zeros = [each.plugin.name for each in self._framework.scores if each.plugin.name in self._zero]
+        given = {each.name: each.weighted_at(self._state, pod, self._nodes, row, rows) for each in self._active}
+        return dict.fromkeys(zeros, 0) | given
+
     def _refresh_few(self, pod: PodInfo, changed: Rows, feasible: NDArray[np.bool_]) -> NDArray[np.int64]:
         """As `refresh` when on a few rows pods changed and nothing else: what is left to do after most cycles."""
         if not len(changed):
