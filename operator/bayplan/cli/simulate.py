@@ -10,7 +10,7 @@ import click
 from click.exceptions import Exit
 
 from bayplan.api.live_paths import ALL_THAT_FIT
-from bayplan.cli import BAD_INPUT
+from bayplan.cli import BAD_INPUT, nothing_collected
 from bayplan.cli.feature_gates import FEATURE_GATES
 from bayplan.cli.file_names import FILE_NAME, complete_file_name
 from bayplan.cli.help_sections import Command
@@ -153,7 +153,8 @@ def _decide(
     from bayplan.simulate.simulator import ExplanationTooLargeError  # noqa: PLC0415
 
     simulator = configured.simulator
-    simulator.add(objects)
+    with nothing_collected():
+        simulator.add(objects)
     has_verdicts = explain and not is_table
     _check_size(objects, simulator, verdicts=has_verdicts)
     explained = ExplainedAttempts()

@@ -8,7 +8,7 @@ import click
 from click.exceptions import Exit
 
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cli import BAD_INPUT
+from bayplan.cli import BAD_INPUT, nothing_collected
 from bayplan.cli.configured import Configured, configured
 from bayplan.config.errors import ConfigurationError
 from bayplan.config.types import SchedulerConfiguration
@@ -46,7 +46,8 @@ def read_input(
     """
     try:
         each_configured = [configured(each, scheduler_name, feature_gates) for each in configs or (None,)]
-        objects = read_cluster(cluster, changes)
+        with nothing_collected():
+            objects = read_cluster(cluster, changes)
         _tell_of_skipped(objects)
         counted = _counted(objects, [each.simulator for each in each_configured]) if count else None
     except (ConfigurationError, ClusterFileError) as error:

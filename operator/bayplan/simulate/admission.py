@@ -1,6 +1,7 @@
 """What the API server would have made of an object from a file before a scheduler saw it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from msgspec import structs
@@ -175,9 +176,14 @@ def created_at(pod: Pod) -> float:
     if not text:
         return float("inf")
     try:
-        return parse_time(text)
+        return _seconds(text)
     except ValueError:
         raise AdmissionError(f"metadata.creationTimestamp: {text[:64]!a} is not a time") from None
+
+
+@lru_cache(maxsize=65536)
+def _seconds(text: str) -> float:
+    return parse_time(text)
 
 
 def latest_times(pod: PodInfo) -> tuple[float, ...]:

@@ -191,7 +191,7 @@ class ObjectReader:
             elif info.uid in seen:
                 self._skip_pod(where, pod, "metadata.uid: a pod of this uid was given before")
             else:
-                seen |= {info.key, info.uid}
+                seen.update((info.key, info.uid))
                 pods.append(info)
                 if is_added:
                     self._added[where] = [info]

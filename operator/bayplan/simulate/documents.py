@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Generic, NoReturn, TypeVar
 
 import msgspec
@@ -78,8 +77,7 @@ _value: Final = Decoder(dict)
 _items: Final = msgspec.json.Decoder(_Items)
 
 
-@dataclass(frozen=True, slots=True)
-class RawObject:
+class RawObject(msgspec.Struct, frozen=True):
     """One object of a file: `value` is `msgspec.Raw` from JSON and plain values from YAML."""
 
     api_version: str

@@ -134,8 +134,6 @@ class Simulator:
 
         Pods that wait are queued by priority, then creation time, then in the order given.
         """
-        for node in objects.nodes:
-            self.cache.set_node(node)
         self._fill_listers(objects.looked_up)
         given = self._given
         given.skipped.extend(objects.skipped)
@@ -159,6 +157,9 @@ class Simulator:
                     self.queue.nominate(pod, pod.pod.status.nominated_node_name)
             else:
                 waiting.append(pod)
+        # After the pods that are on them: what these take is summed once for each node.
+        for node in objects.nodes:
+            self.cache.set_node(node)
         for pod in sorted(waiting, key=lambda pod: created_at(pod.pod)):
             self._now += 1.0
             self.queue.add(pod)
