@@ -104,7 +104,8 @@ ZONES = [make_node(f"n{i}", labels={"zone": "ab"[i % 2], "disk": f"d{i}"}) for i
             ZONES,
             [web("w2", "n0"), web("w10", "n2"), web("w1", "n1")],
             make_pod(pod_anti_affinity=required(term())),
-            "InterPodAffinity: its anti-affinity in zone=a, blocked by default/w2 and default/w10",
+            "InterPodAffinity: its anti-affinity in zone=a, blocked by default/w2 and default/w10; "
+            "likewise in 1 more domain",
             id="anti-affinity",
         ),
         pytest.param(
@@ -125,8 +126,26 @@ ZONES = [make_node(f"n{i}", labels={"zone": "ab"[i % 2], "disk": f"d{i}"}) for i
             [*ZONES[:2], make_node("n5", labels={"zone": "c"}, unschedulable=True)],
             [web("w1", "n0"), web("w2", "n0"), web("w3", "n1")],
             make_pod(labels={"app": "web"}, spread=[spread(key="zone", selector=make_selector(app="web"))]),
-            "PodTopologySpread: spread over zone, a and 1 more has 2 pods, the emptiest 0: skew 3, allowed 1",
+            "PodTopologySpread: spread over zone, b and 1 more have 1 to 2 pods, the emptiest 0: skew 2 or more, "
+            "allowed 1",
             id="skew",
+        ),
+        pytest.param(
+            ZONES[:2],
+            [web("w1", "n0"), web("w2", "n1")],
+            make_pod(
+                labels={"app": "web"}, spread=[spread(key="zone", selector=make_selector(app="web"), min_domains=3)]
+            ),
+            "PodTopologySpread: spread over zone, a and 1 more have 1 pod each, the emptiest counts as 0 with 2 of 3 "
+            "minDomains: skew 2, allowed 1",
+            id="fewer domains than minDomains",
+        ),
+        pytest.param(
+            ZONES[:1],
+            [make_pod("r", node="n0", pod_anti_affinity=required(term("zone"), term("rack")))],
+            make_pod(labels={"app": "web"}),
+            "InterPodAffinity: their anti-affinity in zone=a, blocked by default/r",
+            id="a term whose label no node has",
         ),
         pytest.param(
             [make_node("n1")],

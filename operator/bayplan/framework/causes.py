@@ -132,17 +132,22 @@ class PortsTaken(msgspec.Struct, frozen=True, rename="camel", tag="ports", tag_f
 class BlockingPods(msgspec.Struct, frozen=True, rename="camel", tag="antiAffinity", tag_field="kind"):
     """Pods that anti-affinity keeps the pod away from, by its own terms or (`theirs`) by those of the others.
 
-    The pods are those in the domain `value` of `topology_key`, the first one found.
+    The pods are those in the domain `value` of `topology_key`, the first one found; others block `more_domains`, in
+    which the rest of the group's nodes are.
     """
 
     theirs: bool
     topology_key: str
     value: str
     pods: Listed
+    more_domains: int = 0
 
     def __str__(self) -> str:
         whose = "their" if self.theirs else "its"
-        return f"{whose} anti-affinity in {shown(self.topology_key)}={shown(self.value)}, blocked by {self.pods}"
+        more = {0: "", 1: "; likewise in 1 more domain"}.get(
+            self.more_domains, f"; likewise in {self.more_domains:,} more domains"
+        )
+        return f"{whose} anti-affinity in {shown(self.topology_key)}={shown(self.value)}, blocked by {self.pods}{more}"
 
 
 class AffinityUnmet(msgspec.Struct, frozen=True, rename="camel", tag="affinity", tag_field="kind"):
@@ -155,9 +160,11 @@ class AffinityUnmet(msgspec.Struct, frozen=True, rename="camel", tag="affinity",
 
 
 class Skew(msgspec.Struct, frozen=True, rename="camel", tag="skew", tag_field="kind"):
-    """A spread constraint that a domain would break; `pods` match in the domain `value`, `fewest` in the emptiest.
+    """A spread constraint that domains would break; `pods` match in the domain `value`, `fewest` in the emptiest.
 
-    `value` is the first of the group's domains, of which there are `domains`. The pod itself counts for `skew`.
+    `value` is the one with the fewest pods of the group's domains, of which there are `domains`; in the fullest of
+    these `most_pods` match. The pod itself counts for `skew`. With `min_domains` there are only `known_domains`, fewer
+    than the constraint asks for, so that the emptiest counts as empty.
     """
 
     topology_key: str
@@ -167,14 +174,28 @@ class Skew(msgspec.Struct, frozen=True, rename="camel", tag="skew", tag_field="k
     fewest: int
     skew: int
     max_skew: int
+    most_pods: int
+    min_domains: int = 0
+    known_domains: int = 0
 
     def __str__(self) -> str:
-        more = f" and {self.domains - 1:,} more" if self.domains > 1 else ""
-        pods = "1 pod" if self.pods == 1 else f"{self.pods} pods"
+        emptiest = f"the emptiest {self.fewest}"
+        if self.min_domains:
+            emptiest = f"the emptiest counts as 0 with {self.known_domains:,} of {self.min_domains:,} minDomains"
+        skew = f"{self.skew} or more" if self.most_pods > self.pods else f"{self.skew}"
         return (
-            f"spread over {shown(self.topology_key)}, {shown(self.value)}{more} has {pods}, "
-            f"the emptiest {self.fewest}: skew {self.skew}, allowed {self.max_skew}"
+            f"spread over {shown(self.topology_key)}, {self._fullness()}, {emptiest}: "
+            f"skew {skew}, allowed {self.max_skew}"
         )
+
+    def _fullness(self) -> str:
+        """Say which domains there are and how many pods they have."""
+        pods = "1 pod" if self.most_pods == 1 else f"{self.most_pods} pods"
+        if self.domains == 1:
+            return f"{shown(self.value)} has {pods}"
+        if self.pods == self.most_pods:
+            return f"{shown(self.value)} and {self.domains - 1:,} more have {pods} each"
+        return f"{shown(self.value)} and {self.domains - 1:,} more have {self.pods} to {pods}"
 
 
 class LabelMissing(msgspec.Struct, frozen=True, rename="camel", tag="noTopologyKey", tag_field="kind"):

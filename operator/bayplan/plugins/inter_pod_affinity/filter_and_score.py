@@ -97,22 +97,38 @@ class RequiredTerms:
         """Return the rows that anti-affinity of either side fails; None when there are none."""
         return self._near(rows, self._anti_amounts(), self._existing.amounts(pod))
 
-    def blocked_by(self, pod: PodInfo, row: int, *, theirs: bool) -> BlockingPods | None:
-        """Return the pods that anti-affinity, its own or `theirs`, keeps the pod away from on a row; None if none."""
+    def blocked_by(self, pod: PodInfo, rows: Rows, *, theirs: bool) -> BlockingPods | None:
+        """Return the pods that anti-affinity, its own or `theirs`, keeps the pod away from on the first of `rows`.
+
+        None if no pod on a node does. The other domains in which a row is blocked are counted.
+        """
+        first: tuple[str, int, Rows] | None = None
+        domains = 0
         for key, matching in (self._existing.amounts(pod) if theirs else self._anti_amounts()).items():
-            column = self._cluster.labels.column(key)
-            domain = int(column.ids[row])
-            holders = np.flatnonzero((matching != 0) & (column.ids == domain)) if domain else ()
-            if not len(holders):
+            ids, holders = self._cluster.labels.column(key).ids, np.flatnonzero(matching)
+            held = np.unique(ids[holders])
+            hit = np.isin(ids[rows], held[held != 0])
+            if not hit.any():
                 continue
-            found = (
-                other.key
-                for holder in holders
-                for other in self.nodes.pods[int(holder)].values()
-                if self._is_kept_apart(pod, other, key, theirs=theirs)
-            )
-            return BlockingPods(theirs, key, column.values[domain] or "", first_found(found))
-        return None
+            domains += len(np.unique(ids[rows[hit]]))
+            if first is None and hit[0]:
+                domain = int(ids[rows[0]])
+                first = key, domain, holders[ids[holders] == domain]
+            # A row that several keys block counts for the first of them.
+            rows = rows[~hit]
+            if not len(rows):
+                break
+        if first is None:
+            return None
+        key, domain, holders = first
+        found = (
+            other.key
+            for holder in holders.tolist()
+            for other in self.nodes.pods[holder].values()
+            if self._is_kept_apart(pod, other, key, theirs=theirs)
+        )
+        value = self._cluster.labels.column(key).values[domain] or ""
+        return BlockingPods(theirs, key, value, first_found(found), domains - 1)
 
     def _is_kept_apart(self, pod: PodInfo, other: PodInfo, key: str, *, theirs: bool) -> bool:
         if not theirs:

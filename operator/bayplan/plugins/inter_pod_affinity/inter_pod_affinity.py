@@ -138,7 +138,7 @@ class InterPodAffinity:
         keys = listed({term.topology_key for term in pod.affinity_terms.required_affinity})
 
         def tell(text: str, places: NDArray[np.intp]) -> Cause:
-            blocked = required.blocked_by(pod, int(rows[places[0]]), theirs=text == _OTHERS)
+            blocked = required.blocked_by(pod, rows[places], theirs=text == _OTHERS)
             return AffinityUnmet(keys) if text == _AFFINITY else blocked or told(text)
 
         for reason in self.reasons(state, pod, nodes, rows):

@@ -87,8 +87,10 @@ class HardSpread:
         fewest = _fixed_min_match_num(domains)
         if fewest is None:
             fewest = int(totals[domains.known].min())
-        node, pods = self.spread.nodes.nodes[int(rows[places[0]])], int(totals[ids[0]])
+        emptiest = int(np.argmin(totals[ids]))
+        node, pods = self.spread.nodes.nodes[int(rows[places[emptiest]])], int(totals[ids[emptiest]])
         value = "" if node is None else (node.metadata.labels or {}).get(constraint.topology_key, "")
+        lacks_domains = len(domains.known) < constraint.min_domains
         return Skew(
             topology_key=constraint.topology_key,
             value=value,
@@ -97,6 +99,9 @@ class HardSpread:
             fewest=fewest,
             skew=pods + int(constraint.self_match) - fewest,
             max_skew=constraint.max_skew,
+            most_pods=int(totals[ids].max()),
+            min_domains=constraint.min_domains if lacks_domains else 0,
+            known_domains=len(domains.known) if lacks_domains else 0,
         )
 
     def _decide(self) -> Codes:
