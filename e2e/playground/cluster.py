@@ -92,9 +92,10 @@ class Playground:
             self._targets.write(self._kubelet.processes)
 
     @property
-    def scheduler_url(self) -> str:
-        """Where the replica that leads serves HTTPS; another one does after a failover."""
-        return f"https://127.0.0.1:{self._kubelet.leader_port}"
+    def scheduler_url(self) -> str | None:
+        """Where the replica that leads serves HTTPS; another one does after a failover, and none meanwhile."""
+        port = self._kubelet.leader_port
+        return None if port is None else f"https://127.0.0.1:{port}"
 
     def wait_leading(self, replicas: int) -> None:
         """Waits until all replicas are ready and one of them leads.

@@ -60,6 +60,8 @@ def test_every_command_does_what_it_is_for_and_ctrl_c_ends_everything(
         assert 'deployment "web" successfully rolled out' in shell.type(fail_over)
         assert sum(counts(shell.type(count)).values()) == 60
         assert holder(shell) not in {"", before}
+        wait_until(lambda: "another replica leads now" in terminal.text, "the new address")
+        assert shell.type(asking(terminal.text, waiting[0])).startswith(f"default/{waiting[0]}: ")
         # Another pod stands by in the place of the one that ended.
         shell.type(f"kubectl -n {NAMESPACE} rollout status deployment/bayplan")
         assert "bayplan starts version=" in shell.type(f"kubectl -n {NAMESPACE} logs deployment/bayplan")
@@ -80,8 +82,8 @@ def test_every_command_does_what_it_is_for_and_ctrl_c_ends_everything(
 
 
 def asking(printed: str, pod: str) -> str:
-    """The line that asks the scheduler about a pod, for a shell without .venv."""
-    (line,) = [line.strip() for line in printed.splitlines() if "bayplan explain POD" in line]
+    """The newest line that asks the scheduler about a pod, for a shell without .venv."""
+    line = [line.strip() for line in printed.splitlines() if "bayplan explain POD" in line][-1]
     return line.replace("POD", pod).replace(".venv/bin/bayplan", f"PYTHONPATH=operator {sys.executable} -m bayplan")
 
 

@@ -50,6 +50,12 @@ def steps() -> tuple[Step, ...]:
     )
 
 
+def questions(scheduler: str) -> str:
+    """Returns the commands that ask the replica at an address, a line each."""
+    at = f"--server {scheduler} --insecure-skip-tls-verify"
+    return f"  .venv/bin/bayplan explain POD {at}\n  .venv/bin/bayplan web {at}"
+
+
 def guide(*, folder: Path, repository: Path, nodes: int, scheduler: str, prometheus: str | None) -> str:
     """Returns all that is printed when the cluster is there; `folder` has the kubeconfig and bin/kubectl."""
     tries = "\n\n".join(f"  {number}. {each.title}:\n     $ {each.command}" for number, each in enumerate(steps(), 1))
@@ -65,9 +71,9 @@ and one after the other:
 
 {tries}
 
-To ask the replica that leads why a pod of yours waits; there is no kubelet that could lead to its port:
+To ask the replica that leads why a pod of yours waits, and to look at its page; there is no kubelet that could lead to its port:
 
-  .venv/bin/bayplan explain POD --server {scheduler} --insecure-skip-tls-verify
+{questions(scheduler)}
 
 {alerts}docs/playground.md says what is real in it.
 Ctrl-C ends all of it and removes {folder}.
