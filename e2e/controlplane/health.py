@@ -1,4 +1,4 @@
-"""Plain GET requests to ports on this machine."""
+"""Plain requests to ports on this machine."""
 
 import http.client
 import ssl
@@ -12,6 +12,21 @@ def get_local(port: int, path: str, *, tls: bool | ssl.SSLContext = False, token
     Raises:
         OSError, http.client.HTTPException: nobody answered.
     """
+    return _ask(port, "GET", path, None, tls=tls, token=token)
+
+
+def post_local(port: int, path: str, body: bytes, *, token: str) -> tuple[int, str]:
+    """Returns the status and text of a POST by TLS on 127.0.0.1; any certificate is fine.
+
+    Raises:
+        OSError, http.client.HTTPException: nobody answered.
+    """
+    return _ask(port, "POST", path, body, tls=True, token=token)
+
+
+def _ask(
+    port: int, method: str, path: str, body: bytes | None, *, tls: bool | ssl.SSLContext, token: str | None
+) -> tuple[int, str]:
     connection: http.client.HTTPConnection
     if tls:
         context = trusting_anybody(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)) if tls is True else tls
@@ -19,7 +34,7 @@ def get_local(port: int, path: str, *, tls: bool | ssl.SSLContext = False, token
     else:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_TIMEOUT_SECONDS)
     try:
-        connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
+        connection.request(method, path, body, headers={"Authorization": f"Bearer {token}"} if token else {})
         response = connection.getresponse()
         return response.status, response.read().decode(errors="replace")
     finally:

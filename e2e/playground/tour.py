@@ -71,7 +71,7 @@ and one after the other:
 
 {tries}
 
-To ask the replica that leads why a pod of yours waits, and to look at its page; there is no kubelet that could lead to its port:
+To ask the replica that leads why a pod of yours waits, and for its page; no kubelet leads to its port:
 
 {questions(scheduler)}
 

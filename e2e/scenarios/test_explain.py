@@ -14,9 +14,9 @@ from e2e.conftest import RunBayplan
 from e2e.controlplane.bayplan_process import REPOSITORY, BayplanProcess
 from e2e.controlplane.client import ApiClient
 from e2e.controlplane.credentials import CertificateAuthority
-from e2e.controlplane.health import get_local
+from e2e.controlplane.health import get_local, post_local
 from e2e.controlplane.installation import NAMESPACE
-from e2e.controlplane.objects import node, pod
+from e2e.controlplane.objects import node, pod, pod_of_class
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.process import free_ports
 from e2e.controlplane.waiting import wait_until
@@ -171,3 +171,23 @@ def test_what_is_said_of_a_pod_is_what_then_happens(
         else:
             wait_bound(client, asked.namespace, [name])
             assert node_of(client, asked.namespace, name) == chosen["node"], name
+
+
+def test_a_pod_that_is_asked_about_has_the_priority_of_its_class(
+    asked: Asked, client: ApiClient, token_of: Callable[[str, str], str]
+) -> None:
+    client.create("priorityclasses", {"metadata": {"name": "test-asked-urgent"}, "value": 1000})
+    on_n0 = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n0"]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [on_n0]}}}
+    client.create("pods", pod("low", asked.namespace, requests={"cpu": "4"}, affinity=affinity))
+    wait_bound(client, asked.namespace, ["low"])
+    urgent = pod_of_class("urgent", asked.namespace, "test-asked-urgent", cpu="4", affinity=affinity)
+    body = json.dumps(urgent | {"kind": "Pod", "apiVersion": "v1"}).encode()
+    status, text = post_local(asked.port, "/bayplan/v1/simulate", body, token=token_of(NAMESPACE, READER))
+    assert status == 200, text
+    (attempt,) = [each for each in json.loads(text)["pods"][0]["attempts"] if each["victims"]]
+    assert (attempt["victims"], attempt["nominatedNodeName"]) == ([f"{asked.namespace}/low"], "n0")
+    client.create("pods", urgent)
+    wait_bound(client, asked.namespace, ["urgent"])
+    assert [each["metadata"]["name"] for each in client.list("pods", asked.namespace)] == ["urgent"]
+    client.delete("priorityclasses", "test-asked-urgent")

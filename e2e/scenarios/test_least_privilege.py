@@ -39,6 +39,8 @@ NOT_NEEDED_HERE = {
     # Nothing is preempted.
     ("delete", "pods"),
     ("create", "pods/eviction"),
+    # Nobody asks what would come of a pod.
+    ("list", "priorityclasses"),
     # No pod has a volume.
     ("patch", "persistentvolumes"),
     ("patch", "persistentvolumeclaims"),

@@ -26,6 +26,7 @@ SHIPPED_RIGHTS: set[Rule] = {
     ("", "pods/eviction", "create"),
     ("", "pods/status", "patch"),
     *(("events.k8s.io", "events", verb) for verb in ("create", "patch")),
+    ("scheduling.k8s.io", "priorityclasses", "list"),
     ("authentication.k8s.io", "tokenreviews", "create"),
     ("authorization.k8s.io", "subjectaccessreviews", "create"),
 }

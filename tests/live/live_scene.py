@@ -6,6 +6,7 @@ from tests.scheduler.scene import Scene
 
 from bayplan.config.load import default_configuration
 from bayplan.live.inspector import LiveInspector
+from bayplan.live.known_classes import KnownClasses
 
 
 class LiveScene(Scene):
@@ -14,6 +15,7 @@ class LiveScene(Scene):
     def __init__(self, configuration=None, **settings):
         super().__init__(configuration=configuration, **settings)
         self.leading = self.synced = True
+        self.known_classes = KnownClasses()
         self.inspector = LiveInspector(
             cache=self.cache,
             queue=self.queue,
@@ -22,7 +24,11 @@ class LiveScene(Scene):
             is_leading=lambda: self.leading,
             is_synced=lambda: self.synced,
             identity="host_1",
+            read_classes=self._classes,
         )
+
+    async def _classes(self):
+        return self.known_classes
 
     def held(self):
         """All that the scheduler decides by, and what it decided."""

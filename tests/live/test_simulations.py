@@ -3,8 +3,12 @@
 import json
 
 import pytest
+from tests.builders import make_pod_info
 from tests.live.live_scene import LiveScene, pod_body
 
+from bayplan.api.meta_objects import ObjectMeta
+from bayplan.api.workload_objects import PriorityClass
+from bayplan.live.known_classes import KnownClasses
 from bayplan.live.simulation import MOST_PODS
 from bayplan.server.live import RefusedQuestionError
 
@@ -93,7 +97,7 @@ async def test_a_pod_that_is_there_already_counts_as_another(scene):
         (json.dumps(pod_body(name="../../etc")).encode(), "metadata.name"),
         (json.dumps(pod_body(scheduler="other")).encode(), "spec.schedulerName"),
         (json.dumps(pod_body(tolerations=7)).encode(), "tolerations"),
-        (json.dumps(pod_body(priorityClassName="nobody")).encode(), "'nobody' was found; a running scheduler knows no"),
+        (json.dumps(pod_body(priorityClassName="nobody")).encode(), "PriorityClass with name 'nobody' was found$"),
         (json.dumps(deployment(MOST_PODS + 1)).encode(), "replicas"),
         (json.dumps(deployment(2**31)).encode(), "replicas"),
         (json.dumps(deployment(0)).encode(), "holds no pod"),
@@ -134,3 +138,47 @@ async def test_a_count_of_pods_of_a_workload_that_makes_no_two_alike_is_refused(
     stateful["spec"]["volumeClaimTemplates"] = claims
     with pytest.raises(RefusedQuestionError, match="count: each pod of a StatefulSet has claims of its own"):
         await scene.simulate(stateful, count="max")
+
+
+URGENT = PriorityClass(ObjectMeta(name="urgent"), value=1000)
+NOT_ALLOWED = KnownClasses(problem="the API server answers 403 to who lists them")
+
+
+@pytest.fixture
+async def full():
+    made = LiveScene()
+    made.node("n1", cpu="1")
+    made.cache.set_pod(make_pod_info("low", uid="low", node="n1", cpu="1", priority=5))
+    return made
+
+
+async def victims(scene, *objects):
+    (pod,) = (await scene.simulate(*objects))["pods"]
+    return pod["attempts"][0]["victims"]
+
+
+async def test_a_pod_has_the_priority_of_its_class_in_the_cluster(full):
+    full.known_classes = KnownClasses([URGENT])
+    assert await victims(full, pod_body(priorityClassName="urgent")) == ["default/low"]
+
+
+async def test_a_pod_without_a_class_has_the_priority_of_the_clusters_default(full):
+    full.known_classes = KnownClasses([PriorityClass(ObjectMeta(name="usual"), value=10, global_default=True)])
+    assert await victims(full, pod_body()) == ["default/low"]
+
+
+async def test_a_class_beside_the_pod_takes_the_place_of_that_of_the_cluster(full):
+    full.known_classes = KnownClasses([URGENT])
+    other = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 1}
+    assert await victims(full, other, pod_body(priorityClassName="urgent")) == []
+
+
+async def test_where_classes_are_not_known_it_is_said_why_and_what_to_do(scene):
+    scene.known_classes = NOT_ALLOWED
+    with pytest.raises(RefusedQuestionError) as raised:
+        await scene.simulate(pod_body(priorityClassName="urgent"))
+    assert "'urgent' was found; the API server answers 403 to who lists them: put the PriorityClass" in str(
+        raised.value
+    )
+    (pod,) = (await scene.simulate(pod_body()))["pods"]
+    assert pod["attempts"][0]["node"] is not None

@@ -86,3 +86,15 @@ async def test_a_pod_of_another_scheduler_is_refused_by_name(inspector):
     other = pod("new", "1", "1Gi", schedulerName="default-scheduler")
     with pytest.raises(RefusedQuestionError, match=r"pod shop/new: spec\.schedulerName: .*bayplan"):
         await told_placement(inspector, text_of(other), "")
+
+
+async def test_a_pod_has_the_priority_of_a_class_that_is_in_the_files(tmp_path):
+    urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 9}
+    file = write(tmp_path / "cluster.json", [node("a", 4, "8Gi"), pod("x", "3", "1Gi", node_name="a"), urgent])
+    source = SnapshotSource(default_configuration(), read_cluster([str(file)]), name="cluster.json")
+    try:
+        asking = pod("new", "4", "1Gi", priorityClassName="urgent")
+        (asked,) = (await told_placement(source.inspector, text_of(asking), "")).pods
+    finally:
+        source.inspector.thread.stop()
+    assert asked.victims == ["shop/x"]

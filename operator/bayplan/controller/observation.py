@@ -14,6 +14,7 @@ from bayplan.controller.cache_debugger import CacheDebugger
 from bayplan.controller.intake_list import IntakeList
 from bayplan.controller.leadership import Leadership
 from bayplan.controller.operator_thread import OperatorThread
+from bayplan.controller.priority_class_list import PriorityClassList
 from bayplan.controller.serving import Serving, build_secure_port
 from bayplan.controller.watches import Watches
 from bayplan.live.inspector import LiveInspector
@@ -84,6 +85,7 @@ def build_serving(
         is_leading=is_leading,
         is_synced=lambda: watches.synced,
         identity=socket.gethostname() if leadership is None else leadership.identity,
+        read_classes=PriorityClassList(credentials).read,
     )
     routes = [
         configz_route(lambda: to_effective(current())),

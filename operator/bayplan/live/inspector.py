@@ -27,6 +27,7 @@ from bayplan.live.answers import (
 from bayplan.live.cluster_copy import ClusterCopy
 from bayplan.live.cluster_view import node_answer, nodes_answer, packing_answers, profile_answers
 from bayplan.live.explanation import explanation_answer, find
+from bayplan.live.known_classes import ReadClasses
 from bayplan.live.simulation import simulation_answer
 from bayplan.live.waiting import WaitingPodsCopy
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -63,6 +64,8 @@ class LiveInspector:
     is_leading: Callable[[], bool]
     is_synced: Callable[[], bool]
     identity: str
+    read_classes: ReadClasses
+    """Gives the PriorityClasses that pods may name."""
     thread: AnswerThread = field(default_factory=AnswerThread)
 
     async def summary(self) -> bytes:
@@ -131,7 +134,10 @@ class LiveInspector:
     async def simulation(self, body: bytes, count: str) -> bytes:
         """What would come of pods."""
         self._check_synced()
-        return await self.thread.answer(self._copy, lambda copied: _encode(simulation_answer(copied, body, count)))
+        known = await self.read_classes()
+        return await self.thread.answer(
+            self._copy, lambda copied: _encode(simulation_answer(copied, body, count, known))
+        )
 
     def _copy(self) -> ClusterCopy:
         return ClusterCopy(self.cache, self.queue.nominator, self.configuration())

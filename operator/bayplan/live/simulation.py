@@ -12,6 +12,7 @@ from bayplan.api.live_paths import ALL_THAT_FIT
 from bayplan.cache.pod_info import PodInfo
 from bayplan.live.answers import SimulationAnswer
 from bayplan.live.cluster_copy import ClusterCopy
+from bayplan.live.known_classes import KnownClasses
 from bayplan.server.live import RefusedQuestionError
 from bayplan.simulate.admission import NO_PRIORITY_CLASS
 from bayplan.simulate.capacity import how_many_fit
@@ -45,15 +46,16 @@ class _Timed(Simulator):
         return super().step(explain=explain, scores=scores, keep=keep, reasons=reasons)
 
 
-def simulation_answer(copy: ClusterCopy, body: bytes, count: str) -> SimulationAnswer:
+def simulation_answer(copy: ClusterCopy, body: bytes, count: str, known: KnownClasses) -> SimulationAnswer:
     """Place the pods of `body`, a JSON object, list or workload, one after the other, ahead of all that wait.
 
+    They can name the `known` PriorityClasses and those in `body`.
     With `count`, a number or `max`, say how many of the one pod or workload fit, instead.
 
     Raises:
         RefusedQuestionError: the body is none that can be placed (400), or it takes too long (503).
     """
-    objects = _objects(body)
+    objects = _objects(body, known)
     simulator = _Timed(copy.configuration, cache=copy.cache(), nominator=copy.nominator(), moment=copy.moment)
     simulator.until = time.monotonic() + MOST_SECONDS
     ours = simulator.frameworks
@@ -92,14 +94,14 @@ def _asked(pod: PodInfo, number: int) -> PodInfo:
     return PodInfo(structs.replace(pod.pod, metadata=meta, spec=spec, status=status))
 
 
-def _objects(body: bytes) -> ClusterObjects:
+def _objects(body: bytes, known: KnownClasses) -> ClusterObjects:
     try:
         msgspec.json.decode(body, type=msgspec.Raw)
     except DECODE_ERRORS as error:
         raise _refused(f"{_NAME}: is no JSON: {error}") from None
     if body.lstrip()[:1] not in {b"{", b"["}:
         raise _refused(f"{_NAME}: is no JSON object")
-    reader = ObjectReader(most_pods=MOST_PODS)
+    reader = ObjectReader(most_pods=MOST_PODS, known_classes=known.classes)
     try:
         for raw in raw_objects(body, _NAME):
             if raw.kind == "Node":
@@ -111,8 +113,8 @@ def _objects(body: bytes) -> ClusterObjects:
         raise _refused(str(error)) from None
     for skipped in objects.skipped:
         text = f"{skipped.source}: {skipped.kind} {skipped.namespace}/{skipped.name}: {skipped.message}"
-        if skipped.message.startswith(NO_PRIORITY_CLASS):
-            text += "; a running scheduler knows no classes: put it beside the pod, or give spec.priority instead"
+        if known.problem and skipped.message.startswith(NO_PRIORITY_CLASS):
+            text += f"; {known.problem}: put the PriorityClass beside the pod, or give spec.priority instead"
         raise _refused(text)
     if not objects.pods:
         raise _refused(f"{_NAME}: holds no pod to place, and no workload that would make one")

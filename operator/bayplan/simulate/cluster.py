@@ -1,7 +1,7 @@
 """Reads the objects of a simulated cluster from files."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
@@ -76,10 +76,14 @@ def read_cluster(files: Iterable[str], changes: Changes = NO_CHANGES) -> Cluster
 
 
 class ObjectReader:
-    """Takes objects one by one, and makes of them what a simulation works on; workloads get `most_pods` at most."""
+    """Takes objects one by one, and makes of them what a simulation works on; workloads get `most_pods` at most.
 
-    def __init__(self, *, most_pods: int = MAX_PODS) -> None:
+    Pods can name `known_classes` besides the classes that are taken.
+    """
+
+    def __init__(self, *, most_pods: int = MAX_PODS, known_classes: Sequence[PriorityClass] = ()) -> None:
         self._most_pods = most_pods
+        self._known_classes = known_classes
         self._nodes: dict[str, tuple[Node, RawObject]] = {}
         self._looked_up: dict[tuple[Resource, str], tuple[NamedObject, RawObject]] = {}
         self._pods: list[tuple[str, Pod]] = []
@@ -154,7 +158,9 @@ class ObjectReader:
 
     def finish(self) -> ClusterObjects:
         """Return all of it; raises ClusterFileError where a workload cannot be made pods of."""
-        admission = Admission(each for each, _ in self._classes.values())
+        known = {each.metadata.name: each for each in self._known_classes}
+        classes = [each for each, _ in self._classes.values()]
+        admission = Admission((known | {each.metadata.name: each for each in classes}).values())
         pods = self._admitted(admission)
         if self._removed:
             pods = self._without_removed(pods)
@@ -167,9 +173,10 @@ class ObjectReader:
             self._make_pods(admission, pods, looked_up)
         nodes = [node for node, _ in self._nodes.values()]
         ignored = dict(sorted(self._ignored.items()))
-        others = len(self._classes) + len(self._workloads)
         added = [each for each in self._added.values() if each]
-        return ClusterObjects(nodes, pods, self._skipped, ignored, looked_up, others, told, added)
+        return ClusterObjects(
+            nodes, pods, self._skipped, ignored, looked_up, len(self._workloads), classes, told, added
+        )
 
     def _admitted(self, admission: Admission) -> list[PodInfo]:
         pods: list[PodInfo] = []

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from bayplan.api.objects import Node
+from bayplan.api.workload_objects import PriorityClass
 from bayplan.cache.listers import NamedObject
 from bayplan.cache.pod_info import PodInfo
 from bayplan.simulate.drain import DrainedNode
@@ -35,7 +36,8 @@ class ClusterObjects:
     looked_up: list[NamedObject] = field(default_factory=list)
     """What plugins look up: objects of the kinds in `bayplan.api.kinds`."""
     others: int = 0
-    """How many priority classes and workloads there were."""
+    """How many workloads there were."""
+    priority_classes: list[PriorityClass] = field(default_factory=list)
     drained: list[DrainedNode] = field(default_factory=list)
     """What became of the pods of nodes that were drained or removed."""
     added: list[list[PodInfo]] = field(default_factory=list)
@@ -47,4 +49,5 @@ class ClusterObjects:
     @property
     def is_empty(self) -> bool:
         """Whether there was no object at all, of whatever kind."""
-        return not (self.nodes or self.pods or self.skipped or self.ignored_kinds or self.looked_up or self.others)
+        found = (self.nodes, self.pods, self.skipped, self.ignored_kinds, self.looked_up, self.priority_classes)
+        return not (any(found) or self.others)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.framework.runtime import Framework
 from bayplan.live.inspector import LiveInspector
+from bayplan.live.known_classes import always
 from bayplan.scheduler.cycle import Placement
 from bayplan.scheduler.recent_decisions import RecentDecisions
 from bayplan.simulate.cluster_objects import ClusterObjects
@@ -51,6 +52,7 @@ class SnapshotSource:
             is_leading=lambda: True,
             is_synced=lambda: True,
             identity=name,
+            read_classes=always(objects.priority_classes),
         )
         self._page = {"mode": "snapshot", "title": name, "skipped": len(objects.skipped)}
 

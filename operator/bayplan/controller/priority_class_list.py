@@ -1,0 +1,54 @@
+"""Lists the cluster's PriorityClasses when somebody asks what would come of a pod."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import aiohttp
+import msgspec
+
+from bayplan.api.credentials import Credentials
+from bayplan.api.decoding import DECODE_ERRORS
+from bayplan.api.errors import CredentialsError
+from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource
+from bayplan.api.workload_objects import PriorityClass
+from bayplan.live.known_classes import KnownClasses
+
+PATH: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
+MOST_CLASSES: Final = 1000
+"""So many are read, in one page; clusters have some ten."""
+_TIMEOUT_SECONDS: Final = 5.0
+
+_decode: Final = msgspec.json.Decoder(PriorityClass).decode
+
+
+@dataclass(eq=False)
+class PriorityClassList:
+    """Reads all classes anew for each question, so that scheduling, which needs none, neither waits for nor keeps any.
+
+    A class that cannot be read counts as missing.
+    """
+
+    credentials: Credentials
+    open_source: Callable[..., WatchSource] = WatchSource
+
+    async def read(self) -> KnownClasses:
+        """Return the classes, or why they are not known; questions are answered without them then."""
+        source = self.open_source(self.credentials, PATH, list_timeout=_TIMEOUT_SECONDS, inactivity=_TIMEOUT_SECONDS)
+        try:
+            page = await source.page({"limit": str(MOST_CLASSES)})
+        except AnswerError as error:
+            return KnownClasses(problem=f"the API server answers {error.status} to who lists them")
+        except (BrokenStreamError, CredentialsError, aiohttp.ClientError, TimeoutError, OSError):
+            return KnownClasses(problem="the API server does not answer")
+        finally:
+            await source.close()
+        if page.metadata.continue_:
+            return KnownClasses(problem=f"there are more than {MOST_CLASSES}")
+        classes: list[PriorityClass] = []
+        for raw in page.items or ():
+            try:
+                classes.append(_decode(raw))
+            except DECODE_ERRORS:
+                continue
+        return KnownClasses(classes)
