@@ -33,4 +33,5 @@ def pod(**spec):
 
 
 def asking(resource, amount):
-    return pod(containers=[{"name": "c", "resources": {"requests": {resource: amount}}}])
+    amounts = {resource: amount}
+    return pod(containers=[{"name": "c", "resources": {"requests": amounts, "limits": amounts}}])

@@ -157,7 +157,10 @@ CROWDED = {"kind": "Pod", "metadata": {"name": "crowd"}, "spec": {"schedulerName
 def picky(tmp_path):
     """A pod that asks for a thousand resources no node has, on a file of its own."""
     requests = {f"example.com/r{number}": "1" for number in range(1000)}
-    pod = {**CROWDED, "spec": {**CROWDED["spec"], "containers": [{"resources": {"requests": requests}}]}}
+    pod = {
+        **CROWDED,
+        "spec": {**CROWDED["spec"], "containers": [{"resources": {"requests": requests, "limits": requests}}]},
+    }
     file = tmp_path / "picky.json"
     file.write_text(json.dumps(pod))
     return str(file)

@@ -306,10 +306,26 @@ def test_label_keys_of_spread_constraints_are_written_into_their_selectors():
             PodSpec(containers=[Container()], init_containers=[with_limits({"a": -2})]),
             "spec.initContainers[0].resources.limits[a]: Invalid value: -2: must be greater than or equal to 0",
         ),
+        (
+            PodSpec(containers=[with_limits({"cpu": "1"}, {"example.com/gpu": "1"})]),
+            "spec.containers[0].resources.limits: Required value: Limit must be set for non overcommitable resources",
+        ),
+        (
+            PodSpec(containers=[with_limits({"hugepages-2Mi": "4Mi"}, {"hugepages-2Mi": "2Mi"})]),
+            "spec.containers[0].resources.requests: Invalid value: '2Mi': must be equal to hugepages-2Mi limit of 4Mi",
+        ),
     ],
 )
-def test_a_new_pod_has_containers_and_no_negative_amounts(spec, message):
+def test_a_new_pod_has_containers_no_negative_amounts_and_limits_of_devices(spec, message):
     with pytest.raises(AdmissionError) as caught:
         Admission(()).pod(Pod(metadata=ObjectMeta(name="p"), spec=spec))
     assert str(caught.value) == message
     Admission(()).pod(Pod(metadata=ObjectMeta(name="p"), spec=PodSpec(containers=[with_limits(None, {"cpu": "-0"})])))
+
+
+def test_what_cannot_be_overcommitted_may_have_its_limit_written_otherwise_and_a_stored_pod_has_been_checked():
+    same = PodSpec(containers=[with_limits({"example.com/gpu": "1000m"}, {"example.com/gpu": 1})])
+    assert Admission(()).pod(Pod(metadata=ObjectMeta(name="p"), spec=same)).spec.containers == same.containers
+    stored = ObjectMeta(name="p", resource_version="7")
+    bare = PodSpec(containers=[with_limits(None, {"example.com/gpu": "1"})])
+    assert Admission(()).pod(Pod(metadata=stored, spec=bare)).spec.containers == bare.containers

@@ -28,15 +28,18 @@ def pod(
 ) -> dict[str, Any]:
     gpus = spec.pop("gpus", 0)
     requests: dict[str, Any] = {"cpu": cpu, "memory": memory}
-    if gpus:
-        requests["nvidia.com/gpu"] = gpus
+    limits = {"nvidia.com/gpu": gpus} if gpus else {}
+    requests |= limits
     if node_name:
         spec["nodeName"] = node_name
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "namespace": namespace, "uid": f"uid-{namespace}-{name}", "labels": {"app": name}},
-        "spec": {"schedulerName": SCHEDULER, "containers": [{"name": "main", "resources": {"requests": requests}}]}
+        "spec": {
+            "schedulerName": SCHEDULER,
+            "containers": [{"name": "main", "resources": {"requests": requests, "limits": limits}}],
+        }
         | spec,
         "status": {"phase": "Running" if node_name else "Pending"},
     }

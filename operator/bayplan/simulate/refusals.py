@@ -4,8 +4,10 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from bayplan.api.meta_objects import Quantity
 from bayplan.api.objects import PodSpec, ResourceRequirements, TopologySpreadConstraint
 from bayplan.api.quantity import QuantityError, nano
+from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _MAX_NAME: Final = 253
@@ -42,6 +44,8 @@ def check_constraints(constraints: Sequence[TopologySpreadConstraint]) -> None:
 def check_containers(spec: PodSpec) -> None:
     """Check that a new pod has containers, and that nothing asks for less than nothing.
 
+    What cannot be overcommitted, such as devices and huge pages, needs a limit that is its request.
+
     Raises:
         AdmissionError: it is not so.
     """
@@ -50,6 +54,7 @@ def check_containers(spec: PodSpec) -> None:
     for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers or ())):
         for index, each in enumerate(containers):
             _check_not_negative(each.resources, f"spec.{field}[{index}].resources")
+            _check_limited(each.resources, f"spec.{field}[{index}].resources")
     _check_not_negative(spec.resources, "spec.resources")
 
 
@@ -61,6 +66,28 @@ def _check_not_negative(resources: ResourceRequirements | None, path: str) -> No
             if _is_negative(str(amount)):
                 where = f"{path}.{field}[{name[:64]}]"
                 raise AdmissionError(f"{where}: Invalid value: {amount!a}: must be greater than or equal to 0")
+
+
+def _check_limited(resources: ResourceRequirements | None, path: str) -> None:
+    """Upstream: pkg/apis/core/validation/validation.go, ValidateContainerResourceRequirements."""
+    if resources is None:
+        return
+    limits = resources.limits or {}
+    for name, amount in (resources.requests or {}).items():
+        if name in (CPU, MEMORY, EPHEMERAL_STORAGE) or not is_scalar(name) or _nano(amount) is None:
+            continue
+        if name not in limits:
+            raise AdmissionError(f"{path}.limits: Required value: Limit must be set for non overcommitable resources")
+        if _nano(limits[name]) != _nano(amount):
+            text = f"must be equal to {name[:64]} limit of {limits[name]}"
+            raise AdmissionError(f"{path}.requests: Invalid value: {str(amount)[:64]!a}: {text}")
+
+
+def _nano(amount: Quantity) -> int | None:
+    try:
+        return nano(amount)
+    except QuantityError:
+        return None
 
 
 def _is_negative(amount: str) -> bool:
