@@ -100,6 +100,8 @@ class SchedulerClient:
                 method, self.url + path, params=query, data=body, headers=headers, allow_redirects=False
             ) as response:
                 read = await _body(response)
+        except aiohttp.ClientConnectorCertificateError as error:
+            raise NotReachedError(f"the scheduler at {self.url} is not trusted: {_distrust(error)}") from error
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             said = str(error) or type(error).__name__
             raise NotReachedError(f"the scheduler at {self.url} does not answer: {said}") from error
@@ -138,3 +140,11 @@ def _refusal(status: int, path: str, body: bytes) -> str:
     if status == HTTPStatus.FORBIDDEN:
         return f"403 {text}; the right to it is that of ClusterRole bayplan-reader to the nonResourceURLs /bayplan/v1/*"
     return text or f"{status} {HTTPStatus(status).phrase}"
+
+
+def _distrust(error: aiohttp.ClientConnectorCertificateError) -> str:
+    """Say what is wrong with a certificate, and how it is trusted."""
+    cause = error.certificate_error
+    said = cause.verify_message if isinstance(cause, ssl.SSLCertVerificationError) else str(cause)
+    flags = "name the authority by --certificate-authority, or take any by --insecure-skip-tls-verify"
+    return f"its certificate: {said}; {flags}"
