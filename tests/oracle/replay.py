@@ -35,8 +35,9 @@ from bayplan.queue.nominator import Nominator
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 from bayplan.scheduler.extender.client import make_clients
 from bayplan.scheduler.extender.cycle import ExtendedCycle
-from bayplan.simulate.admission import Admission, looked_up
+from bayplan.simulate.admission import Admission
 from bayplan.simulate.documents import Decoder
+from bayplan.simulate.looked_up import looked_up
 
 _DECODERS = {resource: Decoder(resource.type) for resource in RESOURCES}
 _RESOURCES = {resource.kind: resource for resource in RESOURCES}

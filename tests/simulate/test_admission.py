@@ -6,7 +6,6 @@ import pytest
 from msgspec import structs
 from tests.builders import make_node, make_pod
 
-from bayplan.api.kinds import resource_of
 from bayplan.api.meta_objects import LabelSelector, LabelSelectorRequirement, ObjectMeta
 from bayplan.api.objects import (
     Container,
@@ -22,19 +21,9 @@ from bayplan.api.objects import (
     Volume,
     WeightedPodAffinityTerm,
 )
-from bayplan.api.storage_objects import (
-    AzureDiskSource,
-    ObjectReference,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    PersistentVolumeSpec,
-    StorageClass,
-    StorageMeta,
-)
-from bayplan.api.workload_objects import Namespace, PriorityClass, Service
+from bayplan.api.workload_objects import PriorityClass
 from bayplan.cache.resources import node_allocatable, pod_requests
-from bayplan.plugins.volumes.csi_migration import translate_volume
-from bayplan.simulate.admission import Admission, check_priority_class, created_at, looked_up
+from bayplan.simulate.admission import Admission, check_priority_class, created_at
 from bayplan.simulate.refusals import AdmissionError
 
 
@@ -163,25 +152,18 @@ def test_a_node_without_allocatable_offers_its_capacity():
     assert Admission(()).node(node) is node
 
 
-def admitted(obj):
-    return looked_up(obj, resource_of(type(obj)))
+@pytest.mark.parametrize("field", ["capacity", "allocatable"])
+def test_a_new_node_with_less_than_nothing_is_refused_and_a_stored_one_has_been_checked(field):
+    node = structs.replace(make_node(cpu=4), status=NodeStatus(**{field: {"cpu": "-1"}}))
+    new = structs.replace(node, metadata=structs.replace(node.metadata, resource_version=""))
+    with pytest.raises(AdmissionError) as caught:
+        Admission(()).node(new)
+    assert str(caught.value) == f"status.{field}[cpu]: Invalid value: '-1': must be greater than or equal to 0"
+    stored = structs.replace(node, metadata=structs.replace(node.metadata, resource_version="7"))
+    assert node_allocatable(Admission(()).node(stored)) == {"cpu": 0}
 
 
-def test_what_plugins_look_up_gets_the_api_servers_defaults():
-    service = admitted(Service(metadata=ObjectMeta(name="web")))
-    assert (service.metadata.namespace, service.metadata.uid) == ("default", "file:services/default/web")
-    volume = admitted(PersistentVolume(metadata=StorageMeta(name="pv", namespace="stray")))
-    assert (volume.metadata.namespace, volume.metadata.uid) == ("", "file:persistentvolumes/pv")
-    assert (volume.spec.volume_mode, volume.status.phase) == ("Filesystem", "Available")
-    claim = admitted(PersistentVolumeClaim(metadata=StorageMeta(name="data")))
-    assert (claim.spec.volume_mode, claim.spec.storage_class_name) == ("Filesystem", None)
-    assert admitted(StorageClass(metadata=ObjectMeta(name="fast"))).volume_binding_mode == "Immediate"
-
-
-def test_an_azure_disk_of_no_kind_is_a_shared_one_which_its_driver_does_not_support():
-    spec = PersistentVolumeSpec(azure_disk=AzureDiskSource(disk_uri="d"))
-    volume = admitted(PersistentVolume(metadata=StorageMeta(name="pv"), spec=spec))
-    assert translate_volume(volume).problem == "kind(Shared) is not supported in csi migration"
+def test_a_pods_azure_disk_of_no_kind_is_a_shared_one():
     disks = [Volume(name="a", azure_disk={"diskURI": "d"}), Volume(name="b", azure_disk={"kind": "Managed"})]
     pod = Admission(()).pod(bare_pod(volumes=[*disks, Volume(name="c")]))
     assert [volume.azure_disk for volume in pod.spec.volumes] == [
@@ -189,33 +171,6 @@ def test_an_azure_disk_of_no_kind_is_a_shared_one_which_its_driver_does_not_supp
         {"kind": "Managed"},
         None,
     ]
-
-
-def test_the_phase_of_a_volume_with_a_claim_is_not_made_up():
-    spec = PersistentVolumeSpec(claim_ref=ObjectReference(name="data", namespace="default"))
-    assert admitted(PersistentVolume(metadata=StorageMeta(name="pv"), spec=spec)).status.phase == ""
-
-
-def test_a_namespace_carries_its_name_as_a_label():
-    namespace = admitted(Namespace(metadata=ObjectMeta(name="shop", labels={"team": "a"})))
-    assert namespace.metadata.labels == {"team": "a", "kubernetes.io/metadata.name": "shop"}
-
-
-@pytest.mark.parametrize(
-    "obj",
-    [
-        Service(metadata=ObjectMeta(name="web", namespace="shop", uid="1")),
-        StorageClass(metadata=ObjectMeta(name="fast", uid="1"), volume_binding_mode="WaitForFirstConsumer"),
-    ],
-    ids=["service", "class"],
-)
-def test_what_comes_from_a_cluster_passes_unchanged(obj):
-    assert admitted(obj) is obj
-
-
-def test_a_namespace_name_the_api_server_refuses_is_refused():
-    with pytest.raises(AdmissionError, match=r"^metadata\.namespace: 'A B' is not a valid name"):
-        admitted(Service(metadata=ObjectMeta(name="web", namespace="A B")))
 
 
 APP = LabelSelector(match_labels={"app": "a"})

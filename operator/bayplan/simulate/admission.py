@@ -1,12 +1,11 @@
 """What the API server would have made of an object from a file before a scheduler saw it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from msgspec import structs
 
-from bayplan.api.kinds import Resource
 from bayplan.api.meta_objects import Quantity
 from bayplan.api.objects import (
     Container,
@@ -17,16 +16,19 @@ from bayplan.api.objects import (
     Toleration,
     Volume,
 )
-from bayplan.api.quantity import QuantityError, nano
-from bayplan.api.storage_objects import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass
 from bayplan.api.timestamps import parse_time
-from bayplan.api.workload_objects import Namespace, PriorityClass
-from bayplan.cache.listers import NamedObject
+from bayplan.api.workload_objects import PriorityClass
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.candidate import start_time
 from bayplan.simulate.match_label_keys import merged_selectors
 from bayplan.simulate.pod_level_resources import with_pod_level_requests
-from bayplan.simulate.refusals import AdmissionError, check_constraints, check_containers, check_name
+from bayplan.simulate.refusals import (
+    AdmissionError,
+    check_constraints,
+    check_containers,
+    check_name,
+    check_not_negative,
+)
 
 DEFAULT_NAMESPACE: Final = "default"
 UNNAMED_SCHEDULER: Final = "default-scheduler"
@@ -35,7 +37,8 @@ NO_PRIORITY_CLASS: Final = "spec.priorityClassName: no PriorityClass with name"
 """How the refusal of a pod begins whose class is not among the objects."""
 
 _SYSTEM_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-_AZURE_KIND: Final = "Shared"
+AZURE_KIND: Final = "Shared"
+"""What kind of Azure disk it is that names none."""
 _HIGHEST_OF_USERS: Final = 1_000_000_000
 _SYSTEM_PREFIX: Final = "system-"
 _NOT_READY: Final = tuple(
@@ -105,9 +108,12 @@ class Admission:
         """The node as a scheduler would see it: a node without allocatable offers its capacity.
 
         Raises:
-            AdmissionError: no valid name.
+            AdmissionError: no valid name, or a new node with a negative amount.
         """
         check_name(node.metadata.name)
+        if not node.metadata.resource_version:
+            check_not_negative(node.status.capacity, "status.capacity")
+            check_not_negative(node.status.allocatable, "status.allocatable")
         if node.status.allocatable or not node.status.capacity:
             return node
         return structs.replace(node, status=structs.replace(node.status, allocatable=node.status.capacity))
@@ -145,25 +151,6 @@ def check_priority_class(priority_class: PriorityClass, default: PriorityClass |
     if priority_class.global_default and default is not None:
         other = default.metadata.name
         raise AdmissionError(f"globalDefault: PriorityClass {other} is the global default, and there can be one only")
-
-
-def looked_up(obj: NamedObject, resource: Resource) -> NamedObject:
-    """An object that plugins look up, of the type of `resource`, as a scheduler would see it.
-
-    Raises:
-        AdmissionError: no valid name, or an amount of storage that is none.
-    """
-    meta = obj.metadata
-    check_name(meta.name)
-    namespace = (meta.namespace or DEFAULT_NAMESPACE) if resource.namespaced else ""
-    if namespace:
-        check_name(namespace, "metadata.namespace")
-    if meta.namespace != namespace or not meta.uid:
-        place = f"{namespace}/{meta.name}" if namespace else meta.name
-        uid = meta.uid or f"file:{resource.plural}/{place}"
-        obj = _with(obj, metadata=structs.replace(meta, namespace=namespace, uid=uid))
-    fill = _DEFAULTS.get(resource.type)
-    return obj if fill is None else fill(obj)
 
 
 def created_at(pod: Pod) -> float:
@@ -245,68 +232,4 @@ def _lacks_kind(volume: Volume) -> bool:
 
 
 def _with_kind(volume: Volume) -> Volume:
-    return structs.replace(volume, azure_disk={**(volume.azure_disk or {}), "kind": _AZURE_KIND})
-
-
-def _with(obj: Any, **changes: object) -> Any:  # noqa: ANN401  a wire object of any type, which it keeps
-    return structs.replace(obj, **changes)
-
-
-def _namespace(namespace: Namespace) -> Namespace:
-    meta = namespace.metadata
-    labels = {**(meta.labels or {}), "kubernetes.io/metadata.name": meta.name}
-    return structs.replace(namespace, metadata=structs.replace(meta, labels=labels))
-
-
-def _volume(volume: PersistentVolume) -> PersistentVolume:
-    spec = volume.spec
-    _check_storage(spec.capacity, "spec.capacity")
-    if spec.volume_mode is None:
-        volume = structs.replace(volume, spec=structs.replace(spec, volume_mode="Filesystem"))
-    if (disk := spec.azure_disk) is not None and disk.kind is None:
-        volume = _with(volume, spec=structs.replace(volume.spec, azure_disk=structs.replace(disk, kind=_AZURE_KIND)))
-    if not volume.status.phase and spec.claim_ref is None:
-        # The API server says Pending, and the volume controller corrects it at once. No scheduler looks at the phase
-        # of a volume that is for a claim (upstream: volume/persistentvolume/pv_controller.go syncVolume).
-        volume = structs.replace(volume, status=structs.replace(volume.status, phase="Available"))
-    return volume
-
-
-def _claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-    spec = claim.spec
-    _check_storage(spec.resources.requests, "spec.resources.requests")
-    if spec.volume_mode is not None:
-        return claim
-    return structs.replace(claim, spec=structs.replace(spec, volume_mode="Filesystem"))
-
-
-def _storage_class(storage_class: StorageClass) -> StorageClass:
-    if storage_class.volume_binding_mode is not None:
-        return storage_class
-    return structs.replace(storage_class, volume_binding_mode="Immediate")
-
-
-def _capacity(capacity: CSIStorageCapacity) -> CSIStorageCapacity:
-    _check_quantity(capacity.capacity, "capacity")
-    _check_quantity(capacity.maximum_volume_size, "maximumVolumeSize")
-    return capacity
-
-
-_DEFAULTS: Final[Mapping[type, Callable[[Any], Any]]] = {
-    Namespace: _namespace,
-    PersistentVolume: _volume,
-    PersistentVolumeClaim: _claim,
-    StorageClass: _storage_class,
-    CSIStorageCapacity: _capacity,
-}
-
-
-def _check_storage(amounts: Mapping[str, Quantity] | None, path: str) -> None:
-    _check_quantity((amounts or {}).get("storage"), f"{path}[storage]")
-
-
-def _check_quantity(quantity: Quantity, path: str) -> None:
-    try:
-        nano(quantity)
-    except QuantityError as error:
-        raise AdmissionError(f"{path}: {error}") from None
+    return structs.replace(volume, azure_disk={**(volume.azure_disk or {}), "kind": AZURE_KIND})

@@ -14,7 +14,7 @@ from bayplan.api.workload_objects import PodDisruptionBudget, PriorityClass
 from bayplan.cache.listers import NamedObject, key_of
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import node_allocatable
-from bayplan.simulate.admission import DEFAULT_NAMESPACE, Admission, check_priority_class, looked_up
+from bayplan.simulate.admission import DEFAULT_NAMESPACE, Admission, check_priority_class
 from bayplan.simulate.changes import NO_CHANGES, Changes, Reference, missing, reference, referring
 from bayplan.simulate.cluster_objects import ClusterObjects, SkippedPod
 from bayplan.simulate.controllers import MAX_PODS, Controllers, WorkloadError
@@ -29,6 +29,7 @@ from bayplan.simulate.documents import (
 )
 from bayplan.simulate.drain import DrainedNode, cordoned, drained
 from bayplan.simulate.input_files import is_file, objects_in
+from bayplan.simulate.looked_up import looked_up
 from bayplan.simulate.made_pods import made_claims, made_pods
 from bayplan.simulate.refusals import AdmissionError
 from bayplan.simulate.shared_parts import SharedParts

@@ -1,7 +1,7 @@
 """What the API server refuses of any object, and of pods."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from bayplan.api.meta_objects import Quantity
@@ -53,19 +53,23 @@ def check_containers(spec: PodSpec) -> None:
         raise AdmissionError("spec.containers: Required value")
     for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers or ())):
         for index, each in enumerate(containers):
-            _check_not_negative(each.resources, f"spec.{field}[{index}].resources")
+            _check_none_negative(each.resources, f"spec.{field}[{index}].resources")
             _check_limited(each.resources, f"spec.{field}[{index}].resources")
-    _check_not_negative(spec.resources, "spec.resources")
+    _check_none_negative(spec.resources, "spec.resources")
 
 
-def _check_not_negative(resources: ResourceRequirements | None, path: str) -> None:
-    if resources is None:
-        return
-    for field, amounts in (("requests", resources.requests), ("limits", resources.limits)):
-        for name, amount in (amounts or {}).items():
-            if _is_negative(str(amount)):
-                where = f"{path}.{field}[{name[:64]}]"
-                raise AdmissionError(f"{where}: Invalid value: {amount!a}: must be greater than or equal to 0")
+def check_not_negative(amounts: Mapping[str, Quantity] | None, path: str) -> None:
+    """Check that no amount is below nothing; raises AdmissionError that names it."""
+    for name, amount in (amounts or {}).items():
+        if _is_negative(str(amount)):
+            where = f"{path}[{name[:64]}]"
+            raise AdmissionError(f"{where}: Invalid value: {amount!a}: must be greater than or equal to 0")
+
+
+def _check_none_negative(resources: ResourceRequirements | None, path: str) -> None:
+    if resources is not None:
+        check_not_negative(resources.requests, f"{path}.requests")
+        check_not_negative(resources.limits, f"{path}.limits")
 
 
 def _check_limited(resources: ResourceRequirements | None, path: str) -> None:

@@ -1,0 +1,98 @@
+"""What the API server would have made of what plugins look up, from a file."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from msgspec import structs
+
+from bayplan.api.kinds import Resource
+from bayplan.api.meta_objects import Quantity
+from bayplan.api.quantity import QuantityError, nano
+from bayplan.api.storage_objects import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass
+from bayplan.api.workload_objects import Namespace
+from bayplan.cache.listers import NamedObject
+from bayplan.simulate.admission import AZURE_KIND, DEFAULT_NAMESPACE
+from bayplan.simulate.refusals import AdmissionError, check_name
+
+
+def looked_up(obj: NamedObject, resource: Resource) -> NamedObject:
+    """An object that plugins look up, of the type of `resource`, as a scheduler would see it.
+
+    Raises:
+        AdmissionError: no valid name, or an amount of storage that is none.
+    """
+    meta = obj.metadata
+    check_name(meta.name)
+    namespace = (meta.namespace or DEFAULT_NAMESPACE) if resource.namespaced else ""
+    if namespace:
+        check_name(namespace, "metadata.namespace")
+    if meta.namespace != namespace or not meta.uid:
+        place = f"{namespace}/{meta.name}" if namespace else meta.name
+        uid = meta.uid or f"file:{resource.plural}/{place}"
+        obj = _with(obj, metadata=structs.replace(meta, namespace=namespace, uid=uid))
+    fill = _DEFAULTS.get(resource.type)
+    return obj if fill is None else fill(obj)
+
+
+def _with(obj: Any, **changes: object) -> Any:  # noqa: ANN401  a wire object of any type, which it keeps
+    return structs.replace(obj, **changes)
+
+
+def _namespace(namespace: Namespace) -> Namespace:
+    meta = namespace.metadata
+    labels = {**(meta.labels or {}), "kubernetes.io/metadata.name": meta.name}
+    return structs.replace(namespace, metadata=structs.replace(meta, labels=labels))
+
+
+def _volume(volume: PersistentVolume) -> PersistentVolume:
+    spec = volume.spec
+    _check_storage(spec.capacity, "spec.capacity")
+    if spec.volume_mode is None:
+        volume = structs.replace(volume, spec=structs.replace(spec, volume_mode="Filesystem"))
+    if (disk := spec.azure_disk) is not None and disk.kind is None:
+        volume = _with(volume, spec=structs.replace(volume.spec, azure_disk=structs.replace(disk, kind=AZURE_KIND)))
+    if not volume.status.phase and spec.claim_ref is None:
+        # The API server says Pending, and the volume controller corrects it at once. No scheduler looks at the phase
+        # of a volume that is for a claim (upstream: volume/persistentvolume/pv_controller.go syncVolume).
+        volume = structs.replace(volume, status=structs.replace(volume.status, phase="Available"))
+    return volume
+
+
+def _claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+    spec = claim.spec
+    _check_storage(spec.resources.requests, "spec.resources.requests")
+    if spec.volume_mode is not None:
+        return claim
+    return structs.replace(claim, spec=structs.replace(spec, volume_mode="Filesystem"))
+
+
+def _storage_class(storage_class: StorageClass) -> StorageClass:
+    if storage_class.volume_binding_mode is not None:
+        return storage_class
+    return structs.replace(storage_class, volume_binding_mode="Immediate")
+
+
+def _capacity(capacity: CSIStorageCapacity) -> CSIStorageCapacity:
+    _check_quantity(capacity.capacity, "capacity")
+    _check_quantity(capacity.maximum_volume_size, "maximumVolumeSize")
+    return capacity
+
+
+def _check_storage(amounts: Mapping[str, Quantity] | None, path: str) -> None:
+    _check_quantity((amounts or {}).get("storage"), f"{path}[storage]")
+
+
+def _check_quantity(quantity: Quantity, path: str) -> None:
+    try:
+        nano(quantity)
+    except QuantityError as error:
+        raise AdmissionError(f"{path}: {error}") from None
+
+
+_DEFAULTS: Final[Mapping[type, Callable[[Any], Any]]] = {
+    Namespace: _namespace,
+    PersistentVolume: _volume,
+    PersistentVolumeClaim: _claim,
+    StorageClass: _storage_class,
+    CSIStorageCapacity: _capacity,
+}
