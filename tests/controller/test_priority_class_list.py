@@ -1,9 +1,12 @@
 """The PriorityClasses of the cluster, read for a question."""
 
+import asyncio
+
 import pytest
 from tests.faults.faults import Garbage, HalfReply, Refuse
 
 from bayplan.api.credentials import Credentials
+from bayplan.api.watch_source import WatchSource
 from bayplan.controller.priority_class_list import PATH, PriorityClassList
 
 
@@ -46,3 +49,29 @@ async def test_a_class_that_cannot_be_read_is_left_out(server):
 async def test_where_they_cannot_be_listed_it_is_said_why(server, fault, problem):
     server.inject(fault, path=PATH, times=2)
     assert await listing(server).read() == ((), problem)
+
+
+async def test_questions_that_come_together_share_one_list(server):
+    server.put(PATH, priority_class("urgent", 1000))
+    opened = []
+
+    def open_source(*arguments, **timeouts):
+        opened.append(arguments)
+        return WatchSource(*arguments, **timeouts)
+
+    listed = PriorityClassList(Credentials(server=server.url), open_source=open_source)
+    answers = await asyncio.gather(*(listed.read() for _ in range(20)))
+    assert [len(each.classes) for each in answers] == [1] * 20
+    assert len(opened) == 1
+    server.put(PATH, priority_class("usual", 5))
+    assert len((await listed.read()).classes) == 2
+
+
+async def test_who_goes_away_takes_the_answer_from_nobody(server):
+    server.put(PATH, priority_class("urgent", 1000))
+    listed = listing(server)
+    gone = asyncio.create_task(listed.read())
+    stays = asyncio.create_task(listed.read())
+    await asyncio.sleep(0)
+    gone.cancel()
+    assert len((await stays).classes) == 1

@@ -1,7 +1,8 @@
 """Lists the cluster's PriorityClasses when somebody asks what would come of a pod."""
 
+import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import aiohttp
@@ -26,14 +27,21 @@ _decode: Final = msgspec.json.Decoder(PriorityClass).decode
 class PriorityClassList:
     """Reads all classes anew for each question, so that scheduling, which needs none, neither waits for nor keeps any.
 
-    A class that cannot be read counts as missing.
+    Questions that come while they are read share what is read, so that however many ask, one list is open. A class that
+    cannot be read counts as missing.
     """
 
     credentials: Credentials
     open_source: Callable[..., WatchSource] = WatchSource
+    _reading: asyncio.Task[KnownClasses] | None = field(default=None, init=False)
 
     async def read(self) -> KnownClasses:
         """Return the classes, or why they are not known; questions are answered without them then."""
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._read(), name="priority classes")
+        return await asyncio.shield(self._reading)
+
+    async def _read(self) -> KnownClasses:
         source = self.open_source(self.credentials, PATH, list_timeout=_TIMEOUT_SECONDS, inactivity=_TIMEOUT_SECONDS)
         try:
             page = await source.page({"limit": str(MOST_CLASSES)})
