@@ -44,9 +44,9 @@ def explain(pod: str, namespace: str | None, output: str, target: "Target") -> N
     # Imported here so that the overview of commands does not wait for them.
     import msgspec  # noqa: PLC0415
 
+    from bayplan.cli.explanation_lines import live_lines  # noqa: PLC0415
     from bayplan.client.errors import ClientError  # noqa: PLC0415
     from bayplan.live.answers import ExplanationAnswer  # noqa: PLC0415
-    from bayplan.live.text import live_lines  # noqa: PLC0415
 
     asked_namespace, name = _pod_named(pod, namespace)
     for each in (asked_namespace, name):

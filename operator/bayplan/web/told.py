@@ -10,10 +10,10 @@ from msgspec import UNSET
 from bayplan.explain.explanation import Explanation
 from bayplan.explain.text import change_text, group_text, outcome_text
 from bayplan.live.answers import ExplanationAnswer, SimulationAnswer
-from bayplan.live.request_body import as_json
 from bayplan.server.live import Inspector, RefusedQuestionError, error_line
 from bayplan.simulate.documents import ClusterFileError
 from bayplan.simulate.report import Capacity, PodReport
+from bayplan.web.request_body import as_json
 
 EXPLAINED: Final = 20
 """Of the pods that are asked about, so many are explained; of the others it is told where they would go."""

@@ -3,8 +3,8 @@ import json
 import pytest
 from tests.live.live_scene import LiveScene, pod_body
 
-from bayplan.live.request_body import as_json
 from bayplan.simulate.documents import ClusterFileError
+from bayplan.web.request_body import as_json
 
 YAML = b"""
 apiVersion: v1
