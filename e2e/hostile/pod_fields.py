@@ -1,5 +1,7 @@
 """H29 to H33, H61 to H67, H76 to H79: names, priorities, volumes, metadata and images of pods."""
 
+from dataclasses import replace
+
 from e2e.controlplane.client import Object, path_of
 from e2e.controlplane.objects import claim, container, local_volume, pod, storage_class
 from e2e.hostile.pods import MAX, claims, expression, on_node, volumes
@@ -68,7 +70,7 @@ POD_FIELDS: tuple[Row, ...] = (
             _priority_class(201, "hostile-least", -(2**31)),
             _priority_class(422, "system-foo", 5),
             _priority_class(201, "hostile-default", 0, globalDefault=True),
-            _priority_class(403, "hostile-second", 0, globalDefault=True),
+            replace(_priority_class(403, "hostile-second", 0, globalDefault=True), depends_on_a_watch=True),
         ),
         note="order pods and no more",
         shown_by=("tests/hostile/test_pods.py::test_a_priority_beyond_its_range_orders_pods_and_no_more",),

@@ -33,7 +33,8 @@ class Case:
 class Request:
     """A request of a user's, and the status by which the API server answers it; bytes are sent as they are.
 
-    `status_before_1_37` is an older API server's answer, if it is another.
+    `status_before_1_37` is an older API server's answer, if it is another. `depends_on_a_watch` says that the API
+    server's admission hears of what the answer depends on by a watch, some moments later.
     """
 
     status: int
@@ -42,6 +43,7 @@ class Request:
     body: object = None
     content_type: str = "application/json"
     status_before_1_37: int = 0
+    depends_on_a_watch: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from e2e.controlplane.client import ApiClient, Object, Objects
 from e2e.controlplane.objects import node, pod
+from e2e.controlplane.waiting import wait_until
 from e2e.hostile.api_requests import ODD
 from e2e.hostile.row import NAMESPACE, Case, Request
 from e2e.hostile.table import CASES, ROWS
@@ -32,6 +33,9 @@ def _plain_node(index: int) -> Object:
 
 def send(client: ApiClient, request: Request) -> None:
     """Sends a request and fails unless it is answered as the table says."""
+    if request.depends_on_a_watch:
+        dry = f"{request.path}?dryRun=All"
+        wait_until(lambda: client.exchange(request.method, dry, request.body)[0] == request.status, "the admission")
     status, content = client.exchange(request.method, request.path, request.body, request.content_type)
     shown = content[:500].decode(errors="replace")
     expected = {request.status, request.status_before_1_37 or request.status}

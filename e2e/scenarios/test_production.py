@@ -7,6 +7,7 @@ and metrics for who may see them. The audit log shows that nothing was refused, 
 used.
 """
 
+import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from e2e.controlplane.audit import AuditEvent
 from e2e.controlplane.client import ApiClient, Object
 from e2e.controlplane.container import config_maps_of
 from e2e.controlplane.deployed import DeployedReplica, pod_of_deployment
-from e2e.controlplane.health import get_local, trusting_anybody
+from e2e.controlplane.health import get_local, post_local, trusting_anybody
 from e2e.controlplane.installation import OVERLAYS, SERVICE_ACCOUNT, granted, write_kustomization
 from e2e.controlplane.objects import claim, local_volume, node, pod, pod_of_class, storage_class
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
@@ -144,6 +145,7 @@ def asked(world: World, answers: list[dict[str, int]]) -> list[AuditEvent]:
     _have_room_made(client)
     _have_a_verdict_repeated(client)
     _have_volumes_bound(client)
+    _ask_about_a_pod(world)
     # Counts are written twice a minute, so this one is waited for last.
     wait_event_counts(client, TEAM, "big", "FailedScheduling", [2])
     world.leader.terminate()
@@ -186,6 +188,14 @@ def _have_a_verdict_repeated(client: ApiClient) -> None:
     client.create("pods", pod("big", TEAM, requests={"cpu": "100"}))
     wait_refused(client, TEAM, "big")
     client.delete("pods", "p0", namespace=TEAM, grace_seconds=0)
+
+
+def _ask_about_a_pod(world: World) -> None:
+    token = request_token(world.client, NAMESPACE, "bayplan-reader")
+    body = json.dumps(pod_of_class("asked", TEAM, "high", cpu="100m")).encode()
+    status, text = post_local(world.leader.port, "/bayplan/v1/simulate", body, token=token)
+    assert status == 200, text
+    assert json.loads(text)["pods"][0]["attempts"][-1]["node"] == "n0"
 
 
 def _have_volumes_bound(client: ApiClient) -> None:
