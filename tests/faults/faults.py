@@ -52,9 +52,10 @@ class Refuse(RequestFault):
     code: int
     reason: str = "Refused"
     retry_after: int | None = None
+    message: str = "injected"
 
     async def serve(self, request, act):
-        return status_response(self.code, self.reason, "injected", self.retry_after)
+        return status_response(self.code, self.reason, self.message, self.retry_after)
 
 
 @dataclass

@@ -26,6 +26,10 @@ class MemoryClient:
         self._api = api
         self._bucket = TokenBucket(qps=qps, burst=burst, clock=api.loop.time)
 
+    def twin(self) -> "MemoryClient":
+        """Itself, as there are no connections."""
+        return self
+
     async def request(
         self,
         method: str,

@@ -124,7 +124,6 @@ class SchedulerLife:
 
     async def _run(self) -> None:
         parts = self.parts
-        parts.scheduler.dispatcher.start()
         for name, work in parts.watches.work().items():
             self._spawn(name, work)
         while not parts.watches.synced:  # noqa: ASYNC110  as App does

@@ -60,7 +60,7 @@ def test_a_binder_that_does_not_look_whether_the_node_is_there_is_found(monkeypa
 
 
 def test_a_binder_that_takes_a_lost_answer_for_a_refusal_is_found(monkeypatch):
-    async def bind(self, binding):
+    async def bind(self, binding, turn):
         call = binding_call(binding)
         try:
             answer = await self.client.request("POST", call.path, body=call.body)
@@ -102,7 +102,7 @@ def test_without_a_bug_nothing_is_found(steps):
 def post_twice(seconds):
     """A binder that sends each binding again after so long."""
 
-    async def bind(self, binding):
+    async def bind(self, binding, turn):
         call = binding_call(binding)
         await self.client.request("POST", call.path, body=call.body)
         await asyncio.sleep(seconds)

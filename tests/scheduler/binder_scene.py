@@ -1,5 +1,7 @@
 """A binder between a server with one pod and what the cache would say."""
 
+from contextlib import nullcontext
+
 from tests.waiting import Sleeps
 
 from bayplan.framework.interface import Binding
@@ -44,4 +46,4 @@ class Scene:
         return self.server.objects[PODS]["default/web"]["spec"].get("nodeName")
 
     async def bind(self):
-        return await self.binder.bind(BINDING)
+        return await self.binder.bind(BINDING, nullcontext())

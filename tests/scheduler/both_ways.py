@@ -84,7 +84,6 @@ class Run:
 
     async def attempts(self):
         """(uid, node, message, nomination) of each attempt, and why pods are gated in the end."""
-        self.dispatcher.start()
         watches = [asyncio.create_task(work) for work in self.parts.watches.work().values()]
         try:
             await until(lambda: self.parts.watches.synced)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 from collections import defaultdict
+from itertools import count
 
 from tests.waiting import Sleeps, until
 
@@ -28,6 +29,7 @@ class Client:
         self.most = 0
 
     async def request(self, method, path, *, body=None, content_type=None):
+        path = path.partition("/pods/")[2]
         content = (path, body and json.loads(body)["status"]["v"].encode())
         self.started.append(path)
         self.bodies.append(content)
@@ -42,14 +44,21 @@ class Client:
             if isinstance(answer, BaseException):
                 raise answer
             self.done.append(content)
+            if isinstance(answer, ApiResponse):
+                return answer
             return ApiResponse(answer, path.encode())
         finally:
             self.now -= 1
             self.on_its_way.remove(content)
 
 
+def call_to(name, namespace=None, *, method="POST", body=None):
+    """A call about a pod, in a namespace of its own unless one is given."""
+    return ApiCall(method, f"/namespaces/{namespace or name}/pods/{name}", body, "x", name)
+
+
 class Scene:
-    def __init__(self, **workers):
+    def __init__(self, **limits):
         self.client, self.events = Client(), Client()
         self.patched, self.sleeps = [], Sleeps()
         self.calls = []
@@ -60,34 +69,31 @@ class Scene:
             on_call=lambda call_type, result, seconds: self.calls.append((call_type, result)),
             wake=self._wake,
             sleep=self.sleeps,
-            **workers,
+            **limits,
         )
         self.lost = []
         self.woken = 0
-
-    @classmethod
-    def started(cls, **workers):
-        made = cls(**workers)
-        made.dispatcher.start()
-        return made
+        self.numbers = count()
 
     def _wake(self):
         self.woken += 1
 
-    def send(self, *paths, uid=None, method="POST", if_missing=None, **options):
+    def send(self, *paths, uid=None, method="POST", if_missing=None, namespace=None, **options):
         """Events of a pod each, or all of one; `if_missing` is the path of what creates them."""
         for path in paths:
-            create = None if if_missing is None else ApiCall("POST", if_missing, None, "x", if_missing)
-            self.dispatcher.send(uid or path, ApiCall(method, path, None, "x", path), create, **options)
+            create = None if if_missing is None else call_to(if_missing, namespace, method="POST")
+            self.dispatcher.send(uid or path, call_to(path, namespace, method=method), create, **options)
 
-    def patch(self, uid, body=b"", **options):
-        call = ApiCall("PATCH", uid, json.dumps({"status": {"v": body.decode()}}).encode(), "x", uid)
+    def patch(self, uid, body=b"", namespace=None, **options):
+        content = json.dumps({"status": {"v": body.decode()}}).encode()
+        call = call_to(uid, namespace, method="PATCH", body=content)
         self.dispatcher.patch(uid, call, lambda done: done or self.lost.append((uid, body)), **options)
 
-    def submit(self, job, times=1, uid=None):
-        """Binds of a pod each, or of the pod `uid`."""
-        for number in range(times):
-            self.dispatcher.submit(uid or f"bind-{number}", job)
+    def submit(self, job, times=1, uid=None, namespace=None, priority=0):
+        """Binds of a pod each, or of the pod `uid`; each holds its turn until its end."""
+        for _ in range(times):
+            name = uid or f"bind-{next(self.numbers)}"
+            self.dispatcher.submit(name, namespace or name, lambda turn: job(), priority)
 
     def close(self):
         self.client.gate.clear()

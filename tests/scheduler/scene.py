@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import nullcontext
 
 from tests.builders import make_node, make_pod
 from tests.cache_checks import assert_adds_up
@@ -31,7 +32,10 @@ class HeldDispatcher:
         self.takes_nominations = True
         self.jobs_in_flight = 0
 
-    def submit(self, uid, job):
+    def takes(self, namespace):
+        return True
+
+    def submit(self, uid, namespace, job, priority=0):
         self.jobs.append(job)
 
     def patch(self, uid, call, ended, **options):
@@ -49,7 +53,7 @@ class HeldDispatcher:
     async def run(self):
         jobs, self.jobs[:] = self.jobs[:], []
         for job in jobs:
-            await job()
+            await job(nullcontext())
 
 
 class Binder:
@@ -60,7 +64,7 @@ class Binder:
         self.meanwhile = lambda: None
         self.bindings = []
 
-    async def bind(self, binding):
+    async def bind(self, binding, turn):
         self.bindings.append((binding.uid, binding.node_name))
         self.meanwhile()
         if isinstance(self.result, Exception):

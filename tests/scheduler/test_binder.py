@@ -1,5 +1,6 @@
 import asyncio
 import json
+import re
 
 import pytest
 from tests.faults.api_server import FakeApiServer
@@ -101,14 +102,39 @@ async def test_a_refusal_or_redirect_is_an_error_that_says_why(scene, fault, pro
     assert (scene.bound_to(), scene.doubts, scene.count("GET")) == (None, [], 0)
 
 
-@pytest.mark.parametrize(
-    "fault", [Refuse(500), Refuse(503), Refuse(504), Reset(), BlackHole(), Garbage(), Garbage(b"")], ids=repr
-)
-async def test_an_answer_in_doubt_is_asked_about_and_posted_again_if_the_pod_is_unbound(scene, fault):
+@pytest.mark.parametrize("fault", [Refuse(502), Refuse(504), Reset(), BlackHole()], ids=repr)
+async def test_a_bind_without_an_answer_is_asked_about_and_posted_again_if_the_pod_is_unbound(scene, fault):
     scene.fail(fault)
     assert await scene.bind() is BindResult.BOUND
     assert (scene.bound_to(), len(scene.doubts)) == ("n1", 1)
     assert [seen.method for seen in scene.server.requests] == ["POST", "GET", "POST"]
+
+
+@pytest.mark.parametrize("fault", [Refuse(500), Refuse(503), Garbage(), Garbage(b"")], ids=repr)
+async def test_an_answer_that_leaves_it_open_is_a_failure_if_the_pod_is_unbound(scene, fault):
+    scene.fail(fault)
+    with pytest.raises(BindError, match=r"^status"):
+        await scene.bind()
+    assert (scene.bound_to(), len(scene.doubts)) == (None, 1)
+    assert [seen.method for seen in scene.server.requests] == ["POST", "GET"]
+
+
+WEBHOOK = 'Internal error occurred: failed calling webhook "w": failed to call webhook: Post "https://w": refused'
+DENIALS = [
+    (500, WEBHOOK),
+    (500, 'admission webhook "w" denied the request: no'),
+    (403, "pods \"web\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"),
+    (403, 'pods "web" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1'),
+]
+
+
+@pytest.mark.parametrize(("code", "message"), DENIALS)
+async def test_what_admission_refuses_failed_for_certain_and_is_neither_read_nor_posted_again(scene, code, message):
+    scene.fail(Refuse(code, "Why", message=message))
+    with pytest.raises(BindError, match=f"^status {code}: Why: {re.escape(message)}$"):
+        await scene.bind()
+    assert [seen.method for seen in scene.server.requests] == ["POST"]
+    assert scene.doubts == []
 
 
 @pytest.mark.parametrize("fault", [DropReply(), HalfReply(), Delay(0.4)], ids=repr)
@@ -176,11 +202,11 @@ async def test_nothing_is_posted_again_after_a_429_for_a_node_that_went_meanwhil
     assert [seen.method for seen in scene.server.requests] == ["POST"]
 
 
-async def test_a_node_that_goes_while_in_doubt_ends_a_bind_known_not_to_have_happened(scene):
-    scene.fail(RefuseAfter(500, scene.nodes.clear))
+async def test_nothing_is_posted_again_for_a_node_that_goes_while_in_doubt(scene):
+    scene.fail(RefuseAfter(502, scene.nodes.clear))
     with pytest.raises(BindError, match="is gone"):
         await scene.bind()
-    assert [seen.method for seen in scene.server.requests] == ["POST", "GET"]
+    assert scene.count("POST") == 1
 
 
 async def test_a_node_that_goes_while_in_doubt_does_not_end_a_bind_that_happened(scene):
@@ -198,9 +224,9 @@ async def test_an_api_server_out_of_reach_is_an_error():
     await client.close()
 
 
-async def test_an_api_server_that_fails_every_bind_does_not_hold_the_worker_for_ever(scene):
-    scene.fail(Refuse(500, "InternalError"), times=100)
-    with pytest.raises(BindError, match="still unbound after 5 attempts: status 500: InternalError"):
+async def test_an_api_server_that_leaves_every_bind_open_does_not_keep_the_pod_for_ever(scene):
+    scene.fail(Refuse(504, "Timeout"), times=100)
+    with pytest.raises(BindError, match="still unbound after 5 attempts: status 504: Timeout"):
         await scene.bind()
     assert scene.count("POST") == 5
     assert len(scene.doubts) == 5

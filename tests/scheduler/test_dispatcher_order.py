@@ -21,19 +21,22 @@ def binding(scene, uid="u"):
 
 
 async def test_patches_that_wait_are_dropped_when_their_pod_is_to_be_bound():
-    scene = Scene(patch_workers=1)
+    scene = Scene(others=1)
+    scene.close()
+    scene.patch("other", b"1")
+    await settle()
     scene.patch("u", b"1")
     scene.patch("u", b"2")
     scene.patch("v", b"1")
     begun = binding(scene)
     assert scene.lost == [("u", b"1"), ("u", b"2")]
-    scene.dispatcher.start()
+    scene.open()
     await scene.drain()
-    assert (begun, scene.client.done) == ([[]], [("v", b"1")])
+    assert (begun, scene.client.done) == ([["other"]], [("other", b"1"), ("v", b"1")])
 
 
 async def test_a_bind_waits_for_the_patch_of_its_pod_that_is_on_its_way():
-    scene = Scene.started()
+    scene = Scene()
     scene.close()
     scene.patch("u", b"1")
     await settle()
@@ -49,7 +52,7 @@ async def test_a_bind_waits_for_the_patch_of_its_pod_that_is_on_its_way():
 
 @pytest.mark.parametrize("urgent", [False, True])
 async def test_a_bind_waits_for_no_second_try_of_a_patch(urgent):
-    scene = Scene.started()
+    scene = Scene()
     scene.client.answers["u"] = [503, 503]
     asleep, awake = asyncio.Event(), asyncio.Event()
 
@@ -69,7 +72,7 @@ async def test_a_bind_waits_for_no_second_try_of_a_patch(urgent):
 
 
 async def test_a_patch_that_fails_while_a_bind_waits_for_it_is_not_tried_again(caplog):
-    scene = Scene.started()
+    scene = Scene()
     scene.client.answers["u"] = [AmbiguousError("lost")]
     scene.client.closed = {"u"}
     scene.patch("u", b"1")
@@ -83,7 +86,7 @@ async def test_a_patch_that_fails_while_a_bind_waits_for_it_is_not_tried_again(c
 
 
 async def test_a_drain_waits_for_a_bind_that_waits_for_a_patch():
-    scene = Scene.started()
+    scene = Scene()
     scene.close()
     scene.patch("u")
     await settle()
@@ -94,7 +97,7 @@ async def test_a_drain_waits_for_a_bind_that_waits_for_a_patch():
 
 
 async def test_a_patch_after_a_failed_bind_is_sent():
-    scene = Scene.started()
+    scene = Scene()
     scene.patch("u", b"1")
     await settle()
 
@@ -107,7 +110,7 @@ async def test_a_patch_after_a_failed_bind_is_sent():
 
 
 async def test_events_of_one_pod_follow_each_other_and_those_of_others_do_not_wait():
-    scene = Scene.started()
+    scene = Scene()
     scene.events.answers["failed"] = [503, 503]
     scene.send("failed", "series", "scheduled", uid="u")
     scene.send("other", uid="v")
@@ -117,7 +120,7 @@ async def test_events_of_one_pod_follow_each_other_and_those_of_others_do_not_wa
 
 
 async def test_an_event_given_up_lets_the_next_of_its_pod_go():
-    scene = Scene.started(event_workers=1)
+    scene = Scene(others=1)
     scene.events.answers["a"] = [RuntimeError("broken")]
     scene.events.answers["b"] = [403]
     scene.send(*"abc", uid="u")
@@ -126,7 +129,7 @@ async def test_an_event_given_up_lets_the_next_of_its_pod_go():
 
 
 async def test_a_series_whose_event_is_not_there_is_created():
-    scene = Scene.started()
+    scene = Scene()
     scene.events.answers["series"] = [404]
     scene.send("series", uid="u", method="PATCH", if_missing="create")
     await scene.drain()
@@ -134,7 +137,7 @@ async def test_a_series_whose_event_is_not_there_is_created():
 
 
 async def test_an_event_that_came_late_after_all_is_patched_then(caplog):
-    scene = Scene.started()
+    scene = Scene()
     scene.events.answers["series"] = [404]
     scene.events.answers["create"] = [409]
     scene.send("series", uid="u", method="PATCH", if_missing="create")
@@ -145,79 +148,45 @@ async def test_an_event_that_came_late_after_all_is_patched_then(caplog):
 
 @pytest.mark.parametrize("status", [403, 422, 500])
 async def test_a_series_is_created_only_where_its_event_is_missing(status):
-    scene = Scene.started()
+    scene = Scene()
     scene.events.answers["series"] = [status] * 9
     scene.send("series", uid="u", method="PATCH", if_missing="create")
     await scene.drain()
     assert "create" not in scene.events.started
 
 
-async def test_slow_binds_hold_no_worker():
-    scene = Scene.started(bind_workers=2, slow_bind_seconds=0.0)
-    release, bound = asyncio.Event(), []
-
-    async def job():
-        bound.append(1)
-
-    scene.submit(release.wait, times=6)
-    scene.submit(job, times=3)
-    for _ in range(20):
-        await asyncio.sleep(0.001)
-    assert bound == [1, 1, 1]
-    assert scene.dispatcher.jobs_in_flight == 0, "the loop need not wait for them"
-    assert scene.woken > 0, "and is told"
-    release.set()
-    await scene.drain()
-    scene.submit(release.wait)
-    assert scene.dispatcher.jobs_in_flight == 1
-
-
-async def test_slow_binds_are_limited_and_then_hold_workers_as_others_do():
-    scene = Scene.started(bind_workers=1, slow_bind_seconds=0.0)
-    release, running = asyncio.Event(), []
-
-    async def job():
-        running.append(1)
-        await release.wait()
-
-    scene.submit(job, times=600)
-    await until(lambda: len(running) == 513)
-    await asyncio.sleep(0.01)
-    assert (len(running), scene.dispatcher.jobs_in_flight) == (513, 600 - 512)
-    release.set()
-    await scene.drain()
-    assert len(running) == 600
-
-
-async def test_a_worker_that_is_ended_from_outside_is_reported():
-    scene = Scene.started(patch_workers=1)
+async def test_a_task_that_is_ended_from_outside_is_reported():
+    scene = Scene()
     watching = asyncio.create_task(scene.dispatcher.run())
+    scene.close()
+    scene.patch("u")
     await settle()
-    (worker,) = (task for task in asyncio.all_tasks() if task.get_name().startswith("patch-"))
-    worker.cancel()
-    with pytest.raises(RuntimeError, match="a worker of the dispatcher ended kind=patch"):
+    (call,) = (task for task in asyncio.all_tasks() if task.get_name() == "pod_status_patch")
+    call.cancel()
+    with pytest.raises(RuntimeError, match="a task of the dispatcher was ended"):
         await watching
     await scene.drain()
 
 
 async def test_a_drain_is_no_such_end():
-    scene = Scene.started(slow_bind_seconds=0.0)
+    scene = Scene(slow_seconds=0.0)
     watching = asyncio.create_task(scene.dispatcher.run())
-    scene.submit(settle, times=40)
-    await scene.drain()
+    scene.submit(asyncio.Event().wait, times=40)
+    await settle()
+    await scene.drain(binds_seconds=0.01)
     await settle()
     assert not watching.done()
     watching.cancel()
 
 
-async def test_a_patient_patch_is_tried_for_ten_minutes_and_holds_no_worker_meanwhile():
-    scene = Scene.started(patch_workers=1)
+async def test_a_patient_patch_is_tried_for_ten_minutes_and_holds_nobody_meanwhile():
+    scene = Scene(others=1)
     scene.client.answers["u"] = [502] * 6
     scene.patch("u", b"1", patient=True)
     scene.patch("v", b"1")
     await until(lambda: len(scene.client.done) == 8)
     assert scene.sleeps.delays == [0.1, 0.5, 2.0, 5.0, 10.0, 30.0]
-    assert scene.client.started.index("v") == 4
+    assert scene.client.started.index("v") == 1
     scene.client.answers["u"] = [503] * 99
     scene.patch("u", b"2", patient=True)
     await until(lambda: scene.lost == [("u", b"2")])
@@ -226,7 +195,7 @@ async def test_a_patient_patch_is_tried_for_ten_minutes_and_holds_no_worker_mean
 
 async def resting_scene():
     """A dispatcher whose patch of the pod "u" rests between two rounds of tries, and what ends the rest."""
-    scene = Scene.started()
+    scene = Scene()
     rested = asyncio.Event()
 
     async def sleep(seconds):

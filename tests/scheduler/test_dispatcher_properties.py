@@ -9,8 +9,8 @@ from tests.scheduler.dispatcher_scene import Scene
 class RandomRun(Scene):
     """Performs steps by name and remembers what must come of them."""
 
-    def __init__(self, **workers):
-        super().__init__(**workers)
+    def __init__(self, **limits):
+        super().__init__(**limits)
         self.expected = defaultdict(list)
         self.binds = []
         self.patches = defaultdict(list)
@@ -25,14 +25,14 @@ class RandomRun(Scene):
             bodies = self.patches[uid]
             sent = [bodies.index(body) for who, body in self.client.bodies if who == uid]
             self.obsolete[uid] |= set(bodies[max(sent, default=-1) + 1 :])
-            self.dispatcher.submit(uid, lambda: self.job(number, uid, value))
+            self.dispatcher.submit(uid, f"n{value % 2}", lambda turn: self.job(number, uid, value), priority=value)
         elif kind == "event":
             self.events_of[uid].append(f"{uid}/e{number}")
-            self.send(f"{uid}/e{number}", uid=uid, repeatable=number % 2 == 0)
+            self.send(f"{uid}/e{number}", uid=uid, namespace=f"n{value % 2}", repeatable=number % 2 == 0)
         elif kind in {"patch", "urgent"}:
             body = str(number).encode()
             self.patches[uid].append(body)
-            self.patch(uid, body, urgent=kind == "urgent")
+            self.patch(uid, body, f"n{value % 2}", urgent=kind == "urgent")
         elif kind == "close":
             self.close()
         elif kind == "open":
@@ -69,11 +69,9 @@ KINDS = st.sampled_from(["bind", "event", "event", "patch", "patch", "patch", "u
 
 @settings(max_examples=150)
 @given(st.lists(st.tuples(KINDS, st.integers(0, 4)), max_size=60), st.integers(1, 4), st.integers(1, 4))
-def test_nothing_is_lost_doubled_or_out_of_order_whatever_the_schedule(steps, bind_workers, other_workers):
+def test_nothing_is_lost_doubled_or_out_of_order_whatever_the_schedule(steps, binds, others):
     async def run():
-        scene = RandomRun.started(
-            bind_workers=bind_workers, patch_workers=other_workers, event_workers=other_workers, slow_bind_seconds=0.0
-        )
+        scene = RandomRun(binds=binds, others=others, slow_seconds=0.0)
         for number, (kind, value) in enumerate(steps):
             await scene.step(number, kind, value)
         scene.open()

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from contextlib import nullcontext
 from itertools import pairwise
 
 from tests.builders import make_node, make_pod
@@ -23,8 +24,8 @@ class Running:
         self.task = asyncio.create_task(self.scene.scheduler.run())
         return self
 
-    def _submit(self, uid, job):
-        self.tasks.append(asyncio.create_task(job()))
+    def _submit(self, uid, namespace, job, priority):
+        self.tasks.append(asyncio.create_task(job(nullcontext())))
 
     async def __aexit__(self, *_):
         self.scene.scheduler.stop()
@@ -137,12 +138,12 @@ async def test_while_few_pods_wait_a_bind_leaves_before_the_next_decision(scene,
 async def test_no_pod_is_popped_while_too_many_binds_are_under_way(scene):
     scene.node()
     scene.pod()
-    scene.dispatcher.jobs_in_flight = 256
+    scene.dispatcher.jobs_in_flight = 1024
     async with Running(scene):
         for _ in range(20):
             await asyncio.sleep(0)
         assert scene.sub_queue_of() is SubQueue.ACTIVE
-        scene.dispatcher.jobs_in_flight = 255
+        scene.dispatcher.jobs_in_flight = 1023
         scene.news.set()
         await until(lambda: scene.binder.bindings)
 

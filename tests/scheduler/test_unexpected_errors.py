@@ -1,7 +1,8 @@
 """Whatever raises on the way of a pod costs that pod an attempt: it is tried again, and the others go on."""
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
+from functools import partial
 from types import SimpleNamespace as Hook
 
 import pytest
@@ -47,7 +48,7 @@ class Injected(Scene):
         self.bound, self.jobs = [], []
         self.framework.post_binds = [Hook(name="Told", post_bind=lambda pod, _: self.bound.append(pod.uid))]
         self.framework.reserves = [Hook(name="Takes", reserve=lambda *_: SUCCESS, unreserve=lambda *_: None)]
-        self.dispatcher.submit = lambda uid, job: self._start(job)
+        self.dispatcher.submit = lambda uid, namespace, job, priority: self._start(partial(job, nullcontext()))
         self.dispatcher.preempt = self._start
         self.dispatcher.request = self._no_answer
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import socket
 import time
 from collections.abc import Awaitable, Callable
@@ -85,6 +86,20 @@ class ApiResponse(msgspec.Struct, frozen=True, gc=False):
     body: bytes
     retry_after: float | None = None
 
+    @property
+    def is_refused_by_admission(self) -> bool:
+        """Whether a webhook, a policy or a quota refused the write, or a webhook failed: it was not carried out.
+
+        The API server says that in words alone (upstream: apiserver/pkg/admission/plugin/webhook/errors,
+        plugin/policy/validating/dispatcher.go, plugin/resourcequota/controller.go).
+        """
+        return self.status >= 400 and _ADMISSION_REFUSAL.search(decode_status(self.body)[1]) is not None
+
+
+_ADMISSION_REFUSAL = re.compile(
+    r'failed calling webhook "|admission webhook ".*" denied the request|denied request: |exceeded quota: ', re.DOTALL
+)
+
 
 class _Status(msgspec.Struct):
     reason: str = ""
@@ -123,8 +138,9 @@ class ApiClient:
     Relied on by the dispatcher and the elector. HTTP/2 over verified TLS, one pool, no redirects. The network
     part runs outside the interpreter's lock. Callbacks: `on_request(method, code, seconds)` for each try,
     code "<error>" when there was no answer; `on_throttle(method, seconds)` when the rate limit made a request
-    wait. `admit` is asked at the moment before each try of a write is sent: it gives the seconds in which that
-    try has to be over, or raises UnreachableError, and nothing is sent.
+    wait; `on_refused(method, path)` when admission refused a write. `admit` is asked at the moment before each try
+    of a write is sent: it gives the seconds in which that try has to be over, or raises UnreachableError, and nothing
+    is sent. A `bucket` that is given is the rate limit.
     """
 
     def __init__(
@@ -133,17 +149,20 @@ class ApiClient:
         *,
         qps: float,
         burst: int,
+        bucket: TokenBucket | None = None,
         on_request: Callable[[str, str, float], None] | None = None,
         on_throttle: Callable[[str, float], None] | None = None,
+        on_refused: Callable[[str, str], None] = lambda method, path: None,
         admit: Callable[[], float] | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._credentials = credentials
         self._admit = admit
-        self._bucket = TokenBucket(qps=qps, burst=burst, clock=clock, sleep=sleep)
+        self._bucket = bucket or TokenBucket(qps=qps, burst=burst, clock=clock, sleep=sleep)
         self._on_request = on_request
         self._on_throttle = on_throttle
+        self._on_refused = on_refused
         self._clock = clock
         self._sleep = sleep
         self._client: Client | None = None
@@ -153,6 +172,21 @@ class ApiClient:
         self._token: str | None = None
         self._authorization = ""
         self._building = asyncio.Lock()
+
+    def twin(self) -> "ApiClient":
+        """Return a client with connections of its own and the same rate limit, for calls that may hang."""
+        return ApiClient(
+            self._credentials,
+            qps=0,
+            burst=1,
+            bucket=self._bucket,
+            on_request=self._on_request,
+            on_throttle=self._on_throttle,
+            on_refused=self._on_refused,
+            admit=self._admit,
+            clock=self._clock,
+            sleep=self._sleep,
+        )
 
     async def request(
         self,
@@ -201,6 +235,8 @@ class ApiClient:
                 if throttled < MAX_THROTTLED_TRIES and response.retry_after <= MAX_RETRY_AFTER_SECONDS:
                     await self._sleep(response.retry_after)
                     continue
+            if method != "GET" and response.is_refused_by_admission:
+                self._on_refused(method, path)
             return response
 
     async def close(self) -> None:

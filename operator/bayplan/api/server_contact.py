@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 
 from bayplan.logs.verbosity import V2, V4
 
@@ -27,6 +28,7 @@ class ServerContact:
     clock: Callable[[], float] = time.monotonic
     _since: float | None = field(default=None, init=False)
     _failed: int = field(default=0, init=False)
+    _answered_at: float = field(default=-inf, init=False)
 
     @property
     def is_lost(self) -> bool:
@@ -42,6 +44,7 @@ class ServerContact:
 
     def answered(self) -> None:
         """Note that the server answered."""
+        self._answered_at = self.clock()
         if self._since is None:
             return
         seconds, self._since = self.clock() - self._since, None
@@ -58,9 +61,14 @@ class ServerContact:
             return V4
         return V2 if failures <= _CUT_WATCHES_IN_A_ROW else logging.WARNING
 
-    def requested(self, method: str, code: str) -> None:
-        """Note how a request of ApiClient ended; a 5xx says neither: it may be an admission webhook's."""
+    def requested(self, method: str, code: str, seconds: float) -> None:
+        """Note how a request of ApiClient ended, and how long it took.
+
+        A 5xx says neither: it may be an admission webhook's. So does a request without an answer while others that were
+        made since had one: it is that call which has none.
+        """
         if code == NO_ANSWER:
-            self.failed(f"no answer to a {method}")
+            if self._answered_at < self.clock() - seconds:
+                self.failed(f"no answer to a {method}")
         elif code < "5":
             self.answered()

@@ -87,7 +87,6 @@ class App:
         # Most of what a pod makes dies by reference count before a collection this rare would look at it.
         gc.set_threshold(*COLLECTION_THRESHOLDS)
         await parts.serving.start()
-        parts.scheduler.dispatcher.start()
         self._spawn("dispatcher", parts.scheduler.dispatcher.run())
         for name, work in (parts.serving.work() | parts.watches.work()).items():
             self._spawn(name, work)

@@ -29,7 +29,7 @@ from bayplan.controller.watches import Watches
 from bayplan.queue.event_moves import STEP_PODS
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.api_calls import utc_now
+from bayplan.scheduler.api_calls import namespace_of, resource_of, utc_now
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.engine import Engine
 from bayplan.scheduler.event_recorder import EventRecorder
@@ -84,7 +84,8 @@ def build(
     """
     ground = _ground(configuration, credentials, clock, make_client)
     client, events_client = ground.client(), ground.client()
-    held = _held(ground, client, unschedulable_seconds)
+    binds_client = client.twin()
+    held = _held(ground, binds_client, unschedulable_seconds)
     dispatcher, recorder = _writers(ground, held, client, events_client)
     recovery = Recovery()
     watches = Watches(
@@ -142,7 +143,7 @@ def build(
         assumed_pods=build_assumed_pods(client, held.cache, scheduler, watches, pending),
         leadership=ground.leadership,
         reload=reload,
-        clients=(client, events_client),
+        clients=(client, binds_client, events_client),
         contact=ground.contact,
         health=health,
         serving=build_serving(
@@ -242,7 +243,7 @@ def _held(ground: _Ground, client: ApiClient, unschedulable_seconds: float) -> _
 def _writers(
     ground: _Ground, held: _Held, client: ApiClient, events_client: ApiClient
 ) -> tuple[Dispatcher, EventRecorder]:
-    """Make what writes; Events have a client of their own, as in kube-scheduler, so that they never hold up a bind."""
+    """Make what writes; Events have a client of their own, as in kube-scheduler, and binds have their connections."""
     dispatcher = Dispatcher(
         client,
         events_client,
@@ -270,7 +271,7 @@ def _measured_client(
 
     def on_request(method: str, code: str, seconds: float) -> None:
         observer.rest_request(method, code, host, seconds)
-        contact.requested(method, code)
+        contact.requested(method, code, seconds)
 
     def on_throttle(method: str, seconds: float) -> None:
         observer.throttled(method, host, seconds)
@@ -281,5 +282,6 @@ def _measured_client(
         burst=connection.burst,
         on_request=on_request,
         on_throttle=on_throttle,
+        on_refused=lambda method, path: observer.admission_refused(method, resource_of(path), namespace_of(path)),
         admit=admit,
     )

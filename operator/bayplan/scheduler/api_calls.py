@@ -47,6 +47,18 @@ def pod_path(namespace: str, name: str) -> str:
     return f"/api/v1/namespaces/{path_segment(namespace)}/pods/{path_segment(name)}"
 
 
+def namespace_of(path: str) -> str:
+    """The namespace that a request is about, "" for none: whose share of the API server's attention it takes."""
+    _, found, rest = path.partition("/namespaces/")
+    return rest.partition("/")[0] if found else ""
+
+
+def resource_of(path: str) -> str:
+    """The kind of object that a request is about, in the plural and with the subresource, as in `pods/binding`."""
+    parts = path.partition("?")[0].partition("/namespaces/")[2].split("/")[1:]
+    return "/".join(parts[::2])
+
+
 def binding_call(binding: Binding) -> ApiCall:
     """The POST that binds a pod; the UID makes the API server refuse a recreated pod of the same name."""
     body = {

@@ -3,12 +3,13 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from enum import Enum
 from math import inf
 from time import monotonic
 
-from bayplan.api.client import ApiClient, decode_status
+from bayplan.api.client import ApiClient, ApiResponse, decode_status
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.objects import Pod
 from bayplan.api.watch_event import read_pod
@@ -16,13 +17,18 @@ from bayplan.cache.cache import is_finished
 from bayplan.framework.interface import Binding
 from bayplan.scheduler.api_calls import binding_call, pod_path
 from bayplan.scheduler.cancellation import is_being_cancelled
+from bayplan.scheduler.turns import Turns
 
 logger = logging.getLogger(__name__)
 
 _FIRST_PAUSE_SECONDS = 0.2
 _MAX_PAUSE_SECONDS = 5.0
-# An API server that answers every binding with an error (a broken admission webhook) must not hold a worker for ever.
+# What never answers a binding must not keep a pod from another node for ever.
 _MAX_POSTS = 5
+_READS = 24
+
+Turn = AbstractAsyncContextManager[object]
+"""What a post is made in, which may wait for those of others: `turns.Turn`."""
 
 
 class BindResult(Enum):
@@ -42,22 +48,25 @@ class BindError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Doubt:
-    """A post that may have bound the pod; one that was not `answered` may do so yet."""
+    """A post that may have bound the pod; one that `may_land` may do so yet."""
 
     problem: str
-    answered: bool
+    may_land: bool
+    answered: bool = False
 
 
 @dataclass(eq=False)
 class Binder:
     """Posts bindings and resolves every doubtful answer by reading the pod.
 
-    The caller keeps the assumption until `bind` returns. A lost answer never counts as a failure: the pod is read
-    until that is clear, and posted again a few times if it is still unbound, which is safe because the API server binds
-    a UID once. Before a bind is given up, the last post without an answer is too old to take effect: an API server ends
-    a request after `request_timeout`, its --request-timeout, which is a minute unless set otherwise. `confirmed_node`
-    gives the node a watch has shown the pod of a UID on, None before. `timeout` is how long an answer is waited for.
-    Both are in seconds. `sleep` is how the time between doubtful answers passes, and `clock` what tells it.
+    The caller keeps the assumption until `bind` returns. What admission refuses has failed for certain; after any other
+    error of the API server the pod is read, and has failed if it is unbound. A lost answer never counts as a failure:
+    the pod is read until that is clear, and posted again a few times if it is still unbound, which is safe because the
+    API server binds a UID once. Before a bind is given up, the last post without an answer is too old to take effect:
+    an API server ends a request after `request_timeout`, its --request-timeout, which is a minute unless set otherwise.
+    `confirmed_node` gives the node a watch has shown the pod of a UID on, None before. `timeout` is how long an answer
+    is waited for. Both are in seconds. `sleep` is how the time between doubtful answers passes, and `clock` what tells
+    it. Each post and each read has its turn; a bind holds none between them.
     """
 
     client: ApiClient
@@ -69,24 +78,25 @@ class Binder:
     request_timeout: float = 60.0
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     clock: Callable[[], float] = monotonic
+    _reads: Turns = field(default_factory=lambda: Turns("read", _READS), init=False)
 
-    async def bind(self, binding: Binding) -> BindResult:
-        """Bind, and return what became of the pod.
+    async def bind(self, binding: Binding, turn: Turn) -> BindResult:
+        """Bind, each post in its `turn`, and return what became of the pod.
 
         Raises:
             BindError: the pod is still unbound and the API server did not act; the text is why.
         """
         doubts: list[tuple[float, _Doubt]] = []
         try:
-            return await self._post_until_clear(binding, doubts)
+            return await self._post_until_clear(binding, turn, doubts)
         except BindError:
-            unanswered = [at for at, doubt in doubts if not doubt.answered]
-            result = await self._outlast(binding, max(unanswered, default=-inf) + self.request_timeout)
+            open_since = [at for at, doubt in doubts if doubt.may_land]
+            result = await self._outlast(binding, max(open_since, default=-inf) + self.request_timeout)
             if result is BindResult.REFUSED:
                 raise
             return result
 
-    async def _post_until_clear(self, binding: Binding, doubts: list[tuple[float, _Doubt]]) -> BindResult:
+    async def _post_until_clear(self, binding: Binding, turn: Turn, doubts: list[tuple[float, _Doubt]]) -> BindResult:
         """Post until it is known what became of the pod; `doubts` receives each post that leaves it open, and when.
 
         Raises:
@@ -94,8 +104,9 @@ class Binder:
         """
         problem = ""
         for post in range(_MAX_POSTS):
-            self._require_node(binding)
-            outcome = await self._post(binding, first=post == 0)
+            async with turn:
+                self._require_node(binding)
+                outcome = await self._post(binding, first=not doubts)
             if isinstance(outcome, BindResult):
                 return outcome
             doubts.append((self.clock(), outcome))
@@ -105,6 +116,8 @@ class Binder:
             result = await self._settle(binding, _FIRST_PAUSE_SECONDS * 2**post)
             if result is not BindResult.REFUSED:
                 return result
+            if outcome.answered:
+                raise BindError(problem)
         raise BindError(f"still unbound after {_MAX_POSTS} attempts: {problem}")
 
     def _require_node(self, binding: Binding) -> None:
@@ -151,24 +164,33 @@ class Binder:
                 self._require_node(binding)
                 raise BindError(str(error)) from error
             # An earlier post may still be on its way through the server.
-            return _Doubt(str(error), answered=True)
+            return _Doubt(str(error), may_land=False)
         except AmbiguousError as error:
-            return _Doubt(str(error), answered=False)
+            return _Doubt(str(error), may_land=True)
         except (Exception, asyncio.CancelledError) as error:
             if is_being_cancelled():
                 raise
             # Whatever went wrong in the client, the request may have left it.
             logger.exception("bind failed unexpectedly pod=%s/%s", binding.namespace, binding.name)
-            return _Doubt(repr(error), answered=False)
+            return _Doubt(repr(error), may_land=True)
         if response.status == 201:
             return BindResult.BOUND
-        problem = f"status {response.status}: {': '.join(filter(None, decode_status(response.body)))}"
-        if response.status < 300 or response.status >= 500:
+        return await self._read_answer(binding, response)
+
+    async def _read_answer(self, binding: Binding, response: ApiResponse) -> BindResult | _Doubt:
+        """What became of a post that was not answered with success.
+
+        Raises:
+            BindError: the API server definitely did not act on this post.
+        """
+        status, problem = response.status, f"status {response.status}: {_said(response)}"
+        if not response.is_refused_by_admission and (status < 300 or status >= 500):
             # A server or proxy that answers 502 or 504 gave up waiting, and whoever it waited for may go on.
-            return _Doubt(problem, answered=response.status not in {502, 504})
+            gave_up = status in {502, 504}
+            return _Doubt(problem, may_land=gave_up, answered=not gave_up)
         # A 404 or 409 may mean the pod is gone, recreated, or bound already, even by an earlier post of ours.
-        result = await self._explain(binding) if response.status in {404, 409} else BindResult.REFUSED
-        if response.status == 409 and result is not BindResult.BOUND:
+        result = await self._explain(binding) if status in {404, 409} else BindResult.REFUSED
+        if status == 409 and result is not BindResult.BOUND:
             self.on_conflict()
         if result is BindResult.REFUSED:
             # As in kube-scheduler (util/utils.go BindPod) a conflict is not posted again: its cause is in the pod.
@@ -185,7 +207,8 @@ class Binder:
 
     async def _read(self, binding: Binding) -> BindResult | None:
         """What became of the binding as read from the pod; None if it could not be read."""
-        status, pod = await fetch_pod(self.client, binding.namespace, binding.name, self.timeout)
+        async with self._reads.turn(binding.namespace):
+            status, pod = await fetch_pod(self.client, binding.namespace, binding.name, self.timeout)
         if status == 404:
             return BindResult.GONE
         # Every object has a UID: what has none is not an answer of the API.
@@ -206,6 +229,10 @@ async def fetch_pod(
         logger.exception("reading a pod failed unexpectedly pod=%s/%s", namespace, name)
         return 0, None
     return response.status, read_pod(response.body) if response.status == 200 else None
+
+
+def _said(response: ApiResponse) -> str:
+    return ": ".join(filter(None, decode_status(response.body)))
 
 
 def _result_of(pod: Pod, binding: Binding) -> BindResult:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 
 from bayplan.cache.cache import Cache
@@ -17,7 +18,7 @@ from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import BINDING
 from bayplan.scheduler.attempt import Reserved, rejection_of_node, return_to_queue
 from bayplan.scheduler.attempt_log import tell_bound
-from bayplan.scheduler.binder import Binder, BindError, BindResult
+from bayplan.scheduler.binder import Binder, BindError, BindResult, Turn
 from bayplan.scheduler.cancellation import is_being_cancelled
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
@@ -71,7 +72,7 @@ class BindingCycle:
         if not reserved.steps:
             self._submit(reserved)
             return
-        # It takes none of the dispatcher's workers: a claim may take minutes to be bound.
+        # It has no turn of the dispatcher's: a claim may take minutes to be bound.
         task = asyncio.create_task(self._pre_bind(reserved), name="pre-bind")
         self._pre_binding.add(task)
         task.add_done_callback(lambda _: self._pre_bind_ended(task, reserved))
@@ -148,7 +149,11 @@ class BindingCycle:
             self.wake()
 
     def _submit(self, reserved: Reserved) -> None:
-        self.dispatcher.submit(reserved.pod.uid, lambda: self._bind(reserved))
+        pod = reserved.pod
+        if self.dispatcher.takes(pod.namespace):
+            self.dispatcher.submit(pod.uid, pod.namespace, partial(self._bind, reserved), pod.priority)
+        elif self._take(reserved):
+            self._bind_failed(reserved, "too many binds of the namespace wait for an answer of the API server")
 
     async def _pre_bind(self, reserved: Reserved) -> None:
         uid = reserved.queued.uid
@@ -207,20 +212,20 @@ class BindingCycle:
         del self._waiting[reserved.pod.uid]
         return True
 
-    async def _bind(self, reserved: Reserved) -> None:
+    async def _bind(self, reserved: Reserved, turn: Turn) -> None:
         if not self._take(reserved):
             return
         self._binding.add(reserved.pod.uid)
         try:
-            await self._bind_now(reserved)
+            await self._bind_now(reserved, turn)
         finally:
             self._binding.discard(reserved.pod.uid)
 
-    async def _bind_now(self, reserved: Reserved) -> None:
+    async def _bind_now(self, reserved: Reserved, turn: Turn) -> None:
         pod = reserved.pod
         try:
             # Its deletion may have begun while the bind waited for its turn: the API server would refuse it.
-            result = await self._run_bind(reserved) if self.queue.is_alive(pod.uid) else BindResult.GONE
+            result = await self._run_bind(reserved, turn) if self.queue.is_alive(pod.uid) else BindResult.GONE
         except (Exception, asyncio.CancelledError) as error:
             if is_being_cancelled():
                 raise
@@ -237,11 +242,11 @@ class BindingCycle:
             self._give_back(reserved)
             self.queue.done(pod.uid)
 
-    async def _run_bind(self, reserved: Reserved) -> BindResult:
+    async def _run_bind(self, reserved: Reserved, turn: Turn) -> BindResult:
         """Bind, and report how long that took, doubts and their resolution included."""
         posted, status, ended = self.clock(), ERROR_LABEL, "error"
         try:
-            result = await self.binder.bind(reserved.binding)
+            result = await self.binder.bind(reserved.binding, turn)
             if result is BindResult.BOUND:
                 status, ended = SUCCESS_LABEL, "success"
             return result

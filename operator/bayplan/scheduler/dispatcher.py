@@ -1,49 +1,58 @@
-"""Performs API calls: bounded, retried where that is safe, in order per pod, and the most important ones first."""
+"""Performs API calls: each in its turn, retried where that is safe, in order per pod, the most important ones first."""
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from time import perf_counter
+from typing import Final
 
 from bayplan.api.client import ApiClient, ApiResponse
-from bayplan.scheduler.api_calls import BINDING, EVENT, PREEMPTION, STATUS_PATCH, ApiCall
+from bayplan.api.errors import AmbiguousError, UnreachableError
+from bayplan.scheduler.api_calls import BINDING, EVENT, PREEMPTION, STATUS_PATCH, ApiCall, namespace_of
 from bayplan.scheduler.cancellation import is_being_cancelled
 from bayplan.scheduler.event_queue import EventQueue, EventWrite
 from bayplan.scheduler.pod_patches import Ended, PodPatch, PodPatches
-from bayplan.scheduler.retries import MAY_PASS, Retries
-from bayplan.scheduler.worker_pool import Job, WorkerPool
+from bayplan.scheduler.turns import SLOW_SECONDS, Turn, Turns
 
 logger = logging.getLogger(__name__)
+
+_RETRY_DELAYS_SECONDS = (0.1, 0.5, 2.0)
+
+_MAY_PASS = frozenset({409, 500, 502, 503, 504})
+"""Answers after which the same call may succeed; 409 only for patches, which name no version."""
 
 _REST_SECONDS = (5.0, 10.0, *[30.0] * 19)
 """How long a patient patch rests before each further try: some ten minutes in all."""
 
-_CALLS_BESIDE_WAITING_BINDS = 4
-"""So many Events and patches are under way at most while binds wait for a worker: the API server is busy enough."""
+BINDS: Final = 48
+OTHERS: Final = 24
+"""So many binds, and of each other kind of call, are under way at most; of one namespace two thirds of that."""
 
-_WORKERS_FOR_WAITING_PODS = 2
-"""So many patches, and as many Events that say why pods wait, are under way at most: those who create pods go first."""
+_FEW: Final = 3
+"""So many patches, and Events that say why pods wait: very many of them take no more than their share."""
 
-_SLOW_BIND_SECONDS = 1.0
-_MAX_SLOW_BINDS = 512
+_BESIDE_WAITING_BINDS: Final = 6
+"""So many Events while binds wait for their turn: the API server is busy enough."""
+
+MAX_HELD_BINDS: Final = 1024
+"""So many binds wait in namespaces whose binds have no answer; what is more fails, and its pod backs off."""
+
+Job = Callable[[Turn], Awaitable[object]]
 
 
 class Dispatcher:
     """Runs binds at once up to a limit, preemptions and nominations beside them, then conditions, and Events last.
 
-    A lost Event or an old condition is a pity, a lost bind is not acceptable: jobs (binds) look after their own
-    retries and are never dropped; calls are retried on answers that promise it helps, then logged and given up, and the
-    oldest Events are dropped when very many wait. A bind that takes longer than `slow_bind_seconds`, because its answer
-    is lost or a request hangs, holds none of the workers any more. Each of the other kinds has workers of its own, so
-    that calls without an answer hold up nothing but their like; Events have a client, and so a rate limit, of their
-    own, too, as in kube-scheduler. The writes on one pod are in order: patches that wait are sent as one, those that
-    still wait when its bind begins are dropped, one on its way is waited for, and its Events follow each other. What
-    pods are told that wait has few workers, so that very many of them take no more than their share of the API server.
-    Workers are few long-lived tasks, not one task a call, which costs less per pod. `on_patched` receives the body of
-    the answer to each status patch that was taken: the pod in its newest version. `sleep` is how the time between tries
-    passes.
+    Each request has a turn (`Turns`): what has no answer for one namespace, or for one kind of call, takes a bounded
+    share, and nothing is held between two tries. A lost Event or an old condition is a pity, a lost bind is not
+    acceptable: binds look after their own tries and are never dropped; calls are tried again on answers that promise it
+    helps, then logged and given up, and Events are dropped when very many wait. Events have a client, and so a rate
+    limit, of their own, as in kube-scheduler. The writes on one pod are in order: patches that wait are sent as one,
+    those that still wait when its bind begins are dropped, one on its way is waited for, and its Events follow each
+    other. `on_patched` receives the body of the answer to each status patch that was taken: the pod in its newest
+    version. `wake` is called when binds make room. `sleep` is how the time between tries passes.
     """
 
     def __init__(
@@ -53,106 +62,91 @@ class Dispatcher:
         *,
         on_patched: Callable[[bytes], None] = lambda body: None,
         on_call: Callable[[str, str, float], None] = lambda call_type, result, seconds: None,
-        bind_workers: int = 32,
-        patch_workers: int = _WORKERS_FOR_WAITING_PODS,
-        preemption_workers: int = 16,
-        event_workers: int = 16,
-        slow_bind_seconds: float = _SLOW_BIND_SECONDS,
+        binds: int = BINDS,
+        others: int = OTHERS,
+        slow_seconds: float = SLOW_SECONDS,
         wake: Callable[[], None] = lambda: None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._client = client
+        self._others = others
         self._events_client = events_client
         self._on_patched = on_patched
         self._on_call = on_call
+        self._wake = wake
         self._sleep = sleep
-        self._retries = Retries(sleep)
-        self._jobs: deque[Job] = deque()
-        self._held = 0  # Binds that wait for a patch of their pod.
-        self._preemptions: deque[Job] = deque()
-        self._patches = PodPatches(self._release)
-        self._urgent: set[asyncio.Task[None]] = set()
-        self._resting: set[asyncio.Task[None]] = set()
+        self._patches = PodPatches()
         self._events = EventQueue()
-        self._repeatable = 0  # Events under way that say why a pod waits.
+        self._behind_patches = 0  # Binds that wait for a patch of their pod.
+        self._preemptions: set[asyncio.Task[None]] = set()
+        self._resting: set[asyncio.Task[None]] = set()
         self._settled = asyncio.Event()
-        self._settled.set()
-        self._ended = asyncio.Event()
-        self._ended_kind = ""
-        self._binds = WorkerPool("bind", bind_workers, self._next_bind, self._settled.set, self._worker_ended)
-        self._binds.put_aside_after(slow_bind_seconds, at_most=_MAX_SLOW_BINDS, made_room=wake)
-        self._preempting = WorkerPool(
-            "preemption", preemption_workers, self._next_preemption, self._settled.set, self._worker_ended
+        self._broken = asyncio.Event()
+        make = partial(Turns, slow_seconds=slow_seconds, broken=lambda name: self._broken.set())
+        self._binds = make(BINDING, binds, freed=self._bind_freed)
+        self._requests = make("request", others, freed=self._settled.set)
+        self._patching = make(
+            STATUS_PATCH, others, freed=self._settled.set, limit=lambda rank: others if rank else min(_FEW, others)
         )
-        self._patching = WorkerPool("patch", patch_workers, self._next_patch, self._settled.set, self._worker_ended)
-        self._announcing = WorkerPool("event", event_workers, self._next_event, self._settled.set, self._worker_ended)
-        self._pools = (self._binds, self._preempting, self._patching, self._announcing)
-
-    def start(self) -> None:
-        """Start the workers on the running loop."""
-        for pool in self._pools:
-            pool.start()
+        self._announcing = make(EVENT, others, freed=self._settled.set, limit=self._limit_of_events)
 
     async def run(self) -> None:
-        """Return when a worker has ended, which only somebody else's mistake can cause; the process cannot go on."""
-        await self._ended.wait()
-        raise RuntimeError(f"a worker of the dispatcher ended kind={self._ended_kind}")
-
-    def _worker_ended(self, kind: str) -> None:
-        self._ended_kind = kind
-        self._ended.set()
+        """Return when somebody else ended a task of it, which is a mistake; the process cannot go on."""
+        await self._broken.wait()
+        raise RuntimeError("a task of the dispatcher was ended")
 
     @property
     def jobs_in_flight(self) -> int:
-        """Binds waiting or under way, but for slow ones; the scheduling loop pauses while there are too many."""
-        return len(self._jobs) + self._binds.busy
+        """Binds that wait or are under way, but for slow ones; the scheduling loop pauses while there are too many."""
+        return self._binds.waiting + self._binds.quick
 
     @property
     def events_waiting(self) -> int:
-        """Events that no worker has begun to write; whoever could as well write one later asks for it."""
-        return len(self._events)
-
-    @property
-    def _unfinished_jobs(self) -> int:
-        preemptions = len(self._preemptions) + self._preempting.unfinished
-        return len(self._jobs) + self._held + self._binds.unfinished + preemptions
+        """Events that could be written and wait; whoever could as well write one later asks for it."""
+        return self._announcing.waiting
 
     def waiting_calls(self) -> dict[str, int]:
-        """How many calls wait for a worker, by what kube-scheduler calls them."""
-        return {BINDING: len(self._jobs) + self._held, STATUS_PATCH: len(self._patches)}
+        """How many calls wait for their turn, by what kube-scheduler calls them."""
+        binds = self._binds.waiting + self._binds.held + self._behind_patches
+        return {BINDING: binds, STATUS_PATCH: len(self._patches)}
 
     def tasks(self) -> dict[str, int]:
         """How many calls are under way by the work they do; those of binds are BindingCycle's to count."""
         return {
-            PREEMPTION: self._preempting.unfinished,
-            STATUS_PATCH: self._patching.unfinished + len(self._urgent),
-            EVENT: self._announcing.unfinished,
+            PREEMPTION: len(self._preemptions),
+            STATUS_PATCH: self._patching.tasks,
+            EVENT: self._announcing.tasks,
         }
 
-    def submit(self, uid: str, job: Job) -> None:
-        """Run the bind of a pod as soon as a worker is free and no patch of the pod is on its way.
+    def takes(self, namespace: str) -> bool:
+        """Whether a bind of the namespace may wait: not behind very many whose namespaces wait for answers."""
+        return self._binds.held < MAX_HELD_BINDS or not self._binds.is_held(namespace)
+
+    def submit(self, uid: str, namespace: str, job: Job, priority: int = 0) -> None:
+        """Run the bind of a pod as soon as it has its turn and no patch of the pod is on its way.
 
         Patches of the pod that wait are dropped, as told to those who asked for them.
         """
-        if self._patches.make_way(uid, job):
-            self._jobs.append(job)
-            self._binds.wake()
+        start = partial(self._binds.start, namespace, job, priority)
+
+        def release() -> None:
+            self._behind_patches -= 1
+            start()
+
+        if self._patches.make_way(uid, release):
+            start()
         else:
-            self._held += 1
+            self._behind_patches += 1
 
-    def _release(self, job: Job) -> None:
-        self._held -= 1
-        self._jobs.append(job)
-        self._binds.wake()
-
-    def preempt(self, job: Job) -> None:
-        """Make room for a pod as soon as a worker is free; binds never wait for that."""
-        self._preemptions.append(job)
-        self._preempting.wake()
+    def preempt(self, job: Callable[[], Awaitable[object]]) -> None:
+        """Make room for a pod, beside all else; each of its requests has its turn."""
+        task = asyncio.create_task(_logged(job), name="preemption")
+        self._preemptions.add(task)
+        task.add_done_callback(self._preempted)
 
     async def request(self, call: ApiCall) -> ApiResponse | None:
         """Make a call and give its last answer, whatever the status; None if there was none after several tries."""
-        answer, _ = await self._retries.answer(self._client, call)
+        answer, _ = await self._answer(self._client, call, self._requests.turn(namespace_of(call.path)))
         return answer
 
     def send(self, uid: str, call: ApiCall, if_missing: ApiCall | None = None, *, repeatable: bool = False) -> None:
@@ -161,44 +155,43 @@ class Dispatcher:
         `if_missing` is made where `call` is answered 404: it creates the Event that was lost, or has expired. A
         `repeatable` one says why a pod waits, and is written after the others, a few at a time.
         """
-        events = self._events
-        dropped = events.dropped
-        events.put(uid, call, if_missing, repeatable=repeatable)
-        if events.dropped > dropped and (dropped == 0 or events.dropped // 1000 > dropped // 1000):
-            logger.warning("events are dropped because the API server takes them too slowly total=%d", events.dropped)
-        self._announcing.wake()
+        write, dropped = EventWrite(uid, call, if_missing, repeatable), self._events.dropped
+        if self._events.put(write):
+            self._announce(write)
+        elif self._events.dropped > dropped and (dropped == 0 or self._events.dropped % 1000 == 0):
+            text = "events are dropped because the API server takes them too slowly total=%d namespace=%r"
+            logger.warning(text, self._events.dropped, write.namespace)
 
     def patch(self, uid: str, call: ApiCall, ended: Ended, *, urgent: bool = False, patient: bool = False) -> None:
         """Patch a pod's status, in one request with a patch of the same pod that still waits.
 
         `ended` is called with True once it is done, with False when it is given up, or dropped because the pod is about
-        to be bound. An `urgent` one waits for no worker, only for a patch of the same pod that is on its way. A
-        `patient` one is tried again for ten minutes, as it says what nobody else will say.
+        to be bound. An `urgent` one goes before all others. A `patient` one is tried again for ten minutes, as it says
+        what nobody else will say.
         """
-        free = self._patches.add(uid, call, ended, urgent=urgent, patient=patient)
-        if not free:
-            return
-        if urgent:
-            self._perform_now(uid)
-        else:
-            self._patching.wake()
+        if self._patches.add(uid, call, ended, urgent=urgent, patient=patient):
+            self._start_patch(uid, call, urgent=urgent)
 
     async def drain(self, *, binds_seconds: float, calls_seconds: float) -> None:
-        """Wait until all jobs, then all calls, are done, each at most that long; then end the workers."""
+        """Wait until all binds and preemptions, then all calls, are done, each at most that long; then end the rest."""
         await self._wait_until(lambda: self._unfinished_jobs == 0, binds_seconds)
         await self._wait_until(lambda: self._unfinished_calls == 0, calls_seconds)
         left = self._unfinished_jobs + self._unfinished_calls
         if left:
             logger.warning("ending with API calls not finished left=%d", left)
-        tasks = [*self._urgent, *self._resting]
+        tasks = [*self._preemptions, *self._resting]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*(pool.stop() for pool in self._pools), *tasks, return_exceptions=True)
+        stops = (turns.stop() for turns in (self._binds, self._requests, self._patching, self._announcing))
+        await asyncio.gather(*stops, *tasks, return_exceptions=True)
+
+    @property
+    def _unfinished_jobs(self) -> int:
+        return self._binds.unfinished + self._behind_patches + len(self._preemptions)
 
     @property
     def _unfinished_calls(self) -> int:
-        under_way = self._patching.unfinished + self._announcing.unfinished + len(self._urgent)
-        return len(self._patches) + len(self._events) + under_way
+        return self._patching.unfinished + self._announcing.unfinished
 
     async def _wait_until(self, condition: Callable[[], bool], seconds: float) -> None:
         with suppress(TimeoutError):
@@ -207,109 +200,129 @@ class Dispatcher:
                     self._settled.clear()
                     await self._settled.wait()
 
-    # What the workers take.
-
-    def _next_bind(self) -> Job | None:
-        if self._jobs:
-            return self._jobs.popleft()
-        # No bind waits any more: what was held back goes on.
-        if self._patching.idle:
-            self._patching.wake(min(len(self._patches), self._patching.idle))
-        if self._announcing.idle:
-            self._announcing.wake(min(self._events.ready, self._announcing.idle))
-        return None
-
-    def _next_preemption(self) -> Job | None:
-        return self._preemptions.popleft() if self._preemptions else None
-
-    def _next_patch(self) -> Job | None:
-        if self._jobs and self._patching.busy >= _CALLS_BESIDE_WAITING_BINDS:
-            return None
-        patch = self._patches.take()
-        return None if patch is None else lambda: self._perform_patch(patch)
-
-    def _next_event(self) -> Job | None:
-        if self._jobs and self._announcing.busy >= max(1, _CALLS_BESIDE_WAITING_BINDS - self._patching.busy):
-            return None
-        write = self._events.take(repeatable=self._repeatable < _WORKERS_FOR_WAITING_PODS)
-        if write is None:
-            return None
-        self._repeatable += write.repeatable
-        return lambda: self._perform_event(write)
-
-    # What they do.
-
-    def _perform_now(self, uid: str) -> None:
-        patch = self._patches.take(uid)
-        if patch is not None:
-            task = asyncio.create_task(self._perform_urgent(patch), name="urgent patch")
-            self._urgent.add(task)
-            task.add_done_callback(self._urgent_ended)
-
-    def _urgent_ended(self, task: asyncio.Task[None]) -> None:
-        self._urgent.discard(task)
+    def _bind_freed(self) -> None:
         self._settled.set()
-        if len(self._patches):
-            self._patching.wake()
+        self._wake()
+        if not self._binds.waiting:
+            self._announcing.look()  # No bind waits any more: what was held back goes on.
 
-    async def _perform_urgent(self, patch: PodPatch) -> None:
-        try:
-            await self._perform_patch(patch)
-        except (Exception, asyncio.CancelledError):
-            if is_being_cancelled():
-                raise
-            logger.exception("a patch failed unexpectedly about=%r", patch.call.about)
+    def _limit_of_events(self, rank: int) -> int:
+        most = self._others if rank else min(_FEW, self._others)
+        return min(most, _BESIDE_WAITING_BINDS) if self._binds.waiting else most
 
-    async def _perform_patch(self, patch: PodPatch) -> None:
+    def _preempted(self, task: asyncio.Task[None]) -> None:
+        self._preemptions.discard(task)
+        self._settled.set()
+
+    def _start_patch(self, uid: str, call: ApiCall, *, urgent: bool) -> None:
+        self._patching.start(namespace_of(call.path), partial(self._perform_patch, uid), rank=int(urgent))
+
+    async def _perform_patch(self, uid: str, turn: Turn) -> None:
+        patch = self._patches.take(uid)
+        if patch is None:
+            return  # It was sent with an urgent one, or dropped.
         done = rests = False
         started = perf_counter()
         try:
-            answer, problem = await self._retries.answer(self._client, patch.call, patch)
+            answer, problem = await self._answer(self._client, patch.call, turn, patch)
             done = answer is not None and answer.status < 400
             if answer is not None and done:
                 self._on_patched(answer.body)
             elif not patch.obsolete:
-                may_pass = answer is None or answer.status in MAY_PASS
+                may_pass = answer is None or (answer.status in _MAY_PASS and not answer.is_refused_by_admission)
                 rests = may_pass and patch.patient and patch.rests < len(_REST_SECONDS)
                 if not rests:
                     _log_given_up(patch.call, problem)
         finally:
             self._on_call(STATUS_PATCH, "success" if done else "error", perf_counter() - started)
-            if rests:
-                self._put_by(patch)
-            elif self._patches.finish(patch, done=done):
-                self._perform_now(patch.uid)
-
-    def _put_by(self, patch: PodPatch) -> None:
-        """Free the worker of a patch that fails for now, and try it again later, unless it goes with a newer one."""
-        if not self._patches.rest(patch):
-            return
-        task = asyncio.create_task(self._resume(patch), name="resting patch")
-        self._resting.add(task)
-        task.add_done_callback(self._resting.discard)
+            following = self._patches.rest(patch) if rests else self._patches.finish(patch, done=done)
+            if following is patch:
+                task = asyncio.create_task(self._resume(patch), name="resting patch")
+                self._resting.add(task)
+                task.add_done_callback(self._resting.discard)
+            elif following is not None:
+                self._start_patch(uid, following.call, urgent=following.urgent)
 
     async def _resume(self, patch: PodPatch) -> None:
         patch.rests += 1
         await self._sleep(_REST_SECONDS[patch.rests - 1])
         if self._patches.resume(patch):
-            self._patching.wake()
+            self._start_patch(patch.uid, patch.call, urgent=patch.urgent)
 
-    async def _perform_event(self, write: EventWrite) -> None:
+    def _announce(self, write: EventWrite) -> None:
+        rank = int(not write.repeatable)
+        self._announcing.start(write.namespace, partial(self._perform_event, write), rank)
+
+    async def _perform_event(self, write: EventWrite, turn: Turn) -> None:
         call = write.call
         try:
-            answer, problem = await self._retries.answer(self._events_client, call)
+            answer, problem = await self._answer(self._events_client, call, turn)
             if answer is not None and answer.status == 404 and write.if_missing is not None:
                 call = write.if_missing
-                answer, problem = await self._retries.answer(self._events_client, call)
+                answer, problem = await self._answer(self._events_client, call, turn)
                 if answer is not None and answer.status == 409:
                     # It came late, and is there now (upstream: event_broadcaster.go recordEvent).
                     call = write.call
-                    answer, problem = await self._retries.answer(self._events_client, call)
+                    answer, problem = await self._answer(self._events_client, call, turn)
             if answer is None or answer.status >= 400:
                 _log_given_up(call, problem)
         finally:
-            self._repeatable -= write.repeatable
-            self._events.done(write.uid)
+            following = self._events.done(write)
+            if following is not None:
+                self._announce(following)
+
+    async def _answer(
+        self, client: ApiClient, call: ApiCall, turn: Turn, patch: PodPatch | None = None
+    ) -> tuple[ApiResponse | None, str]:
+        """Send a call, and again while the answer is one that may change; return the last answer and its problem.
+
+        A `patch` that became obsolete is not sent again. What admission refuses is not, but for patches: theirs is
+        tried as often as upstream's (pkg/scheduler/util PatchPodStatus).
+        """
+        problem = ""
+        answer: ApiResponse | None = None
+        for delay in (0.0, *(_RETRY_DELAYS_SECONDS if patch is None or not patch.rests else ())):
+            if delay:
+                if patch is not None:
+                    if patch.obsolete:
+                        break
+                    patch.pausing = True  # Nothing of it is on its way.
+                await self._sleep(delay)
+            async with turn:
+                if patch is not None:
+                    patch.pausing = False
+                    if patch.obsolete:
+                        break
+                answer, problem = await _try(client, call)
+            if answer is None:
+                continue
+            if answer.status not in _MAY_PASS or (answer.status == 409 and call.method != "PATCH"):
+                break
+            if patch is None and answer.is_refused_by_admission:
+                break
+        return answer, problem
+
+
+async def _try(client: ApiClient, call: ApiCall) -> tuple[ApiResponse | None, str]:
+    """Send a call once; the answer and what is wrong with it."""
+    try:
+        answer = await client.request(call.method, call.path, body=call.body, content_type=call.content_type)
+    except (AmbiguousError, UnreachableError) as error:
+        return None, str(error)
+    except asyncio.CancelledError:
+        if is_being_cancelled():
+            raise
+        return None, "cancelled"
+    return answer, "" if answer.status < 400 else f"status {answer.status}"
+
+
+async def _logged(job: Callable[[], Awaitable[object]]) -> None:
+    try:
+        await job()
+    except (Exception, asyncio.CancelledError):
+        if is_being_cancelled():
+            raise
+        logger.exception("a preemption failed unexpectedly")
 
 
 def _log_given_up(call: ApiCall, problem: str) -> None:

@@ -81,6 +81,9 @@ class SchedulerObserver(PluginObserver, Protocol):
     def throttled(self, method: str, host: str, seconds: float) -> None:
         """A request waited this long for the client's own rate limit."""
 
+    def admission_refused(self, method: str, resource: str, namespace: str) -> None:
+        """Admission refused a write, or a webhook failed; `resource` is like `pods/binding`."""
+
     def kubelet_rejected(self, reason: str) -> None:
         """A kubelet did not admit a pod of ours; `reason` is one of a fixed list."""
 

@@ -1,12 +1,13 @@
 """Status patches that wait and those under way: one at a time for each pod, and none after its bind began."""
 
-from collections import OrderedDict
 from collections.abc import Callable
 
 import msgspec
 
 from bayplan.scheduler.api_calls import ApiCall, merged_patch
-from bayplan.scheduler.worker_pool import Job
+
+Job = Callable[[], None]
+"""Begins the bind of a pod."""
 
 Ended = Callable[[bool], None]
 """Called once at the end of a patch: True if it was done, False if it was given up or is obsolete."""
@@ -39,15 +40,13 @@ class PodPatches:
     """Keeps the order of the status patches of each pod, and of its bind after them; the dispatcher relies on it.
 
     Patches of a pod that wait are one request, with the newer values. What waits when the pod is about to be bound
-    says why it could not be: that is obsolete, and never sent. `release` is given a bind that had to wait.
+    says why it could not be: that is obsolete, and never sent.
     """
 
-    __slots__ = ("_binds", "_release", "_resting", "_under_way", "_waiting")
+    __slots__ = ("_binds", "_resting", "_under_way", "_waiting")
 
-    def __init__(self, release: Callable[[Job], None]) -> None:
-        self._release = release
-        # Taken from the front: a plain dict is searched past all that was taken since it grew last.
-        self._waiting: OrderedDict[str, PodPatch] = OrderedDict()
+    def __init__(self) -> None:
+        self._waiting: dict[str, PodPatch] = {}
         self._under_way: dict[str, PodPatch] = {}
         self._resting: dict[str, PodPatch] = {}
         self._binds: dict[str, list[Job]] = {}
@@ -57,10 +56,14 @@ class PodPatches:
         return len(self._waiting)
 
     def add(self, uid: str, call: ApiCall, ended: Ended, *, urgent: bool = False, patient: bool = False) -> bool:
-        """Have a patch wait, in one request with one of the same pod that waits; whether the pod can be taken now."""
-        if uid in self._resting:
-            self._waiting[uid] = self._resting.pop(uid)
+        """Have a patch wait, in one request with one of the same pod that waits; whether it needs a turn.
+
+        One that waits has its turn already, unless it becomes urgent, and behind one on its way none is of use.
+        """
         waiting = self._waiting.get(uid)
+        needs_turn = uid not in self._under_way and (waiting is None or (urgent and not waiting.urgent))
+        if waiting is None and uid in self._resting:
+            waiting = self._waiting[uid] = self._resting.pop(uid)
         if waiting is None:
             self._waiting[uid] = PodPatch(uid, call, [ended], urgent, patient)
         else:
@@ -68,38 +71,35 @@ class PodPatches:
             waiting.ended.append(ended)
             waiting.urgent = waiting.urgent or urgent
             waiting.patient = waiting.patient and patient
-        return uid not in self._under_way
+        return needs_turn
 
-    def take(self, uid: str | None = None) -> PodPatch | None:
-        """Give the pod's patch, or the one that waits longest, which is then under way; None if none can be."""
-        if uid is None:
-            uid = next((each for each in self._waiting if each not in self._under_way), None)
-        if uid is None or uid in self._under_way or uid not in self._waiting:
+    def take(self, uid: str) -> PodPatch | None:
+        """Give the pod's patch, which is then under way; None if none waits, or one is under way."""
+        if uid in self._under_way or uid not in self._waiting:
             return None
         patch = self._under_way[uid] = self._waiting.pop(uid)
         return patch
 
-    def finish(self, patch: PodPatch, *, done: bool) -> bool:
-        """End a patch that was under way, and begin what waited for that; whether an urgent one of the pod waits."""
+    def finish(self, patch: PodPatch, *, done: bool) -> PodPatch | None:
+        """End a patch that was under way, and begin what waited for that; the next of the pod, which needs a turn."""
         del self._under_way[patch.uid]
         try:
             patch.end(done=done)
         finally:
             for bind in self._binds.pop(patch.uid, ()):
-                self._release(bind)
-        waiting = self._waiting.get(patch.uid)
-        return waiting is not None and waiting.urgent
+                bind()
+        return self._waiting.get(patch.uid)
 
-    def rest(self, patch: PodPatch) -> bool:
-        """Put by a patch that was under way, to `resume` it later; False if it goes with one of the pod that waits."""
+    def rest(self, patch: PodPatch) -> PodPatch:
+        """Put by a patch that was under way, to `resume` it later; another one if it goes with that."""
         del self._under_way[patch.uid]
         waiting = self._waiting.get(patch.uid)
         if waiting is None:
             self._resting[patch.uid] = patch
-            return True
+            return patch
         waiting.call = merged_patch(patch.call, waiting.call)
         waiting.ended = patch.ended + waiting.ended
-        return False
+        return waiting
 
     def resume(self, patch: PodPatch) -> bool:
         """Have a patch wait that rests; False if it does so no more."""
@@ -109,7 +109,7 @@ class PodPatches:
         return True
 
     def make_way(self, uid: str, bind: Job) -> bool:
-        """Drop the pod's patches that wait; False if one is on its way, at whose end the bind is released."""
+        """Drop the pod's patches that wait; False if one is on its way, at whose end the bind begins."""
         waiting, under_way = self._waiting.pop(uid, None) or self._resting.pop(uid, None), self._under_way.get(uid)
         if waiting is not None:
             waiting.end(done=False)

@@ -5,6 +5,8 @@ from bayplan.scheduler.kubelet_rejections import REASONS
 from bayplan.server.instruments import Instruments, exponential_buckets
 
 CLIENT_BUCKETS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+MAX_REFUSED = 200
+"""So many namespaces, times methods and resources, are told apart: a tenant can make any number of them."""
 CALL_BUCKETS = exponential_buckets(0.001, 2, 15)
 
 
@@ -53,6 +55,11 @@ class ApiMetrics(Instruments):
             "bayplan_bind_conflicts_total",
             "Number of bindings that the API server refused because the pod was on a node already, or was another.",
         )
+        self._admission_refusals = self.tally(
+            "bayplan_admission_refusals_total",
+            "Number of writes that admission refused: a webhook that denied or failed, a policy, or a quota.",
+            ("method", "resource", "namespace"),
+        )
         self._kubelet_rejections = self.tally(
             "bayplan_kubelet_rejections_total",
             "Number of pods of this scheduler that the kubelet of their node did not admit, by its reason.",
@@ -92,6 +99,12 @@ class ApiMetrics(Instruments):
     def bind_conflict(self) -> None:
         """See `SchedulerObserver.bind_conflict`."""
         self._conflicts.values[()] += 1
+
+    def admission_refused(self, method: str, resource: str, namespace: str) -> None:
+        """See `SchedulerObserver.admission_refused`; what comes after `MAX_REFUSED` label sets has no namespace."""
+        labels = (method, resource, namespace)
+        refusals = self._admission_refusals.values
+        refusals[labels if labels in refusals or len(refusals) < MAX_REFUSED else (method, resource, "")] += 1
 
     def kubelet_rejected(self, reason: str) -> None:
         """See `SchedulerObserver.kubelet_rejected`."""

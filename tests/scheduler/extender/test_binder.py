@@ -1,4 +1,5 @@
 import json
+from contextlib import nullcontext
 
 import pytest
 from tests.builders import make_pod_info
@@ -37,7 +38,7 @@ class Pods:
             confirmed_node=lambda uid: None,
             on_ambiguous=lambda: self.doubts.append(1),
         )
-        return await binder.bind(Binding("default", "p", uid, "n1"))
+        return await binder.bind(Binding("default", "p", uid, "n1"), nullcontext())
 
 
 async def test_an_interested_extender_binds(stack, server):

@@ -72,7 +72,6 @@ async def running(*faults, nodes=()):
             server.inject(fault, **{"times": 10**9, **options})
         for name, cpu in nodes:
             made.node(name, cpu)
-        made.dispatcher.start()
         work = [asyncio.create_task(each) for each in made.parts.watches.work().values()]
         await until(lambda: made.parts.watches.synced)
         work.append(asyncio.create_task(made.parts.scheduler.run()))

@@ -35,7 +35,6 @@ class Scene:
         await self.written()
 
     async def written(self):
-        self.dispatcher.start()
         await self.dispatcher.drain(binds_seconds=30, calls_seconds=30)
 
     def events(self):

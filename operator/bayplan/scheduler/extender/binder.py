@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bayplan.api.errors import UnreachableError
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import Binding
-from bayplan.scheduler.binder import Binder, BindError, BindResult
+from bayplan.scheduler.binder import Binder, BindError, BindResult, Turn
 from bayplan.scheduler.extender.client import ExtenderClient
 from bayplan.scheduler.extender.wire import ExtenderError
 
@@ -28,13 +28,14 @@ class ExtenderBinder(Binder):
     extender: ExtenderClient
     assumed: Callable[[str], PodInfo | None]
 
-    async def bind(self, binding: Binding) -> BindResult:
+    async def bind(self, binding: Binding, turn: Turn) -> BindResult:
         """As `Binder.bind`."""
         pod = self.assumed(binding.uid)
         if pod is None or not self.extender.interested(pod):
-            return await super().bind(binding)
+            return await super().bind(binding, turn)
         try:
-            await self.extender.bind(binding)
+            async with turn:
+                await self.extender.bind(binding)
         except UnreachableError as error:
             raise BindError(str(error)) from error
         except ExtenderError as error:
@@ -45,5 +46,5 @@ class ExtenderBinder(Binder):
             if not self.extender.spec.ignorable:
                 raise BindError(str(error)) from error
             logger.info("extender failed to bind and is ignored pod=%s/%s", binding.namespace, binding.name)
-            return await super().bind(binding)
+            return await super().bind(binding, turn)
         return BindResult.BOUND

@@ -1,0 +1,205 @@
+"""Turns: what has no answer for one namespace takes a bounded share, and the rest is everybody else's."""
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.waiting import until
+
+from bayplan.scheduler.turns import Turns
+
+SLOW_SECONDS = 0.02
+
+
+class Calls:
+    """Calls that are answered when told, or at once where the namespace does not hang."""
+
+    def __init__(self, size=6, **options):
+        self.turns = Turns("call", size, slow_seconds=SLOW_SECONDS, **options)
+        self.hangs = set()
+        self.under_way = []
+        self.done = []
+        self.answer = asyncio.Event()
+
+    def call(self, namespace, times=1, rank=0):
+        for _ in range(times):
+            self.turns.start(namespace, lambda turn: self._perform(namespace, rank, turn), rank)
+
+    async def _perform(self, namespace, rank, turn):
+        async with turn:
+            self.under_way.append(namespace)
+            if namespace in self.hangs:
+                await self.answer.wait()
+            self.under_way.remove(namespace)
+        self.done.append((namespace, rank))
+
+    async def slow(self):
+        """Time passes until what hangs is slow."""
+        await asyncio.sleep(SLOW_SECONDS * 2)
+
+
+@pytest.fixture
+async def calls():
+    made = Calls()
+    yield made
+    await made.turns.stop()
+
+
+async def test_one_namespace_has_two_thirds_of_the_places(calls):
+    calls.hangs = {"bad"}
+    calls.call("bad", times=100)
+    await asyncio.sleep(0)
+    assert calls.under_way == ["bad"] * 4
+    calls.call("good", times=3)
+    await until(lambda: len(calls.done) == 3)
+
+
+async def test_what_hangs_for_one_namespace_leaves_all_places_to_the_others(calls):
+    calls.hangs = {"bad", "other"}
+    calls.call("bad", times=100)
+    await calls.slow()
+    calls.call("other", times=100)
+    await asyncio.sleep(0)
+    assert calls.under_way.count("other") == 4
+    assert calls.turns.quick == 4, "those that hang count no more"
+
+
+async def test_a_held_namespace_has_a_third_of_the_places_under_way(calls):
+    calls.hangs = {"bad"}
+    calls.call("bad", times=100)
+    await calls.slow()
+    assert len(calls.under_way) == 4
+    calls.answer.set()
+    calls.answer = asyncio.Event()
+    await calls.slow()
+    assert len(calls.under_way) == 2
+    assert (calls.turns.waiting, calls.turns.held) == (0, 94)
+
+
+async def test_all_held_namespaces_together_have_as_many_as_there_are_places(calls):
+    calls.hangs = {f"bad{number}" for number in range(50)}
+    for name in sorted(calls.hangs):
+        calls.call(name, times=10)
+    for _ in range(20):
+        await calls.slow()
+    before = len(calls.under_way)
+    calls.call("good")
+    await until(lambda: calls.done == [("good", 0)])
+    assert len(calls.under_way) == before <= 50 + calls.turns.slow
+    assert calls.turns.quick == 0
+
+
+async def test_a_namespace_that_is_answered_soon_again_has_all_its_places(calls):
+    calls.hangs = {"bad"}
+    calls.call("bad", times=100)
+    await calls.slow()
+    assert calls.turns.is_held("bad")
+    calls.hangs = set()
+    calls.answer.set()
+    await until(lambda: len(calls.done) == 100)
+    assert not calls.turns.is_held("bad")
+    assert calls.turns.unfinished == 0
+
+
+async def test_the_highest_rank_goes_first_and_then_the_namespace_that_waited_longest():
+    calls = Calls(size=1)
+    calls.hangs = {"first"}
+    calls.call("first")
+    await asyncio.sleep(0)
+    calls.call("many", times=3)
+    calls.call("one")
+    calls.call("many", rank=10)
+    calls.call("critical", rank=20)
+    calls.answer.set()
+    await until(lambda: len(calls.done) == 7)
+    assert calls.done[1:] == [("critical", 20), ("many", 10), ("one", 0), *[("many", 0)] * 3]
+
+
+async def test_nothing_is_held_between_two_requests_of_a_call():
+    calls = Calls(size=1)
+    asleep = asyncio.Event()
+
+    async def twice(turn):
+        async with turn:
+            calls.done.append("first")
+        await asleep.wait()
+        async with turn:
+            calls.done.append("second")
+
+    calls.turns.start("ns", twice)
+    calls.call("ns")
+    await until(lambda: len(calls.done) == 2)
+    asleep.set()
+    await until(lambda: len(calls.done) == 3)
+    assert calls.done == ["first", ("ns", 0), "second"]
+
+
+async def test_a_call_that_is_ended_while_it_waits_leaves_nothing_behind(calls):
+    calls.hangs = {"ns"}
+    calls.call("ns", times=4)
+    await asyncio.sleep(0)
+
+    async def wait():
+        async with calls.turns.turn("ns", rank=5):
+            raise AssertionError("it has no turn")
+
+    waiting = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    assert calls.turns.waiting == 1
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    calls.call("ns")
+    calls.answer.set()
+    await until(lambda: len(calls.done) == 5)
+    assert calls.turns.unfinished == 0
+
+
+async def test_a_stop_ends_what_waits_and_what_is_under_way():
+    calls = Calls()
+    calls.hangs = {"ns"}
+    calls.call("ns", times=50)
+    await asyncio.sleep(0)
+    await calls.turns.stop()
+    assert (calls.turns.unfinished, calls.turns.quick, calls.turns.slow) == (0, 0, 0)
+    assert len(asyncio.all_tasks()) == 1
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["call", "hang", "heal", "answer", "pass"]), st.integers(0, 3), st.integers(0, 2)),
+    max_size=40,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS)
+def test_whatever_hangs_the_share_is_kept_and_all_is_done_in_the_end(steps):
+    async def run():
+        calls, asked = Calls(size=3), 0
+        for kind, number, rank in steps:
+            name = f"n{number}"
+            if kind == "call":
+                asked += 1 + number
+                calls.call(name, 1 + number, rank)
+            elif kind == "hang":
+                calls.hangs.add(name)
+            elif kind == "heal":
+                calls.hangs.discard(name)
+            elif kind == "answer":
+                calls.answer.set()
+                await asyncio.sleep(0)
+                calls.answer = asyncio.Event()
+            else:
+                await asyncio.sleep(SLOW_SECONDS * 1.5)
+            await asyncio.sleep(0)
+            assert calls.turns.quick <= 3
+            assert all(calls.under_way.count(f"n{each}") <= 2 for each in range(4))
+        calls.hangs = set()
+        calls.answer.set()
+        await until(lambda: len(calls.done) == asked)
+        await asyncio.sleep(0)
+        turns = calls.turns
+        assert (turns.unfinished, turns.quick, turns.slow, turns.waiting, turns.held) == (0, 0, 0, 0, 0)
+        await turns.stop()
+
+    asyncio.run(run())
