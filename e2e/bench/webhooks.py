@@ -170,7 +170,8 @@ def measure(bench: _Bench, contestant: Contestant, scene: Scene, number: int) ->
 
 
 def _pods(scene: Scene, options: argparse.Namespace) -> int:
-    return max(1, round(scene.rate(options.rate) * options.seconds))
+    pods: float = scene.rate(options.rate) * options.seconds
+    return max(1, round(pods))
 
 
 def _go_through(bench: _Bench, turn: _Turn, contestant: Contestant, process: Process) -> Found:
@@ -236,8 +237,10 @@ def misses(found: Found, everyone: Sequence[Found]) -> list[str]:
 
 def table(found: Sequence[Found]) -> str:
     """Returns a row for each contestant in each scene."""
-    heads = ("quiet: p50 s", "p99", "longest", "among bad: p50 s", "p99", "longest", "left", "p99 times")
-    heads += ("bad: calls/s", "at once", "s after its end", "peak MB", "unreachable")
+    heads = [
+        *("quiet: p50 s", "p99", "longest", "among bad: p50 s", "p99", "longest", "left", "p99 times"),
+        *("bad: calls/s", "at once", "s after its end", "peak MB", "unreachable"),
+    ]
     lines = [
         f"| scene | | {' | '.join(heads)} |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
