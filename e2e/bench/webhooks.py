@@ -269,8 +269,10 @@ def _start_evicting(stage: Stage) -> Process:
 
 
 def _scenes(text: str) -> list[Scene]:
-    """Returns the scenes whose names begin with one of those given."""
-    found = [scene for scene in SCENES.values() if scene.name.startswith(tuple(text.split(",")))]
+    """Returns the scenes of these names; for what is no name, those whose names begin so."""
+    found = []
+    for name in text.split(","):
+        found += [SCENES[name]] if name in SCENES else [SCENES[each] for each in SCENES if each.startswith(name)]
     if not found:
         raise argparse.ArgumentTypeError(f"{text}: none of {', '.join(SCENES)}")
     return found
