@@ -16,8 +16,10 @@ Objects = list[Object]  # the class below has a method named list
 
 _GROUPS = {
     "apis/admissionregistration.k8s.io/v1": (
+        "mutatingwebhookconfigurations",
         "validatingadmissionpolicies",
         "validatingadmissionpolicybindings",
+        "validatingwebhookconfigurations",
     ),
     "apis/apps/v1": ("deployments", "replicasets", "statefulsets", "daemonsets"),
     "apis/batch/v1": ("jobs",),

@@ -93,6 +93,8 @@ def kube_apiserver(
     if audit is not None:
         policy, log = audit
         command += [f"--audit-policy-file={policy}", f"--audit-log-path={log}", "--audit-log-mode=blocking"]
+        # In MB: a log that begins anew while it is followed would lose calls.
+        command.append("--audit-log-maxsize=10000")
     return command
 
 

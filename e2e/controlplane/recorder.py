@@ -25,7 +25,10 @@ _MARKER_NAMESPACE = "default"
 
 @dataclass(frozen=True, slots=True)
 class PodEvent:
-    """One watch event; `arrived` is monotonic seconds, `node` is empty before the binding."""
+    """One watch event; `arrived` is monotonic seconds, `node` is empty before the binding.
+
+    `reason` is that of the condition PodScheduled, where there is one.
+    """
 
     type: str
     resource_version: int
@@ -35,6 +38,7 @@ class PodEvent:
     phase: str
     deleting: bool
     arrived: float
+    reason: str = ""
 
 
 class PodRecorder:
@@ -180,6 +184,7 @@ class PodRecorder:
             phase=document.get("status", {}).get("phase", ""),
             deleting="deletionTimestamp" in metadata,
             arrived=time.monotonic(),
+            reason=_reason(document),
         )
         self._events.append(event)
         if kind == "DELETED":
@@ -205,3 +210,8 @@ class PodRecorder:
             self._append("MODIFIED", found)
         self._version = reply["metadata"]["resourceVersion"]
         self._ended_markers |= deleted_markers
+
+
+def _reason(document: Object) -> str:
+    conditions: list[Object] = document.get("status", {}).get("conditions") or []
+    return next((str(each.get("reason", "")) for each in conditions if each["type"] == "PodScheduled"), "")

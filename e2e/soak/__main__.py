@@ -15,12 +15,21 @@ from e2e.bench.workload import scheduler_configuration
 from e2e.controlplane.installation import NAMESPACE as SYSTEM
 from e2e.controlplane.installation import install_bayplan
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
+from e2e.soak.bad_namespace import NAMESPACE as BAD_NAMESPACE
 from e2e.soak.instances import Instances
 from e2e.soak.plan import Plan
 from e2e.soak.report import SampleFile, verdict_lines
 from e2e.soak.soak import Found, Soak
 from e2e.soak.token_rotation import TokenRotation
-from e2e.soak.verdict import Check, coverage_checks, ending_checks, memory_checks, percentiles, promise_checks
+from e2e.soak.verdict import (
+    Check,
+    bad_namespace_checks,
+    coverage_checks,
+    ending_checks,
+    memory_checks,
+    percentiles,
+    promise_checks,
+)
 from e2e.soak.workload import CLASSES, NAMESPACE, soak_nodes
 
 _AFTER_RESTART_SECONDS = 30.0
@@ -73,12 +82,14 @@ def plan_of(options: argparse.Namespace) -> Plan:
         rate=options.rate,
         lifetime=options.lifetime,
         instances=options.instances,
+        bad_pods=options.bad_pods,
     )
 
 
 def _prepare(plane: ControlPlane, plan: Plan) -> None:
     client = plane.client
-    client.create("namespaces", {"metadata": {"name": NAMESPACE}})
+    for name in (NAMESPACE, BAD_NAMESPACE):
+        client.create("namespaces", {"metadata": {"name": name}})
     for name, priority in CLASSES.items():
         client.create("priorityclasses", {"metadata": {"name": name}, "value": priority})
     client.create_all("nodes", soak_nodes(plan))
@@ -96,6 +107,7 @@ def _checks(found: Found, instances: Instances, plan: Plan) -> list[Check]:
         *memory_checks(found.samples, plan),
         *ending_checks(instances.endings, found.restarts),
         *coverage_checks(found.counts, plan, created_seconds=found.created_seconds),
+        *bad_namespace_checks(found.bad_rounds, found.latencies, plan, started=found.started),
         Check("no exception in a log", not tracebacks, f"{tracebacks} tracebacks"),
     ]
 
@@ -115,6 +127,7 @@ def _figures(found: Found) -> dict[str, object]:
         "skipped": found.skipped,
         "gaps": found.gaps,
         "restarts": found.restarts,
+        "bad_rounds": found.bad_rounds,
         "latency": percentiles(found.latencies),
         "latency_but_at_the_restart": percentiles(undisturbed),
         "latency_by_kind": {kind: percentiles(each for each in undisturbed if each.kind == kind) for kind in kinds},
@@ -134,6 +147,7 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=100.0, help="pods created, and deleted, a second")
     parser.add_argument("--lifetime", type=float, default=60.0, help="seconds that a pod runs")
     parser.add_argument("--instances", type=int, default=2, help="one leads, the others stand by")
+    parser.add_argument("--bad-pods", type=int, default=200, help="in a namespace whose webhook fails their binds")
     parser.add_argument("--out", type=Path, default=Path("build/soak"), help="folder for samples, summary and logs")
     return parser.parse_args(arguments)
 

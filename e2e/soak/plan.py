@@ -22,6 +22,8 @@ class Plan:
     hostile_rate: float = 1.0
     resize_rate: float = 2.0
     node_change_seconds: float = 2.0
+    bad_pods: int = 200
+    """How many wait at a time in a namespace whose webhook fails their binds; 0 for no such namespace."""
 
     @property
     def filler_rate(self) -> float:
@@ -45,6 +47,21 @@ class Plan:
         ones add is seen.
         """
         return (self.settle_minutes * 60 / 2, self.seconds / 2)
+
+    @property
+    def bad_seconds(self) -> float:
+        """How long that webhook fails in one way; it is well as long after each, or longer."""
+        return 60.0 if self.is_long else 20.0
+
+    @property
+    def bad_rounds_at(self) -> tuple[float, ...]:
+        """When that webhook begins to fail: not while the API server restarts, which would be no fault of its own."""
+        length = 2 * self.bad_seconds
+        rounds = [number * length + self.bad_seconds for number in range(int(self.seconds // length))]
+        quiet = [
+            began for began in rounds if not any(-length < moment - began <= length for moment in self.restarts_at)
+        ]
+        return tuple(began for began in quiet if self.bad_pods and began + length <= self.seconds)
 
     @property
     def is_long(self) -> bool:

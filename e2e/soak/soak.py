@@ -11,6 +11,7 @@ from functools import partial
 from http.client import HTTPException
 
 from e2e.controlplane.plane import ControlPlane
+from e2e.soak.bad_namespace import BadNamespace, BadRound
 from e2e.soak.errands import Errands
 from e2e.soak.instances import Instances, Sample
 from e2e.soak.kubelets import Kubelets
@@ -42,6 +43,7 @@ class Found:
     gaps: int
     created_seconds: float
     restarts: list[tuple[float, float]]
+    bad_rounds: list[BadRound]
     minutes: list[Minute]
     samples: list[Sample]
     latencies: list[Latency]
@@ -71,6 +73,7 @@ class Soak:
         self._started = time.monotonic()
         self._ledger = Ledger(allocatable, lifetime=plan.lifetime)
         self._restarts = ApiServerRestarts(plane, self._clock)
+        self._bad_namespace = BadNamespace(plane, plan, self._clock)
         self._plane = plane
         self._sample_file = samples
         self._samples: list[Sample] = []
@@ -104,12 +107,14 @@ class Soak:
                 asyncio.create_task(_forever(plan.node_change_seconds, churn.change), name="node changes"),
             ]
             restart = asyncio.create_task(self._restart(), name="restart")
-            everything = [*always, *for_a_while, restart]
+            bad_namespace = asyncio.create_task(self._bad_namespace.run(), name="bad namespace")
+            everything = [*always, *for_a_while, restart, bad_namespace]
             ended, _ = await asyncio.wait(everything, timeout=plan.seconds, return_when=asyncio.FIRST_EXCEPTION)
             _raise_first(ended)
             created_seconds = self._clock()
             await _cancel(for_a_while)
             await restart
+            await bad_namespace
             await self._settle(churn, always)
             lost = [f"{each.name} ({each.kind})" for each in self._lost()]
             differences = await self._compare() if not lost else {}
@@ -121,6 +126,7 @@ class Soak:
             gaps=watch.gaps,
             created_seconds=created_seconds,
             restarts=self._restarts.times,
+            bad_rounds=self._bad_namespace.rounds,
             minutes=self._minutes,
             samples=self._samples,
             latencies=ledger.latencies,
@@ -133,6 +139,7 @@ class Soak:
     def close(self) -> None:
         """Ends what outlives `run`, once the control plane has ended."""
         self._restarts.close()
+        self._bad_namespace.close()
 
     async def _on_the_beat(self, rate: float, act: Callable[[], None]) -> None:
         beat = 0

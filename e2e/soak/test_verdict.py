@@ -2,10 +2,21 @@
 
 import pytest
 
+from e2e.controlplane.failing_webhook import HANGS_31
+from e2e.soak.bad_namespace import BadRound
 from e2e.soak.instances import Ending, Sample
 from e2e.soak.ledger import Latency
 from e2e.soak.plan import Plan
-from e2e.soak.verdict import Check, coverage_checks, ending_checks, memory_checks, percentiles, promise_checks, terms
+from e2e.soak.verdict import (
+    Check,
+    bad_namespace_checks,
+    coverage_checks,
+    ending_checks,
+    memory_checks,
+    percentiles,
+    promise_checks,
+    terms,
+)
 
 HOUR, SHORT = Plan(minutes=60), Plan(minutes=5)
 MB = 1_000_000
@@ -102,6 +113,22 @@ def test_a_soak_without_what_it_is_for_fails() -> None:
     assert failed(coverage_checks(counts, SHORT, created_seconds=300)) == []
     assert len(failed(coverage_checks({**counts, "created": 26_000}, SHORT, created_seconds=300))) == 1
     assert len(failed(coverage_checks({"created": 30_000}, SHORT, created_seconds=300))) == 3
+
+
+@pytest.mark.parametrize(
+    ("after", "sent", "seconds", "failures"),
+    [(12.0, 130, 4.0, 0), (None, 130, 4.0, 1), (30.0, 130, 4.0, 1), (12.0, 130, 6.0, 1), (12.0, 170, 1.0, 1)],
+)
+def test_while_a_webhook_fails_others_are_bound_and_its_own_pods_soon_after(
+    after: float | None, sent: float, seconds: float, failures: int
+) -> None:
+    rounds, latencies = [BadRound(HANGS_31, 20, 40, after)], [Latency("plain", sent, seconds)]
+    assert len(failed(bad_namespace_checks(rounds, latencies, SHORT, started=100))) == failures
+
+
+def test_a_soak_without_a_bad_namespace_is_not_judged_by_it_and_one_without_its_rounds_fails() -> None:
+    assert bad_namespace_checks([], [], Plan(bad_pods=0), started=0) == []
+    assert len(failed(bad_namespace_checks([], [Latency("plain", 1, 1)], SHORT, started=0))) == 2
 
 
 def test_percentiles_are_of_measured_values() -> None:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from itertools import islice
+from itertools import islice, pairwise
 
 import pytest
 
@@ -32,6 +32,17 @@ def test_the_api_server_restarts_before_memory_is_judged_and_in_the_middle(minut
     first, second = plan.restarts_at
     assert first < plan.settle_minutes * 60 < second < plan.seconds
     assert second == minutes * 60 / 2
+
+
+@pytest.mark.parametrize(("minutes", "rounds"), [(5.0, 3), (60.0, 20)])
+def test_a_webhook_fails_in_each_way_and_never_while_the_api_server_restarts(minutes: float, rounds: int) -> None:
+    plan = Plan(minutes=minutes)
+    spans = [(began, began + 2 * plan.bad_seconds) for began in plan.bad_rounds_at]
+    assert len(spans) >= rounds
+    assert all(before[1] <= after[0] for before, after in pairwise(spans))
+    assert spans[-1][1] <= plan.seconds
+    assert not [span for span in spans for moment in plan.restarts_at if span[0] <= moment <= span[1]]
+    assert Plan(bad_pods=0).bad_rounds_at == ()
 
 
 def test_names_never_repeat_and_every_odd_pod_comes() -> None:
@@ -85,4 +96,5 @@ def test_a_pod_that_its_kubelet_has_reported_on_needs_no_further_report() -> Non
 def test_the_command_line_names_what_differs_from_the_plan_of_an_hour() -> None:
     assert plan_of(options_of([])) == Plan()
     arguments = ["--minutes", "5", "--nodes", "7", "--rate", "8", "--lifetime", "9", "--instances", "1"]
-    assert plan_of(options_of(arguments)) == Plan(minutes=5, nodes=7, rate=8, lifetime=9, instances=1)
+    arguments += ["--bad-pods", "0"]
+    assert plan_of(options_of(arguments)) == Plan(minutes=5, nodes=7, rate=8, lifetime=9, instances=1, bad_pods=0)

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from e2e.bench.results import percentile
+from e2e.soak.bad_namespace import BadRound
 from e2e.soak.instances import Ending, Sample
 from e2e.soak.ledger import Latency
 from e2e.soak.plan import Plan
+from e2e.soak.workload import PLAIN, SPREAD
 
 _MINUTE = 60.0
 _FEWEST_MINUTES = 2
@@ -16,6 +18,9 @@ _FEWEST_SAMPLES = 3
 _MB = 1e6
 _REACHED = 0.9
 _RENEW_DEADLINE_SECONDS = 10.0
+_BAD_AFTER_SECONDS = 20.0
+"""For pods that were refused: ten to back off, and the rest for a machine that the soak keeps busy."""
+_BESIDE_BAD_SECONDS = 5.0
 _NOTICED_SECONDS = 20.0
 """From the deadline until the process has ended, and its end was seen, on a machine that is busy."""
 
@@ -141,6 +146,36 @@ def coverage_checks(counts: Mapping[str, int], plan: Plan, *, created_seconds: f
     ]
     others = ("preempted", "resized", "node changes")
     return checks + [Check(f"some {what}", counts.get(what, 0) > 0, str(counts.get(what, 0))) for what in others]
+
+
+def bad_namespace_checks(
+    rounds: Sequence[BadRound], latencies: Iterable[Latency], plan: Plan, *, started: float
+) -> list[Check]:
+    """Pods elsewhere are bound while a namespace's webhook fails, and that namespace's own soon after its end.
+
+    `started` is the soak's start in the latencies' monotonic seconds.
+    """
+    if not plan.bad_pods:
+        return []
+    late = [each for each in rounds if each.after is None or each.after > _BAD_AFTER_SECONDS]
+    spans = [(started + each.began, started + each.ended) for each in rounds]
+    beside = percentiles(
+        each
+        for each in latencies
+        if each.kind in {PLAIN, SPREAD} and any(began <= each.sent <= ended for began, ended in spans)
+    )
+    return [
+        Check(
+            f"pods whose webhook failed are bound within {_BAD_AFTER_SECONDS:g} s of its end",
+            bool(rounds) and not late,
+            f"{len(rounds) - len(late)} of {len(rounds)} times",
+        ),
+        Check(
+            f"p99 of the others is at most {_BESIDE_BAD_SECONDS:g} s meanwhile",
+            beside is not None and beside.p99 <= _BESIDE_BAD_SECONDS,
+            "no bind" if beside is None else f"{beside.p99:.2f} s of {beside.pods} pods",
+        ),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
