@@ -94,6 +94,11 @@ class BenchCluster:
         """Returns the pods of a namespace that are on no node yet."""
         return self._client.list("pods", namespace, fieldSelector="spec.nodeName=")
 
+    def is_any_unbound(self, namespace: str) -> bool:
+        """Returns whether a pod of a namespace is on no node yet, at the price of one small request."""
+        path = path_of("pods", namespace=namespace)
+        return bool(self._client.request("GET", f"{path}?fieldSelector=spec.nodeName%3D&limit=1")["items"])
+
     def nodes_used(self, namespace: str) -> int:
         """Returns how many nodes the namespace's pods are on.
 

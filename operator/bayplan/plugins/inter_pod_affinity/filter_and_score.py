@@ -15,7 +15,6 @@ from bayplan.plugins.inter_pod_affinity.placed_terms import TermKind, tally, wei
 from bayplan.plugins.inter_pod_affinity.terms import (
     Amounts,
     ClusterView,
-    ExistingPodsTerms,
     IncomingPodTerms,
     domain_sums,
 )
@@ -35,7 +34,7 @@ class RequiredTerms:
         self._cluster = cluster
         self._affinity = IncomingPodTerms(cluster, [(term, 1) for term in terms.required_affinity], together=True)
         self._anti = IncomingPodTerms(cluster, [(term, 1) for term in terms.required_anti_affinity])
-        self._existing = ExistingPodsTerms(cluster, {TermKind.REQUIRED_ANTI_AFFINITY: 1})
+        self._existing = cluster.existing_terms(pod, {TermKind.REQUIRED_ANTI_AFFINITY: 1})
         self._near_at: object = None
         self._added_near: _Mask = np.zeros(0, dtype=np.bool_)
         self._matches_at: object = None
@@ -52,9 +51,7 @@ class RequiredTerms:
 
         Upstream: getExistingAntiAffinityCounts. If nothing can, the filter is skipped with nominated pods, too.
         """
-        return self._has_own or any(
-            _is_in_a_domain(self._cluster, each) for each in self._existing.amounts(pod).items()
-        )
+        return self._has_own or any(_is_in_a_domain(self._cluster, each) for each in self._existing.amounts().items())
 
     def affinity_fails(self, pod: PodInfo, rows: Rows, more: Amounts | None = None) -> _Mask | None:
         """Return the rows without the pods that the pod must be near; None when it need not be near any.
@@ -91,11 +88,11 @@ class RequiredTerms:
 
     def existing_anti_affinity_fails(self, pod: PodInfo, rows: Rows) -> _Mask | None:
         """Return the rows near pods that must not be near the pod; None when there are none."""
-        return self._near(rows, self._existing.amounts(pod))
+        return self._near(rows, self._existing.amounts())
 
     def too_near(self, pod: PodInfo, rows: Rows) -> _Mask | None:
         """Return the rows that anti-affinity of either side fails; None when there are none."""
-        return self._near(rows, self._anti_amounts(), self._existing.amounts(pod))
+        return self._near(rows, self._anti_amounts(), self._existing.amounts())
 
     def blocked_by(self, pod: PodInfo, rows: Rows, *, theirs: bool) -> BlockingPods | None:
         """Return the pods that anti-affinity, its own or `theirs`, keeps the pod away from on the first of `rows`.
@@ -104,7 +101,7 @@ class RequiredTerms:
         """
         first: tuple[str, int, Rows] | None = None
         domains = 0
-        for key, matching in (self._existing.amounts(pod) if theirs else self._anti_amounts()).items():
+        for key, matching in (self._existing.amounts() if theirs else self._anti_amounts()).items():
             ids, holders = self._cluster.labels.column(key).ids, np.flatnonzero(matching)
             held = np.unique(ids[holders])
             hit = np.isin(ids[rows], held[held != 0])
@@ -205,19 +202,19 @@ class PreferredTerms:
         # Weights that cancel out are scored all the same; with a weight of 0 required terms do not count at all.
         self._own = IncomingPodTerms(cluster, [(term, tally(weight)) for term, weight in pod.affinity_terms.preferred])
         hard = tally(hard_weight) if hard_weight else 0
-        self._existing = ExistingPodsTerms(cluster, {TermKind.PREFERRED: 1, TermKind.REQUIRED_AFFINITY: hard})
+        self.existing = cluster.existing_terms(pod, {TermKind.PREFERRED: 1, TermKind.REQUIRED_AFFINITY: hard})
 
     @property
     def nbytes(self) -> int:
         """What the arrays take."""
-        return self._own.nbytes + self._existing.nbytes
+        return self._own.nbytes + self.existing.nbytes
 
     def amounts(self, pod: PodInfo) -> dict[str, Amounts]:
         """Return what each topology key's domains are scored by, as tallies; empty when nothing is to be scored."""
         amounts: dict[str, Amounts] = {}
         if self._own.topology_keys:
             amounts.update(self._own.amounts())
-        for key, others in self._existing.amounts(pod).items():
+        for key, others in self.existing.amounts().items():
             own = amounts.get(key)
             amounts[key] = others if own is None else own + others
         return {key: each for key, each in amounts.items() if _is_in_a_domain(self._cluster, (key, each))}

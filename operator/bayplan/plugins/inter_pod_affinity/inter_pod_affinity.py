@@ -34,7 +34,7 @@ from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
 from bayplan.framework.traits import Normalize, Reads, Traits
 from bayplan.plugins.inter_pod_affinity.filter_and_score import PreferredTerms, RequiredTerms, normalize
 from bayplan.plugins.inter_pod_affinity.placed_terms import TermKind
-from bayplan.plugins.inter_pod_affinity.terms import Amounts, ClusterView
+from bayplan.plugins.inter_pod_affinity.terms import Amounts, ClusterView, ExistingPodsTerms
 
 _AFFINITY = "node(s) didn't match pod affinity rules"
 _ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
@@ -74,6 +74,8 @@ class InterPodAffinity:
         self._cluster = ClusterView(nodes, index, namespaces)
         self._views_of_other_tables: RecentlyUsed[int, ClusterView] = RecentlyUsed(_KEPT_TABLES)
         self._used_views: set[int] = set()
+        # Each pod of a crowd may be a shape of its own, too large to be kept: what the next one shares stays.
+        self._scored_last: ExistingPodsTerms | None = None
 
     @property
     def sign_version(self) -> int:
@@ -90,9 +92,9 @@ class InterPodAffinity:
         if terms is NO_TERMS and not placed:
             return ()
         # Labels that no selector reads, such as a StatefulSet's pod name, would make every pod another shape.
-        keys = placed.label_keys.union(*(term.label_keys for term in terms.every()))
-        labels = pod.pod.metadata.labels or {}
-        return (terms.text, pod.namespace, tuple(sorted(item for item in labels.items() if item[0] in keys)))
+        labels, theirs = pod.pod.metadata.labels or {}, placed.label_keys
+        read = theirs.intersection(labels).union(*(term.label_keys for term in terms.every()))
+        return (terms.text, pod.namespace, tuple(sorted(item for item in labels.items() if item[0] in read)))
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         terms, placed = pod.affinity_terms, self._view_of(nodes).placed
@@ -203,6 +205,8 @@ class InterPodAffinity:
         scored: PreferredTerms | None = state.get(_SCORED)
         if scored is None or scored.nodes is not nodes:
             scored = state[_SCORED] = PreferredTerms(self._view_of(nodes), pod, self._hard_weight)
+            if nodes is self._cluster.nodes:
+                self._scored_last = scored.existing
         return scored.amounts(pod)
 
 

@@ -14,7 +14,6 @@ from bayplan.api.selectors import Labels
 from bayplan.cache.affinity_terms import NO_TERMS, AffinityTerm, PodAffinityTerms
 from bayplan.cache.change_log import EntryLog
 from bayplan.cache.incremental_view import PodView
-from bayplan.cache.label_index import LabelIndex
 from bayplan.cache.node_table import NodeTable, PodChange
 from bayplan.cache.pod_info import PodInfo
 
@@ -51,6 +50,8 @@ TermChange = tuple[PlacedTerm, int, int]
 """A term, the row, and how much its amount there grew."""
 
 _Key = tuple[TermKind, AffinityTerm]
+_Place = tuple[str | None, tuple[str, str] | None]
+"""A namespace and a label that pods have whom a term may match; None where those of any may."""
 
 
 class PlacedTerms(PodView):
@@ -62,12 +63,12 @@ class PlacedTerms(PodView):
     def __init__(self, nodes: NodeTable) -> None:
         super().__init__(nodes)
         self._terms: dict[_Key, PlacedTerm] = {}
-        self._index: LabelIndex[PlacedTerm] = LabelIndex()
+        self._at_place: dict[_Place, dict[PlacedTerm, None]] = {}
         self.changes: EntryLog[TermChange] = EntryLog(KEPT_TERM_BYTES, lambda change: change[0].term.size)
         """What came and went; a reader for whom it does not reach back far enough reads all terms."""
         self._forget_until = 0
         self._key_uses: Counter[str] = Counter()
-        self.label_keys: frozenset[str] = frozenset()
+        self.label_keys: set[str] = set()
         """All label keys that selectors of terms read, and some that none reads any more."""
         self.kinds: Counter[TermKind] = Counter()
         """How many different terms there are of each kind."""
@@ -77,9 +78,11 @@ class PlacedTerms(PodView):
     def __len__(self) -> int:
         return len(self._terms)
 
-    def that_may_match(self, labels: Labels | None) -> Iterator[PlacedTerm]:
+    def that_may_match(self, namespace: str, labels: Labels | None) -> Iterator[PlacedTerm]:
         """Give the terms that a pod with these labels has to be compared with: no other can match it."""
-        return self._index.that_may_match(labels)
+        for label in (None, *(labels or {}).items()):
+            yield from self._at_place.get((namespace, label), ())
+            yield from self._at_place.get((None, label), ())
 
     def forget_changes(self) -> None:
         """Keep no change that came before the last call; who has not read it by now reads all terms."""
@@ -87,20 +90,12 @@ class PlacedTerms(PodView):
         self._forget_until = self.changes.position
 
     def _read(self, changes: Sequence[PodChange]) -> None:
-        touched = False
         for row, before, after in changes:
             # What stays must not be dropped in between.
             if after is not None and after.affinity_terms is not NO_TERMS:
-                touched = self._count(after, row, 1)
+                self._count(after, row, 1)
             if before is not None and before.affinity_terms is not NO_TERMS:
-                touched = self._count(before, row, -1)
-        if touched:
-            self._update_label_keys()
-
-    def _update_label_keys(self) -> None:
-        if self._key_uses.keys() - self.label_keys or len(self.label_keys) > 2 * len(self._key_uses) + _SLACK:
-            self.label_keys = frozenset(self._key_uses)
-            self.label_keys_version += 1
+                self._count(before, row, -1)
 
     def _read_all(self) -> None:
         """Start over; readers get the difference like any other change."""
@@ -116,12 +111,10 @@ class PlacedTerms(PodView):
         for (row, key), (uses, amount) in counted.items():
             if uses or amount:
                 self._grow(key, row, uses, amount)
-        self._update_label_keys()
 
-    def _count(self, pod: PodInfo, row: int, sign: int) -> bool:
+    def _count(self, pod: PodInfo, row: int, sign: int) -> None:
         for key, weight in _keys(pod.affinity_terms):
             self._grow(key, row, sign, sign * weight)
-        return True
 
     def _grow(self, key: _Key, row: int, uses: int, amount: int) -> None:
         placed = self._terms.get(key)
@@ -143,18 +136,37 @@ class PlacedTerms(PodView):
         placed = self._terms[key] = PlacedTerm(*key)
         self.kinds[key[0]] += 1
         self._key_uses.update(key[1].label_keys)
-        self._index.add(placed, key[1].required_labels)
+        if not key[1].label_keys <= self.label_keys:
+            self.label_keys |= key[1].label_keys
+            self.label_keys_version += 1
+        for place in _places(key[1]):
+            self._at_place.setdefault(place, {})[placed] = None
         return placed
 
     def _remove(self, key: _Key) -> None:
         kind, term = key
         placed = self._terms.pop(key)
-        self._index.remove(placed, term.required_labels)
+        for place in _places(term):
+            del self._at_place[place][placed]
+            if not self._at_place[place]:
+                del self._at_place[place]
         self.kinds[kind] -= 1
         for name in term.label_keys:
             self._key_uses[name] -= 1
             if not self._key_uses[name]:
                 del self._key_uses[name]
+        if len(self.label_keys) > 2 * len(self._key_uses) + _SLACK:
+            self.label_keys = set(self._key_uses)
+            self.label_keys_version += 1
+
+
+def _places(term: AffinityTerm) -> Iterator[_Place]:
+    """Give where a term is looked for; as many as its text names, so never each of many namespaces by many labels."""
+    labels = (None,) if term.required_labels is None else term.required_labels
+    by_namespace = term.namespace_selector.is_nothing and (len(term.namespaces) == 1 or len(labels) == 1)
+    for namespace in term.namespaces if by_namespace else (None,):
+        for label in labels:
+            yield namespace, label
 
 
 def _keys(terms: PodAffinityTerms) -> Iterator[tuple[_Key, int]]:

@@ -1,6 +1,7 @@
 """What the filter and the score count: pods that the incoming pod's terms match, and terms of existing pods."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,16 @@ class ClusterView:
         self.namespaces = namespaces
         self.placed = PlacedTerms(nodes)
         self.node_keys = NodeLabelKeys(nodes)
+        self._existing: WeakValueDictionary[object, ExistingPodsTerms] = WeakValueDictionary()
+
+    def existing_terms(self, pod: PodInfo, factors: Mapping[TermKind, int]) -> "ExistingPodsTerms":
+        """Return what counts terms of pods on nodes for `pod`, shared by all shapes of its namespace and labels."""
+        labels = pod.pod.metadata.labels or {}
+        key = (*factors.items(), pod.namespace, frozenset(labels.items()))
+        known = self._existing.get(key)
+        if known is None:
+            known = self._existing[key] = ExistingPodsTerms(self, pod, factors)
+        return known
 
     def namespace_labels(self, name: str) -> Labels | None:
         """Return the labels of a namespace; None if it has none or is not known."""
@@ -146,13 +157,16 @@ class IncomingPodTerms:
 
 
 class ExistingPodsTerms:
-    """Counts the terms of pods on nodes that match an incoming pod, times a factor by kind; one for each pod shape.
+    """Counts the terms of pods on nodes that match an incoming pod, times a factor by kind.
+
+    One serves all pods of a namespace with the labels of `pod`, whose own terms have no part in it.
 
     Upstream: plugins/interpodaffinity, getExistingAntiAffinityCounts and processExistingPod.
     """
 
-    def __init__(self, cluster: ClusterView, factors: Mapping[TermKind, int]) -> None:
+    def __init__(self, cluster: ClusterView, pod: PodInfo, factors: Mapping[TermKind, int]) -> None:
         self._cluster = cluster
+        self._namespace, self._labels = pod.namespace, pod.pod.metadata.labels
         self._factors = {kind: factor for kind, factor in factors.items() if factor}
         self._at = -1
         self._made_for: tuple[int, int, Labels | None] | None = None
@@ -164,30 +178,32 @@ class ExistingPodsTerms:
         """What the amounts take."""
         return sum([each.nbytes for each in self._amounts.values()])
 
-    def amounts(self, pod: PodInfo) -> Mapping[str, Amounts]:
-        """Return what matches now, per topology key; keys without any are left out. Pods must be of one shape."""
+    def amounts(self) -> Mapping[str, Amounts]:
+        """Return what matches now, per topology key; keys without any are left out."""
         cluster, placed = self._cluster, self._cluster.placed
         placed.catch_up()
         if not any(placed.kinds[kind] for kind in self._factors):
             self._made_for = None
             return {}
         cluster.node_keys.catch_up()
-        made_for = (cluster.nodes.layout, cluster.node_keys.version, cluster.namespace_labels(pod.namespace))
+        made_for = (cluster.nodes.layout, cluster.node_keys.version, cluster.namespace_labels(self._namespace))
         changes = placed.changes.since(self._at) if made_for == self._made_for else None
         self._at = placed.changes.position
-        if changes is None or len(self._matches) > 2 * len(placed) + _KEPT_ANSWERS:
+        too_many = len(self._matches) > 2 * len(placed) + _KEPT_ANSWERS
+        if changes is None or too_many:
+            if made_for != self._made_for or too_many:
+                self._matches.clear()
             self._made_for = made_for
             self._amounts.clear()
-            self._matches.clear()
-            near = placed.that_may_match(pod.pod.metadata.labels)
+            near = placed.that_may_match(self._namespace, self._labels)
             changes = [(term, row, amount) for term in near for row, (_, amount) in term.rows.items()]
         if changes:
-            self._apply(pod, made_for[2], changes)
+            self._apply(made_for[2], changes)
         return self._amounts
 
-    def _apply(self, pod: PodInfo, namespace_labels: Labels | None, changes: list[tuple[PlacedTerm, int, int]]) -> None:
+    def _apply(self, namespace_labels: Labels | None, changes: list[tuple[PlacedTerm, int, int]]) -> None:
         known, capacity = self._cluster.node_keys.known, self._cluster.nodes.capacity
-        labels, matches, touched = pod.pod.metadata.labels, self._matches, set()
+        labels, matches, touched = self._labels, self._matches, set()
         for placed, row, amount in changes:
             factor = self._factors.get(placed.kind)
             if factor is None:
@@ -196,7 +212,7 @@ class ExistingPodsTerms:
             answer = matches.get(placed.number)
             if answer is None:
                 answer = matches[placed.number] = term.topology_key in known and term.matches(
-                    pod.namespace, labels, namespace_labels
+                    self._namespace, labels, namespace_labels
                 )
             if answer:
                 key = term.topology_key
