@@ -1,10 +1,10 @@
 """What pods of more than a megabyte cost a scheduler in memory: `python -m e2e.bench.huge_pods --pods 300`.
 
-On a real API server, with nodes that are full, there are such pods before the scheduler starts: most wait for it, some
-wait for another scheduler, some have a node. What is large in them is what no decision reads: environment variables and
-annotations. Then the API server is restarted, so that everything is listed anew, at last as many pods again are
-created while all watches are open. It prints the largest resident memory during each of these, and fails
-if that is more than the shipped manifests allow.
+On a real API server, with nodes that have no room for them, there are such pods before the scheduler starts: most wait
+for it, some wait for another scheduler, some have a node. What is large in them is what no decision reads: environment
+variables and annotations. Then the API server is restarted, so that everything is listed anew, at last as many pods
+again are created while all watches are open. It prints the largest resident memory during each of these, and fails if
+that is more than the shipped manifests allow.
 """
 
 import argparse
@@ -37,10 +37,10 @@ _AT_REST = 0.1
 def huge_pod(
     name: str, namespace: str, size: int, *, scheduler: str = "bayplan", node_name: str | None = None
 ) -> Object:
-    """Returns a pod that takes about `size` bytes as JSON; only a pod of a node that is full asks for nothing."""
+    """Returns a pod that takes about `size` bytes as JSON; without a node it asks for more than any has."""
     variables = (size - _ANNOTATIONS_BYTES) // _JSON_BYTES_PER_VARIABLE
     environment = [{"name": f"VARIABLE_{number:06}", "value": "v" * _VALUE_BYTES} for number in range(variables)]
-    amounts = {"cpu": "1"} if node_name is None else {}
+    amounts = {"cpu": "100"} if node_name is None else {}
     made = pod(
         name,
         namespace,
@@ -54,7 +54,6 @@ def huge_pod(
 
 def create_huge_pods(client: ApiClient, namespace: str, pods: int, size: int) -> None:
     """Has `pods` of them wait for us, a tenth as many wait for others, and a tenth as many be on nodes."""
-    client.create("namespaces", {"metadata": {"name": namespace}})
     others = pods // 10
     with ThreadPoolExecutor(_WORKERS, thread_name_prefix="create") as pool:
         for name, count, options in (
@@ -86,6 +85,8 @@ def measure(plane: ControlPlane, checkout: Path, pods: int, size: int) -> Iterat
     """What was done last, and the process that it was done to."""
     client = plane.client
     client.create_all("nodes", [node(f"n{number}", cpu="0") for number in range(NODES)])
+    for namespace in ("before", "after"):
+        client.create("namespaces", {"metadata": {"name": namespace}})
     create_huge_pods(client, "before", pods, size)
     kubeconfig = install_bayplan(plane)
     with (
