@@ -1,11 +1,15 @@
 """The intake's list against a fake API server."""
 
+from functools import partial
+
 import msgspec
 from tests.controller.kubernetes_api import PODS, pod
 from tests.scheduler.handler_scene import HandlerScene
 from tests.waiting import Sleeps
 
+from bayplan.api.credentials import Credentials
 from bayplan.api.objects import Pod
+from bayplan.api.watch_source import WatchSource
 from bayplan.controller.intake_list import IntakeList
 
 
@@ -18,7 +22,8 @@ class IntakeScene:
         self.handlers = HandlerScene(profiles=names)
         self.pending, self.queue, self.gone = self.handlers.pending, self.handlers.queue, self.handlers.gone
         self.sleep = Sleeps()
-        self.list = IntakeList(client, names, self.pending, page_size=page_size, sleep=self.sleep)
+        source = partial(WatchSource, Credentials(server=server.url), PODS, list_timeout=30.0, inactivity=30.0)
+        self.list = IntakeList(client, source, names, self.pending, page_size=page_size, sleep=self.sleep)
 
     def put(self, name, *, queued=False, **fields):
         metadata = fields.pop("metadata", {})

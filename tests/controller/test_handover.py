@@ -4,6 +4,7 @@ import threading
 import pytest
 from tests.waiting import until
 
+from bayplan.api.watch_event import Identity, PodEvent
 from bayplan.controller.operator_thread import Handover
 
 
@@ -19,16 +20,20 @@ class Scene:
     def __init__(self):
         self.told, self.threads = [], set()
         self.taking = lambda name: None
-        self.handover = Handover(asyncio.get_running_loop(), self._take, lambda: self._take({"object": "started"}))
+        self.handover = Handover(
+            asyncio.get_running_loop(),
+            lambda event: self._take(event.identity.name),
+            lambda: self._take("started"),
+        )
 
-    def _take(self, event):
-        self.taking(event["object"])
-        self.told.append(event["object"])
+    def _take(self, name):
+        self.taking(name)
+        self.told.append(name)
         self.threads.add(threading.current_thread())
 
     def put(self, *names):
         for name in names:
-            self.handover.put({"type": "ADDED", "object": name})
+            self.handover.put(PodEvent("ADDED", Identity(name=name)))
 
 
 @pytest.fixture

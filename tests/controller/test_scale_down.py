@@ -8,6 +8,7 @@ from tests.scheduler.scene import Scene
 from tests.waiting import until
 
 from bayplan.api.credentials import Credentials
+from bayplan.api.watch_event import pod_event
 from bayplan.controller.watches import Watches
 from bayplan.queue.queued_pod import SubQueue
 
@@ -40,7 +41,7 @@ class Followed(Scene):
         """kopf's watch tells of the pod in this version."""
         body = pod("waiting", cpu=cpu, **spec)
         body["metadata"] |= {"uid": "waiting", "resourceVersion": str(version)}
-        self.pending.watched({"type": "MODIFIED", "object": body})
+        self.pending.watched(pod_event({"type": "MODIFIED", "object": body}))
 
     async def told(self, assigned):
         """The watch of assigned pods has told of this version."""
@@ -130,7 +131,7 @@ async def test_a_pending_pod_that_is_scaled_down_while_it_is_tried_is_tried_agai
 async def test_a_pod_scaled_down_while_it_was_bound_wakes_those_that_wait_for_the_rest_of_its_room(scene):
     bound = pod("assigned", cpu="3")
     bound["metadata"] |= {"uid": "assigned", "resourceVersion": "1"}
-    scene.pending.watched({"type": "ADDED", "object": bound})
+    scene.pending.watched(pod_event({"type": "ADDED", "object": bound}))
     await scene.attempt()
     scene.pending_pod(1, "2")
     scene.step()
@@ -145,7 +146,7 @@ async def test_a_nominated_pod_that_is_scaled_down_wakes_those_that_wait_for_the
         body = pod("nominated", cpu=cpu, priority=10)
         body["metadata"] |= {"uid": "nominated", "resourceVersion": str(version)}
         body["status"]["nominatedNodeName"] = "n1"
-        scene.pending.watched({"type": "MODIFIED", "object": body})
+        scene.pending.watched(pod_event({"type": "MODIFIED", "object": body}))
 
     await scene.told(assigned("2"))
     nominated(1, "3")

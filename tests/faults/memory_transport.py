@@ -106,7 +106,7 @@ class MemorySource:
     async def close(self) -> None:
         """Nothing is open."""
 
-    async def page(self, query: Mapping[str, str]) -> ListPage:
+    async def page(self, query: Mapping[str, str], *, accept: str = "") -> ListPage:
         name = await self._send("LIST")
         response = self._api.page(self._path, dict(query))
         await asyncio.sleep(self._lag)

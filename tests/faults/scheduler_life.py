@@ -15,6 +15,7 @@ from tests.faults.virtual_time import cancel_all
 
 from bayplan.api.credentials import Credentials
 from bayplan.api.reflector import Reflector
+from bayplan.api.watch_event import pod_event
 from bayplan.api.watch_source import AnswerError, BrokenStreamError
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.build import Parts, build
@@ -30,7 +31,7 @@ _ASSUMED_CHECK_SECONDS = 15.0
 
 
 class KopfModel:
-    """What reaches us of kopf: events of a list and of a watch, nothing of what vanished between the two, and its ends.
+    """What reaches us of kopf: that it begins to watch, the events of that, and nothing of what happened before.
 
     kopf lists again on 410 by itself, and asks again where it gets no answer. On any other refusal or broken watch it
     ends, and `OperatorThread` starts it again after a pause, or as soon as the API server is known to be back.
@@ -45,20 +46,17 @@ class KopfModel:
         self._operator.restart = self._back.set
 
     async def run(self) -> None:
-        pause, first = 1.0, True
+        pause = 1.0
         while True:
             with suppress(AnswerError, BrokenStreamError):
-                await self._operate(first=first)
-            first = False
+                await self._operate()
             self._back.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._back.wait()
             pause = 1.0 if self._back.is_set() else min(pause * 2, 30.0)
 
-    async def _operate(self, *, first: bool) -> None:
-        if not first:
-            self._operator.on_restart()
+    async def _operate(self) -> None:
         version = ""
         while True:
             if not version:
@@ -78,9 +76,8 @@ class KopfModel:
         raise AssertionError("unreachable")
 
     async def _list(self) -> str:
-        page = await self._source.page(self._query)
-        for item in page.items or ():
-            self._operator.take({"type": None, "object": json.loads(bytes(item))})
+        page = await self._source.page({"fieldSelector": f"{field_selector(_PROFILES)},status.phase=Succeeded"})
+        self._operator.on_list()
         return page.metadata.resource_version
 
     async def _watch(self, version: str) -> str:
@@ -96,7 +93,7 @@ class KopfModel:
                         raise BrokenStreamError(f"{event['object']['code']} in the stream")
                     version = event["object"]["metadata"]["resourceVersion"]
                     if event["type"] != "BOOKMARK":
-                        self._operator.take(event)
+                        self._operator.take(pod_event(event))
         except (TimeoutError, aiohttp.ClientPayloadError):
             # What was read is known.
             await asyncio.sleep(_PATIENCE[0])
@@ -118,6 +115,7 @@ class SchedulerLife:
             clock=api.loop.clock,
             make_client=client_for(api),
             make_reflector=reflector,
+            open_source=source_for(api),
         )
         self._tasks = [asyncio.create_task(self._run(), name="life")]
         self.failed: BaseException | None = None

@@ -14,7 +14,7 @@ from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.kinds import RESOURCES
 from bayplan.api.objects import Node, Pod, PodSpec
 from bayplan.api.storage_objects import CSIDriver, CSINode, PersistentVolumeClaim, StorageClass
-from bayplan.api.watch_event import outline_of, raw_event_decoder
+from bayplan.api.watch_event import outline_of, pod_event, raw_event_decoder
 from bayplan.api.workload_objects import PriorityClass
 from bayplan.config.load import default_configuration
 from bayplan.simulate.cluster import read_cluster
@@ -73,7 +73,7 @@ def test_an_object_as_deep_as_it_is_long_ends_no_process(depth):
 @given(near(Pod, with_junk=True), st.sampled_from(["ADDED", "MODIFIED", "DELETED", None, "x"]))
 def test_a_watched_pod_is_queued_or_left_out_or_nobodys_business(document, kind):
     world = World(nodes=1, pods=0)
-    world.pending.watched({"type": kind, "object": document})
+    world.pending.watched(pod_event({"type": kind, "object": document}))
     assert not (world.pending.uids() and world.observer.left_out)
     assert kind != "DELETED" or not (world.pending.uids() or world.observer.left_out)
 

@@ -17,6 +17,7 @@ from tests.hostile.world import (
     term,
 )
 
+from bayplan.api.watch_event import pod_event
 from bayplan.cache.pod_info import PodInfo
 
 MIB = 2**20
@@ -83,7 +84,7 @@ def test_what_is_remembered_of_deleted_pods_has_a_bound(allocated):
 
     def delete(uid):
         metadata = {"uid": uid, "resourceVersion": "9" * 1000}
-        world.pending.watched({"type": "DELETED", "object": {"metadata": metadata}})
+        world.pending.watched(pod_event({"type": "DELETED", "object": {"metadata": metadata}}))
 
     before = allocated()
     for serial in range(20_000):

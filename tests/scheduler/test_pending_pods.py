@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from tests.builders import make_pod
 
+from bayplan.api.watch_event import pod_event
 from bayplan.queue.queued_pod import SubQueue
 
 
@@ -117,27 +118,27 @@ def test_an_answer_about_a_pod_on_a_node_is_left_to_the_watch(handlers):
 
 @pytest.mark.parametrize("kind", [None, "ADDED", "MODIFIED"])
 def test_a_watched_pod_is_queued_as_it_is_now(handlers, kind):
-    handlers.pending.watched(event(kind, resourceVersion="7"))
-    handlers.pending.watched(event(kind, resourceVersion="8", labels={"a": "1"}))
+    handlers.pending.watched(pod_event(event(kind, resourceVersion="7")))
+    handlers.pending.watched(pod_event(event(kind, resourceVersion="8", labels={"a": "1"})))
     assert handlers.queue.newest("u").pod.metadata.labels == {"a": "1"}
 
 
 def test_a_version_that_is_held_already_is_not_even_read(handlers):
     handlers.pending.changed(make_pod(uid="u", resource_version="7"))
-    handlers.pending.watched(event(resourceVersion="7", spec={"priority": "unreadable"}))
+    handlers.pending.watched(pod_event(event(resourceVersion="7", spec={"priority": "unreadable"})))
     assert (version(handlers), handlers.observer.left_out) == ("7", [])
 
 
 @pytest.mark.parametrize("spec", [None, {"priority": "unreadable"}], ids=["readable", "unreadable"])
 def test_a_watched_pod_that_is_deleted_leaves_the_queue_readable_or_not(handlers, spec):
     handlers.pending.changed(make_pod(uid="u"))
-    handlers.pending.watched(event("DELETED", spec=spec))
+    handlers.pending.watched(pod_event(event("DELETED", spec=spec)))
     assert (handlers.queue.uids(), handlers.gone, handlers.observer.left_out) == (set(), ["u"], [])
 
 
 def test_a_watched_pod_that_cannot_be_read_is_reported_by_name_and_leaves_the_queue(handlers, caplog):
     handlers.pending.changed(make_pod(uid="u", resource_version="7"))
-    handlers.pending.watched(event(resourceVersion="8", name="odd", spec={"priority": "high"}))
+    handlers.pending.watched(pod_event(event(resourceVersion="8", name="odd", spec={"priority": "high"})))
     assert (handlers.queue.uids(), handlers.observer.left_out) == (set(), ["Pod"])
     assert "pod left out pod='shop/odd'" in caplog.text
     assert "spec.priority" in caplog.text
@@ -147,7 +148,7 @@ def test_a_pod_that_leaves_the_unscheduled_ones_because_it_was_bound_keeps_its_p
     handlers.pending.changed(make_pod(uid="u", cpu="1"))
     queued = handlers.queue.pop()
     handlers.cache.assume_pod(queued.pod_info, "a")
-    handlers.pending.watched(event("DELETED"))
+    handlers.pending.watched(pod_event(event("DELETED")))
     assert (handlers.cache.node_of("u"), handlers.cpu()) == ("a", 1000)
     handlers.queue.done("u")
     assert handlers.pending.accounts_for("u", "2")
@@ -158,17 +159,17 @@ def test_a_pod_that_leaves_the_unscheduled_ones_because_it_was_bound_keeps_its_p
 @pytest.mark.parametrize("known", [False, True])
 def test_after_its_deletion_only_a_later_version_of_a_pod_enters_the_queue(handlers, known, told, queued):
     if known:
-        handlers.pending.watched(event("ADDED", resourceVersion="7"))
-    handlers.pending.watched(event("DELETED", resourceVersion="9"))
+        handlers.pending.watched(pod_event(event("ADDED", resourceVersion="7")))
+    handlers.pending.watched(pod_event(event("DELETED", resourceVersion="9")))
     handlers.pending.changed(make_pod(uid="u", resource_version=told))
     assert (version(handlers), handlers.queue.uids()) == ((told, {"u"}) if queued else (None, set()))
 
 
 def test_an_older_version_does_not_undo_a_deletion_during_the_attempt(handlers):
-    handlers.pending.watched(event("ADDED", resourceVersion="5"))
+    handlers.pending.watched(pod_event(event("ADDED", resourceVersion="5")))
     queued = handlers.queue.pop()
-    handlers.pending.watched(event("DELETED", resourceVersion="9"))
-    handlers.pending.watched(event("MODIFIED", resourceVersion="7"))
+    handlers.pending.watched(pod_event(event("DELETED", resourceVersion="9")))
+    handlers.pending.watched(pod_event(event("MODIFIED", resourceVersion="7")))
     handlers.queue.add_unschedulable(queued, rejector_plugins=frozenset(), error=True)
     assert handlers.queue.uids() == set()
 
@@ -201,7 +202,7 @@ DEEP = reduce(lambda inner, _: {"metadata": inner, "spec": inner, "status": inne
     ids=["huge numbers", "names that are no text", "names that are huge", "no metadata", "nested beyond reason"],
 )
 def test_no_event_is_odd_enough_to_raise(handlers, body):
-    handlers.pending.watched({"type": "ADDED", "object": body})
+    handlers.pending.watched(pod_event({"type": "ADDED", "object": body}))
     assert handlers.queue.uids() == set()
 
 

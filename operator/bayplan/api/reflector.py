@@ -14,6 +14,7 @@ import aiohttp
 from bayplan.api.backoff import Backoff, Timing, is_away
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import CredentialsError
+from bayplan.api.list_pages import PAGE_SIZE, list_pages
 from bayplan.api.object_store import Handler, ObjectStore, T
 from bayplan.api.server_contact import ServerContact
 from bayplan.api.slices import in_slices
@@ -60,7 +61,7 @@ class Reflector(Generic[T]):
         handler: Handler[T],
         name: str = "",
         field_selector: str = "",
-        page_size: int = 500,
+        page_size: int = PAGE_SIZE,
         keep_undecodable: bool = True,
         on_undecodable: Callable[[str, str], None] | None = None,
         on_refused: Callable[[int, str, float], bool] | None = None,
@@ -218,29 +219,15 @@ class Reflector(Generic[T]):
     async def _list(self) -> None:
         started = self._clock()
         present: set[str] = set()
-        query = {**self._selector, "limit": str(self._page_size)}
-        restarts = 0
-        while True:
-            try:
-                page = await self._source.page(query)
-            except AnswerError as error:
-                if error.status != GONE or "continue" not in query:
-                    raise
-                # The list outlived its snapshot: from the start again, and at last in one piece.
-                restarts += 1
+        async for is_first, page in list_pages(
+            self._source.page, self._selector, page_size=self._page_size, restarts=2
+        ):
+            if is_first:
                 present.clear()
-                query = {**self._selector} | ({"limit": str(self._page_size)} if restarts < 2 else {})
-                continue
-            if "continue" not in query:
                 self._went_back |= self._history.went_back(page.metadata.resource_version)
                 anew = self._anew or self._went_back
                 self._store.trusts_versions = not anew
             await self._in_slices(page.items or [], lambda raw: present.add(self._lines.put(raw)))
-            if not page.metadata.continue_:
-                break
-            if page.metadata.continue_ == query.get("continue"):
-                raise BrokenStreamError("the list repeats its continue token")
-            query["continue"] = page.metadata.continue_
         await self._in_slices(self._store.keys_outside(present), self._store.remove)
         self._store.trusts_versions = True
         self._anew = self._anew and not anew

@@ -1,6 +1,8 @@
 """What is read of lists, watches and answers by itself: the outline of any object, and pods."""
 
 import logging
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -40,6 +42,15 @@ class RawEvent(msgspec.Struct):
     object: msgspec.Raw
 
 
+class PodEvent(msgspec.Struct, frozen=True):
+    """What kopf told of a pod, cut to what bayplan reads; without a `pod` it is gone, or `error` says what is wrong."""
+
+    type: str | None
+    identity: Identity
+    pod: Pod | None = None
+    error: str = ""
+
+
 raw_event_decoder = msgspec.json.Decoder(RawEvent)
 _pod_decoder = msgspec.json.Decoder(Pod)
 _outline_decoder = msgspec.json.Decoder(Outline)
@@ -51,6 +62,21 @@ def outline_of(raw: msgspec.Raw) -> Outline:
         return _outline_decoder.decode(raw)
     except DECODE_ERRORS:
         return Outline(metadata=Identity(name="?"))
+
+
+def pod_event(event: Mapping[str, Any]) -> PodEvent:
+    """Read an event whose object is JSON's own values; raises for nothing that JSON can hold."""
+    body = event.get("object")
+    metadata = body.get("metadata") if isinstance(body, dict) else None
+    fields = metadata.items() if isinstance(metadata, dict) else ()
+    texts = {name: value for name, value in fields if isinstance(value, str)}
+    identity = msgspec.convert(texts, Identity)
+    if event.get("type") == "DELETED":
+        return PodEvent("DELETED", identity)
+    try:
+        return PodEvent(event.get("type"), identity, msgspec.convert(body, Pod))
+    except (msgspec.ValidationError, ValueError, RecursionError) as error:
+        return PodEvent(event.get("type"), identity, error=str(error))
 
 
 def read_pod(body: bytes | msgspec.Raw) -> Pod | None:

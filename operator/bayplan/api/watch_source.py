@@ -14,6 +14,8 @@ from bayplan.api.decoding import DECODE_ERRORS
 MAX_LINE_BYTES = 64 * 1024 * 1024
 READ_BUFFER_BYTES = 256 * 1024
 CONNECT_TIMEOUT_SECONDS = 10.0
+MAX_PAGE_BYTES = 8 * 1024 * 1024
+"""What a page of more than one object may have; 500 pods have some 3 MiB, one of them can have that much."""
 
 
 class AnswerError(Exception):
@@ -27,6 +29,10 @@ class AnswerError(Exception):
 
 class BrokenStreamError(Exception):
     """The bytes are not the API's: a malformed line or page."""
+
+
+class PageTooLargeError(Exception):
+    """A page has more than MAX_PAGE_BYTES: its objects are to be asked for in smaller ones."""
 
 
 class ListMeta(msgspec.Struct, rename="camel"):
@@ -73,7 +79,8 @@ class WatchSource:
 
     Relied on by `Reflector`. A 401 gets a new token and one more try. Nothing else is retried here.
 
-    Raises (all methods): AnswerError, BrokenStreamError, CredentialsError, aiohttp.ClientError, TimeoutError, OSError.
+    Raises (all methods): AnswerError, BrokenStreamError, CredentialsError, aiohttp.ClientError, TimeoutError, OSError;
+    `page` also PageTooLargeError.
     """
 
     def __init__(self, credentials: Credentials, path: str, *, list_timeout: float, inactivity: float) -> None:
@@ -85,11 +92,20 @@ class WatchSource:
         self._generation = -1
         self._watched: aiohttp.ClientResponse | None = None
 
-    async def page(self, query: Mapping[str, str]) -> ListPage:
-        """Return one page of the list."""
-        response = await self._get(query, self._list_timeout)
+    async def page(self, query: Mapping[str, str], *, accept: str = "application/json") -> ListPage:
+        """Return one page of the list; unless it is of one object, or has no `limit`, it is bounded in bytes."""
+        response = await self._get(query, self._list_timeout, accept)
+        parts: list[bytes] = []
+        size = 0
         async with response:
-            body = await response.read()
+            async for part in response.content.iter_any():
+                parts.append(part)
+                size += len(part)
+                if size > MAX_PAGE_BYTES and int(query.get("limit", 1)) > 1:
+                    response.close()
+                    raise PageTooLargeError
+        body = b"".join(parts)
+        del parts
         try:
             page = _page_decoder.decode(body)
         except DECODE_ERRORS as error:
@@ -122,14 +138,16 @@ class WatchSource:
             await self._session.close()
             self._session = None
 
-    async def _get(self, query: Mapping[str, str], limits: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+    async def _get(
+        self, query: Mapping[str, str], limits: aiohttp.ClientTimeout, accept: str = "application/json"
+    ) -> aiohttp.ClientResponse:
         for attempt in range(2):
             token = await self._credentials.token()
             session = await self._current_session()
             response = await session.get(
                 self._credentials.server + self._path,
                 params=query,
-                headers={"Authorization": f"Bearer {token}"} if token is not None else None,
+                headers={"Accept": accept} | ({"Authorization": f"Bearer {token}"} if token is not None else {}),
                 proxy=self._credentials.proxy,
                 timeout=limits,
                 allow_redirects=False,
@@ -155,7 +173,7 @@ class WatchSource:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(ssl=context),
                 # On a cluster's network compression costs more time than it saves.
-                headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": USER_AGENT},
+                headers={"Accept-Encoding": "identity", "User-Agent": USER_AGENT},
                 read_bufsize=READ_BUFFER_BYTES,
                 cookie_jar=aiohttp.DummyCookieJar(),
             )

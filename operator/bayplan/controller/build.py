@@ -11,14 +11,16 @@ from urllib.parse import urlsplit
 
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
+from bayplan.api.kinds import PODS
 from bayplan.api.reflector import Reflector
 from bayplan.api.server_contact import ServerContact
+from bayplan.api.watch_source import WatchSource
 from bayplan.cache.cache import Cache
 from bayplan.config.connections import ClientConnection
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.assumed_pods import AssumedPods, build_assumed_pods
 from bayplan.controller.engines import EngineBuilder
-from bayplan.controller.intake_list import IntakeList
+from bayplan.controller.intake_list import LIST_SECONDS, IntakeList
 from bayplan.controller.leadership import Leadership, build_leadership
 from bayplan.controller.observation import build_health, build_serving
 from bayplan.controller.operator_thread import KopfSessions, OperatorThread
@@ -72,6 +74,7 @@ def build(
     clock: Callable[[], float] = time.monotonic,
     make_client: Callable[..., ApiClient] = ApiClient,
     make_reflector: Callable[..., Reflector[Any]] = Reflector,
+    open_source: Callable[..., WatchSource] = WatchSource,
 ) -> Parts:
     """Make the parts of a scheduler that reaches its API server by `credentials`.
 
@@ -79,8 +82,8 @@ def build(
     until one is opened. A node whose kubelet had no room for a pod gets none for `rejection_backoff_seconds`, and a pod
     that no event woke is tried again after `unschedulable_seconds`.
 
-    `clock`, monotonic and in seconds, and what makes clients and reflectors are given by who has time and API server in
-    memory.
+    `clock`, monotonic and in seconds, and what makes clients, reflectors and the intake's source are given by who has
+    time and API server in memory.
     """
     ground = _ground(configuration, credentials, clock, make_client)
     client, events_client = ground.client(), ground.client()
@@ -114,9 +117,16 @@ def build(
         clock=clock,
     )
     pending = held.pending
-    intake_list = IntakeList(client, ground.names, pending, on_went_back=recovery.went_back, contact=ground.contact)
+    intake_list = IntakeList(
+        client,
+        partial(open_source, credentials, PODS.path, list_timeout=LIST_SECONDS, inactivity=LIST_SECONDS),
+        ground.names,
+        pending,
+        on_went_back=recovery.went_back,
+        contact=ground.contact,
+    )
     operator = OperatorThread(
-        ground.names, KopfSessions(credentials), take=pending.watched, on_restart=intake_list.ask_for_fill
+        ground.names, KopfSessions(credentials), take=pending.watched, on_list=intake_list.ask_for_fill
     )
     # What was made before those whom it tells: answers to the scheduler's writes feed the queue that it reads, and
     # the watches tell of an outage whom else to ask.

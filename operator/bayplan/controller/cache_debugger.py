@@ -14,6 +14,7 @@ from bayplan.api.credentials import Credentials
 from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.errors import CredentialsError
 from bayplan.api.kinds import NODES, PODS, Resource, resource_of
+from bayplan.api.list_pages import list_pages
 from bayplan.api.slices import in_slices
 from bayplan.api.watch_event import outline_of
 from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource
@@ -24,7 +25,6 @@ from bayplan.scheduler.debugger.dump import ListedDump, dump_held
 
 logger = logging.getLogger(__name__)
 
-_PAGE_SIZE = "500"
 _NOT_FOUND = 404
 _TIMEOUT_SECONDS = 60.0
 
@@ -106,14 +106,9 @@ class CacheDebugger:
         source = self.open_source(
             self.credentials, resource.path, list_timeout=_TIMEOUT_SECONDS, inactivity=_TIMEOUT_SECONDS
         )
-        query = {"limit": _PAGE_SIZE}
         try:
-            while query.get("continue") != "":
-                page = await source.page(query)
+            async for _, page in list_pages(source.page):
                 await in_slices(page.items or (), take, clock=self.clock)
-                if page.metadata.continue_ and page.metadata.continue_ == query.get("continue"):
-                    raise ListError(f"{resource.plural}: the list repeats its continue token")
-                query["continue"] = page.metadata.continue_
         except AnswerError as error:
             if error.status == _NOT_FOUND:
                 raise _NotServedError(f"{resource.plural}: {error}") from error

@@ -2,24 +2,26 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
-from urllib.parse import urlencode
+from functools import partial
 
+import aiohttp
 import msgspec
 
 from bayplan.api.backoff import Backoff, is_away
-from bayplan.api.client import ApiClient, decode_status
+from bayplan.api.client import ApiClient
 from bayplan.api.decoding import DECODE_ERRORS
-from bayplan.api.errors import AmbiguousError, UnreachableError
+from bayplan.api.errors import CredentialsError
+from bayplan.api.list_pages import PAGE_SIZE, list_pages
 from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.objects import Pod
 from bayplan.api.server_contact import ServerContact
 from bayplan.api.slices import in_slices
 from bayplan.api.version_history import VersionHistory
 from bayplan.api.watch_event import outline_of, read_pod
-from bayplan.api.watch_source import ListMeta
+from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource
 from bayplan.controller.operator_thread import field_selector
 from bayplan.logs.verbosity import V4
 from bayplan.scheduler.binder import fetch_pod
@@ -29,7 +31,8 @@ logger = logging.getLogger(__name__)
 
 _WHOLE = "application/json"
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-_LIST_SECONDS = 30.0
+LIST_SECONDS = 30.0
+_NO_ANSWER = (CredentialsError, aiohttp.ClientError, OSError)
 _FIRST_PAUSE_SECONDS = 0.5
 _MAX_PAUSE_SECONDS = 15.0
 # So many lists in a row without an answer take half a minute or more: who knows what waits by then?
@@ -40,21 +43,7 @@ class _Item(msgspec.Struct, gc=False):
     metadata: ObjectMeta
 
 
-class _Page(msgspec.Struct):
-    metadata: ListMeta
-    items: list[msgspec.Raw] | None
-
-
-_page_decoder = msgspec.json.Decoder(_Page)
 _item_decoder = msgspec.json.Decoder(_Item)
-
-
-class _NoListError(Exception):
-    """The API server did not answer with a list, but with `status`."""
-
-    def __init__(self, message: str, status: int = 200) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 @dataclass(eq=False)
@@ -68,9 +57,11 @@ class IntakeList:
     """
 
     client: ApiClient
+    open_source: Callable[[], WatchSource]
+    """Gives a way to the API server's pods, for one list."""
     scheduler_names: Collection[str]
     pending: PendingPodEvents
-    page_size: int = 500
+    page_size: int = PAGE_SIZE
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     on_went_back: Callable[[], None] = lambda: None
     """Called when a list is older than the one before: etcd was restored from a backup."""
@@ -172,36 +163,31 @@ class IntakeList:
 
     async def _each_item(self, accept: str, take: Callable[[msgspec.Raw], None]) -> bool:
         """Pass each pending pod of our profiles to `take`; False if the API server does not answer with all of them."""
+        source = self.open_source()
         try:
             for name in sorted(self.scheduler_names):
-                query = {"fieldSelector": field_selector({name}), "limit": str(self.page_size)}
-                while query.get("continue") != "":
-                    page = await self._page(query, accept)
+                ask = partial(source.page, accept=accept)
+                query = {"fieldSelector": field_selector({name})}
+                async for is_first, page in list_pages(ask, query, page_size=self.page_size):
                     # All pages have the version of the first.
-                    if "continue" not in query and self._history.went_back(page.metadata.resource_version):
+                    if is_first and self._history.went_back(page.metadata.resource_version):
                         self.on_went_back()
                     await in_slices(page.items or (), take)
-                    query["continue"] = page.metadata.continue_
-        except (AmbiguousError, UnreachableError, _NoListError, *DECODE_ERRORS) as error:
-            self._away = not isinstance(error, (_NoListError, *DECODE_ERRORS)) or is_away(getattr(error, "status", 0))
+        except (*_NO_ANSWER, AnswerError, BrokenStreamError, *DECODE_ERRORS) as error:
+            reason = f"{type(error).__name__}: {error}"
+            is_silent = isinstance(error, _NO_ANSWER)
+            self._away = is_silent or (isinstance(error, AnswerError) and is_away(error.status))
+            if is_silent and self.contact is not None:
+                self.contact.failed(reason)
             is_told = self._away and self.contact is not None and self.contact.is_lost
             level = V4 if is_told else logging.WARNING
-            logger.log(level, "pending pods not listed, trying again later reason=%s", error)
+            logger.log(level, "pending pods not listed, trying again later reason=%s", reason)
             return False
+        finally:
+            await source.close()
+        if self.contact is not None:
+            self.contact.answered()
         return True
-
-    async def _page(self, query: Mapping[str, str], accept: str) -> _Page:
-        path = f"/api/v1/pods?{urlencode(query)}"
-        response = await self.client.request("GET", path, accept=accept, timeout_seconds=_LIST_SECONDS)
-        if response.status != 200:
-            reason, message = decode_status(response.body)
-            raise _NoListError(f"{response.status} {reason}: {message}", response.status)
-        page = _page_decoder.decode(response.body)
-        if not page.metadata.resource_version:
-            raise _NoListError("the list has no resourceVersion")
-        if page.metadata.continue_ and page.metadata.continue_ == query.get("continue"):
-            raise _NoListError("the list repeats its continue token")
-        return page
 
     async def _fetch(self, metadata: ObjectMeta) -> None:
         _, pod = await fetch_pod(self.client, metadata.namespace, metadata.name)

@@ -6,10 +6,11 @@ import ssl
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, repeat
+from typing import Any, cast
 
 import aiohttp
 import kopf
@@ -17,12 +18,14 @@ import kopf
 from bayplan.api.client import USER_AGENT
 from bayplan.api.credentials import Credentials
 from bayplan.api.selectors import escape_field_value
+from bayplan.api.watch_event import PodEvent, pod_event
 
 logger = logging.getLogger(__name__)
 
 DEFAULT_SCHEDULER = "default-scheduler"
 _LOGIN_PAUSE_SECONDS = 2.0
 _NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
+_FINISHED = "status.phase=Succeeded"
 _FIRST_PAUSE_SECONDS = 1.0
 _MAX_PAUSE_SECONDS = 30.0
 _STEADY_SECONDS = 60.0
@@ -35,22 +38,24 @@ class Handover:
     """Carries pod events from kopf's loop to the scheduler's `loop`, in their order.
 
     kopf's handlers rely on it; its methods may be called from any thread. `take` is called on `loop` with each event,
-    `on_start` with nothing once the operator is up. What `take` raises is logged, and the next event goes on. `stop` is
-    the operator's stop flag: set it to end the operator; one that ends by itself sets it, too.
+    `on_start` with nothing once the operator is up, `on_list` whenever it is about to watch anew. What `take` raises is
+    logged, and the next event goes on. `stop` is the operator's stop flag: set it to end the operator; one that ends by
+    itself sets it, too.
     """
 
     loop: asyncio.AbstractEventLoop
-    take: Callable[[kopf.RawEvent], None]
+    take: Callable[[PodEvent], None]
     on_start: Callable[[], None]
+    on_list: Callable[[], None] = lambda: None
     stop: threading.Event = field(default_factory=threading.Event, init=False)
-    _events: deque[kopf.RawEvent] = field(default_factory=deque, init=False)
+    _events: deque[PodEvent] = field(default_factory=deque, init=False)
     _is_waking: bool = field(default=False, init=False)
 
     def started(self) -> None:
         """The operator is up."""
         self.loop.call_soon_threadsafe(self.on_start)
 
-    def put(self, event: kopf.RawEvent) -> None:
+    def put(self, event: PodEvent) -> None:
         """Hand over an event; the loop is woken only if it does not come for others anyway."""
         if self.stop.is_set():
             return  # Nobody waits for it, and the loop may be closed.
@@ -67,7 +72,7 @@ class Handover:
             try:
                 self.take(event)
             except Exception:
-                logger.exception("a pod's event was not taken type=%s", event["type"])
+                logger.exception("a pod's event was not taken type=%s", event.type)
 
 
 class KopfSessions:
@@ -81,11 +86,29 @@ class KopfSessions:
         self._credentials = credentials
         self._last_token: str | None = None
 
-    async def open(self, home: asyncio.AbstractEventLoop) -> aiohttp.ClientSession:
-        """A session on the running loop, with a token that was not refused before; credentials live on `home`."""
+    async def open(
+        self, home: asyncio.AbstractEventLoop, on_list: Callable[[], None] = lambda: None
+    ) -> aiohttp.ClientSession:
+        """A session on the running loop, with a token that was not refused before; credentials live on `home`.
+
+        A list of pods that is asked for in it has none: of a list kopf needs but its version, to watch from there, and
+        it would make an event of each whole pod. `on_list` is called on `home` after each: others are to list all pods.
+        """
         token, context = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._identity(), home))
+
+        async def list_none(request: aiohttp.ClientRequest, go_on: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+            selector = request.url.query.get("fieldSelector")
+            if selector is None or "watch" in request.url.query:
+                return await go_on(request)
+            request.url = request.url.update_query(fieldSelector=f"{selector},{_FINISHED}")
+            response = await go_on(request)
+            if response.ok:
+                home.call_soon_threadsafe(on_list)
+            return response
+
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=context),
+            middlewares=(list_none,),
             # On a cluster's network compression costs more time than it saves.
             headers={"User-Agent": f"{USER_AGENT} kopf", "Accept-Encoding": "identity"}
             | ({"Authorization": f"Bearer {token}"} if token else {}),
@@ -104,15 +127,15 @@ class OperatorThread:
     """Keeps a kopf operator running, on a loop that is kopf's alone.
 
     kopf ends its operator on many faults that pass (a broken line, a 5xx that lasts, a token not renewed yet), and on
-    ending it cancels every task of its loop. Watches, binds and probes are on the scheduler's loop and go on. At
-    each start kopf lists all pods anew. After each but the first `on_restart` is called: kopf does not tell what
-    vanished meanwhile. Events go to `take`, on the scheduler's loop.
+    ending it cancels every task of its loop. Watches, binds and probes are on the scheduler's loop and go on. Each
+    time that kopf begins to watch anew, `on_list` is called: it tells neither of the pods that there are by then, nor
+    of those that vanished meanwhile. Events go to `take`, on the scheduler's loop.
     """
 
     scheduler_names: Collection[str]
     sessions: KopfSessions
-    take: Callable[[kopf.RawEvent], None]
-    on_restart: Callable[[], None]
+    take: Callable[[PodEvent], None]
+    on_list: Callable[[], None]
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     restarts: int = field(default=0, init=False)
@@ -142,7 +165,7 @@ class OperatorThread:
             self._pausing.cancel()
 
     def restart(self) -> None:
-        """End the operator, if one runs, so that the next one lists all pods anew."""
+        """End the operator, if one runs, so that the next one watches anew."""
         if self._stop is not None:
             self._stop.set()
 
@@ -159,7 +182,7 @@ class OperatorThread:
     async def _operate(self) -> str:
         """Run one operator until it ends; return why it did."""
         loop = asyncio.get_running_loop()
-        handover = Handover(loop, self.take, self._started)
+        handover = Handover(loop, self.take, self._started, self.on_list)
         self._stop = handover.stop
         registry = build_registry(self.scheduler_names, self.sessions, handover)
         ended: asyncio.Future[str] = loop.create_future()
@@ -187,8 +210,6 @@ class OperatorThread:
 
     def _started(self) -> None:
         self._is_up = True
-        if self.restarts:
-            self.on_restart()
 
 
 def _run_operator(
@@ -226,11 +247,13 @@ def build_registry(
 
     @kopf.on.login(registry=registry, id="bayplan", backoff=_LOGIN_PAUSE_SECONDS)
     async def login(**_: object) -> kopf.AiohttpSession:
-        return kopf.AiohttpSession(server=sessions.server, aiohttp_session=await sessions.open(handover.loop))
+        session = await sessions.open(handover.loop, handover.on_list)
+        return kopf.AiohttpSession(server=sessions.server, aiohttp_session=session)
 
     @kopf.on.event("", "v1", "pods", registry=registry, id="bayplan")
-    async def pod_event(event: kopf.RawEvent, **_: object) -> None:
-        handover.put(event)
+    async def on_pod(event: kopf.RawEvent, **_: object) -> None:
+        handover.put(pod_event(event))
+        _drop_bulk(cast("MutableMapping[str, Any]", event["object"]))
 
     @kopf.on.cleanup(registry=registry, id="bayplan")
     async def end(**_: object) -> None:
@@ -238,6 +261,13 @@ def build_registry(
         handover.stop.set()
 
     return registry
+
+
+def _drop_bulk(body: MutableMapping[str, Any]) -> None:
+    """Empty a pod of what nobody reads any more: kopf leaves each in a cycle, which is collected some time later."""
+    for part, names in ((body, ("spec", "status")), (body["metadata"], ("annotations", "managedFields"))):
+        for name in names:
+            part.pop(name, None)
 
 
 def field_selector(scheduler_names: Collection[str]) -> str:
@@ -257,7 +287,6 @@ def field_selector(scheduler_names: Collection[str]) -> str:
 def configure(settings: kopf.OperatorSettings, scheduler_names: Collection[str]) -> None:
     """Have kopf watch and do nothing else: it keeps no state on objects, posts no events, looks for no CRDs."""
     settings.watching.field_selectors["", "v1", "pods"] = field_selector(scheduler_names)
-    settings.watching.chunk_size = 500
     settings.watching.server_timeout = 270
     settings.persistence.diffbase_storage = NoEssence([])
     settings.persistence.progress_storage = kopf.MultiProgressStorage([])

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,13 +12,14 @@ import msgspec
 from bayplan.api.credentials import Credentials
 from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.errors import CredentialsError
+from bayplan.api.list_pages import list_pages
 from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource
 from bayplan.api.workload_objects import PriorityClass
 from bayplan.live.known_classes import KnownClasses
 
 PATH: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 MOST_CLASSES: Final = 1000
-"""So many are read, in one page; clusters have some ten."""
+"""So many are read; clusters have some ten."""
 _TIMEOUT_SECONDS: Final = 5.0
 
 _decode: Final = msgspec.json.Decoder(PriorityClass).decode
@@ -43,20 +45,20 @@ class PriorityClassList:
 
     async def _read(self) -> KnownClasses:
         source = self.open_source(self.credentials, PATH, list_timeout=_TIMEOUT_SECONDS, inactivity=_TIMEOUT_SECONDS)
+        listed, classes = 0, list[PriorityClass]()
         try:
-            page = await source.page({"limit": str(MOST_CLASSES)})
+            async for _, page in list_pages(source.page):
+                items = page.items or ()
+                listed += len(items)
+                if listed > MOST_CLASSES:
+                    return KnownClasses(problem=f"there are more than {MOST_CLASSES}")
+                for raw in items:
+                    with suppress(*DECODE_ERRORS):
+                        classes.append(_decode(raw))
         except AnswerError as error:
             return KnownClasses(problem=f"the API server answers {error.status} to who lists them")
         except (BrokenStreamError, CredentialsError, aiohttp.ClientError, TimeoutError, OSError):
             return KnownClasses(problem="the API server does not answer")
         finally:
             await source.close()
-        if page.metadata.continue_:
-            return KnownClasses(problem=f"there are more than {MOST_CLASSES}")
-        classes: list[PriorityClass] = []
-        for raw in page.items or ():
-            try:
-                classes.append(_decode(raw))
-            except DECODE_ERRORS:
-                continue
         return KnownClasses(classes)

@@ -1,16 +1,13 @@
 """What is heard of unscheduled pods, by watch, list and answers to our own writes, and the queue that is fed by it."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from sys import getsizeof
-from typing import Any
-
-import msgspec
 
 from bayplan.api.meta_objects import is_later_version
 from bayplan.api.objects import Pod
-from bayplan.api.watch_event import read_pod
+from bayplan.api.watch_event import PodEvent, read_pod
 from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
@@ -46,26 +43,20 @@ class PendingPodEvents:
     _outdated: set[str] = field(default_factory=set, init=False)
     """The pods held in a version of a history that did not happen; whatever is heard of one next is news."""
 
-    def watched(self, event: Mapping[str, Any]) -> None:
-        """Take an event of the watch, its object as JSON's own values; raises for nothing that JSON can hold.
+    def watched(self, event: PodEvent) -> None:
+        """Take an event of the watch.
 
         A pod that was bound leaves the unscheduled ones, which the API server tells as its deletion. The queue drops
         it in either case; what it takes on its node is not the queue's, and stays.
         """
-        body = event.get("object")
-        metadata = body.get("metadata") if isinstance(body, dict) else None
-        if not isinstance(metadata, dict):
-            metadata = {}
-        uid, version = _text(metadata, "uid"), _text(metadata, "resourceVersion")
-        if event.get("type") == "DELETED":
+        uid, version = event.identity.uid, event.identity.resource_version
+        if event.type == "DELETED":
             self.gone(uid, version)
         elif self._is_news(uid, version):
-            try:
-                pod = msgspec.convert(body, Pod)
-            except (msgspec.ValidationError, ValueError, RecursionError) as error:
-                self._leave_out(uid, version, f"{_text(metadata, 'namespace')}/{_text(metadata, 'name')}", error)
+            if event.pod is not None:
+                self.changed(event.pod)
             else:
-                self.changed(pod)
+                self._leave_out(uid, version, f"{event.identity.namespace}/{event.identity.name}", event.error)
 
     def changed(self, pod: Pod) -> None:
         """A pending pod was added or changed."""
@@ -131,7 +122,7 @@ class PendingPodEvents:
             return self.cache.node_of(uid) is None and (ended is None or is_later_version(version, ended))
         return uid in self._outdated or is_later_version(version, held.pod.metadata.resource_version)
 
-    def _leave_out(self, uid: str, version: str, key: str, error: Exception) -> None:
+    def _leave_out(self, uid: str, version: str, key: str, error: object) -> None:
         logger.warning("pod left out pod=%r error=%s", key, error)
         self.observer.undecodable("Pod")
         self.gone(uid, version)
@@ -140,12 +131,6 @@ class PendingPodEvents:
 def _size(uid: str, version: str) -> int:
     """About how many bytes it takes to remember a version."""
     return 200 + getsizeof(uid) + getsizeof(version)
-
-
-def _text(metadata: Mapping[str, Any], key: str) -> str:
-    """A field of text; "" where it is missing or anything else."""
-    value = metadata.get(key)
-    return value if isinstance(value, str) else ""
 
 
 def _require_schedulable(pod: PodInfo) -> None:

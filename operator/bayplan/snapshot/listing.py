@@ -1,8 +1,9 @@
 """The objects of a live cluster, listed kind by kind."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -14,13 +15,13 @@ from bayplan.api.credentials import Credentials
 from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.errors import CredentialsError
 from bayplan.api.kinds import Resource
+from bayplan.api.list_pages import PAGE_SIZE, list_pages
 from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.watch_source import AnswerError, BrokenStreamError, ListPage, WatchSource
 from bayplan.config.errors import quote
 from bayplan.simulate.documents import Decoder, field_error
 from bayplan.snapshot.trimming import trimmed
 
-PAGE_SIZE: Final = 500
 TRIES: Final = 6
 """How often a page is asked for while the API server is in trouble: for about a quarter of a minute."""
 _MAX_RETRY_AFTER: Final = 30.0
@@ -92,31 +93,18 @@ async def _list(
 ) -> Listed:
     decode = Decoder(resource.type)
     found = Listed()
-    query = {"limit": str(page_size)}
-    is_restarted = False
-    while True:
-        try:
-            page = await _page(source, query, sleep)
-        except AnswerError as error:
-            if error.status != HTTPStatus.GONE or "continue" not in query:
-                raise
+    async for is_first, page in list_pages(partial(_page, source, sleep), page_size=page_size, restarts=2):
+        if is_first:
             found = Listed()
-            query = {} if is_restarted else {"limit": str(page_size)}
-            is_restarted = True
-            continue
         for raw in page.items or ():
             try:
                 found.objects.append(trimmed(decode(raw)))
             except DECODE_ERRORS as error:
                 found.unreadable.append(f"{resource.kind} {_name(raw)}: {field_error(error)}")
-        if not page.metadata.continue_:
-            return found
-        if page.metadata.continue_ == query.get("continue"):
-            raise BrokenStreamError("the list repeats its continue token")
-        query["continue"] = page.metadata.continue_
+    return found
 
 
-async def _page(source: WatchSource, query: dict[str, str], sleep: Callable[[float], Awaitable[None]]) -> ListPage:
+async def _page(source: WatchSource, sleep: Callable[[float], Awaitable[None]], query: Mapping[str, str]) -> ListPage:
     backoff = Backoff()
     while True:
         delay = None
