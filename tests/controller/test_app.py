@@ -96,7 +96,7 @@ async def test_it_exits_1_when_a_part_that_must_not_end_does(cluster, monkeypatc
     assert (repr(error) if isinstance(error, Exception) else "scheduler ended") in caplog.text
 
 
-@pytest.mark.parametrize("part", ["scheduler", "assumed", "intake list", "kopf", "nodes", "bind-1", "event-1"])
+@pytest.mark.parametrize("part", ["scheduler", "assumed", "intake list", "kopf", "nodes"])
 async def test_it_exits_1_when_a_part_is_cancelled_by_whomever(cluster, caplog, part):
     cluster.start("n1")
     await cluster.until_ready()
