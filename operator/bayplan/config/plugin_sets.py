@@ -1,7 +1,7 @@
 """kube-scheduler's plugins, its default set, and which of a profile's plugins run where.
 
-A plugin joins bayplan in `IMPLEMENTED_PLUGINS`: it can be configured then. One of kube-scheduler's default set is part of
-the default set here.
+A plugin joins bayplan in `IMPLEMENTED_PLUGINS`: it can be configured then. One of kube-scheduler's default set is
+part of the default set here.
 Sources: pkg/scheduler/apis/config/v1/default_plugins.go (also mergePluginSet) and pkg/scheduler/framework/runtime/
 framework.go (expandMultiPointPlugins, getValidScoreWeights).
 """
