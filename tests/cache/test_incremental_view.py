@@ -3,7 +3,7 @@ from tests.builders import make_node, make_pod_info
 
 from bayplan.cache.cache import Cache
 from bayplan.cache.incremental_view import NodeView, PodView, UsageView
-from bayplan.cache.node_table import PodLog
+from bayplan.cache.pod_log import PodLog
 
 ALL = "all"
 

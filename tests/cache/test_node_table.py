@@ -1,12 +1,15 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.builders import make_node, make_pod_info
 from tests.cache_checks import assert_adds_up
 
 from bayplan.api.objects import ContainerStatus, ResourceRequirements
 from bayplan.api.quantity import MAX_AMOUNT, TOO_MUCH, QuantityError
 from bayplan.cache.cache import Cache
-from bayplan.cache.node_table import KEPT_POD_BYTES, NodeTable
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_log import KEPT_POD_BYTES
 from bayplan.cache.row_follower import RowFollower
 
 GPU = "example.com/gpu"
@@ -228,3 +231,28 @@ def test_the_log_of_pods_is_bounded_by_their_size_not_by_their_number(table):
     logged(huge, plain)
     assert table.pods_changed.since(position) == [(row, None, plain), (row, plain, None)]
     assert reader.taken == [(row, None, huge), (row, huge, None)]
+
+
+STAYING = st.tuples(st.sampled_from(["DaemonSet/d", "Node/n", "ReplicaSet/r", None]), st.sampled_from([0, 1, "1e100"]))
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), STAYING), max_size=12))
+def test_what_stays_on_a_node_is_counted_as_a_scan_of_its_pods_would(changes):
+    cache = Cache()
+    for name in ("a", "b"):
+        cache.set_node(make_node(name, cpu=4))
+    for uid, (owner, cpu) in changes:
+        if uid == 3 and owner is None:
+            cache.remove_node("a")
+            cache.set_node(make_node("a", cpu=4, allocatable={"gpu": 1}))
+        cache.set_pod(make_pod_info(uid=str(uid), node="ab"[uid % 2], owner=owner, requests={"cpu": cpu, "gpu": 1}))
+        if uid == 2 and cpu == 0:
+            cache.remove_pod("2")
+    table = cache.nodes
+    for row in table.rows().tolist():
+        pods = table.pods[row].values()
+        stays = [pod for pod in pods if (owners := pod.pod.metadata.owner_references) and owners[0].kind[0] in "DN"]
+        assert bool(table.in_use()[row]) == (len(stays) < len(pods))
+        for name in table.requested:
+            total = sum(pod.placed.amounts.get(name, 0) for pod in stays)
+            assert int(table.staying[name][row]) == min(total, TOO_MUCH)

@@ -3,11 +3,12 @@
 from tests.oracle.case import Object
 from tests.oracle.profiles import document, profile, without
 
+from bayplan.config.plugin_sets import OWN_PLUGINS
 from bayplan.plugins.registry import IN_TREE, in_tree_extends
 
 
 def _extending(point: str) -> tuple[str, ...]:
-    return tuple(name for name in IN_TREE if in_tree_extends(name, point))
+    return tuple(name for name in IN_TREE if name not in OWN_PLUGINS and in_tree_extends(name, point))
 
 
 _PRE_SCORE = _extending("pre_score")

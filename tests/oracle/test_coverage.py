@@ -9,6 +9,7 @@ from tests.oracle.families.family import ALL_FAMILIES, FAMILIES, PREEMPTION_FAMI
 from tests.oracle.families.preemption import GATE, NOMINATED
 from tests.oracle.switched_off import SWITCHED_OFF, configuration_without, profile_without
 
+from bayplan.config.plugin_sets import OWN_PLUGINS
 from bayplan.plugins.registry import IN_TREE, in_tree_extends
 
 _ALL = list(recorded_cases(RECORDINGS, ALL_FAMILIES))
@@ -66,7 +67,7 @@ _PREEMPTION_TEXTS = (
 
 
 def _of_point(point: str) -> set[str]:
-    return {name for name in IN_TREE if in_tree_extends(name, point)}
+    return {name for name in IN_TREE if name not in OWN_PLUGINS and in_tree_extends(name, point)}
 
 
 def _cases_with(text: str) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from bayplan.api.objects import LabelSelector, Node, NodeSelectorRequirement, NodeSelectorTerm, Pod, Taint, Toleration
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import node_allocatable
-from bayplan.config.types import NodeAffinityArgs, NodeResourcesFitArgs
+from bayplan.config.types import NodeAffinityArgs, NodeHeadroomArgs, NodeResourcesFitArgs
 
 Labels = Mapping[str, str]
 
@@ -166,6 +166,25 @@ def _ports(pod: Pod) -> list[tuple[str, str, int]]:
         for port in container.ports or []
         if port.host_port > 0
     ]
+
+
+def node_headroom(pod: PodInfo, host: Host, args: NodeHeadroomArgs) -> Verdict:
+    controllers = {each.kind for each in pod.pod.metadata.owner_references or [] if each.controller}
+    if controllers & {"DaemonSet", "Node"} or pod.priority >= args.priority_threshold:
+        return None
+    code, reasons = 0, []
+    for each in args.resources:
+        of_pods = each.name == "pods"
+        amount = 1 if of_pods else pod.requests.amounts.get(each.name, 0)
+        if amount == 0:
+            continue
+        allocatable = host.allocatable(each.name)
+        unit = 1000 if each.name == "cpu" else 1
+        kept = allocatable * each.percentage // 100 + int(each.amount or 0) * unit
+        if amount > allocatable - kept - (len(host.pods) if of_pods else host.requested(each.name)):
+            reasons.append(f"Insufficient {each.name} beside the head room")
+            code = max(code, UNRESOLVABLE if amount > allocatable - kept else UNSCHEDULABLE)
+    return (code, reasons) if reasons else None
 
 
 def node_resources_fit(pod: PodInfo, host: Host, args: NodeResourcesFitArgs) -> Verdict:

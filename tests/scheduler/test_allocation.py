@@ -29,6 +29,19 @@ def test_nodes_with_a_pod_are_in_use_and_nodes_that_are_gone_count_for_nothing()
     assert summary.allocatable_in_use == {"cpu": 5000, "memory": 9, GPU: 2, "pods": 11}
 
 
+def test_a_node_with_nothing_but_pods_of_daemon_sets_and_static_pods_is_not_in_use():
+    table = NodeTable()
+    for name in ("idle", "used"):
+        table.set_node(make_node(name, cpu="4", memory="8"))
+        for owner in ("DaemonSet/cni", f"Node/{name}"):
+            table.add_pod(make_pod_info(owner, owner=owner, cpu="500m"), table.row(name))
+    table.add_pod(make_pod_info("web", owner="ReplicaSet/web", cpu="1"), table.row("used"))
+    summary = allocation_summary(table)
+    assert (summary.nodes, summary.nodes_in_use) == (2, 1)
+    assert (summary.requested["cpu"], summary.requested_in_use["cpu"]) == (3000, 2000)
+    assert (summary.requested_in_use["pods"], summary.allocatable_in_use["cpu"]) == (3, 4000)
+
+
 def test_totals_of_absurd_nodes_are_exact():
     table = NodeTable()
     for i in range(200):

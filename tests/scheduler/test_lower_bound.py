@@ -22,7 +22,7 @@ def test_where_all_capacities_do_not_cover_the_demand_all_of_them_count():
         pytest.param([10] * 9, [7, 7, 7, 4, 4], 4, id="what is left beside large ones is too little for the small"),
         pytest.param([10] * 9, [4] * 5, 3, id="two on a node, by their number"),
         pytest.param([64] + [8] * 99, [5] * 100, 89, id="small nodes hold one each, the large one many"),
-        pytest.param([10] * 9, [2] * 11, 3, id="by volume"),
+        pytest.param([10] * 9, [2] * 11, 3, id="by the sum"),
         pytest.param([8, 4, 1], [3, 3, 3], 2, id="the largest nodes are taken first"),
         pytest.param([4] * 3, [12], 3, id="what fits nowhere has all nodes count that its volume takes"),
         pytest.param([4], [], 0, id="nothing"),

@@ -101,3 +101,13 @@ def test_what_is_said_agrees_with_a_count_node_by_node(nodes):
         assert packing.largest()[name] == max(row[at] for row in free)
     assert packing.emptiable() <= sum(1 for row in taken if row[2])
     assert packing.lower_bound() <= len(nodes)
+
+
+def test_pods_that_stay_on_their_node_are_no_reason_for_another_node_and_need_not_move():
+    scene = Scene().node("a", ("2", "1Gi")).node("b", ("1", "1Gi")).node("c")
+    assert (scene.packing.lower_bound(), scene.packing.emptiable()) == (1, 1)
+    for name in ("a", "b", "c"):
+        scene.cache.set_pod(make_pod_info(f"cni-{name}", node=name, owner="DaemonSet/cni", cpu="1", memory="1Gi"))
+    assert (scene.packing.lower_bound(), scene.packing.emptiable()) == (1, 1)
+    scene.cache.set_pod(make_pod_info("proxy-a", node="a", owner="Node/a", cpu="1", memory="1Gi"))
+    assert (scene.packing.fewest_for("cpu"), scene.packing.emptiable()) == (1, 0)

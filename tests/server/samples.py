@@ -23,7 +23,8 @@ POINTS = ("PreFilter", "Filter", "PreScore", "Score", "Reserve", "Permit", "PreB
 PACKED = AllocationSummary(
     nodes=10,
     nodes_in_use=4,
-    requested={"cpu": 12_000, "memory": 24 * GIB, "pods": 40},
+    requested={"cpu": 14_000, "memory": 24 * GIB, "pods": 50},
+    requested_in_use={"cpu": 12_000, "memory": 24 * GIB, "pods": 40},
     allocatable_in_use={"cpu": 16_000, "memory": 64 * GIB, "pods": 440},
     allocatable={"cpu": 40_000, "memory": 160 * GIB, "pods": 1100, "nvidia.com/gpu": 8},
 )

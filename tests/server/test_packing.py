@@ -18,12 +18,14 @@ def ratios(collector, name="bayplan_cluster_allocation_ratio"):
 
 
 def summary(allocatable):
-    return AllocationSummary(1, 1, requested={}, allocatable_in_use=allocatable, allocatable=allocatable)
+    return AllocationSummary(
+        1, 1, requested={}, requested_in_use={}, allocatable_in_use=allocatable, allocatable=allocatable
+    )
 
 
 def test_the_allocation_ratio_counts_only_nodes_in_use():
     assert value("bayplan_allocation_ratio", resource="cpu") == 0.75
-    assert value("bayplan_cluster_allocation_ratio", resource="cpu") == 0.3
+    assert value("bayplan_cluster_allocation_ratio", resource="cpu") == 0.35
 
 
 def test_a_resource_only_idle_nodes_have_is_allocated_to_zero():
@@ -36,7 +38,7 @@ def test_nodes_and_nodes_in_use_are_read_from_the_summary():
 
 
 def test_an_empty_cluster_has_no_ratios():
-    assert ratios(PackingCollector(sources(allocation=AllocationSummary(0, 0, {}, {}, {})))) == {}
+    assert ratios(PackingCollector(sources(allocation=AllocationSummary(0, 0, {}, {}, {}, {})))) == {}
 
 
 @given(st.lists(st.dictionaries(st.text("ab/.", min_size=1, max_size=8), st.integers(0, 5), max_size=60), max_size=4))
@@ -75,7 +77,7 @@ def test_amounts_are_in_cores_and_bytes():
     assert value("bayplan_largest_schedulable_pod", resource="memory") == 15 * GIB
 
 
-def test_bounds_by_volume_are_told():
+def test_bounds_by_the_sum_of_requests_are_told():
     assert value("bayplan_nodes_lower_bound") == 2
     assert value("bayplan_emptiable_nodes") == 0
 

@@ -121,7 +121,8 @@ class Cache:
                 self._drop(pod.uid, held)
             return
         if held is not None:
-            if held.node_name == pod.pod.spec.node_name and held.pod.placed == placed:
+            same = held.pod.placed == placed and held.pod.stays == pod.stays
+            if held.node_name == pod.pod.spec.node_name and same:
                 # What the node gives up is the same: swap the object, leave the columns and their readers alone.
                 if shown:
                     self._confirm(held)

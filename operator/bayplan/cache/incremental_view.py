@@ -7,7 +7,8 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from bayplan.cache.change_log import Rows
-from bayplan.cache.node_table import NodeTable, PodChange
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_log import PodChange
 
 C = TypeVar("C")
 C_co = TypeVar("C_co", covariant=True)

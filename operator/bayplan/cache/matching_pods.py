@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.cache.incremental_view import PodView
-from bayplan.cache.node_table import NodeTable, PodChange
+from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.pod_log import PodChange
 from bayplan.cache.shadow_table import ShadowTable
 
 PodPredicate = Callable[[PodInfo], int]

@@ -2,86 +2,24 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Protocol
-from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.api.objects import Node
 from bayplan.api.quantity import TOO_MUCH
-from bayplan.cache.change_log import ChangeLog, EntryLog
+from bayplan.cache.change_log import ChangeLog
 from bayplan.cache.node_tree import NodeTree
 from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.pod_log import PodLog
 from bayplan.cache.resources import PODS, node_allocatable
 
 Column = NDArray[np.int64]
 """One amount per row, `(capacity,) int64`: milli-CPU, bytes or counts."""
 
-PodChange = tuple[int, PodInfo | None, PodInfo | None]
-"""A row, the pod that went or looked different before, and the pod that came or how it looks now."""
-
-KEPT_POD_BYTES: Final = 48 * 2**20
-"""How much of the pods that came and went `pods_changed` keeps at least, as `PodInfo.size` counts it."""
-_UNASKED_BYTES: Final = 2 * 2**20
-"""How much may come before readers are asked again what they have seen."""
-_LARGEST_POD_BYTES: Final = 2**20
-"""Larger pods are not kept there, but told to all readers at once: nobody makes these start over by a few pods."""
-
 _FIRST_CAPACITY = 64
 # Above this many times one amount a sum could leave int64; such rows are summed exactly and clamped instead.
 _HUGE = 2**48
-
-
-class PodReader(Protocol):
-    """Whoever follows a log of pods."""
-
-    read_to: int
-    """The position in the log up to which it knows everything."""
-
-    def take(self, change: PodChange) -> None:
-        """Take in a change that the log does not keep, before or after those that it does."""
-
-
-class PodLog(EntryLog[PodChange]):
-    """The pods that came, went or look different; at most twice `keep` bytes of them.
-
-    Large pods are not among them. Entries that all of `readers` have seen are let go of now and then, so that pods that
-    are gone stay in memory only while somebody has yet to hear of it. A reader that fell too far behind reads all pods
-    again.
-    """
-
-    __slots__ = ("readers",)
-
-    def __init__(self, keep: int = KEPT_POD_BYTES) -> None:
-        super().__init__(keep, _pod_bytes)
-        self.readers: WeakSet[PodReader] = WeakSet()
-        self._shrink_at = min(_UNASKED_BYTES, 2 * keep)
-
-    def append(self, entry: PodChange) -> None:
-        """Record a change, or tell it to all readers if it is about a large pod."""
-        if _pod_bytes(entry) <= _LARGEST_POD_BYTES:
-            super().append(entry)
-            return
-        for reader in self.readers:
-            reader.take(entry)
-
-    def forget(self) -> None:
-        """Hold nothing; readers that lag behind read all pods."""
-        self.forget_until(self.position)
-        self._shrink_at = min(_UNASKED_BYTES, 2 * self._keep)
-
-    def _shrink(self) -> None:
-        # Those that have read nothing yet will read all pods.
-        self.forget_until(min([each.read_to for each in self.readers if each.read_to], default=self.position))
-        if self._size > 2 * self._keep:
-            super()._shrink()
-        self._shrink_at = min(self._size + _UNASKED_BYTES, 2 * self._keep)
-
-
-def _pod_bytes(change: PodChange) -> int:
-    _, before, after = change
-    return (0 if before is None else before.size) + (0 if after is None else after.size)
 
 
 class NodeTable:
@@ -93,6 +31,7 @@ class NodeTable:
 
     `allocatable` has a column for each resource that some node has, and `requested` one for each of these but "pods".
     What pods ask for and no node has is not counted, because anybody can make up names, until a node has it.
+    `staying` has of the same resources, and of "pods", what pods take that could run on no other node.
 
     `objects_changed` and `usage_changed` log the rows whose node object or whose pods changed, `pods_changed` the pods.
     `layout` grows when the columns were reallocated: whoever keeps arrays of `capacity` must then start over.
@@ -107,6 +46,7 @@ class NodeTable:
         self.exists: NDArray[np.bool_] = np.zeros(self.capacity, dtype=np.bool_)
         self.allocatable: dict[str, Column] = {}
         self.requested: dict[str, Column] = {}
+        self.staying: dict[str, Column] = {PODS: self._column()}
         self.non_zero_cpu: Column = self._column()
         self.non_zero_memory: Column = self._column()
         self.pod_count: Column = self._column()
@@ -144,6 +84,14 @@ class NodeTable:
             self._rows = np.flatnonzero(self.exists)
             self._rows.flags.writeable = False
         return self._rows
+
+    def in_use(self) -> NDArray[np.bool_]:
+        """Whether a pod runs on each row that could run elsewhere, `(capacity,) bool`.
+
+        Every number of nodes in use relies on it: pods of DaemonSets and static pods leave a node unused.
+        """
+        used: NDArray[np.bool_] = self.exists & (self.pod_count > self.staying[PODS])
+        return used
 
     def set_node(self, node: Node) -> int:
         """Write a new or changed node object into its row and return the row.
@@ -227,6 +175,7 @@ class NodeTable:
             setattr(made, name, getattr(self, name).copy())
         made.allocatable = {name: column.copy() for name, column in self.allocatable.items()}
         made.requested = {name: column.copy() for name, column in self.requested.items()}
+        made.staying = {name: column.copy() for name, column in self.staying.items()}
         made.tree = self.tree.copy()
         made._holders, made._row_of = self._holders.copy(), self._row_of.copy()
         made.clamped_rows = self.clamped_rows.copy()
@@ -252,9 +201,17 @@ class NodeTable:
                 column = requested.get(name)
                 if column is not None:
                     column[row] += sign * amount
+            if pod.stays:
+                self._count_staying(requests.amounts, row, sign)
             self.non_zero_cpu[row] += sign * requests.non_zero_cpu
             self.non_zero_memory[row] += sign * requests.non_zero_memory
         self.usage_changed.append(row)
+
+    def _count_staying(self, amounts: Mapping[str, int], row: int, sign: int) -> None:
+        for name, amount in (*amounts.items(), (PODS, 1)):
+            column = self.staying.get(name)
+            if column is not None:
+                column[row] += sign * amount
 
     def _count_all(self, row: int) -> None:
         self.pod_count[row] = len(self.pods[row])
@@ -264,6 +221,8 @@ class NodeTable:
         """Sum a row from its pods with Python's integers and clamp, so that absurd requests cannot wrap int64."""
         pods = list(self.pods[row].values())
         self._recount_resources(row, self.requested)
+        if PODS in self.staying:
+            self.staying[PODS][row] = sum(pod.stays for pod in pods)
         self.non_zero_cpu[row] = min(sum(pod.placed.non_zero_cpu for pod in pods), TOO_MUCH)
         self.non_zero_memory[row] = min(sum(pod.placed.non_zero_memory for pod in pods), TOO_MUCH)
         if any(amount > _HUGE for pod in pods for amount in pod.placed.amounts.values()):
@@ -272,14 +231,17 @@ class NodeTable:
             self.clamped_rows.discard(row)
 
     def _recount_resources(self, row: int, names: Iterable[str]) -> None:
-        totals = dict.fromkeys(names, 0)
+        totals, staying = dict.fromkeys(names, 0), dict.fromkeys(self.staying.keys() & names, 0)
         for pod in self.pods[row].values():
             amounts = pod.placed.amounts
             # Whichever are fewer: nodes and pods may each have thousands of resources.
             for name in amounts.keys() & totals.keys():
                 totals[name] += amounts[name]
-        for name, total in totals.items():
-            self.requested[name][row] = min(total, TOO_MUCH)
+                if pod.stays and name in staying:
+                    staying[name] += amounts[name]
+        for columns, sums in ((self.requested, totals), (self.staying, staying)):
+            for name, total in sums.items():
+                columns[name][row] = min(total, TOO_MUCH)
 
     def _set_allocatable(self, row: int, amounts: dict[str, int]) -> None:
         """Write what the node of a row has; what no node had gets a column, what none has any more loses it."""
@@ -292,11 +254,14 @@ class NodeTable:
             if not self._holders[name]:
                 for columns in (self._holders, self.allocatable, self.requested):
                     columns.pop(name, None)
+                if name != PODS:
+                    self.staying.pop(name, None)
 
     def _add_columns(self, names: Sequence[str]) -> None:
         self.allocatable.update({name: self._column() for name in names})
         requested = [name for name in names if name != PODS]
         self.requested.update({name: self._column() for name in requested})
+        self.staying.update({name: self._column() for name in requested})
         for row, pods in enumerate(self.pods if requested else ()):
             if pods:
                 self._recount_resources(row, requested)
@@ -322,7 +287,7 @@ class NodeTable:
     def _grow(self) -> None:
         old, self.capacity = self.capacity, self.capacity * 2
         added = self.capacity - old
-        for columns in (self.allocatable, self.requested):
+        for columns in (self.allocatable, self.requested, self.staying):
             for name, column in columns.items():
                 columns[name] = np.concatenate([column, np.zeros(added, dtype=np.int64)])
         for attribute in ("non_zero_cpu", "non_zero_memory", "pod_count", "allowed_pods"):

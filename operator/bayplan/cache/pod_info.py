@@ -10,6 +10,8 @@ from bayplan.cache.encoded import encoded_size
 from bayplan.cache.host_ports import HostPort, host_ports
 from bayplan.cache.resources import PodRequests, placed_requests, pod_requests, takes_what_it_asks
 
+_STAY = ("DaemonSet", "Node")
+"""Which controllers keep a pod to its node: the mirror of a static pod belongs to its Node."""
 _BYTES_PER_ENCODED_BYTE = 48
 """What a pod takes in memory at most, with all that is derived, for a byte of it as encoded; most take 5 to 25."""
 
@@ -23,6 +25,14 @@ class Signature(msgspec.Struct, eq=False):
     version: int
     inputs: tuple[object, ...]
     value: Hashable
+
+
+def stays_on_its_node(pod: Pod) -> bool:
+    """Whether a DaemonSet or a Node controls the pod, so that it could run nowhere else.
+
+    What counts as a node in use, what a drain evicts and what can be placed anew all depend on it.
+    """
+    return any(each.controller and each.kind in _STAY for each in pod.metadata.owner_references or ())
 
 
 class PodInfo:
@@ -44,6 +54,7 @@ class PodInfo:
         "pod",
         "priority",
         "signatures",
+        "stays",
         "uid",
     )
 
@@ -55,6 +66,8 @@ class PodInfo:
         self.uid = meta.uid
         self.key = f"{meta.namespace}/{meta.name}"
         self.priority = pod.spec.priority or 0
+        self.stays = stays_on_its_node(pod)
+        """Whether it could run nowhere else, as `stays_on_its_node` says."""
         self.signatures: dict[str, Signature] = {}
         self._affinity_terms: PodAffinityTerms | None = None
         self._host_ports: tuple[HostPort, ...] | None = None

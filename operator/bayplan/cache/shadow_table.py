@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from bayplan.cache.change_log import ChangeLog, Rows
-from bayplan.cache.node_table import KEPT_POD_BYTES, NodeTable, PodLog
+from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.pod_log import KEPT_POD_BYTES, PodLog
 from bayplan.cache.row_follower import RowFollower
 
 KEPT_SHADOW_POD_BYTES: Final = KEPT_POD_BYTES // 8
@@ -29,6 +30,8 @@ class ShadowTable(NodeTable):
         self.objects_changed = source.objects_changed
         self.names, self.nodes = source.names, source.nodes
         self.allocatable = source.allocatable
+        # Nobody asks which nodes of this table are in use.
+        self.staying = {}
         self._row_of = source._row_of  # noqa: SLF001 - rows and names are the source's
         self._held_by_all = source._held_by_all  # noqa: SLF001 - and so are amounts of nodes
         self.layout = -1

@@ -27,7 +27,9 @@ _RECENT: Final = 40
 _PRINTED_LINES: Final = 50
 """Lines of a picture that is printed."""
 
-_OWN_CLUSTER: Final = "kubectl get nodes,pods -A -o json | {} simulate --cluster - --scheduler-name default-scheduler"
+_OWN_CLUSTER: Final = (
+    "kubectl get nodes,pods -A -o json | {} simulate --cluster - --repack --scheduler-name default-scheduler"
+)
 
 
 def _a_number(_context: click.Context, _option: click.Parameter, speed: float | None) -> float | None:
@@ -82,7 +84,7 @@ def demo(*, nodes: int, pods: int, seed: int, speed: float | None, live: bool, w
             _draw(comparison, speed)
         else:
             _print(comparison)
-        click.echo(f"\nWhat bayplan would do on your own cluster:\n{_OWN_CLUSTER.format(_command())}")
+        click.echo(f"\nHow many nodes your own cluster would need:\n{_OWN_CLUSTER.format(_command())}")
     except KeyboardInterrupt:
         click.echo("bayplan demo: interrupted", err=True)
         raise Exit(INTERRUPTED) from None

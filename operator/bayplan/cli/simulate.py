@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bayplan.cli.configured import Configured
     from bayplan.simulate.cluster_objects import ClusterObjects
     from bayplan.simulate.decision import Decision
+    from bayplan.simulate.repack import Repacking
     from bayplan.simulate.report import Report
     from bayplan.simulate.simulator import Simulator
     from bayplan.simulate.tables import Row
@@ -46,6 +47,7 @@ def _a_count(_context: click.Context, _option: click.Parameter, text: str | None
         "bayplan simulate --cluster nodes.yaml --add deployment.yaml --explain",
         "bayplan simulate --cluster cluster/ --drain node-1 --fail-on-unschedulable",
         "bayplan simulate --cluster cluster.json.gz --add pod.yaml --count max",
+        "bayplan simulate --cluster cluster.json.gz --repack",
         "bayplan simulate --cluster cluster.json.gz --config now.yaml --config tomorrow.yaml",
     ),
 )
@@ -80,6 +82,13 @@ def _a_count(_context: click.Context, _option: click.Parameter, text: str | None
     callback=_a_count,
     help="How many of the pod that --add gives fit once the others are placed, at most so many of them.",
 )
+@click.option("--repack", is_flag=True, help="Place all pods that can move anew, whoever scheduled them.")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="namespace=NAME|scheduler=NAME",
+    help="With --repack: leave pods of other namespaces and schedulers where they are.",
+)
 @click.option(
     "--config",
     type=FILE_NAME,
@@ -104,6 +113,8 @@ def simulate(
     remove: Sequence[str],
     drain: Sequence[str],
     count: str | None,
+    repack: bool,
+    only: Sequence[str],
     config: Sequence[Path],
     scheduler_name: str | None,
     feature_gates: Sequence[str],
@@ -123,17 +134,27 @@ def simulate(
 
     if explain and len(config) > 1:
         raise click.UsageError("--explain explains what one configuration does: give one --config.")
-    each_configured, objects, counted = read_input(
-        cluster, config, scheduler_name, feature_gates, Changes(add, remove, drain), count=count is not None
+    if only and not repack:
+        raise click.UsageError("--only is about --repack")
+    each_configured, objects, counted, repackings = read_input(
+        cluster,
+        config,
+        scheduler_name,
+        feature_gates,
+        Changes(add, remove, drain),
+        count=count is not None,
+        repack=only if repack else None,
     )
     asked = None if count in (None, ALL_THAT_FIT) else int(count or 0)
     if len(each_configured) > 1:
-        reports = compare(each_configured, objects, counted, asked, as_json=output == OutputFormat.JSON)
+        reports = compare(each_configured, objects, counted, asked, repackings, as_json=output == OutputFormat.JSON)
         if fail_on_unschedulable and not all(map(_all_fit, reports)):
             raise Exit(NOT_ALL_FIT)
         return
-    (only,) = each_configured
-    report = _decide(only, objects, counted, asked, explain=explain, is_table=output == OutputFormat.TABLE)
+    (configured,) = each_configured
+    report = _decide(
+        configured, objects, counted, asked, repackings[0], explain=explain, is_table=output == OutputFormat.TABLE
+    )
     if fail_on_unschedulable and not _all_fit(report):
         raise Exit(NOT_ALL_FIT)
 
@@ -143,16 +164,20 @@ def _decide(
     objects: "ClusterObjects",
     counted: "PodInfo | None",
     asked: int | None,
+    repacking: "Repacking | None",
     *,
     explain: bool,
     is_table: bool,
 ) -> "Report":
     """Have one configuration decide on the objects, print what comes of it, and return that."""
+    from msgspec import UNSET  # noqa: PLC0415
+
     from bayplan.simulate.capacity import how_many_fit  # noqa: PLC0415
     from bayplan.simulate.explained_attempts import ExplainedAttempts  # noqa: PLC0415
     from bayplan.simulate.simulator import ExplanationTooLargeError  # noqa: PLC0415
 
     simulator = configured.simulator
+    objects = repacking.objects if repacking else objects
     with nothing_collected():
         simulator.add(objects)
     has_verdicts = explain and not is_table
@@ -171,6 +196,7 @@ def _decide(
         click.echo(f"--explain: {error}; give fewer pods or nodes, or leave it out", err=True)
         raise Exit(BAD_INPUT) from None
     report = simulator.report()
+    report.repack = repacking.outcome(simulator) if repacking else UNSET
     if counted is not None:
         report.count = how_many_fit(simulator, configured.configuration, counted, asked)
     if is_table:
@@ -208,6 +234,7 @@ def _print(report: "Report", rows: "list[Row]") -> None:
     from msgspec import UNSET  # noqa: PLC0415
 
     from bayplan.simulate.capacity import capacity_lines  # noqa: PLC0415
+    from bayplan.simulate.repack import repack_lines  # noqa: PLC0415
     from bayplan.simulate.tables import Printer, print_pods, print_summary  # noqa: PLC0415
 
     printer = Printer(sys.stdout)
@@ -218,6 +245,9 @@ def _print(report: "Report", rows: "list[Row]") -> None:
             rows.append((key, "-", "", pod.attempts[-1].message or ""))
     print_pods(printer, rows)
     print_summary(printer, report.summary)
+    if report.repack is not UNSET:
+        for line in repack_lines(report.repack):
+            printer.line(f"Repack: {line}")
     if report.count is not UNSET:
         for line in capacity_lines(report.count):
             printer.line(line)

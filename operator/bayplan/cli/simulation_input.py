@@ -11,13 +11,13 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.cli import BAD_INPUT, nothing_collected
 from bayplan.cli.configured import Configured, configured
 from bayplan.config.errors import ConfigurationError
-from bayplan.config.types import SchedulerConfiguration
 from bayplan.simulate.changes import Changes
 from bayplan.simulate.cluster import read_cluster
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.counted_pod import NotCountedError, counted_pod
 from bayplan.simulate.documents import ClusterFileError
 from bayplan.simulate.input_notes import input_notes
+from bayplan.simulate.repack import Repacking, repacked
 from bayplan.simulate.simulator import Simulator
 
 NO_CHANGES = Changes()
@@ -29,6 +29,8 @@ class SimulationInput(NamedTuple):
     each_configured: Sequence[Configured]
     objects: ClusterObjects
     counted: PodInfo | None
+    repackings: Sequence[Repacking | None]
+    """What each configuration is to place anew, where that was asked."""
 
 
 def read_input(
@@ -39,10 +41,12 @@ def read_input(
     changes: Changes = NO_CHANGES,
     *,
     count: bool = False,
+    repack: Sequence[str] | None = None,
 ) -> SimulationInput:
     """Read configurations and objects, and say on standard error what was skipped and what has no effect.
 
-    Without `configs` there is the default configuration. What cannot be used ends the command with one line.
+    Without `configs` there is the default configuration. With `repack`, each gets the pods that it names, or all that
+    run, to be placed anew. What cannot be used ends the command with one line.
     """
     try:
         each_configured = [configured(each, scheduler_name, feature_gates) for each in configs or (None,)]
@@ -50,13 +54,15 @@ def read_input(
             objects = read_cluster(cluster, changes)
         _tell_of_skipped(objects)
         counted = _counted(objects, [each.simulator for each in each_configured]) if count else None
+        names = [[*each.simulator.frameworks] for each in each_configured]
+        repackings = [None if repack is None else repacked(objects, each, repack) for each in names]
     except (ConfigurationError, ClusterFileError) as error:
         click.echo(str(error), err=True)
         raise Exit(BAD_INPUT) from None
     for line in dict.fromkeys(line for each in each_configured for line in each.lines()):
         click.echo(line, err=True)
-    _tell_of_input(objects, [each.configuration for each in each_configured], counted)
-    return SimulationInput(each_configured, objects, counted)
+    _tell_of_input([each.objects if each else objects for each in repackings], names, counted)
+    return SimulationInput(each_configured, objects, counted, repackings)
 
 
 def _counted(objects: ClusterObjects, simulators: Sequence[Simulator]) -> PodInfo:
@@ -88,14 +94,14 @@ def _tell_of_skipped(objects: ClusterObjects) -> None:
 
 
 def _tell_of_input(
-    objects: ClusterObjects, configurations: Sequence[SchedulerConfiguration], counted: PodInfo | None
+    each_objects: Sequence[ClusterObjects], each_profiles: Sequence[Sequence[str]], counted: PodInfo | None
 ) -> None:
     """Say why there may be nothing to see."""
-    if objects.is_empty:
+    if each_objects[0].is_empty:
         click.echo("--cluster: the files hold no objects", err=True)
         raise Exit(BAD_INPUT)
     told = (
-        input_notes(objects, [profile.scheduler_name for profile in each.profiles], counted) for each in configurations
+        input_notes(objects, profiles, counted) for objects, profiles in zip(each_objects, each_profiles, strict=True)
     )
     for line in dict.fromkeys(line for lines in told for line in lines):
         click.echo(line, err=True)

@@ -112,7 +112,7 @@ def _snapshot(
     from bayplan.web.configurations import ComparedSource  # noqa: PLC0415
     from bayplan.web.snapshot import SnapshotSource  # noqa: PLC0415
 
-    each_configured, objects, _ = read_input(cluster, configs, scheduler_name, ())
+    each_configured, objects, *_ = read_input(cluster, configs, scheduler_name, ())
     name = ", ".join(map(_title, cluster))
     if len(each_configured) == 1:
         return SnapshotSource(each_configured[0].configuration, objects, name=name)

@@ -103,7 +103,7 @@ def _of_arguments(config: Fields) -> Iterator[FieldWarning]:
             if _has_no_domain(name):
                 path = item(args.at("ignoredResources"), index)
                 yield FieldWarning(path, f"has no effect: {_shown(name)} has no domain, and is no extended resource")
-    elif config.raw("name") == "NodeResourcesBalancedAllocation":
+    elif config.raw("name") in {"NodeResourcesBalancedAllocation", "NodeHeadroom"}:
         yield from _of_resources(args)
 
 

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Final
 
 from bayplan.api.objects import TopologySpreadConstraint
+from bayplan.api.quantity import QuantityError, nano
 from bayplan.config.errors import (
     FieldError,
     child,
@@ -18,7 +19,7 @@ from bayplan.config.errors import (
     unsupported,
 )
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
-from bayplan.config.fields import Fields
+from bayplan.config.fields import Fields, required_name
 from bayplan.config.labels import decode_label_selector, decode_node_affinity, validate_label_name
 from bayplan.config.types import (
     DEFAULT_RESOURCES,
@@ -28,12 +29,14 @@ from bayplan.config.types import (
     DynamicResourcesArgs,
     InterPodAffinityArgs,
     NodeAffinityArgs,
+    NodeHeadroomArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
     PDBPolicy,
     PluginArgs,
     PodTopologySpreadArgs,
     PodTopologySpreadDefaulting,
+    ResourceHeadroom,
     ResourceSpec,
     ScoringStrategy,
     ScoringStrategyType,
@@ -278,6 +281,29 @@ def _default_preemption(fields: Fields) -> DefaultPreemptionArgs:
     return args
 
 
+def _node_headroom(fields: Fields) -> NodeHeadroomArgs:
+    seen: set[str] = set()
+
+    def decode(each: Fields) -> ResourceHeadroom:
+        kept = each.build(ResourceHeadroom, name=required_name(each))
+        if kept.name in seen:
+            each.errors.append(duplicate(each.at("name"), kept.name))
+        seen.add(kept.name)
+        if not 0 <= kept.percentage <= 100:
+            each.invalid("percentage", kept.percentage, "not in valid range [0, 100]")
+        if kept.percentage and kept.amount:
+            each.errors.append(forbidden(each.at("amount"), "may not be given together with percentage"))
+        try:
+            nano(kept.amount.replace("-", "?") or 0)
+        except QuantityError:
+            each.invalid("amount", kept.amount, "must be a quantity such as 500m or 2Gi, and not negative")
+        return kept
+
+    resources = fields.objects("resources", decode)
+    default = NodeHeadroomArgs()
+    return fields.build(NodeHeadroomArgs, resources=resources or default.resources)
+
+
 def _seconds(fields: Fields, name: str) -> int:
     seconds = fields.integer(name) or 0
     if seconds < 0:
@@ -289,6 +315,7 @@ _DECODERS: Final[Mapping[str, Callable[[Fields], PluginArgs]]] = {
     "DefaultPreemption": _default_preemption,
     "InterPodAffinity": _inter_pod_affinity,
     "NodeAffinity": _node_affinity,
+    "NodeHeadroom": _node_headroom,
     "NodeResourcesBalancedAllocation": _balanced_allocation,
     "NodeResourcesFit": _node_resources_fit,
     "PodTopologySpread": _pod_topology_spread,

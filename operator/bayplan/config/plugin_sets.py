@@ -1,6 +1,7 @@
 """kube-scheduler's plugins, its default set, and which of a profile's plugins run where.
 
-A plugin joins bayplan in `IMPLEMENTED_PLUGINS`: it is then part of the default set and can be configured.
+A plugin joins bayplan in `IMPLEMENTED_PLUGINS`: it can be configured then. One of kube-scheduler's default set is
+part of the default set here.
 Sources: pkg/scheduler/apis/config/v1/default_plugins.go (also mergePluginSet) and pkg/scheduler/framework/runtime/
 framework.go (expandMultiPointPlugins, getValidScoreWeights).
 """
@@ -74,7 +75,10 @@ FORMER_PLUGINS: Final[Mapping[str, str]] = {
 Source: pkg/scheduler/framework/plugins/registry.go of these releases.
 """
 
-IMPLEMENTED_PLUGINS: Final = frozenset(entry.name for entry in UPSTREAM_DEFAULT_PLUGINS)
+OWN_PLUGINS: Final = frozenset(("NodeHeadroom",))
+"""The plugins that kube-scheduler does not have; none runs by default."""
+
+IMPLEMENTED_PLUGINS: Final = frozenset(entry.name for entry in UPSTREAM_DEFAULT_PLUGINS) | OWN_PLUGINS
 """The plugins bayplan has."""
 
 

@@ -25,7 +25,13 @@ from bayplan.config.connections import Extender, LeaderElection
 from bayplan.config.convert import OWN_ARGUMENTS
 from bayplan.config.fields import Int64, camel_case, format_duration
 from bayplan.config.plugin_args import OWN_FIELD, TAKE_ARGUMENTS, default_args
-from bayplan.config.plugin_sets import FORMER_PLUGINS, IMPLEMENTED_PLUGINS, REMOVED_PLUGINS, UPSTREAM_PLUGINS
+from bayplan.config.plugin_sets import (
+    FORMER_PLUGINS,
+    IMPLEMENTED_PLUGINS,
+    OWN_PLUGINS,
+    REMOVED_PLUGINS,
+    UPSTREAM_PLUGINS,
+)
 from bayplan.config.schema_rules import ANY_DURATION, BASE64, ELECTION_RULES, RATIO_RULES, REQUIRED, RULES
 from bayplan.config.types import (
     API_VERSION,
@@ -153,13 +159,13 @@ class _Definitions:
         return _object(inspect.getdoc(Plugins) or "", sets)
 
     def _plugin_config(self) -> Schema:
-        """A plugin's arguments: its own for one of kube-scheduler's, any object for others."""
+        """A plugin's arguments: its own for one of kube-scheduler's or bayplan's, any object for others."""
         rules = [
             {
                 "if": {"properties": {"name": {"const": plugin}}, "required": ["name"]},
                 "then": {"properties": {"args": {"anyOf": [self._args(plugin), {"type": "null"}]}}},
             }
-            for plugin in sorted(UPSTREAM_PLUGINS)
+            for plugin in sorted(UPSTREAM_PLUGINS | OWN_PLUGINS)
         ]
         args = {"type": ["object", "null"], "description": "What the plugin is told; each has fields of its own."}
         name = {**_plugin_name(), "description": "The plugin's name; each once."}

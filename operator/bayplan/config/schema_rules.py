@@ -37,6 +37,8 @@ RULES: Final[Mapping[str, Mapping[str, Any]]] = {
     "DefaultPreemptionArgs.minCandidateNodesAbsolute": {"minimum": 0},
     "DefaultPreemptionArgs.minimumRuntimeSeconds": {"minimum": 0},
     "DefaultPreemptionArgs.preemptionDelaySeconds": {"minimum": 0},
+    "ResourceHeadroom.name": {"minLength": 1},
+    "ResourceHeadroom.percentage": _PERCENTAGE,
     "VolumeBindingArgs.bindTimeoutSeconds": {"minimum": 0},
     "DynamicResourcesArgs.filterTimeout": {"pattern": _NOT_NEGATIVE},
     "DynamicResourcesArgs.bindingTimeout": {"pattern": _NOT_NEGATIVE},
@@ -47,6 +49,7 @@ RULES: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 """What a field may be beyond its type, by the type's name and the key in the file."""
 REQUIRED: Final[Mapping[str, list[str]]] = {
+    "ResourceHeadroom": ["name"],
     "ExtenderManagedResource": ["name"],
     "ScoringStrategy": ["type"],
     "WeightedStrategy": ["type"],

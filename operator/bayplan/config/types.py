@@ -191,6 +191,28 @@ class DefaultPreemptionArgs:
 
 
 @dataclass(frozen=True, slots=True)
+class ResourceHeadroom:
+    """How much of a resource stays free on each node: a percentage or an amount."""
+
+    name: str = ""
+    """Its name on nodes and pods, such as `cpu`, or `pods` for their number."""
+    percentage: int = 0
+    """Of the node's allocatable, 0..100."""
+    amount: str = ""
+    """A quantity such as `500m` or `2Gi`, in place of `percentage`."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHeadroomArgs:
+    """Arguments of NodeHeadroom, which is bayplan's own."""
+
+    resources: tuple[ResourceHeadroom, ...] = (ResourceHeadroom("cpu", 10), ResourceHeadroom("memory", 10))
+    """What stays free; each resource once."""
+    priority_threshold: int = 2_000_000_000
+    """Pods of this priority or more may take what is kept free, as pods of DaemonSets may."""
+
+
+@dataclass(frozen=True, slots=True)
 class OpaqueArgs:
     """Arguments of a plugin from outside this project, as they stand in the file."""
 
@@ -207,6 +229,7 @@ PluginArgs = (
     | VolumeBindingArgs
     | DynamicResourcesArgs
     | DefaultPreemptionArgs
+    | NodeHeadroomArgs
     | OpaqueArgs
 )
 

@@ -17,6 +17,7 @@ from bayplan.config.fields import Fields, required_name
 from bayplan.config.plugin_args import decode_args, default_args
 from bayplan.config.plugin_sets import (
     FORMER_PLUGINS,
+    OWN_PLUGINS,
     REMOVED_PLUGINS,
     UPSTREAM_PLUGINS,
     default_plugins,
@@ -205,7 +206,7 @@ def decode_plugin_config(fields: Fields, known: frozenset[str], gates: FeatureGa
 
 
 def _args(name: str, fields: Fields, known: frozenset[str], gates: FeatureGates) -> PluginArgs | None:
-    if name not in UPSTREAM_PLUGINS:
+    if name not in UPSTREAM_PLUGINS | OWN_PLUGINS:
         value = fields.raw("args")
         if value is not None and not isinstance(value, dict):
             fields.invalid("args", value, "must be an object")

@@ -53,9 +53,9 @@ class PackingAnswer(_Answer, frozen=True):
     stranded: int
     """Free, but of no use, as another resource is full there."""
     nodes_used: int
-    """Nodes that hold a pod."""
+    """Nodes with a pod that could run elsewhere."""
     lower_bound: int
-    """The fewest nodes that have as much as is requested."""
+    """The fewest nodes that have as much as pods request that could run elsewhere."""
     largest_free: int
     """The most that is free on one node which takes another pod."""
 
@@ -83,7 +83,7 @@ class NodesAnswer(_Answer, frozen=True):
     pods: list[int]
     unschedulable: list[bool]
     emptiable: list[bool]
-    """Nodes in use whose pods the others in use have room for, by volume alone."""
+    """Nodes in use whose pods the others in use have room for, by the sum of requests alone."""
     requested: dict[str, list[int]]
     allocatable: dict[str, list[int]]
 

@@ -21,7 +21,6 @@ from bayplan.live.answers import (
     TaintAnswer,
     WeightedResource,
 )
-from bayplan.scheduler.lower_bound import fewest
 from bayplan.scheduler.packing import Packing
 
 MOST_RESOURCES: Final = 16
@@ -50,20 +49,18 @@ def _profile(profile: Profile, framework: Framework | None) -> ProfileAnswer:
 
 
 def packing_answers(nodes: NodeTable) -> list[PackingAnswer]:
-    """Return how full the cluster is of each resource; all by volume alone, whatever rules pods have."""
+    """Return how full the cluster is of each resource; all by the sum of requests alone, whatever rules pods have."""
     names = _resources(nodes)
     packing = Packing(nodes, names)
     stranded, largest = packing.stranded(), packing.largest()
     rows = nodes.rows()
-    used = int((nodes.pod_count[rows] > 0).sum())
+    used = int(nodes.in_use().sum())
     answers: list[PackingAnswer] = []
     for name in names:
         offered = packing.allocatable(name)[rows].tolist()
         requested = sum(packing.requested(name)[rows].tolist())
         answers.append(
-            PackingAnswer(
-                name, requested, sum(offered), stranded[name], used, fewest(offered, requested), largest[name]
-            )
+            PackingAnswer(name, requested, sum(offered), stranded[name], used, packing.fewest_for(name), largest[name])
         )
     return answers
 

@@ -31,6 +31,7 @@ from bayplan.plugins.image_locality import ImageLocality
 from bayplan.plugins.inter_pod_affinity.inter_pod_affinity import InterPodAffinity
 from bayplan.plugins.node_affinity import NodeAffinity
 from bayplan.plugins.node_declared_features import NodeDeclaredFeatures
+from bayplan.plugins.node_headroom import NodeHeadroom
 from bayplan.plugins.node_name import NodeName
 from bayplan.plugins.node_ports import NodePorts
 from bayplan.plugins.node_resources.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
@@ -136,9 +137,10 @@ IN_TREE: Final[Mapping[str, InTreePlugin]] = {
         InTreePlugin(ImageLocality, lambda args, handle: ImageLocality(handle.nodes)),
         InTreePlugin(DefaultBinder, lambda args, handle: DefaultBinder()),
         InTreePlugin(NodeDeclaredFeatures, lambda args, handle: NodeDeclaredFeatures()),
+        InTreePlugin(NodeHeadroom, lambda args, handle: NodeHeadroom(args)),
     )
 }
-"""The plugins of this project, by kube-scheduler's name for them."""
+"""The plugins of this project, by name."""
 
 
 def in_tree_extends(name: str, point: str) -> bool:

@@ -18,7 +18,7 @@ def fewest(capacities: Iterable[int], demand: int) -> int:
 def fewest_for_sizes(capacities: Iterable[int], sizes: Mapping[int, int]) -> int:
     """Return a number of nodes that no packing of one resource can do with fewer of, as no pod can be split.
 
-    It is the largest of three bounds. By volume: the largest nodes that have as much as all pods ask for. By L2 of
+    It is the largest of three bounds. By the sum: the largest nodes that have as much as all pods ask for. By L2 of
     Martello and Toth (Knapsack Problems, 1990, section 8.3), here as the function of sizes that Fekete and Schepers
     gave for it (Mathematical Programming 91, 2001): for a threshold a up to half the largest node c, what asks for more
     than c - a fills a node, and what asks for less than a counts nothing; a smaller node holds what it has, or is

@@ -21,8 +21,8 @@ class Packing:
     """What can be said of the packing of a node table, each by a method, so that nobody waits for all of it.
 
     `resources` are those that are looked at, beside pods. Amounts are in milli-CPU for cpu and in the resource's own
-    unit (bytes, counts) for the rest. Rules of pods are left out of account: all of it is by volume alone. Sums are
-    exact up to 2**53.
+    unit (bytes, counts) for the rest. Rules of pods are left out of account: all of it is by the sum of requests alone.
+    Sums are exact up to 2**53.
     """
 
     nodes: NodeTable
@@ -54,14 +54,17 @@ class Packing:
         return {name: int(self._free(name)[rows].max(initial=0)) for name in self.resources}
 
     def lower_bound(self) -> int:
-        """The fewest nodes that have as much of each resource, and room for as many pods, as is taken now."""
+        """The fewest nodes that have room for the pods that could run elsewhere, for the resource that needs most."""
+        return max(map(self.fewest_for, (*self.resources, PODS)))
+
+    def fewest_for(self, name: str) -> int:
+        """The fewest nodes that have as much of a resource as pods take that could run elsewhere.
+
+        Of each node what its other pods take is left out: it is taken there whatever runs beside it.
+        """
         rows = self.nodes.rows()
-        return max(
-            [
-                fewest(self.allocatable(name)[rows].tolist(), sum(self.requested(name)[rows].tolist()))
-                for name in (*self.resources, PODS)
-            ]
-        )
+        offered = np.maximum(self.allocatable(name) - self.staying(name), 0)[rows]
+        return fewest(offered.tolist(), sum(self.movable(name)[rows].tolist()))
 
     def emptiable(self) -> int:
         """How many nodes in use could be emptied into what is free on the others in use."""
@@ -71,17 +74,16 @@ class Packing:
         """Which nodes in use could be emptied into what is free on the others in use, the emptiest first.
 
         The nodes are taken in the order of how full they are of what they are fullest of, the emptiest first, and as
-        many of them count as all the others together have room for.
+        many of them count as all the others together have room for. Pods that could run nowhere else may stay.
         """
         nodes = self.nodes
-        rows = nodes.rows()
-        rows = rows[nodes.pod_count[rows] > 0]
+        rows = np.flatnonzero(nodes.in_use())
         shares = [self.requested(name)[rows] / np.maximum(self.allocatable(name)[rows], 1) for name in TAKEN_BY_ALL]
         rows = rows[np.argsort(np.max(shares, axis=0), kind="stable")]
         is_open = ~self._cordoned(rows)
         fits = np.ones(len(rows), dtype=np.bool_)
         for name in (*self.resources, PODS):
-            moved = np.cumsum(self.requested(name)[rows], dtype=np.float64)
+            moved = np.cumsum(self.movable(name)[rows], dtype=np.float64)
             free = np.cumsum((self._free(name)[rows] * is_open)[::-1], dtype=np.float64)[::-1]
             # What is free on those behind it, of which the last has none.
             fits[:-1] &= moved[:-1] <= free[1:]
@@ -97,6 +99,14 @@ class Packing:
         """What is taken on each row of a resource: of pods their number, 0 of what no pod asks for."""
         nodes = self.nodes
         return nodes.pod_count if name == PODS else nodes.requested.get(name, np.zeros_like(nodes.pod_count))
+
+    def staying(self, name: str) -> Column:
+        """What is taken on each row of a resource by pods that could run on no other node."""
+        return self.nodes.staying.get(name, np.zeros_like(self.nodes.pod_count))
+
+    def movable(self, name: str) -> Column:
+        """What is taken on each row of a resource by pods that could run elsewhere."""
+        return self.requested(name) - self.staying(name)
 
     def _open_rows(self) -> Rows:
         rows = self.nodes.rows()

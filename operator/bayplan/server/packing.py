@@ -24,18 +24,20 @@ class PackingCollector(Collector):
         summary = self._sources.allocation()
         yield GaugeMetricFamily("bayplan_nodes", "Number of nodes known.", value=summary.nodes)
         yield GaugeMetricFamily(
-            "bayplan_nodes_in_use", "Number of nodes that hold at least one pod.", value=summary.nodes_in_use
+            "bayplan_nodes_in_use", "Number of nodes with a pod that could run elsewhere.", value=summary.nodes_in_use
         )
         resources = list(self._admitted(summary.allocatable))
-        for name, documentation, capacity in (
+        for name, documentation, taken, capacity in (
             (
                 "bayplan_allocation_ratio",
                 "Requested over allocatable on the nodes in use.",
+                summary.requested_in_use,
                 summary.allocatable_in_use,
             ),
             (
                 "bayplan_cluster_allocation_ratio",
                 "Requested over allocatable on all nodes.",
+                summary.requested,
                 summary.allocatable,
             ),
         ):
@@ -43,11 +45,11 @@ class PackingCollector(Collector):
                 name,
                 documentation,
                 ("resource",),
-                [((r,), _ratio(summary.requested.get(r, 0), capacity.get(r, 0))) for r in resources],
+                [((r,), _ratio(taken.get(r, 0), capacity.get(r, 0))) for r in resources],
             )
-        yield from self._by_volume(resources)
+        yield from self._by_requests(resources)
 
-    def _by_volume(self, resources: list[str]) -> Iterator[Metric]:
+    def _by_requests(self, resources: list[str]) -> Iterator[Metric]:
         others = [name for name in resources if name != PODS]
         packing = self._sources.packing(others)
         yield labelled(
@@ -64,12 +66,12 @@ class PackingCollector(Collector):
         )
         yield GaugeMetricFamily(
             "bayplan_nodes_lower_bound",
-            "Fewest nodes that have room for all pods on nodes, by volume.",
+            "Fewest nodes that have room for all pods that could run elsewhere, by the sum of requests.",
             value=packing.lower_bound(),
         )
         yield GaugeMetricFamily(
             "bayplan_emptiable_nodes",
-            "Nodes in use that could be emptied into what is free on the others in use, by volume.",
+            "Nodes in use that could be emptied into what is free on the others in use, by the sum of requests.",
             value=packing.emptiable(),
         )
 

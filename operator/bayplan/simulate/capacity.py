@@ -9,7 +9,7 @@ from bayplan.api.objects import Pod, PodStatus, Volume
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import PODS
-from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS
+from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, OWN_PLUGINS
 from bayplan.config.types import NodeResourcesFitArgs, PodTopologySpreadArgs, SchedulerConfiguration
 from bayplan.framework.runtime import Framework
 from bayplan.scheduler.cycle import FitError, Placement
@@ -21,7 +21,7 @@ MAX_COPIES: Final = 1_000_000
 """Most copies of a pod that are counted."""
 
 _HARD: Final = "DoNotSchedule"
-_BY_NODE: Final = IMPLEMENTED_PLUGINS | {"UnsupportedRules"}
+_BY_NODE: Final = (IMPLEMENTED_PLUGINS - OWN_PLUGINS) | {"UnsupportedRules"}
 """Plugins of which is known when copies of a pod matter to each other."""
 
 

@@ -6,6 +6,7 @@ from typing import Final
 from msgspec import UNSET
 
 from bayplan.cache.resources import PODS
+from bayplan.simulate.repack import repack_lines
 from bayplan.simulate.report import Comparison, MovedPod, Report
 from bayplan.simulate.tables import Column, Printer, Row, amount
 
@@ -42,6 +43,11 @@ def print_comparison(printer: Printer, comparison: Comparison) -> None:
         printer.line()
         columns = (Column(""), *(Column(letter, number=True) for letter in letters[chosen]))
         printer.listing(columns, [(label, *cells[chosen]) for label, cells in rows])
+    for letter, report in zip(letters, reports, strict=True):
+        if report.repack is not UNSET:
+            printer.line()
+            for line in repack_lines(report.repack):
+                printer.line(f"{letter}: {line}")
     _print_moved(printer, letters, comparison.moved)
 
 

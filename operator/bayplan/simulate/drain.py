@@ -14,8 +14,6 @@ from bayplan.cache.pod_info import PodInfo
 
 _CORDONED: Final = Taint("node.kubernetes.io/unschedulable", effect="NoSchedule")
 _PENDING: Final = "Pending"
-_STAY: Final = ("DaemonSet", "Node")
-"""What owns pods that no drain evicts: a static pod belongs to its node."""
 
 
 class BlockingBudget(msgspec.Struct, rename="camel"):
@@ -70,8 +68,7 @@ def drained(
         if report is None or is_finished(pod.pod):
             kept.append(pod)
             continue
-        kind = _controller_kind(pod.pod)
-        if kind in _STAY:
+        if pod.stays:
             report.staying += 1
             if report.node not in gone:
                 kept.append(pod)
@@ -84,7 +81,7 @@ def drained(
         scheduler = pod.pod.spec.scheduler_name
         report.scheduler_names[scheduler] = report.scheduler_names.get(scheduler, 0) + 1
         evicted[report.node].append(pod)
-        if not kind:
+        if not any(each.controller for each in pod.pod.metadata.owner_references or ()):
             report.without_controller.append(pod.key)
         kept.append(PodInfo(_waiting(pod.pod)))
     asked = _Allowances(budgets)
@@ -167,7 +164,3 @@ def _waiting(pod: Pod) -> Pod:
     """The pod as its controller makes it anew, under the name it had."""
     meta = structs.replace(pod.metadata, creation_timestamp=None, resource_version="")
     return Pod(meta, structs.replace(pod.spec, node_name=""), PodStatus(phase="Pending"))
-
-
-def _controller_kind(pod: Pod) -> str:
-    return next((each.kind for each in pod.metadata.owner_references or () if each.controller), "")

@@ -60,7 +60,9 @@ class ExplainedAttempts:
             yield before + _indented(self._text(pod), 4)
             before = b",\n    "
         yield b"\n  ]," if report.pods else b"],"
-        rest = msgspec.json.format(msgspec.json.encode(Report([], report.summary, report.count)), indent=2)
+        rest = msgspec.json.format(
+            msgspec.json.encode(Report([], report.summary, report.count, report.repack)), indent=2
+        )
         yield rest.removeprefix(b'{\n  "pods": [],') + b"\n"
 
     def _text(self, pod: PodReport) -> bytes:

@@ -3,9 +3,11 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from math import inf
 
 import msgspec
+import numpy as np
 from msgspec import UNSET, UnsetType
 
 from bayplan.api.timestamps import format_time
@@ -93,8 +95,10 @@ class Allocation(_Reported):
 
     requested: int
     allocatable: int
+    requested_in_use: int
+    """Requested on the nodes in use."""
     allocatable_in_use: int
-    """Allocatable of the nodes that hold a pod."""
+    """Allocatable of the nodes in use."""
     stranded: int
     """Free on nodes where another resource is full: less of it is free there than an average pod asks for."""
     largest_free: int
@@ -106,11 +110,11 @@ class Summary(_Reported):
 
     nodes: int
     nodes_in_use: int
-    """Nodes that hold at least one pod."""
+    """Nodes with a pod that could run elsewhere: neither one of a DaemonSet nor a static one."""
     overcommitted_nodes: int
     """Nodes whose pods ask for more than they offer, which no scheduler brought about."""
     lower_bound_nodes: int
-    """No placement of the pods on nodes could use fewer nodes than this without asking more of one than it offers."""
+    """No placement of the pods that could run elsewhere has fewer nodes in use without asking more than one offers."""
     pods: int
     """Pods of every kind below, and those that were skipped."""
     running: int
@@ -153,6 +157,21 @@ class Capacity(_Reported):
     """Why the next copy finds no node; None where no more were asked for."""
 
 
+class Repack(_Reported):
+    """What came of placing pods that run anew."""
+
+    nodes_in_use_before: int
+    nodes_in_use: int
+    emptied_nodes: int
+    """By how many fewer nodes are in use."""
+    placed: int
+    """Pods that ran before and found a node."""
+    unplaced: dict[str, int]
+    """How many found none, by reason."""
+    staying: dict[str, int]
+    """How many were left where they are, by reason."""
+
+
 class Report(_Reported):
     """Everything a simulation found; pods in the order in which they were first tried, gated pods last."""
 
@@ -160,6 +179,8 @@ class Report(_Reported):
     summary: Summary
     count: Capacity | UnsetType = UNSET
     """How many more of a pod fit; there only with `--count`."""
+    repack: Repack | UnsetType = UNSET
+    """There only with `--repack`."""
 
 
 class Compared(_Reported):
@@ -260,32 +281,35 @@ class ClusterUse:
 def cluster_use(nodes: NodeTable) -> ClusterUse:
     """Sum up the existing nodes, in Python's integers so that absurd amounts cannot wrap."""
     rows = nodes.rows()
-    pod_counts = nodes.pod_count[rows].tolist()
-    allowed = nodes.allowed_pods[rows].tolist()
-    in_use = [count > 0 for count in pod_counts]
-    overcommitted = nodes.pod_count[rows] > nodes.allowed_pods[rows]
+    in_use = nodes.in_use()[rows].tolist()
+    overcommitted = np.zeros(len(rows), dtype=np.bool_)
     packing = Packing(nodes, [*nodes.requested, PODS])
     stranded, largest_free = packing.stranded(), packing.largest()
     allocation: dict[str, Allocation] = {}
-    capacities: dict[str, list[int]] = {PODS: allowed}
-    for name, taken in nodes.requested.items():
-        capacities[name] = offered = nodes.allocatable[name][rows].tolist()
-        overcommitted |= taken[rows] > nodes.allocatable[name][rows]
-        used = sum(amount for amount, used in zip(offered, in_use, strict=True) if used)
-        requested = sum(taken[rows].tolist())
-        allocation[name] = Allocation(requested, sum(offered), used, stranded[name], largest_free[name])
+    capacities: dict[str, list[int]] = {}
+    for name in (*nodes.requested, PODS):
+        allocatable, taken = packing.allocatable(name)[rows], packing.requested(name)[rows]
+        capacities[name] = np.maximum(allocatable - packing.staying(name)[rows], 0).tolist()
+        overcommitted |= taken > allocatable
+        offered, requested = allocatable.tolist(), taken.tolist()
+        allocation[name] = Allocation(
+            requested=sum(requested),
+            allocatable=sum(offered),
+            requested_in_use=sum(compress(requested, in_use)),
+            allocatable_in_use=sum(compress(offered, in_use)),
+            stranded=stranded[name],
+            largest_free=largest_free[name],
+        )
     shapes: Counter[int] = Counter()
     by_id: dict[int, PodRequests] = {}
     for index, row in enumerate(rows.tolist()):
         for pod in nodes.pods[row].values():
             placed = pod.placed
-            shapes[id(placed)] += 1
-            by_id[id(placed)] = placed
+            if not pod.stays:
+                shapes[id(placed)] += 1
+                by_id[id(placed)] = placed
             overcommitted[index] |= not nodes.requested.keys() >= placed.amounts.keys()
-    pods = sum(pod_counts)
-    used = sum(amount for amount, used in zip(allowed, in_use, strict=True) if used)
-    allocation[PODS] = Allocation(pods, sum(allowed), used, stranded[PODS], largest_free[PODS])
-    sizes = {PODS: Counter({1: pods})}
+    sizes = {PODS: Counter({1: shapes.total()})}
     for key, count in shapes.items():
         for name, amount in by_id[key].amounts.items():
             sizes.setdefault(name, Counter())[amount] += count
@@ -293,7 +317,7 @@ def cluster_use(nodes: NodeTable) -> ClusterUse:
         nodes_in_use=sum(in_use),
         overcommitted_nodes=int(overcommitted.sum()),
         # No number of nodes covers a resource that none has.
-        lower_bound_nodes=lower_bound_nodes({name: capacities.get(name, [0] * len(allowed)) for name in sizes}, sizes),
+        lower_bound_nodes=lower_bound_nodes({name: capacities.get(name, [0] * len(rows)) for name in sizes}, sizes),
         allocation=dict(sorted(allocation.items())),
     )
 

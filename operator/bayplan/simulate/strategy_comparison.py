@@ -47,7 +47,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """How many nodes have pods, and of how many of these the others in use could take all pods, by volume."""
+    """How many nodes are in use, and for the pods of how many the others have room, by the sum of requests."""
 
     in_use: int
     emptiable: int
@@ -100,8 +100,7 @@ class StrategyRun:
         """How many nodes are needed now."""
         nodes = self.simulator.cache.nodes
         packing = Packing(nodes, list(nodes.requested))
-        in_use = int((nodes.pod_count[nodes.rows()] > 0).sum())
-        return Use(in_use, packing.emptiable())
+        return Use(int(nodes.in_use().sum()), packing.emptiable())
 
     def cluster(self, stage: Stage) -> ClusterObjects:
         """The cluster as it stands, where the pods that come in `stage` wait as well."""

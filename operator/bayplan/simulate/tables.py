@@ -194,7 +194,7 @@ def _use_row(name: str, use: Allocation) -> Row:
         amount(name, use.requested),
         amount(name, use.allocatable),
         percent(use.requested, use.allocatable),
-        percent(use.requested, use.allocatable_in_use),
+        percent(use.requested_in_use, use.allocatable_in_use),
     )
 
 

@@ -40,7 +40,7 @@ function showSummary(summary) {
   const packing = summary.packing;
   const used = Math.max(0, ...packing.map((each) => each.nodesUsed)), bound = Math.max(0, ...packing.map((each) => each.lowerBound));
   byId("in-use").replaceChildren(number(used), el("small", {}, ` of ${number(summary.nodes)}`));
-  byId("in-use-note").textContent = `by volume ${number(bound)} would do for ${plural(summary.pods, "pod")}`;
+  byId("in-use-note").textContent = `by the sum of requests ${number(bound)} would do`;
   const { active, backoff, unschedulable, gated } = summary.queue;
   const waiting = active + backoff + unschedulable + gated;
   byId("waiting").textContent = number(waiting);
@@ -69,7 +69,7 @@ function showNodes() {
   nodesTable.show(nodes, order);
   const emptiable = answer.emptiable.filter(Boolean).length;
   byId("emptiable").replaceChildren(number(emptiable), el("small", {}, emptiable === 1 ? " node" : " nodes"));
-  byId("emptiable-note").textContent = emptiable ? "the others have room for their pods, by volume" : "the pods of none fit on the others";
+  byId("emptiable-note").textContent = emptiable ? "the others have room for their pods, by the sum of requests" : "the pods of none fit on the others";
 }
 
 for (const control of ["measure", "order", "find"]) byId(control).addEventListener("input", showNodes);

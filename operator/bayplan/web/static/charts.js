@@ -43,7 +43,7 @@ export class History {
     this.#chart.show([points.map((each) => each.at), points.map((each) => each.nodesUsed), points.map((each) => each.lowerBound)]);
     const last = points[points.length - 1];
     const more = last.nodesUsed - last.lowerBound;
-    byId("history-now").textContent = `${plural(last.nodesUsed, "node")} in use; by volume ${number(last.lowerBound)} would do${more > 0 ? `, ${number(more)} fewer` : ""}.`;
+    byId("history-now").textContent = `${plural(last.nodesUsed, "node")} in use; by the sum of requests ${number(last.lowerBound)} would do${more > 0 ? `, ${number(more)} fewer` : ""}.`;
   }
 }
 

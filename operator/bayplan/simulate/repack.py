@@ -1,0 +1,122 @@
+"""All pods that can move placed anew, as if their nodes were empty, and what stands in the way."""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from msgspec import structs
+
+from bayplan.api.objects import PodStatus
+from bayplan.cache.cache import is_finished
+from bayplan.cache.pod_info import PodInfo
+from bayplan.simulate.cluster_objects import ClusterObjects
+from bayplan.simulate.documents import ClusterFileError
+from bayplan.simulate.report import Repack
+from bayplan.simulate.simulator import Simulator
+
+ONLY_KEYS: Final = ("namespace", "scheduler")
+_COUNTS: Final = re.compile(r"(^|, )\d+ ")
+
+
+@dataclass(frozen=True, slots=True)
+class Repacking:
+    """A cluster whose pods are to be placed anew; `objects` has them waiting, and `moved` by their UIDs."""
+
+    objects: ClusterObjects
+    moved: Collection[str]
+    staying: dict[str, int]
+    """How many pods stay where they are, by reason."""
+    nodes_before: int
+
+    def outcome(self, simulator: Simulator) -> Repack:
+        """Return what came of it, once the simulator has decided about all pods."""
+        report = simulator.report()
+        messages = {(pod.namespace, pod.name): pod.attempts[-1].message or "" for pod in report.pods}
+        lost = [pod for pod in self.objects.pods if pod.uid in self.moved and simulator.cache.node_of(pod.uid) is None]
+        unplaced = Counter(_reason(messages.get((pod.namespace, pod.name), "")) for pod in lost)
+        needed = report.summary.nodes_in_use
+        return Repack(
+            nodes_in_use_before=self.nodes_before,
+            nodes_in_use=needed,
+            emptied_nodes=max(self.nodes_before - needed, 0),
+            placed=len(self.moved) - len(lost),
+            unplaced=dict(unplaced.most_common()),
+            staying=self.staying,
+        )
+
+
+def repacked(objects: ClusterObjects, profiles: Sequence[str], only: Collection[str] = ()) -> Repacking:
+    """Return the cluster with the pods that run waiting again, each for its scheduler or else the first of `profiles`.
+
+    They keep name, priority and age, by which the queue orders them. Pods of DaemonSets, static pods, pods that are
+    being deleted and pods on nodes that were not given stay. With `only`, of `namespace=NAME` or `scheduler=NAME`, so
+    do pods that none of these names.
+
+    Raises:
+        ClusterFileError: an entry of `only` is of another form, or names no pod that runs.
+    """
+    known = {node.metadata.name for node in objects.nodes}
+    used: set[str] = set()
+    moved: set[str] = set()
+    staying: Counter[str] = Counter()
+    unmatched = set(only)
+    pods: list[PodInfo] = []
+    for pod in objects.pods:
+        spec = pod.pod.spec
+        if spec.node_name and not is_finished(pod.pod):
+            names = {f"namespace={pod.namespace}", f"scheduler={spec.scheduler_name}"}
+            unmatched -= names
+            if spec.node_name in known and not pod.stays:
+                used.add(spec.node_name)
+            why = _stays(pod, known, chosen=not only or not names.isdisjoint(only))
+            if why is None:
+                moved.add(pod.uid)
+                pod = _waiting(pod, profiles)  # noqa: PLW2901 - the same pod, otherwise
+            else:
+                staying[why] += 1
+        pods.append(pod)
+    for each in sorted(unmatched):
+        if each.partition("=")[0] not in ONLY_KEYS or each.endswith("="):
+            raise ClusterFileError(f"--only: {each!a} is neither namespace=NAME nor scheduler=NAME")
+        raise ClusterFileError(f"--only: no pod that runs has {each!a}")
+    return Repacking(replace(objects, pods=pods), moved, dict(sorted(staying.items())), len(used))
+
+
+def repack_lines(repack: Repack) -> Iterator[str]:
+    """Yield what people are told: nodes before and after, and what stands in the way."""
+    before, needed = repack.nodes_in_use_before, repack.nodes_in_use
+    yield f"{before} nodes in use before, {needed} now; {repack.emptied_nodes} could be emptied"
+    lost = sum(repack.unplaced.values())
+    yield f"{repack.placed} pods placed anew, {lost} found no node"
+    for reason, count in repack.unplaced.items():
+        yield f"no node for {count}: {reason}"
+    for reason, count in repack.staying.items():
+        yield f"left where they are, {reason}: {count}"
+
+
+def _stays(pod: PodInfo, known: Collection[str], *, chosen: bool) -> str | None:
+    """Why a pod that runs is not placed anew."""
+    if pod.stays:
+        return "of DaemonSets or static"
+    if pod.is_terminating:
+        return "being deleted"
+    if pod.pod.spec.node_name not in known:
+        return "on nodes not given"
+    return None if chosen else "left out by --only"
+
+
+def _waiting(pod: PodInfo, profiles: Sequence[str]) -> PodInfo:
+    spec = pod.pod.spec
+    scheduler = spec.scheduler_name if spec.scheduler_name in profiles else profiles[0]
+    spec = structs.replace(spec, node_name="", scheduler_name=scheduler)
+    made = PodInfo(structs.replace(pod.pod, spec=spec, status=PodStatus(phase="Pending")))
+    made.take_over(pod)
+    return made
+
+
+def _reason(message: str) -> str:
+    """Why a pod found no node, without how many nodes there are of each kind: those differ from pod to pod."""
+    reasons = message.partition(". preemption:")[0].partition(" nodes are available: ")[2] or message
+    return _COUNTS.sub(r"\1", reasons).rstrip(".")
