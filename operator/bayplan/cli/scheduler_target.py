@@ -1,15 +1,20 @@
 """The options that say which running scheduler is asked, and with which token."""
 
-from collections.abc import Callable
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
 from functools import wraps
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import click
 
+from bayplan.cli import tell_line
 from bayplan.cli.cluster_flags import CONTEXT, KUBECONFIG
 from bayplan.cli.file_names import FILE_NAME
 from bayplan.client.target import LEASE, Target
+
+T = TypeVar("T")
 
 _OPTIONS: Final = (
     KUBECONFIG,
@@ -39,6 +44,25 @@ _OPTIONS: Final = (
         "--own-token", is_flag=True, help="Show the scheduler the token of the kubeconfig: it could act as you with it."
     ),
 )
+
+
+NOT_ANSWERED: Final = 1
+"""Exit code where the scheduler, or the API server that leads to it, does not answer the question."""
+
+
+def answered(question: Coroutine[Any, Any, T]) -> T:
+    """Return what a scheduler answers; where it does not, end the command with one line."""
+    import msgspec  # noqa: PLC0415  so that the overview of commands does not wait for them
+
+    from bayplan.client.errors import ClientError  # noqa: PLC0415
+
+    try:
+        return asyncio.run(question)
+    except ClientError as error:
+        tell_line(str(error))
+    except msgspec.ValidationError as error:
+        tell_line(f"the scheduler is of another version, its answer is not understood: {error}; try -o json")
+    sys.exit(NOT_ANSWERED)
 
 
 def target_options(command: Callable[..., None]) -> Callable[..., None]:

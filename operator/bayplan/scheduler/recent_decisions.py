@@ -47,6 +47,8 @@ class RecentDecision(NamedTuple):
     message: str | None
     preempted: tuple[tuple[str, str], ...]
     """The first of them, by namespace and name."""
+    uid: str
+    """The pod's."""
     text_bytes: int
 
 
@@ -62,6 +64,7 @@ _Fields = tuple[
     int,
     str | None,
     tuple[tuple[str, str], ...],
+    str,
     int,
 ]
 """Those of a RecentDecision."""
@@ -99,6 +102,7 @@ class RecentDecisions:
                 evaluated,
                 None,
                 (),
+                pod.uid,
                 0,
             )
         )
@@ -130,7 +134,7 @@ class RecentDecisions:
         size = _text_bytes(message) + sum([_text_bytes(part) for victim in victims for part in victim])
         self._kept.append(
             RecentDecision(
-                now, pod.namespace, pod.name, seconds, None, None, None, 0, evaluated, message, victims, size
+                now, pod.namespace, pod.name, seconds, None, None, None, 0, evaluated, message, victims, uid, size
             )
         )
         self.last += 1
@@ -146,6 +150,13 @@ class RecentDecisions:
         first = self.last - len(self._kept) + 1
         start = number + 1 if first <= number + 1 <= self.last + 1 else first
         return start, [RecentDecision(*each) for each in islice(self._kept, start - first, start - first + most)]
+
+    def last_on(self, uid: str) -> tuple[int, RecentDecision] | None:
+        """Return the last decision about the pod with its number; None once it is forgotten."""
+        for back, fields in enumerate(reversed(self._kept)):
+            if fields[-2] == uid:
+                return self.last - back, RecentDecision(*fields)
+        return None
 
     def attempts_on(self, uid: str) -> list[Attempt]:
         """Return the last attempts on the pod that failed, the oldest first."""
