@@ -1,11 +1,12 @@
 """`bayplan explain`: why a pod of a running scheduler is pending, or where it is."""
 
 import sys
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+import msgspec
 
 from bayplan.api.kinds import path_segment
 from bayplan.cli import BAD_INPUT, tell_line
@@ -43,8 +44,7 @@ _DEFAULT_NAMESPACE: Final = "default"
     "--namespace",
     "-n",
     metavar="NAME",
-    help="Where the pod is, or what FILE leaves out goes: default, unless POD is NAMESPACE/NAME. "
-    "With --pending only the pods there.",
+    help="Where it is; default, unless POD is NAMESPACE/NAME. With --pending: only the pods there.",
 )
 @OUTPUT
 @target_options
@@ -71,16 +71,14 @@ def explain(
         _show(answered(pending_reasons(target, namespace)), pending_lines, as_json=as_json)
     elif filename is not None:
         question = _simulated(target, _body(filename, namespace or _DEFAULT_NAMESPACE))
-        _show(answered(_understood(question, SimulationAnswer, as_json=as_json)), asked_lines, as_json=as_json)
+        _show(answered(question, None if as_json else SimulationAnswer), asked_lines, as_json=as_json)
     else:
         question = _ask(target, *_pod_named(pod or "", namespace))
-        _show(answered(_understood(question, ExplanationAnswer, as_json=as_json)), live_lines, as_json=as_json)
+        _show(answered(question, None if as_json else ExplanationAnswer), live_lines, as_json=as_json)
 
 
 def _show(answer: Any, lines: Callable[[Any], Iterable[str]], *, as_json: bool) -> None:  # noqa: ANN401 - any answer
     """Print an answer: every finished line printable, whatever the scheduler sent."""
-    import msgspec  # noqa: PLC0415
-
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2))
         return
@@ -88,20 +86,11 @@ def _show(answer: Any, lines: Callable[[Any], Iterable[str]], *, as_json: bool) 
         click.echo(printable(line))
 
 
-async def _understood(question: Coroutine[Any, Any, dict[str, Any]], kind: type, *, as_json: bool) -> Any:  # noqa: ANN401 - of the kind
-    import msgspec  # noqa: PLC0415
-
-    answer = await question
-    return answer if as_json else msgspec.convert(answer, kind)
-
-
 def _body(file: str, namespace: str) -> bytes:
     """Read what is asked about; what cannot be read ends the command with one line.
 
     Objects that name no namespace are put into `namespace`, as kubectl does.
     """
-    import msgspec  # noqa: PLC0415
-
     from bayplan.simulate.documents import ClusterFileError  # noqa: PLC0415
     from bayplan.simulate.input_files import objects_in  # noqa: PLC0415
 

@@ -1,7 +1,7 @@
 """The explanation of a pod of a running scheduler as lines of text, the verdict first."""
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import groupby
 from typing import Final
 
 from msgspec import UNSET
@@ -11,7 +11,6 @@ from bayplan.explain.text import change_text, group_text, lines
 from bayplan.framework.causes import Pinned, listed, shown
 from bayplan.live.answers import DecisionItem, ExplanationAnswer, QueueItem, SimulationAnswer
 from bayplan.logs.printable_text import shortened
-from bayplan.simulate.report import PodReport
 
 _MOST_EVENTS: Final = 6
 _LONGEST_MESSAGE: Final = 400
@@ -42,27 +41,20 @@ def live_lines(answer: ExplanationAnswer) -> Iterator[str]:
 
 def asked_lines(answer: SimulationAnswer) -> Iterator[str]:
     """Give the lines about pods that are not there yet; those of one name but for its number, and of one fate, once."""
-    alike: dict[tuple[str, ...], list[PodReport]] = {}
-    for pod in answer.pods:
-        fate = "placed" if pod.attempts[-1].node is not None else pod.attempts[-1].message or ""
-        alike.setdefault((pod.namespace, pod.name.rstrip("0123456789"), fate), []).append(pod)
-    for pods in alike.values():
-        first = pods[0]
-        name = f"{first.namespace}/{first.name}"
+    for _, alike in groupby(
+        answer.pods, lambda pod: (pod.namespace, pod.name.rstrip("0123456789"), pod.attempts[-1].message)
+    ):
+        first, *others = alike
         for attempt in first.attempts:
             if attempt.explanation is not UNSET:
-                yield from lines(name, attempt.explanation)
-            elif attempt.node is None:
-                yield f"{name}: {attempt.message or ''}"
+                yield from lines(f"{first.namespace}/{first.name}", attempt.explanation)
+            else:
+                yield f"{first.namespace}/{first.name}: {attempt.message}"
             if attempt.victims:
                 yield f"  evicts {listed(attempt.victims)} on {shown(attempt.nominated_node_name or '')}"
-        if len(pods) > 1:
-            yield f"  {len(pods) - 1:,} more like it{_spread(pods[1:])}"
-
-
-def _spread(pods: Sequence[PodReport]) -> str:
-    nodes = Counter(pod.attempts[-1].node for pod in pods if pod.attempts[-1].node is not None)
-    return f": {listed(f'{count} on {shown(node)}' for node, count in nodes.items())}" if nodes else ""
+        if others:
+            nodes = listed({pod.attempts[-1].node or "no node" for pod in others})
+            yield f"  {len(others):,} more like it, on {nodes}"
 
 
 def _verdict(answer: ExplanationAnswer) -> str:
@@ -103,17 +95,16 @@ def _evicted(decision: DecisionItem | None) -> str:
 
 
 def _what_would_help(explanation: Explanation) -> str:
-    pins = [cause for group in explanation.groups for cause in group.causes if isinstance(cause, Pinned)]
-    others = [group for group in explanation.groups if not any(isinstance(cause, Pinned) for cause in group.causes)]
-    pinned = f"; {pins[0]}" if pins else ""
-    if pins and len(others) == 1:
-        return f"{pinned}, which does not take it: {group_text(others[0])}"
-    if pins and not others:
-        return f"{pinned}, which is not there"
+    groups = explanation.groups
+    pin = next((cause for group in groups for cause in group.causes if isinstance(cause, Pinned)), None)
+    others = [group for group in groups if pin not in group.causes]
+    if pin is not None:
+        why = f"does not take it: {group_text(others[0])}" if others else "is not there"
+        return f"; {pin}, which {why}"
     if explanation.changes:
         return f"; would help: {change_text(explanation.changes[0])}"
-    if len(others) == 1:
-        return f": {group_text(others[0])}"
+    if len(groups) == 1:
+        return f": {group_text(groups[0])}"
     return "; no single change would help" if explanation.nodes else ": there are no nodes"
 
 

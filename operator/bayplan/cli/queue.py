@@ -4,8 +4,10 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 import click
+import msgspec
 
 from bayplan.cli.help_sections import Command
+from bayplan.cli.output_format import WIDE_OUTPUT, OutputFormat
 from bayplan.cli.scheduler_target import answered, target_options
 
 if TYPE_CHECKING:
@@ -15,22 +17,14 @@ if TYPE_CHECKING:
 _PAGE: Final = 1000
 _UNITS: Final = ((86400, "d"), (3600, "h"), (60, "m"))
 _COLUMNS: Final = ("NAMESPACE", "NAME", "QUEUE", "PRIORITY", "ATTEMPTS", "AGE", "NEXT TRY")
-_WIDE: Final = ("NOMINATED NODE", "REJECTED BY", "MESSAGE")
-_NUMBERS: Final = ("PRIORITY", "ATTEMPTS")
+_WIDE: Final = (*_COLUMNS, "NOMINATED NODE", "REJECTED BY", "MESSAGE")
 
 
 @click.command(
     "queue", cls=Command, examples=("bayplan queue", "bayplan queue -n shop -o wide", "bayplan queue -o json")
 )
 @click.option("--namespace", "-n", metavar="NAME", help="Only the pods of this namespace.")
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["table", "wide", "json"]),
-    default="table",
-    metavar="table|wide|json",
-    help="For people, with all columns, or for programs.",
-)
+@WIDE_OUTPUT
 @target_options
 def queue(namespace: str | None, output: str, target: "Target") -> None:
     """List the pods that wait, those that are tried next first.
@@ -38,21 +32,15 @@ def queue(namespace: str | None, output: str, target: "Target") -> None:
     A pod is active, which is to be tried in its turn; it backs off after an attempt; it is unschedulable, until
     something happens that may help it; or it is gated. Its age is how long it has waited for a node.
     """
-    import msgspec  # noqa: PLC0415  so that the overview of commands does not wait for them
-
     from bayplan.simulate.tables import Column, Printer  # noqa: PLC0415
 
     waiting = answered(waiting_pods(target, namespace))
-    if output == "json":
+    if output == OutputFormat.JSON:
         click.echo(msgspec.json.format(msgspec.json.encode(waiting), indent=2))
         return
-    is_wide = output == "wide"
-    titles = (*_COLUMNS, *_WIDE) if is_wide else _COLUMNS
-    rows = [_row(each, waiting.time, is_wide=is_wide) for each in waiting.items]
-    if rows:
-        Printer(sys.stdout).listing([Column(title, number=title in _NUMBERS) for title in titles], rows)
-    else:
-        click.echo("no pod waits", err=True)
+    titles = _WIDE if output == OutputFormat.WIDE else _COLUMNS
+    rows = [_row(each, waiting.time)[: len(titles)] for each in waiting.items]
+    Printer(sys.stdout).listing([Column(title, number=title in {"PRIORITY", "ATTEMPTS"}) for title in titles], rows)
 
 
 async def waiting_pods(target: "Target", namespace: str | None) -> "QueueAnswer":
@@ -61,8 +49,6 @@ async def waiting_pods(target: "Target", namespace: str | None) -> "QueueAnswer"
     Raises:
         ClientError: the scheduler does not answer.
     """
-    import msgspec  # noqa: PLC0415
-
     from bayplan.client.connect import connect  # noqa: PLC0415
     from bayplan.live.answers import QueueAnswer  # noqa: PLC0415
 
@@ -73,18 +59,16 @@ async def waiting_pods(target: "Target", namespace: str | None) -> "QueueAnswer"
         while start is not None:
             page = msgspec.convert(await client.queue(limit=_PAGE, continue_=start), QueueAnswer)
             start = page.continue_
-            for each in page.items:
-                if namespace in (None, each.namespace):
-                    found[each.namespace, each.name] = each
+            found |= {(each.namespace, each.name): each for each in page.items if namespace in {None, each.namespace}}
     return QueueAnswer(page.time, len(found), list(found.values()), None)
 
 
-def _row(item: "QueueItem", now: str, *, is_wide: bool) -> list[str]:
+def _row(item: "QueueItem", now: str) -> list[str]:
     place = "" if item.position is None else f" {item.position}"
     again = "-" if item.next_retry is None else f"in {_duration(now, item.next_retry)}"
     age = _duration(item.waiting_since, now)
     cells = [item.namespace, item.name, item.queue + place, str(item.priority), str(item.attempts), age, again]
-    return [*cells, item.nominated_node or "-", ",".join(item.rejected_by) or "-", item.message] if is_wide else cells
+    return [*cells, item.nominated_node or "-", ",".join(item.rejected_by) or "-", item.message]
 
 
 def _duration(start: str, end: str) -> str:

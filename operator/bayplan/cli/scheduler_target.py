@@ -5,16 +5,15 @@ import sys
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
+import msgspec
 
 from bayplan.cli import tell_line
 from bayplan.cli.cluster_flags import CONTEXT, KUBECONFIG
 from bayplan.cli.file_names import FILE_NAME
 from bayplan.client.target import LEASE, Target
-
-T = TypeVar("T")
 
 _OPTIONS: Final = (
     KUBECONFIG,
@@ -50,14 +49,13 @@ NOT_ANSWERED: Final = 1
 """Exit code where the scheduler, or the API server that leads to it, does not answer the question."""
 
 
-def answered(question: Coroutine[Any, Any, T]) -> T:
-    """Return what a scheduler answers; where it does not, end the command with one line."""
-    import msgspec  # noqa: PLC0415  so that the overview of commands does not wait for them
-
+def answered(question: Coroutine[Any, Any, Any], kind: type | None = None) -> Any:  # noqa: ANN401 - of the kind
+    """Return what a scheduler answers, understood as of a kind; where it does not, end the command with one line."""
     from bayplan.client.errors import ClientError  # noqa: PLC0415
 
     try:
-        return asyncio.run(question)
+        answer = asyncio.run(question)
+        return answer if kind is None else msgspec.convert(answer, kind)
     except ClientError as error:
         tell_line(str(error))
     except msgspec.ValidationError as error:

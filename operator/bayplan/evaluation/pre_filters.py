@@ -1,8 +1,7 @@
 """What the PreFilter plugins say of a pod shape: whether to look at nodes at all, at which, and with which filters."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import Protocol, cast
 
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
@@ -10,13 +9,6 @@ from bayplan.framework.interface import CycleState, FilterPlugin, PreFilterPlugi
 from bayplan.framework.plugin_calls import EvaluationCount, label_of, label_of_result
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import SUCCESS, Code, Status
-
-
-class _ExplainingPreFilterPlugin(PreFilterPlugin, Protocol):
-    """A PreFilter whose message, which is kube-scheduler's, leaves out what a person has to know."""
-
-    def explain_rejection(self, pod: PodInfo) -> str:
-        """Why it rejects the pod everywhere, with names; empty where its message says all."""
 
 
 class PreFilters:
@@ -128,9 +120,8 @@ class PreFilters:
         """What explanations tell of the rejection: as its plugin explains it, otherwise its message."""
         rejection = self.rejection or SUCCESS
         plugin = next((each for each in self._framework.pre_filters if each.name == rejection.plugin), None)
-        if hasattr(plugin, "explain_rejection"):
-            return cast("_ExplainingPreFilterPlugin", plugin).explain_rejection(pod) or rejection.message
-        return rejection.message
+        explain: Callable[[PodInfo], str] = getattr(plugin, "explain_rejection", lambda _: "")
+        return explain(pod) or rejection.message
 
     def _nothing_left(self) -> Status:
         names = sorted(self.narrowed_by)

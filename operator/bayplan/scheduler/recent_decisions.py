@@ -23,6 +23,9 @@ _TEXT_BYTES: Final = 512
 """What an attempt, or a victim, takes besides its characters: a tuple, numbers, and what each string takes."""
 
 
+_Names = tuple[tuple[str, str], ...]
+
+
 class Attempt(NamedTuple):
     """One attempt on a pod that failed: when, in seconds since the epoch, why, and how long it took."""
 
@@ -45,7 +48,7 @@ class RecentDecision(NamedTuple):
     feasible: int
     evaluated: int
     message: str | None
-    preempted: tuple[tuple[str, str], ...]
+    preempted: _Names
     """The first of them, by namespace and name."""
     uid: str
     """The pod's."""
@@ -53,19 +56,7 @@ class RecentDecision(NamedTuple):
 
 
 _Fields = tuple[
-    float,
-    str,
-    str,
-    float,
-    str | None,
-    int | None,
-    Comparison | None,
-    int,
-    int,
-    str | None,
-    tuple[tuple[str, str], ...],
-    str,
-    int,
+    float, str, str, float, str | None, int | None, Comparison | None, int, int, str | None, _Names, str, int
 ]
 """Those of a RecentDecision."""
 
@@ -153,10 +144,8 @@ class RecentDecisions:
 
     def last_on(self, uid: str) -> tuple[int, RecentDecision] | None:
         """Return the last decision about the pod with its number; None once it is forgotten."""
-        for back, fields in enumerate(reversed(self._kept)):
-            if fields[-2] == uid:
-                return self.last - back, RecentDecision(*fields)
-        return None
+        newest_first = enumerate(reversed(self._kept))
+        return next(((self.last - back, RecentDecision(*each)) for back, each in newest_first if each[-2] == uid), None)
 
     def attempts_on(self, uid: str) -> list[Attempt]:
         """Return the last attempts on the pod that failed, the oldest first."""

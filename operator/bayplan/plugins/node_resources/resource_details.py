@@ -45,13 +45,9 @@ def resource_scores(strategy: ScoringStrategy, pod: PodInfo, nodes: NodeTable, r
             (score,) = scoring.score_few(columns, [row])
             of_ten = points_of_ten(strategy.shape, columns, [row])[0] if strategy.shape else None
             before = after - column.wanted
-            assumed = max(after - _asked_for(pod, nodes, resource.name, row), 0)
+            taken = nodes.requested.get(resource.name)
+            asked = pod.requests.amounts.get(resource.name, 0) + (0 if taken is None else int(taken[row]))
+            assumed = max(after - asked, 0)
             amounts = before, after, allocatable
             scores.append(ResourceScore(resource.name, *amounts, score, column.weight, of_ten, assumed))
     return scores
-
-
-def _asked_for(pod: PodInfo, nodes: NodeTable, name: str, row: int) -> int:
-    """Return what the pod and those on the row ask for of a resource."""
-    taken = nodes.requested.get(name)
-    return pod.requests.amounts.get(name, 0) + (0 if taken is None else int(taken[row]))

@@ -111,6 +111,7 @@ class VolumeBinding:
         return PreFilterResult(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (problem,)))
 
     def explain_rejection(self, pod: PodInfo) -> str:
+        """Name the StorageClass that is missing, which kube-scheduler's message leaves out; otherwise empty."""
         for reference in claim_references(pod.pod):
             claim = self._claims.get(f"{pod.namespace}/{reference.name}")
             missing = None if claim is None else self._binder.missing_class(claim)
