@@ -222,8 +222,8 @@ def test_nodes_that_lack_a_label_are_told_apart_from_those_with_another_value():
     nodes = [make_node("n1", labels={"gpu": "true"}, cpu=1), make_node("n2"), make_node("n3", labels={"gpu": "no"})]
     text = Scene(nodes).text(make_pod(cpu=2, node_selector={"gpu": "true"}))
     assert (
-        "  1 node: NodeAffinity: label gpu In true asked, which these nodes lack; values in the cluster: no and true (n2)"
-        in text
+        "  1 node: NodeAffinity: label gpu In true asked, which these nodes lack; "
+        "values in the cluster: no and true (n2)" in text
     )
     assert "  1 node: NodeAffinity: label gpu In true asked; values in the cluster: no and true (n3)" in text
 

@@ -72,8 +72,7 @@ def _verdict(answer: ExplanationAnswer) -> str:
         return f"gated, {queue.message}; without that it {then}"
     if explanation.chosen is not None:
         behind = f"; {shown(f'{answer.ahead[0].namespace}/{answer.ahead[0].name}')} is ahead" if answer.ahead else ""
-        turn = "its turn" if queue.queue == "active" else "to be tried again"
-        return f"waits for {turn}, fits on {shown(explanation.chosen.node)} now{behind}"
+        return f"waits to be tried, fits on {shown(explanation.chosen.node)} now{behind}"
     return f"waits, no node fits{_what_would_help(explanation)}"
 
 
@@ -84,8 +83,7 @@ def _decided(answer: ExplanationAnswer) -> str:
         when = "" if answer.scheduled_at is None else f" at {answer.scheduled_at}"
         return f"scheduled{when}; how it was decided is not remembered"
     score = "" if decision.score is None else f" with {decision.score}"
-    second = decision.runner_up
-    lead = "" if second is None else f", {shown(second.node)} had {second.score}"
+    lead = "" if decision.runner_up is None else f", {shown(decision.runner_up.node)} had {decision.runner_up.score}"
     return f"decided at {decision.time}{score}{lead}; {decision.feasible:,} of {decision.evaluated:,} nodes fitted"
 
 
@@ -97,8 +95,8 @@ def _evicted(decision: DecisionItem | None) -> str:
 def _what_would_help(explanation: Explanation) -> str:
     groups = explanation.groups
     pin = next((cause for group in groups for cause in group.causes if isinstance(cause, Pinned)), None)
-    others = [group for group in groups if pin not in group.causes]
     if pin is not None:
+        others = [group for group in groups if pin not in group.causes]
         why = f"does not take it: {group_text(others[0])}" if others else "is not there"
         return f"; {pin}, which {why}"
     if explanation.changes:

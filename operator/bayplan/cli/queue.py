@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from bayplan.client.target import Target
     from bayplan.live.answers import QueueAnswer, QueueItem
 
-_PAGE: Final = 1000
 _UNITS: Final = ((86400, "d"), (3600, "h"), (60, "m"))
 _COLUMNS: Final = ("NAMESPACE", "NAME", "QUEUE", "PRIORITY", "ATTEMPTS", "AGE", "NEXT TRY")
 _WIDE: Final = (*_COLUMNS, "NOMINATED NODE", "REJECTED BY", "MESSAGE")
@@ -57,7 +56,7 @@ async def waiting_pods(target: "Target", namespace: str | None) -> "QueueAnswer"
     start: str | None = ""
     async with connect(target) as client:
         while start is not None:
-            page = msgspec.convert(await client.queue(limit=_PAGE, continue_=start), QueueAnswer)
+            page = msgspec.convert(await client.queue(limit=1000, continue_=start), QueueAnswer)
             start = page.continue_
             found |= {(each.namespace, each.name): each for each in page.items if namespace in {None, each.namespace}}
     return QueueAnswer(page.time, len(found), list(found.values()), None)
