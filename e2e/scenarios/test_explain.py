@@ -98,12 +98,13 @@ def test_a_person_is_told_why_a_pod_is_pending_with_a_token_made_for_that(asked:
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     nodes = f"n0, n1, n2, n3, n4 and {NODES - 5} more"
-    assert lines[:3] == [
-        f"{asked.namespace}/large: 0 of {NODES} nodes fit",
+    assert lines[:4] == [
+        f"{asked.namespace}/large: waits, no node fits; would help: 1000m less of cpu, on n0",
+        f"  now: 0 of {NODES} nodes fit",
         f"  {NODES} nodes: NodeResourcesFit: cpu, asked 5000m, most free 4000m on n0 ({nodes})",
         "  would help: 1000m less of cpu, on n0",
     ]
-    assert lines[3].startswith("  waits: unschedulable, priority 0, 1 attempt, since ")
+    assert lines[4].startswith("  waits: unschedulable, priority 0, 1 attempt, since ")
     told = json.loads(asked.explain("large", "-n", asked.namespace, "-o", "json").stdout)
     written = condition_of(client.get("pods", "large", asked.namespace))
     assert told["message"] == told["queue"]["message"] == written["message"]

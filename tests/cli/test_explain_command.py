@@ -30,13 +30,33 @@ async def test_it_says_why_a_pod_is_pending_and_where_it_waits(explain, pod):
     code, out, err = await explain(*pod)
     assert (code, err) == (0, "")
     assert out.startswith(
-        "default/big: 0 of 1 node fits\n"
+        "default/big: waits, no node fits; would help: 1000m less of cpu, on n1\n"
+        "  now: 0 of 1 node fits\n"
         "  1 node: NodeResourcesFit: cpu, asked 5000m, most free 4000m on n1 (n1)\n"
         "  would help: 1000m less of cpu, on n1\n"
         "  waits: unschedulable, priority 0, 1 attempt, since "
     )
     assert "  woken by: AssignedPodDelete, " in out
     assert ": 0/1 nodes are available: 1 Insufficient cpu." in out.splitlines()[-1]
+
+
+async def test_a_pod_that_is_not_there_yet_is_placed_by_the_scheduler_that_runs(explain, tmp_path):
+    file = tmp_path / "pod.yaml"
+    container = "{name: c, resources: {requests: {cpu: 1}}}"
+    file.write_text(
+        f"{{kind: Pod, metadata: {{name: new}}, spec: {{schedulerName: bayplan, containers: [{container}]}}}}"
+    )
+    code, out, err = await explain("-f", str(file), "-n", "shop")
+    assert (code, err) == (0, "")
+    assert out.startswith("shop/new: n1, the only node that fits")
+
+
+async def test_all_that_wait_are_told_by_reason_with_a_pod_as_example(explain):
+    code, out, _ = await explain("--pending")
+    assert (code, out.splitlines()[0]) == (0, "1 pod waits")
+    assert out.splitlines()[1].startswith("  1 unschedulable: 0/1 nodes are available: 1 Insufficient cpu.")
+    assert out.endswith("(such as default/big)\n")
+    assert (await explain("--pending", "-n", "shop"))[1] == "no pod waits\n"
 
 
 @pytest.mark.parametrize("name", ["..", ".", "", "../../x", "z\udcff"])
@@ -76,7 +96,8 @@ async def test_without_a_scheduler_it_ends_with_one_line(explain, cluster):  # n
     [
         (("big", "--certificate-authority", "x"), "are about --server"),
         (("big", "--token-file", "x", "--own-token"), "exclude each other"),
-        ((), "Missing argument"),
+        ((), "give one of POD, --filename and --pending"),
+        (("big", "--pending"), "give one of POD, --filename and --pending"),
     ],
 )
 async def test_wrong_options_end_with_exit_code_2(explain, arguments, said):

@@ -212,11 +212,25 @@ def test_a_request_that_the_limit_would_bring_back_is_made_smaller_and_not_left_
     assert change == LessOfResource("cpu", 1000, "n1")
 
 
-def test_a_node_with_nothing_free_may_be_the_nearest_one():
+def test_a_request_is_never_advised_to_be_nothing():
     full = Scene([make_node("n1", cpu=1)], [make_pod("r", node="n1", cpu=1)])
-    assert full.explain(make_pod(cpu=1)).changes == (LessOfResource("cpu", 1000, "n1"),)
-    overcommitted = Scene([make_node("n1", cpu=1)], [make_pod("r", node="n1", cpu=2)])
-    assert overcommitted.explain(make_pod(cpu=1)).changes == (LessOfResource("cpu", 1000, "n1"),)
+    assert full.explain(make_pod(cpu=1)).changes == ()
+    assert Scene([make_node("n1")]).explain(make_pod(requests={"nvidia.com/gpu": 1})).changes == ()
+
+
+def test_nodes_that_lack_a_label_are_told_apart_from_those_with_another_value():
+    nodes = [make_node("n1", labels={"gpu": "true"}, cpu=1), make_node("n2"), make_node("n3", labels={"gpu": "no"})]
+    text = Scene(nodes).text(make_pod(cpu=2, node_selector={"gpu": "true"}))
+    assert (
+        "  1 node: NodeAffinity: label gpu In true asked, which these nodes lack; "
+        "values in the cluster: no and true (n2)" in text
+    )
+    assert "  1 node: NodeAffinity: label gpu In true asked; values in the cluster: no and true (n3)" in text
+
+
+def test_nodes_that_a_daemon_is_not_pinned_to_say_where_it_is_pinned_to():
+    pod = make_pod(cpu=2, node_affinity=[make_term(fields=["metadata.name In n1"])])
+    assert "  1 node: NodeAffinity: pinned to n1 (n2)" in Scene([make_node("n1", cpu=1), make_node("n2")]).text(pod)
 
 
 def test_a_cordoned_node_may_be_all_that_is_missing():

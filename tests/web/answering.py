@@ -69,7 +69,7 @@ class SaysEverywhere:
         text = self.text
         nowhere = f"0/2 nodes are available: 1 node(s) had untolerated taint {{{text}}}, 1 {text}."
         items = [self._item("unschedulable", nowhere), self._item("gated", text), self._item("backoff", text)]
-        return _encoded(QueueAnswer(4, items, text))
+        return _encoded(QueueAnswer("2026-01-01T00:00:00Z", 4, items, text))
 
     def _item(self, queue, message):
         text = self.text

@@ -42,6 +42,7 @@ _COMMANDS: Final = (
     _Command(
         "explain", "bayplan.cli.explain", "explain", "Ask a running scheduler why a pod is pending, or where it is."
     ),
+    _Command("queue", "bayplan.cli.queue", "queue", "List the pods that wait for a running scheduler, and for what."),
     _Command("web", "bayplan.cli.web", "web", "Show a cluster as a page: full nodes, and why pods wait."),
     _Command("snapshot", "bayplan.cli.snapshot", "snapshot", "Write a live cluster to a file, for simulate."),
     _Command("demo", "bayplan.cli.demo", "demo", "Watch a made-up cluster being packed. Needs nothing."),

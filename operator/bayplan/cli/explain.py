@@ -1,23 +1,24 @@
 """`bayplan explain`: why a pod of a running scheduler is pending, or where it is."""
 
-import asyncio
 import sys
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+import msgspec
 
 from bayplan.api.kinds import path_segment
 from bayplan.cli import BAD_INPUT, tell_line
+from bayplan.cli.file_names import complete_file_name
 from bayplan.cli.help_sections import Command
 from bayplan.cli.output_format import OUTPUT, OutputFormat
-from bayplan.cli.scheduler_target import target_options
+from bayplan.cli.scheduler_target import answered, target_options
+from bayplan.logs.printable_text import printable
 
 if TYPE_CHECKING:
     from bayplan.client.target import Target
 
-NOT_ANSWERED: Final = 1
-"""Exit code where the scheduler, or the API server that leads to it, does not answer the question."""
 _DEFAULT_NAMESPACE: Final = "default"
 
 
@@ -25,50 +26,90 @@ _DEFAULT_NAMESPACE: Final = "default"
     cls=Command,
     examples=(
         "bayplan explain web-7d4b9 -n shop",
+        "bayplan explain -f pod.yaml",
+        "bayplan explain --pending",
         "bayplan explain web-7d4b9 --server https://10.0.0.7:10259 --certificate-authority ca.crt",
     ),
 )
-@click.argument("pod", metavar="POD", help="Its name, or NAMESPACE/NAME.")
-@click.option("--namespace", "-n", metavar="NAME", help="Where the pod is; default, unless POD is NAMESPACE/NAME.")
+@click.argument("pod", metavar="[POD]", required=False, help="Its name, or NAMESPACE/NAME.")
+@click.option(
+    "--filename",
+    "-f",
+    shell_complete=complete_file_name,
+    metavar="FILE",
+    help="Where pods or workloads that are not there yet would go, YAML or JSON; - is standard input.",
+)
+@click.option("--pending", is_flag=True, help="Why all pods wait that do, by reason.")
+@click.option(
+    "--namespace",
+    "-n",
+    metavar="NAME",
+    help="Where it is; default, unless POD is NAMESPACE/NAME. With --pending: only the pods there.",
+)
 @OUTPUT
 @target_options
-def explain(pod: str, namespace: str | None, output: str, target: "Target") -> None:
+def explain(
+    *, pod: str | None, filename: str | None, pending: bool, namespace: str | None, output: str, target: "Target"
+) -> None:
     """Say why POD is pending, what would help, who is ahead of it and what would wake it.
 
-    The running scheduler works it out now, by the engine that it schedules with. Of a pod that is on a node it says
-    where it would go if it were not there.
+    The running scheduler works it out now, by the engine that it schedules with. Of a pod that is on a node it tells
+    the decision that was taken, and where it would go if it were not there.
 
     The scheduler is found by its Lease and reached by a port-forward, with your kubeconfig. It is shown a token of the
     ServiceAccount bayplan-reader; your own credentials are for the API server only. Or it is asked at --server.
     """
     # Imported here so that the overview of commands does not wait for them.
-    import msgspec  # noqa: PLC0415
+    from bayplan.cli.explanation_lines import asked_lines, live_lines  # noqa: PLC0415
+    from bayplan.cli.pending_reasons import pending_lines, pending_reasons  # noqa: PLC0415
+    from bayplan.live.answers import ExplanationAnswer, SimulationAnswer  # noqa: PLC0415
 
-    from bayplan.cli.explanation_lines import live_lines  # noqa: PLC0415
-    from bayplan.client.errors import ClientError  # noqa: PLC0415
-    from bayplan.live.answers import ExplanationAnswer  # noqa: PLC0415
+    if [pod is not None, filename is not None, pending].count(True) != 1:
+        raise click.UsageError("give one of POD, --filename and --pending")
+    as_json = output == OutputFormat.JSON
+    if pending:
+        _show(answered(pending_reasons(target, namespace)), pending_lines, as_json=as_json)
+    elif filename is not None:
+        question = _simulated(target, _body(filename, namespace or _DEFAULT_NAMESPACE))
+        _show(answered(question, None if as_json else SimulationAnswer), asked_lines, as_json=as_json)
+    else:
+        question = _ask(target, *_pod_named(pod or "", namespace))
+        _show(answered(question, None if as_json else ExplanationAnswer), live_lines, as_json=as_json)
 
-    asked_namespace, name = _pod_named(pod, namespace)
-    for each in (asked_namespace, name):
-        try:
-            path_segment(each)
-        except ValueError:
-            tell_line(f"{each!r}: is no name of a pod or namespace")
-            sys.exit(BAD_INPUT)
+
+def _show(answer: Any, lines: Callable[[Any], Iterable[str]], *, as_json: bool) -> None:  # noqa: ANN401 - any answer
+    """Print an answer: every finished line printable, whatever the scheduler sent."""
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2))
+        return
+    for line in lines(answer):
+        click.echo(printable(line))
+
+
+def _body(file: str, namespace: str) -> bytes:
+    """Read what is asked about; what cannot be read ends the command with one line.
+
+    Objects that name no namespace are put into `namespace`, as kubectl does.
+    """
+    from bayplan.simulate.documents import ClusterFileError  # noqa: PLC0415
+    from bayplan.simulate.input_files import objects_in  # noqa: PLC0415
+
     try:
-        answer = asyncio.run(_ask(target, asked_namespace, name))
-        if output == OutputFormat.JSON:
-            click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2))
-            return
-        told = msgspec.convert(answer, ExplanationAnswer)
-    except ClientError as error:
+        items = [msgspec.json.decode(msgspec.json.encode(raw.value)) for raw in objects_in([file])]
+    except ClusterFileError as error:
         tell_line(str(error))
-        sys.exit(NOT_ANSWERED)
-    except msgspec.ValidationError as error:
-        click.echo(f"the scheduler is of another version, its answer is not understood: {error}; try -o json", err=True)
-        sys.exit(NOT_ANSWERED)
-    for line in live_lines(told):
-        click.echo(line)
+        sys.exit(BAD_INPUT)
+    for item in items:
+        if isinstance(meta := item.get("metadata"), dict):
+            meta.setdefault("namespace", namespace)
+    return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items})
+
+
+async def _simulated(target: "Target", body: bytes) -> dict[str, Any]:
+    from bayplan.client.connect import connect  # noqa: PLC0415
+
+    async with connect(target) as client:
+        return await client.simulate(body)
 
 
 async def _ask(target: "Target", namespace: str, name: str) -> dict[str, Any]:
@@ -87,10 +128,20 @@ async def _ask(target: "Target", namespace: str, name: str) -> dict[str, Any]:
 
 
 def _pod_named(pod: str, namespace: str | None) -> tuple[str, str]:
-    """Return the namespace and the name: a pod is also called as kubectl and `bayplan simulate` call it."""
+    """Return the namespace and the name: a pod is also called as kubectl and `bayplan simulate` call it.
+
+    What can be no name ends the command with one line.
+    """
     kind, slash, rest = pod.partition("/")
+    named = (namespace or _DEFAULT_NAMESPACE, pod)
     if slash and kind in {"pod", "pods", "po"}:
-        return namespace or _DEFAULT_NAMESPACE, rest
-    if slash and namespace is None:
-        return kind, rest
-    return namespace or _DEFAULT_NAMESPACE, pod
+        named = (named[0], rest)
+    elif slash and namespace is None:
+        named = (kind, rest)
+    for each in named:
+        try:
+            path_segment(each)
+        except ValueError:
+            tell_line(f"{each!r}: is no name of a pod or namespace")
+            sys.exit(BAD_INPUT)
+    return named

@@ -1,29 +1,32 @@
-"""The explanation of a pod of a running scheduler as lines of text."""
+"""The explanation of a pod of a running scheduler as lines of text, the verdict first."""
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Final
 
-from bayplan.explain.text import lines
-from bayplan.framework.causes import shown
-from bayplan.live.answers import ExplanationAnswer, QueueItem
-from bayplan.logs.printable_text import printable
+from msgspec import UNSET
+
+from bayplan.explain.explanation import Explanation
+from bayplan.explain.text import change_text, group_text, lines
+from bayplan.framework.causes import Pinned, listed, shown
+from bayplan.live.answers import DecisionItem, ExplanationAnswer, QueueItem, SimulationAnswer
+from bayplan.logs.printable_text import shortened
 
 _MOST_EVENTS: Final = 6
 _LONGEST_MESSAGE: Final = 400
 
 
 def live_lines(answer: ExplanationAnswer) -> Iterator[str]:
-    """Give the lines: the outcome with its reasons, then where the pod is or waits, and what was tried."""
-    yield from lines(f"{answer.namespace}/{answer.name}", answer.explanation)
-    if answer.node is not None:
-        how = "is bound to" if answer.state == "bound" else "is being bound to"
-        yield f"  {how} {shown(answer.node)}; the above is where it would go now"
-    elif answer.queue is not None:
+    """Give the lines: what is and what would change it, the reasons, where the pod waits, and what was tried.
+
+    Names in them are as they came: whoever prints a line makes it printable.
+    """
+    yield f"{answer.namespace}/{answer.name}: {_verdict(answer)}"
+    is_gated = answer.queue is not None and answer.queue.queue == "gated"
+    when = "without its gate" if is_gated else "now" if answer.node is None else "would go now"
+    yield from lines(f"  {when}", answer.explanation)
+    if answer.queue is not None:
         yield f"  waits: {_waits(answer.queue)}"
-    else:
-        yield "  waits: not in the queue; it is being tried at the moment"
-    if answer.queue is not None and answer.queue.queue == "gated":
-        yield f"  gated: {printable(answer.queue.message)}"
     if answer.nomination is not None:
         nomination = answer.nomination
         yield f"  nominated: to {shown(nomination.node)} for {nomination.age_seconds:.0f} s"
@@ -33,9 +36,74 @@ def live_lines(answer: ExplanationAnswer) -> Iterator[str]:
     if answer.woken_by:
         yield f"  woken by: {_events(answer)}"
     for attempt in answer.attempts:
-        message = printable(attempt.message)
-        cut = message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]}..."
-        yield f"  tried {attempt.time} ({attempt.milliseconds:.1f} ms): {cut}"
+        yield f"  tried {attempt.time} ({attempt.milliseconds:.1f} ms): {shortened(attempt.message, _LONGEST_MESSAGE)}"
+
+
+def asked_lines(answer: SimulationAnswer) -> Iterator[str]:
+    """Give the lines about pods that are not there yet; those of one name but for its number, and of one fate, once."""
+    for _, alike in groupby(
+        answer.pods, lambda pod: (pod.namespace, pod.name.rstrip("0123456789"), pod.attempts[-1].message)
+    ):
+        first, *others = alike
+        for attempt in first.attempts:
+            if attempt.explanation is not UNSET:
+                yield from lines(f"{first.namespace}/{first.name}", attempt.explanation)
+            else:
+                yield f"{first.namespace}/{first.name}: {attempt.message}"
+            if attempt.victims:
+                yield f"  evicts {listed(attempt.victims)} on {shown(attempt.nominated_node_name or '')}"
+        if others:
+            nodes = listed({pod.attempts[-1].node or "no node" for pod in others})
+            yield f"  {len(others):,} more like it, on {nodes}"
+
+
+def _verdict(answer: ExplanationAnswer) -> str:
+    """Say in a line what is, and the one thing that would change it."""
+    queue, explanation = answer.queue, answer.explanation
+    if answer.node is not None:
+        how = "bound to" if answer.state == "bound" else "being bound to"
+        return f"{how} {shown(answer.node)}, {_decided(answer)}"
+    if answer.nomination is not None:
+        return f"waits for room on {shown(answer.nomination.node)}, which is kept for it{_evicted(answer.decision)}"
+    if queue is None:
+        return "is being tried at the moment"
+    if queue.queue == "gated":
+        then = "fits nowhere" if explanation.chosen is None else f"goes to {shown(explanation.chosen.node)}"
+        return f"gated, {queue.message}; without that it {then}"
+    if explanation.chosen is not None:
+        behind = f"; {shown(f'{answer.ahead[0].namespace}/{answer.ahead[0].name}')} is ahead" if answer.ahead else ""
+        return f"waits to be tried, fits on {shown(explanation.chosen.node)} now{behind}"
+    return f"waits, no node fits{_what_would_help(explanation)}"
+
+
+def _decided(answer: ExplanationAnswer) -> str:
+    """Say what was decided when the pod got its node, or when that was if the decision is forgotten."""
+    decision = answer.decision
+    if decision is None or decision.node != answer.node:
+        when = "" if answer.scheduled_at is None else f" at {answer.scheduled_at}"
+        return f"scheduled{when}; how it was decided is not remembered"
+    score = "" if decision.score is None else f" with {decision.score}"
+    lead = "" if decision.runner_up is None else f", {shown(decision.runner_up.node)} had {decision.runner_up.score}"
+    return f"decided at {decision.time}{score}{lead}; {decision.feasible:,} of {decision.evaluated:,} nodes fitted"
+
+
+def _evicted(decision: DecisionItem | None) -> str:
+    victims = [] if decision is None else decision.preempted
+    return f": it evicts {', '.join(shown(f'{each.namespace}/{each.name}') for each in victims)}" if victims else ""
+
+
+def _what_would_help(explanation: Explanation) -> str:
+    groups = explanation.groups
+    pin = next((cause for group in groups for cause in group.causes if isinstance(cause, Pinned)), None)
+    if pin is not None:
+        others = [group for group in groups if pin not in group.causes]
+        why = f"does not take it: {group_text(others[0])}" if others else "is not there"
+        return f"; {pin}, which {why}"
+    if explanation.changes:
+        return f"; would help: {change_text(explanation.changes[0])}"
+    if len(groups) == 1:
+        return f": {group_text(groups[0])}"
+    return "; no single change would help" if explanation.nodes else ": there are no nodes"
 
 
 def _waits(item: QueueItem) -> str:

@@ -1,12 +1,16 @@
 """The options that say which running scheduler is asked, and with which token."""
 
-from collections.abc import Callable
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
 from functools import wraps
 from pathlib import Path
 from typing import Any, Final
 
 import click
+import msgspec
 
+from bayplan.cli import tell_line
 from bayplan.cli.cluster_flags import CONTEXT, KUBECONFIG
 from bayplan.cli.file_names import FILE_NAME
 from bayplan.client.target import LEASE, Target
@@ -39,6 +43,24 @@ _OPTIONS: Final = (
         "--own-token", is_flag=True, help="Show the scheduler the token of the kubeconfig: it could act as you with it."
     ),
 )
+
+
+NOT_ANSWERED: Final = 1
+"""Exit code where the scheduler, or the API server that leads to it, does not answer the question."""
+
+
+def answered(question: Coroutine[Any, Any, Any], kind: type | None = None) -> Any:  # noqa: ANN401 - of the kind
+    """Return what a scheduler answers, understood as of a kind; where it does not, end the command with one line."""
+    from bayplan.client.errors import ClientError  # noqa: PLC0415
+
+    try:
+        answer = asyncio.run(question)
+        return answer if kind is None else msgspec.convert(answer, kind)
+    except ClientError as error:
+        tell_line(str(error))
+    except msgspec.ValidationError as error:
+        tell_line(f"the scheduler is of another version, its answer is not understood: {error}; try -o json")
+    sys.exit(NOT_ANSWERED)
 
 
 def target_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -14,12 +14,13 @@ from bayplan.cli import BAD_INPUT, nothing_collected
 from bayplan.cli.feature_gates import FEATURE_GATES
 from bayplan.cli.file_names import FILE_NAME, complete_file_name
 from bayplan.cli.help_sections import Command
-from bayplan.cli.output_format import OUTPUT, OutputFormat
+from bayplan.cli.output_format import SUMMARY_OUTPUT, OutputFormat
 from bayplan.cli.progress import with_progress
 
 if TYPE_CHECKING:
     from bayplan.cache.pod_info import PodInfo
     from bayplan.cli.configured import Configured
+    from bayplan.simulate.alike_pods import AlikePods
     from bayplan.simulate.cluster_objects import ClusterObjects
     from bayplan.simulate.decision import Decision
     from bayplan.simulate.repack import Repacking
@@ -100,7 +101,7 @@ def _a_count(_context: click.Context, _option: click.Parameter, text: str | None
 @click.option("--scheduler-name", metavar="NAME", help="Rename the only profile: pods ask for it by this name.")
 @FEATURE_GATES
 @click.option("--explain", is_flag=True, help="Say why: groups of nodes, scores, what helps.")
-@OUTPUT
+@SUMMARY_OUTPUT
 @click.option(
     "--fail-on-unschedulable",
     is_flag=True,
@@ -151,10 +152,8 @@ def simulate(
         if fail_on_unschedulable and not all(map(_all_fit, reports)):
             raise Exit(NOT_ALL_FIT)
         return
-    (configured,) = each_configured
-    report = _decide(
-        configured, objects, counted, asked, repackings[0], explain=explain, is_table=output == OutputFormat.TABLE
-    )
+    (only,) = each_configured
+    report = _decide(only, objects, counted, asked, repackings[0], explain=explain, output=output)
     if fail_on_unschedulable and not _all_fit(report):
         raise Exit(NOT_ALL_FIT)
 
@@ -167,31 +166,39 @@ def _decide(
     repacking: "Repacking | None",
     *,
     explain: bool,
-    is_table: bool,
+    output: str,
 ) -> "Report":
     """Have one configuration decide on the objects, print what comes of it, and return that."""
     from msgspec import UNSET  # noqa: PLC0415
 
+    from bayplan.simulate.alike_pods import AlikePods  # noqa: PLC0415
     from bayplan.simulate.capacity import how_many_fit  # noqa: PLC0415
     from bayplan.simulate.explained_attempts import ExplainedAttempts  # noqa: PLC0415
     from bayplan.simulate.simulator import ExplanationTooLargeError  # noqa: PLC0415
+    from bayplan.simulate.tables import pod_row  # noqa: PLC0415
 
+    is_table, is_summary = output != OutputFormat.JSON, output == OutputFormat.SUMMARY
     simulator = configured.simulator
     objects = repacking.objects if repacking else objects
     with nothing_collected():
         simulator.add(objects)
     has_verdicts = explain and not is_table
     _check_size(objects, simulator, verdicts=has_verdicts)
-    explained = ExplainedAttempts()
+    explained, alike = ExplainedAttempts(), AlikePods()
+    rows: list[Row] = []
     decisions = with_progress(
         partial(explained.step, simulator)
         if has_verdicts
-        else partial(simulator.step, scores=is_table, reasons=explain),
+        else partial(simulator.step, scores=is_table, reasons=explain and not is_summary),
         simulator.queue.pending()["active"],
         hidden=explain and is_table and sys.stdout.isatty(),
     )
     try:
-        rows = [_print_decision(each) if is_table else () for each in decisions]
+        for each in decisions:
+            if is_table:
+                rows.append(pod_row(each))
+                if alike.is_first(each.pod, rows[-1]) and not is_summary:
+                    _print_explanation(each)
     except ExplanationTooLargeError as error:
         click.echo(f"--explain: {error}; give fewer pods or nodes, or leave it out", err=True)
         raise Exit(BAD_INPUT) from None
@@ -200,7 +207,7 @@ def _decide(
     if counted is not None:
         report.count = how_many_fit(simulator, configured.configuration, counted, asked)
     if is_table:
-        _print(report, rows)
+        _print(report, rows, alike if explain else None, is_summary=is_summary)
     else:
         sys.stdout.writelines(piece.decode() for piece in explained.pieces(report))
     return report
@@ -215,11 +222,11 @@ def _check_size(objects: "ClusterObjects", simulator: "Simulator", *, verdicts: 
         raise Exit(BAD_INPUT)
 
 
-def _print_decision(decision: "Decision") -> "Row":
-    """Print the explanation of a decision, if there is one, and return its row in the table of pods."""
+def _print_explanation(decision: "Decision") -> None:
+    """Print the explanation of a decision, if there is one."""
     from bayplan.scheduler.cycle import Placement  # noqa: PLC0415
     from bayplan.simulate.report import preemption  # noqa: PLC0415
-    from bayplan.simulate.tables import Printer, pod_row, print_explanation, print_preemption  # noqa: PLC0415
+    from bayplan.simulate.tables import Printer, print_explanation, print_preemption  # noqa: PLC0415
 
     outcome = decision.outcome
     if outcome is not None and outcome.explanation is not None:
@@ -227,10 +234,9 @@ def _print_decision(decision: "Decision") -> "Row":
         print_explanation(printer, decision.pod, outcome.explanation)
         if not isinstance(outcome, Placement) and outcome.candidates:
             print_preemption(printer, decision.pod, preemption(outcome.candidates))
-    return pod_row(decision)
 
 
-def _print(report: "Report", rows: "list[Row]") -> None:
+def _print(report: "Report", rows: "list[Row]", alike: "AlikePods | None", *, is_summary: bool) -> None:
     from msgspec import UNSET  # noqa: PLC0415
 
     from bayplan.simulate.capacity import capacity_lines  # noqa: PLC0415
@@ -239,11 +245,13 @@ def _print(report: "Report", rows: "list[Row]") -> None:
 
     printer = Printer(sys.stdout)
     tried = {row[0] for row in rows}
+    told = rows if alike is None else [*alike.rows()]
     for pod in report.pods:
         key = f"{pod.namespace}/{pod.name}"
         if key not in tried:
-            rows.append((key, "-", "", pod.attempts[-1].message or ""))
-    print_pods(printer, rows)
+            told.append((key, "-", "", pod.attempts[-1].message or ""))
+    if not is_summary:
+        print_pods(printer, told)
     print_summary(printer, report.summary)
     if report.repack is not UNSET:
         for line in repack_lines(report.repack):

@@ -1,6 +1,6 @@
 """What the PreFilter plugins say of a pod shape: whether to look at nodes at all, at which, and with which filters."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import perf_counter
 
 from bayplan.cache.node_table import NodeTable
@@ -115,6 +115,13 @@ class PreFilters:
     def narrowed_reason(self) -> str:
         """What nodes left out of the search are told."""
         return f"node(s) didn't satisfy plugin(s) [{self.narrowed_plugins}]"
+
+    def explained_rejection(self, pod: PodInfo) -> str:
+        """What explanations tell of the rejection: as its plugin explains it, otherwise its message."""
+        rejection = self.rejection or SUCCESS
+        plugin = next((each for each in self._framework.pre_filters if each.name == rejection.plugin), None)
+        explain: Callable[[PodInfo], str] = getattr(plugin, "explain_rejection", lambda _: "")
+        return explain(pod) or rejection.message
 
     def _nothing_left(self) -> Status:
         names = sorted(self.narrowed_by)

@@ -93,9 +93,9 @@ def _near_misses(
         for detail, places in _single_causes(details, len(rejected)):
             cause = detail.tell(places)
             first = order.first(rejected[places])
-            if isinstance(cause, Shortage) and cause.resource != PODS:
-                # An overcommitted node has room for pods that ask for none of it.
-                by = cause.asked - max(cause.most_free, 0)
+            if isinstance(cause, Shortage) and cause.resource != PODS and cause.most_free > 0:
+                # Where nothing is free, no smaller request is one.
+                by = cause.asked - cause.most_free
                 yield by / cause.asked, LessOfResource(cause.resource, by, cause.node)
             elif isinstance(cause, UntoleratedTaint):
                 yield 1 / len(places), OneToleration(cause.key, cause.value, cause.effect, nodes.names[first])

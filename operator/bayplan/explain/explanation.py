@@ -35,7 +35,8 @@ class NodeGroup(_Value, frozen=True):
 class PluginScore(_Value, frozen=True):
     """What one plugin gave a node: `score` is 0..100 after normalisation, `weighted` what is added to the total.
 
-    `of_ten` is the score as the documents work it out, where a shape on 0..10 is configured.
+    `of_ten` is the score as the documents work it out, where a shape on 0..10 is configured. What the plugin gave
+    `everywhere`, to each of several nodes that were compared, decided nothing.
     """
 
     plugin: str
@@ -44,6 +45,7 @@ class PluginScore(_Value, frozen=True):
     weighted: int
     of_ten: int | None = None
     resources: tuple[ResourceScore, ...] = ()
+    everywhere: bool = False
 
 
 class NodeScore(_Value, frozen=True):

@@ -13,7 +13,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.evaluation.evaluation import Evaluation
 from bayplan.explain.explanation import NodeGroup
 from bayplan.explain.node_order import NodeOrder
-from bayplan.framework.causes import Cause, Detail, Listed, same_for_all, told
+from bayplan.framework.causes import Cause, Detail, Listed, Pinned, listed, same_for_all, told
 from bayplan.framework.interface import DetailedFilterPlugin
 
 MOST_GROUPS: Final = 16
@@ -60,11 +60,12 @@ def details_of(evaluation: Evaluation, nodes: NodeTable, pod: PodInfo, number: i
 def _rejections(nodes: NodeTable, evaluation: Evaluation, pod: PodInfo) -> Iterator[_Rejection]:
     rows, pre_filters, verdicts = nodes.rows(), evaluation.pre_filters, evaluation.verdicts
     if pre_filters.rejection is not None:
-        yield pre_filters.rejection.plugin, [told(pre_filters.rejection.message)], rows
+        yield pre_filters.rejection.plugin, [told(pre_filters.explained_rejection(pod))], rows
         return
     out = verdicts.narrowed_out(rows)
     if out.any():
-        yield pre_filters.narrowed_plugins, [told(pre_filters.narrowed_reason)], rows[out]
+        names = pre_filters.narrowed_to or frozenset()
+        yield pre_filters.narrowed_plugins, [Pinned(listed(names))], rows[out]
     rows = rows[~out]
     first = verdicts.rejected_by(rows)
     # Faster than sorting them: numbers are few. Those that no filter rejects are -1.

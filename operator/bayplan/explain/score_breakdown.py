@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
+from msgspec import structs
 
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
@@ -26,13 +27,16 @@ def compared_scores(
     for scores in given.values():
         totals += scores
 
+    everywhere = {name for name, scores in given.items() if len(rows) > 1 and scores.min() == scores.max()}
+
     def told(place: int) -> NodeScore:
         plugins = [
             _plugin_score(each, int(given[each.plugin.name][place]), pod, nodes, int(rows[place]))
             for each in scoring
             if each.plugin.name in given
         ]
-        return NodeScore(nodes.names[int(rows[place])], int(totals[place]), tuple(plugins))
+        marked = [structs.replace(each, everywhere=each.plugin in everywhere) for each in plugins]
+        return NodeScore(nodes.names[int(rows[place])], int(totals[place]), tuple(marked))
 
     at = int(np.flatnonzero(rows == chosen)[0])
     if len(rows) == 1:

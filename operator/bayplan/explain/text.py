@@ -60,14 +60,21 @@ def outcome_text(explanation: Explanation) -> str:
 
 
 def _score_lines(scored: NodeScore) -> Iterator[str]:
-    yield f"  {shown(scored.node)}: {scored.total} = {' + '.join(map(_plugin, _counting(scored))) or '0'}"
+    parts = list(map(_plugin, _counting(scored)))
+    if same := sum(each.weighted for each in scored.plugins if each.everywhere):
+        parts.append(f"{same} that every node gets")
+    yield f"  {shown(scored.node)}: {scored.total} = {' + '.join(parts) or '0'}"
     for each in scored.plugins:
         for resource in each.resources:
             yield f"    {_resource(resource)}"
 
 
 def _counting(scored: NodeScore) -> list[PluginScore]:
-    return [each for each in sorted(scored.plugins, key=lambda each: -each.weighted) if each.weighted]
+    return [
+        each
+        for each in sorted(scored.plugins, key=lambda each: -each.weighted)
+        if each.weighted and not each.everywhere
+    ]
 
 
 def _plugin(each: PluginScore) -> str:
@@ -78,10 +85,12 @@ def _plugin(each: PluginScore) -> str:
 
 def _resource(each: ResourceScore) -> str:
     before, after, whole = (quantity(each.resource, amount) for amount in (each.before, each.after, each.allocatable))
-    share = 100 * each.after // each.allocatable
+    share = f"{100 * each.after // each.allocatable} %"
+    if each.assumed:
+        share += f" ({quantity(each.resource, each.assumed)} of it assumed for containers that ask for none)"
     of_ten = "" if each.of_ten is None else f" ({each.of_ten} of 10)"
     points = f"{each.score} points{of_ten}, weight {each.weight}"
-    return f"{shown(each.resource)}: {before} -> {after} of {whole}, {share} %: {points}"
+    return f"{shown(each.resource)}: {before} -> {after} of {whole}, {share}: {points}"
 
 
 def change_text(change: Change) -> str:

@@ -105,18 +105,30 @@ class UntoleratedTaint(msgspec.Struct, frozen=True, rename="camel", tag="taint",
 class LabelMismatch(msgspec.Struct, frozen=True, rename="camel", tag="label", tag_field="kind"):
     """A label that the pod asks of its node: which `asked` values by which `operator`, and the values that nodes have.
 
-    `there_are` are the values on all nodes of the cluster.
+    `there_are` are the values on all nodes of the cluster; the group's nodes have another one, or `lack` the label.
     """
 
     key: str
     operator: str
     asked: Listed
     there_are: Listed
+    lack: bool = False
 
     def __str__(self) -> str:
         asked = f"{shown(self.key)} {shown(self.operator)} {self.asked}".rstrip()
-        there_are = f"; values in the cluster: {self.there_are}" if self.there_are.first else ", no node has it"
-        return f"label {asked} asked{there_are}"
+        if not self.there_are.first:
+            return f"label {asked} asked, no node has it"
+        lack = ", which these nodes lack" if self.lack else ""
+        return f"label {asked} asked{lack}; values in the cluster: {self.there_are}"
+
+
+class Pinned(msgspec.Struct, frozen=True, rename="camel", tag="pinned", tag_field="kind"):
+    """The only nodes that the pod may go to, as the node affinity of a DaemonSet's pod names one."""
+
+    to: Listed
+
+    def __str__(self) -> str:
+        return f"pinned to {self.to}"
 
 
 class PortsTaken(msgspec.Struct, frozen=True, rename="camel", tag="ports", tag_field="kind"):
@@ -228,6 +240,7 @@ Cause = (
     | UntoleratedTaint
     | LabelMismatch
     | LabelMissing
+    | Pinned
     | PortsTaken
     | BlockingPods
     | AffinityUnmet

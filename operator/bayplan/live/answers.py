@@ -143,6 +143,7 @@ class QueueItem(_Answer, frozen=True):
 class QueueAnswer(_Answer, frozen=True):
     """A page of the pods that wait: active ones first, in the order in which they are tried."""
 
+    time: str
     total: int
     items: list[QueueItem]
     continue_: str | None = msgspec.field(name="continue")
@@ -220,7 +221,11 @@ class AttemptItem(_Answer, frozen=True):
 
 
 class ExplanationAnswer(_Answer, frozen=True):
-    """Why a pod is where it is, or nowhere; `explanation` is worked out now, for a bound pod as if it were not."""
+    """Why a pod is where it is, or nowhere; `explanation` is worked out now, for a bound pod as if it were not.
+
+    `decision` is the last one that was taken about the pod, as long as it is remembered, and `scheduled_at` when the
+    API server says that the pod got its node.
+    """
 
     namespace: str
     name: str
@@ -238,6 +243,8 @@ class ExplanationAnswer(_Answer, frozen=True):
     message: str | None
     """Why no node fits now, in the words of the Event; none if one does."""
     explanation: Explanation
+    decision: DecisionItem | None = None
+    scheduled_at: str | None = None
 
 
 class SimulationAnswer(_Answer, frozen=True):

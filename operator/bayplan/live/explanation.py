@@ -7,12 +7,13 @@ from typing import Final
 
 from msgspec import structs
 
+from bayplan.api.objects import Pod
 from bayplan.api.timestamps import format_time
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.explain.explanation import Explanation
 from bayplan.framework.runtime import Framework
-from bayplan.live.answers import AttemptItem, ExplanationAnswer, Nomination, WakingEvent
+from bayplan.live.answers import AttemptItem, DecisionItem, ExplanationAnswer, Nomination, WakingEvent
 from bayplan.live.cluster_copy import ClusterCopy
 from bayplan.live.waiting import WaitingPodsCopy
 from bayplan.plugins.registry import build_frameworks
@@ -81,6 +82,7 @@ def explanation_answer(
     state: str,
     nominated_for: float | None,
     attempts: list[Attempt],
+    decision: DecisionItem | None,
 ) -> ExplanationAnswer:
     """Work out the answer; `cache` is the copy's, and is used up.
 
@@ -115,7 +117,14 @@ def explanation_answer(
         attempts=[_attempt(each) for each in attempts],
         message=outcome.message if isinstance(outcome, FitError) else None,
         explanation=outcome.explanation or Explanation(0, 0),
+        decision=decision,
+        scheduled_at=_scheduled_at(pod.pod),
     )
+
+
+def _scheduled_at(pod: Pod) -> str | None:
+    conditions = pod.status.conditions or ()
+    return next((each.last_transition_time for each in conditions if each.type == "PodScheduled"), None)
 
 
 def _attempt(attempt: Attempt) -> AttemptItem:

@@ -116,6 +116,7 @@ class LiveInspector:
             cache = cluster.cache()
             found = find(cache, waiting, in_flight, namespace, name)
             uid = found.pod.uid
+            decided = self.scheduler.decisions.last_on(uid)
             state = "pending" if found.node is None else "assumed" if self.cache.is_assumed(uid) else "bound"
             return _encode(
                 explanation_answer(
@@ -126,6 +127,7 @@ class LiveInspector:
                     state=state,
                     nominated_for=self.queue.nominator.age(uid),
                     attempts=self.scheduler.decisions.attempts_on(uid),
+                    decision=None if decided is None else _decision(*decided),
                 )
             )
 

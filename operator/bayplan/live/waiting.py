@@ -46,6 +46,7 @@ class WaitingPodsCopy:
         self._longest_wait = queue.max_in_unschedulable_seconds
         self._nominated_node = queue.nominator.nominated_node
         self._decisions = decisions
+        self._now = now
         self._epoch = now - queue.clock()
         """What makes a time of the queue's clock one since the epoch."""
 
@@ -65,7 +66,9 @@ class WaitingPodsCopy:
             for number, each in enumerate(ordered)
         ]
         end = start + len(items)
-        return QueueAnswer(len(standing), items, str(end) if items and end < len(standing) else None)
+        return QueueAnswer(
+            format_time(self._now), len(standing), items, str(end) if items and end < len(standing) else None
+        )
 
     def of_pod(self, queued: QueuedPodInfo) -> tuple[QueueItem | None, list[PodAhead]]:
         """Return where the pod stands, and the first of those that are tried before it; none while it is in flight."""

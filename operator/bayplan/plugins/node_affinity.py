@@ -5,6 +5,7 @@ from typing import ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from bayplan.api import objects
@@ -226,8 +227,11 @@ class NodeAffinity:
         for operator, key, values in wanted:
             requirement = NodeSelectorRequirement(key=key, operator=operator, values=values)
             test = NodeSelection([NodeSelectorTerm(match_expressions=[requirement])])
-            cause = LabelMismatch(key, operator, listed(values), _values_there_are(index.labels.column(key), nodes))
-            yield same_for_all(left & ~test.matches(index, nodes, rows), cause)
+            column, out = index.labels.column(key), left & ~test.matches(index, nodes, rows)
+            lacking = column.ids[rows] == 0
+            cause = LabelMismatch(key, operator, listed(values), _values_there_are(column, nodes))
+            yield same_for_all(out & ~lacking, cause)
+            yield same_for_all(out & lacking, structs.replace(cause, lack=True))
         if len(terms) != 1 and _required_terms(pod) is not None:
             keys = listed({each.key for term in terms for each in term.match_expressions or ()})
             text = f"none of {len(terms)} node affinity terms matches, which ask about {keys}" if terms else _OF_POD

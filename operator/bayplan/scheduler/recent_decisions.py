@@ -23,6 +23,9 @@ _TEXT_BYTES: Final = 512
 """What an attempt, or a victim, takes besides its characters: a tuple, numbers, and what each string takes."""
 
 
+_Names = tuple[tuple[str, str], ...]
+
+
 class Attempt(NamedTuple):
     """One attempt on a pod that failed: when, in seconds since the epoch, why, and how long it took."""
 
@@ -45,24 +48,15 @@ class RecentDecision(NamedTuple):
     feasible: int
     evaluated: int
     message: str | None
-    preempted: tuple[tuple[str, str], ...]
+    preempted: _Names
     """The first of them, by namespace and name."""
+    uid: str
+    """The pod's."""
     text_bytes: int
 
 
 _Fields = tuple[
-    float,
-    str,
-    str,
-    float,
-    str | None,
-    int | None,
-    Comparison | None,
-    int,
-    int,
-    str | None,
-    tuple[tuple[str, str], ...],
-    int,
+    float, str, str, float, str | None, int | None, Comparison | None, int, int, str | None, _Names, str, int
 ]
 """Those of a RecentDecision."""
 
@@ -99,6 +93,7 @@ class RecentDecisions:
                 evaluated,
                 None,
                 (),
+                pod.uid,
                 0,
             )
         )
@@ -130,7 +125,7 @@ class RecentDecisions:
         size = _text_bytes(message) + sum([_text_bytes(part) for victim in victims for part in victim])
         self._kept.append(
             RecentDecision(
-                now, pod.namespace, pod.name, seconds, None, None, None, 0, evaluated, message, victims, size
+                now, pod.namespace, pod.name, seconds, None, None, None, 0, evaluated, message, victims, uid, size
             )
         )
         self.last += 1
@@ -146,6 +141,11 @@ class RecentDecisions:
         first = self.last - len(self._kept) + 1
         start = number + 1 if first <= number + 1 <= self.last + 1 else first
         return start, [RecentDecision(*each) for each in islice(self._kept, start - first, start - first + most)]
+
+    def last_on(self, uid: str) -> tuple[int, RecentDecision] | None:
+        """Return the last decision about the pod with its number; None once it is forgotten."""
+        newest_first = enumerate(reversed(self._kept))
+        return next(((self.last - back, RecentDecision(*each)) for back, each in newest_first if each[-2] == uid), None)
 
     def attempts_on(self, uid: str) -> list[Attempt]:
         """Return the last attempts on the pod that failed, the oldest first."""

@@ -45,6 +45,7 @@ class PreemptionCandidate(_Reported):
     node: str
     victims: list[str]
     """As namespace/name, the most important first."""
+    victim_priorities: list[int]
     num_pdb_violations: int = msgspec.field(name="numPDBViolations")
     highest_victim_priority: int
     priority_sum: int
@@ -258,6 +259,7 @@ def _compared(candidate: Candidate, worse_by: str | None) -> PreemptionCandidate
     return PreemptionCandidate(
         node=candidate.node_name,
         victims=[victim.key for victim in candidate.victims],
+        victim_priorities=[victim.priority for victim in candidate.victims],
         num_pdb_violations=candidate.pdb_violations,
         highest_victim_priority=candidate.highest_priority,
         priority_sum=candidate.priority_sum,

@@ -38,10 +38,7 @@ _POD_COLUMNS: Final = (Column("POD"), Column("NODE"), Column("SCORE", number=Tru
 _CANDIDATE_COLUMNS: Final = (
     Column(""),
     Column("NODE"),
-    Column("VIOLATIONS", number=True),
-    Column("HIGHEST", number=True),
-    Column("SUM", number=True),
-    Column("VICTIMS", number=True),
+    Column("BUDGETS BROKEN", number=True),
     Column("EARLIEST START"),
     Column("EVICTS"),
     Column("CHOSEN NODE HAS"),
@@ -127,16 +124,17 @@ def print_preemption(printer: Printer, pod: PodInfo, compared: Preemption) -> No
     """The nodes where evictions would help, the chosen one marked and first, and why it is better than each other."""
     printer.line(f"{pod.key}: preemption chooses {compared.chosen} ({compared.why})")
 
+    def victims(each: PreemptionCandidate) -> str:
+        named = zip(each.victims, each.victim_priorities, strict=True)
+        return ", ".join(f"{victim} (priority {priority})" for victim, priority in named)
+
     def row(each: PreemptionCandidate) -> Row:
         return (
             "" if each.worse_by else "*",
             each.node,
             str(each.num_pdb_violations),
-            str(each.highest_victim_priority),
-            str(each.priority_sum),
-            str(each.num_victims),
             each.earliest_start_time or "-",
-            ", ".join(each.victims),
+            f"{len(each.victims)} pods: {victims(each)}" if len(each.victims) > 1 else victims(each),
             each.worse_by or "",
         )
 

@@ -45,5 +45,9 @@ def resource_scores(strategy: ScoringStrategy, pod: PodInfo, nodes: NodeTable, r
             (score,) = scoring.score_few(columns, [row])
             of_ten = points_of_ten(strategy.shape, columns, [row])[0] if strategy.shape else None
             before = after - column.wanted
-            scores.append(ResourceScore(resource.name, before, after, allocatable, score, column.weight, of_ten))
+            taken = nodes.requested.get(resource.name)
+            asked = pod.requests.amounts.get(resource.name, 0) + (0 if taken is None else int(taken[row]))
+            assumed = max(after - asked, 0)
+            amounts = before, after, allocatable
+            scores.append(ResourceScore(resource.name, *amounts, score, column.weight, of_ten, assumed))
     return scores

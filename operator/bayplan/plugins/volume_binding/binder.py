@@ -148,6 +148,11 @@ class VolumeBinder:
             self._check_provisioning(claim, unbound, rows, found)
         return found
 
+    def missing_class(self, claim: PersistentVolumeClaim) -> str | None:
+        """The StorageClass that a claim without a volume asks for, where there is none of that name."""
+        name = claim_class(claim)
+        return name if name and not claim.spec.volume_name and self._classes.get(name) is None else None
+
     def _is_delayed(self, claim: PersistentVolumeClaim) -> bool:
         class_name = claim_class(claim)
         storage_class = self._classes.get(class_name) if class_name else None

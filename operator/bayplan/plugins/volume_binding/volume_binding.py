@@ -110,6 +110,15 @@ class VolumeBinding:
             problem = _IMMEDIATE
         return PreFilterResult(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (problem,)))
 
+    def explain_rejection(self, pod: PodInfo) -> str:
+        """Name the StorageClass that is missing, which kube-scheduler's message leaves out; otherwise empty."""
+        for reference in claim_references(pod.pod):
+            claim = self._claims.get(f"{pod.namespace}/{reference.name}")
+            missing = None if claim is None else self._binder.missing_class(claim)
+            if missing is not None:
+                return f'claim "{reference.name}" asks for StorageClass "{missing}", which does not exist'
+        return ""
+
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
         found = self._find(state, pod, nodes, rows)
         state[_FILTERED] = _Filtered(rows, found)
