@@ -217,7 +217,7 @@ def test_who_may_only_read_and_bind_binds_and_is_told_what_is_missing(install: I
     wait_until(lambda: site.refusals() >= wanted, "everything to be tried", detail=lambda: str(site.refusals()))
     assert low not in terminating(site.client, site.namespace)
     for told in ('cannot get resource "configmaps"', 'cannot create resource "tokenreviews"', "status 403"):
-        assert told in site.replica.log()
+        wait_until(lambda told=told: told in site.replica.log(), f"{told} in the log")  # type: ignore[misc]
     assert_alive_without_a_traceback(site.replica)
 
 
