@@ -25,7 +25,7 @@ unexport PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
 .PHONY: help venv test unit coverage e2e soak oracle faults conformance controlplane kubernetes \
-  compatibility image lock sbom check format demo playground bench clean
+  compatibility image wheel lock sbom check format demo playground bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,6 +83,10 @@ compatibility: $(INSTALLED) ## Apply the manifests to each API server from 1.33 
 image: ## Build the container image (IMAGE=bayplan:0.1.0), on Python's image by its present digest
 	docker build --build-arg PYTHON_IMAGE=$(PYTHON_TAG)@$$(docker buildx imagetools inspect --format '{{.Manifest.Digest}}' $(PYTHON_TAG)) \
 	  --tag $(IMAGE) .
+
+wheel: $(RELEASE) ## Build what pipx and uv install: dist/bayplan-VERSION-py3-none-any.whl and the source distribution
+	rm -rf dist
+	$(BIN)/uv build --quiet --out-dir dist
 
 lock: $(RELEASE) ## Write the versions and hashes that the image is made of (image/*.txt) from constraints.txt
 	$(LOCK) pyproject.toml --output-file image/requirements.txt

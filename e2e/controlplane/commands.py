@@ -73,6 +73,7 @@ def kube_apiserver(
         f"--tls-cert-file={files.certificate}",
         f"--tls-private-key-file={files.key}",
         f"--client-ca-file={files.client_ca}",
+        "--allow-privileged=true",  # as kubeadm has it: add-ons need it
         "--authorization-mode=RBAC",
         "--service-cluster-ip-range=10.0.0.0/16",
         "--delete-collection-workers=16",

@@ -1,4 +1,4 @@
-"""What a kubelet makes of a pod of the shipped Deployment: the command line, the environment and the files."""
+"""What a kubelet makes of a pod whose container is bayplan's image: the command line, the environment and the files."""
 
 import re
 from collections.abc import Mapping
@@ -33,13 +33,20 @@ def environment_of(pod: Object) -> dict[str, str]:
 
 
 def arguments_of(pod: Object, folders: Mapping[str, Path]) -> list[str]:
-    """Returns the arguments of the pod's only container, with variables and mounted paths filled in.
+    """Returns what follows `bayplan` in the pod's only container, with variables and mounted paths filled in.
 
-    `folders` says where the content of each volume is; a volume without a folder keeps the path of its mount.
+    A `command` takes the place of the image's entry point, `args` that of its command. `folders` says where the content
+    of each volume is; a volume without a folder keeps the path of its mount.
+
+    Raises:
+        UnsupportedPodError: the command is another program than bayplan.
     """
     container, environment = _container(pod), environment_of(pod)
     mounts = {each["mountPath"]: folders[each["name"]] for each in container["volumeMounts"] if each["name"] in folders}
-    return [_moved(_expanded(text, environment), mounts) for text in container["args"]]
+    program, *arguments = [*container.get("command", ["bayplan"]), *container.get("args", ())]
+    if program != "bayplan":
+        raise UnsupportedPodError(f"pod {_name(pod)}: command {program}: only bayplan can be run")
+    return [_moved(_expanded(text, environment), mounts) for text in arguments]
 
 
 def config_maps_of(pod: Object) -> dict[str, str]:

@@ -14,9 +14,9 @@ from e2e.controlplane.process import Process, free_ports
 LOG_NAME = "bayplan.log"
 
 
-def pod_of_deployment(client: ApiClient, namespace: str, name: str) -> Object:
-    """Returns a pod of the Deployment `bayplan` as a controller would make it; the API server does not have it."""
-    template: Object = client.get("deployments", "bayplan", namespace)["spec"]["template"]
+def pod_of_deployment(client: ApiClient, namespace: str, name: str, *, deployment: str = "bayplan") -> Object:
+    """Returns a pod of a Deployment as a controller would make it; the API server does not have it."""
+    template: Object = client.get("deployments", deployment, namespace)["spec"]["template"]
     template["metadata"] |= {"name": name, "namespace": namespace, "uid": f"{name}-uid"}
     return template
 

@@ -67,6 +67,15 @@ def test_only_variables_that_are_known_and_paths_that_are_mounted_are_filled_in(
     assert arguments_of(pod, {"config": Path("/c")}) == [expected]
 
 
+def test_a_command_takes_the_place_of_the_images_own(pod: Object) -> None:
+    container = pod["spec"]["containers"][0]
+    container["command"], container["args"] = ["bayplan", "run", "--config=/etc/bayplan/config.yaml"], ["-v=2"]
+    assert arguments_of(pod, {"config": Path("/c")}) == ["run", "--config=/c/config.yaml", "-v=2"]
+    container["command"] = ["kube-scheduler"]
+    with pytest.raises(UnsupportedPodError, match="here/bayplan-x: command kube-scheduler: only bayplan"):
+        arguments_of(pod, {})
+
+
 def test_what_the_kubelet_has_not_is_refused_by_name(pod: Object) -> None:
     container = pod["spec"]["containers"][0]
     container["env"] = [{"name": "SECRET", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]

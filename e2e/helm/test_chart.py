@@ -232,9 +232,10 @@ def test_what_the_values_say_is_in_the_objects(tmp_path: Path) -> None:
     assert made["ConfigMap", "bayplan-config"]["data"] == {"config.yaml": "kind: KubeSchedulerConfiguration\n"}
     ceiling = made["ConfigMap", "bayplan-priority-ceiling"]["data"]
     assert ceiling == {"highestPriority": "5", "namespaces": "kube-system calico-system"}
-    policy = made["ValidatingAdmissionPolicy", "bayplan-pod-status"]
-    variables = {each["name"]: each["expression"] for each in policy["spec"]["variables"]}
-    assert variables["schedulerNames"] == "['one', 'two']"
+    for name in ("bayplan-pod-status", "bayplan-events", "bayplan-priority-ceiling"):
+        policy = made["ValidatingAdmissionPolicy", name]
+        variables = {each["name"]: each["expression"] for each in policy["spec"]["variables"]}
+        assert variables["schedulerNames"] == "['one', 'two']", name
 
 
 @pytest.mark.parametrize(

@@ -33,11 +33,16 @@ OURS = {"kind": "PersistentVolumeClaim", "namespace": TEAM, "name": "wanted", "u
 THEIRS = {**OURS, "name": "theirs", "uid": "u2"}
 
 
+def install_production(plane: ControlPlane, *components: str) -> None:
+    """Applies the production overlay, with components besides."""
+    folder = plane.directory / "install"
+    write_kustomization(folder, base=OVERLAYS / "production", components=components)
+    plane.kubectl("apply", "-k", folder)
+
+
 def guard(plane: ControlPlane) -> ControlPlane:
     """Puts the production overlay in force, with the right to evict besides, and creates a team; returns `plane`."""
-    folder = plane.directory / "install"
-    write_kustomization(folder, base=OVERLAYS / "production", components=["careful-preemption"])
-    plane.kubectl("apply", "-k", folder)
+    install_production(plane, "careful-preemption")
     admin = plane.client
     for name in (TEAM, TRUSTED, "another"):
         admin.create("namespaces", {"metadata": {"name": name}})

@@ -29,7 +29,6 @@ WAIT_SECONDS = 60.0
 INSTALLS = ("kubectl apply -k", "helm install")
 UNINSTALLS = ("kubectl delete -k", "helm uninstall")
 PRINTED = {
-    "kubectl get pods --all-namespaces": "1 calico-system",
     "kubectl get events": "Successfully assigned default/web to node-",
     "kubectl --namespace bayplan-system get lease bayplan": "bayplan",
     "kubectl --namespace bayplan-system rollout status": 'deployment "bayplan" successfully rolled out',
@@ -111,17 +110,14 @@ class Site:
 
 @pytest.fixture(scope="module")
 def plane(start_control_plane: StartControlPlane) -> ControlPlane:
-    """A cluster with two nodes, a pod of etcd, and one of high priority that somebody else has."""
+    """A cluster with two nodes and a pod of etcd."""
     plane = start_control_plane(ControlPlaneOptions(kube_controller_manager=True, kwok=True))
     plane.start_kube_scheduler({})
     client = plane.client
-    client.create("namespaces", {"metadata": {"name": "calico-system"}})
     client.create_all("nodes", [node(f"node-{index}", cpu="8") for index in range(2)])
-    for namespace in ("default", "kube-system", "calico-system"):
+    for namespace in ("default", "kube-system"):
         wait_until(lambda where=namespace: client.list("serviceaccounts", where), "a default service account")  # type: ignore[misc]
     client.create("pods", pod("etcd", "kube-system", labels={"component": "etcd"}, scheduler="default-scheduler"))
-    critical = pod("calico", "calico-system", scheduler="default-scheduler", priorityClassName="system-node-critical")
-    client.create("pods", critical)
     return plane
 
 
