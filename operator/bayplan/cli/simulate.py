@@ -152,8 +152,8 @@ def simulate(
         if fail_on_unschedulable and not all(map(_all_fit, reports)):
             raise Exit(NOT_ALL_FIT)
         return
-    (only,) = each_configured
-    report = _decide(only, objects, counted, asked, repackings[0], explain=explain, output=output)
+    (configured,) = each_configured
+    report = _decide(configured, objects, counted, asked, repackings[0], explain=explain, output=output)
     if fail_on_unschedulable and not _all_fit(report):
         raise Exit(NOT_ALL_FIT)
 
