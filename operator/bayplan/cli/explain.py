@@ -45,7 +45,7 @@ def explain(pod: str, namespace: str | None, output: str, target: "Target") -> N
     import msgspec  # noqa: PLC0415
 
     from bayplan.cli.explanation_lines import live_lines  # noqa: PLC0415
-    from bayplan.client.errors import ClientError  # noqa: PLC0415
+    from bayplan.client.errors import CannotLogInError, ClientError  # noqa: PLC0415
     from bayplan.live.answers import ExplanationAnswer  # noqa: PLC0415
 
     asked_namespace, name = _pod_named(pod, namespace)
@@ -63,7 +63,7 @@ def explain(pod: str, namespace: str | None, output: str, target: "Target") -> N
         told = msgspec.convert(answer, ExplanationAnswer)
     except ClientError as error:
         tell_line(str(error))
-        sys.exit(NOT_ANSWERED)
+        sys.exit(BAD_INPUT if isinstance(error, CannotLogInError) else NOT_ANSWERED)
     except msgspec.ValidationError as error:
         click.echo(f"the scheduler is of another version, its answer is not understood: {error}; try -o json", err=True)
         sys.exit(NOT_ANSWERED)
