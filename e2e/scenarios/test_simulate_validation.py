@@ -84,7 +84,6 @@ REFUSED: list[dict[str, Any]] = [
     on_nodes(expression("Is", "ssd")),
     on_nodes(expression("In")),
     on_nodes(expression("Exists", "ssd")),
-    on_nodes(expression("Gt", "many")),
     beside(labelSelector=SELECTOR),
     beside(labelSelector=SELECTOR, topologyKey="a b"),
     preferring(0),
@@ -104,6 +103,7 @@ ADMITTED: list[dict[str, Any]] = [
     asking(requests={"cpu": 1.5, "memory": "1Gi"}, limits={"cpu": "2"}),
     asking(limits={"example.com/gpu": 1, "ephemeral-storage": "1Gi"}),
     on_nodes(expression("In", "ssd"), expression("Gt", "5")),
+    on_nodes(expression("Gt", "many")),
     beside(labelSelector=SELECTOR, topologyKey="zone"),
     preferring(100),
 ]
