@@ -24,7 +24,7 @@ LOCK = $(BIN)/uv pip compile --quiet --no-header --no-annotate --generate-hashes
 unexport PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test unit coverage e2e soak oracle faults conformance controlplane kubernetes \
+.PHONY: help venv test unit coverage e2e soak oracle faults conformance controlplane kubernetes openapi \
   compatibility image wheel lock sbom check format demo playground bench clean
 
 help: ## Show this list
@@ -76,6 +76,9 @@ controlplane: $(INSTALLED) ## Build the control plane for tests, unless it is ca
 
 kubernetes: $(INSTALLED) ## Have the control plane built from another Kubernetes (VERSION=1.38.0); CONTRIBUTING.md has the steps
 	$(BIN)/python -m e2e.controlplane.change_kubernetes $(VERSION)
+
+openapi: controlplane ## Write anew what simulations check files by, from the OpenAPI document of the API server of go.mod
+	$(BIN)/python -m e2e.controlplane.openapi_document
 
 compatibility: $(INSTALLED) ## Apply the manifests to each API server from 1.33 on, built one by one, and schedule there (about an hour)
 	$(BIN)/python -m e2e.compatibility $(COMPATIBILITY_ARGS)

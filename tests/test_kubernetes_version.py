@@ -1,5 +1,6 @@
 """The version of Kubernetes stands in go.mod alone: builds, recordings and documents follow it."""
 
+import json
 import re
 from pathlib import Path
 
@@ -77,6 +78,11 @@ def test_a_document_names_no_other_version_of_kube_scheduler_than_the_judges(doc
     text = CHANGES.sub("", document.read_text())
     judge = int(kubernetes_version().split(".")[1])
     assert {int(minor) for minor in JUDGE.findall(text)} - set(range(LAST_OLD_MINOR + 1)) <= {judge}
+
+
+def test_files_are_checked_by_the_openapi_document_of_the_version():
+    document = json.loads((ROOT / "operator/bayplan/simulate/openapi.json").read_text())
+    assert document["version"] == minor_version(kubernetes_version())
 
 
 def test_the_documents_say_which_version_is_the_judge():

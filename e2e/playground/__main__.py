@@ -15,7 +15,7 @@ from e2e.controlplane.container import UnsupportedPodError
 from e2e.controlplane.toolchain import ToolchainError
 from e2e.playground.cluster import TURN_SECONDS, start_playground
 from e2e.playground.terminal import alone_in_the_foreground
-from e2e.playground.tour import guide, questions
+from e2e.playground.tour import guide
 
 FEWEST_NODES = 16
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -65,20 +65,16 @@ def _play(options: argparse.Namespace) -> None:
         try:
             say(f"waiting for {options.replicas} replicas of bayplan")
             playground.wait_leading(options.replicas)
-            asked = playground.scheduler_url or ""
             text = guide(
                 folder=playground.folder,
                 repository=REPOSITORY,
                 nodes=options.nodes,
-                scheduler=asked,
+                address=playground.address_file,
                 prometheus=playground.prometheus_url,
             )
             _write(text)
             while deadline is None or time.monotonic() < deadline:
                 playground.turn()
-                if playground.scheduler_url not in (None, asked):
-                    asked = playground.scheduler_url or ""
-                    say(f"another replica leads now, which is asked by\n{questions(asked)}")
                 time.sleep(TURN_SECONDS)
         finally:
             _ignore_signals()

@@ -70,6 +70,8 @@ class Playground:
     def __init__(self, plane: ControlPlane, kubelet: Kubelet, folder: Path) -> None:
         self.folder = folder
         self.prometheus_url: str | None = None
+        self.address_file = folder / "leader"
+        """Has the address of the replica that leads; after a failover that of another one."""
         self._plane = plane
         self._kubelet = kubelet
         self._targets: ReplicaTargets | None = None
@@ -88,6 +90,8 @@ class Playground:
         for part in _PARTS:
             self._plane.process(part).check_alive()
         self._kubelet.turn()
+        if (url := self.scheduler_url) is not None:
+            self.address_file.write_text(f"{url}\n")
         if self._targets is not None:
             self._targets.write(self._kubelet.processes)
 

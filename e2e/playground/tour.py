@@ -50,14 +50,17 @@ def steps() -> tuple[Step, ...]:
     )
 
 
-def questions(scheduler: str) -> str:
-    """Returns the commands that ask the replica at an address, a line each."""
-    at = f"--server {scheduler} --insecure-skip-tls-verify"
+def questions(address: Path) -> str:
+    """Returns the commands that ask the replica whose address is in a file, a line each."""
+    at = f'--server "$(cat {quote(str(address))})" --insecure-skip-tls-verify'
     return f"  .venv/bin/bayplan explain POD {at}\n  .venv/bin/bayplan web {at}"
 
 
-def guide(*, folder: Path, repository: Path, nodes: int, scheduler: str, prometheus: str | None) -> str:
-    """Returns all that is printed when the cluster is there; `folder` has the kubeconfig and bin/kubectl."""
+def guide(*, folder: Path, repository: Path, nodes: int, address: Path, prometheus: str | None) -> str:
+    """Returns all that is printed when the cluster is there; `folder` has the kubeconfig and bin/kubectl.
+
+    The file `address` has that of the replica that leads, at any time.
+    """
     tries = "\n\n".join(f"  {number}. {each.title}:\n     $ {each.command}" for number, each in enumerate(steps(), 1))
     alerts = "" if prometheus is None else f"Prometheus, with the shipped alerts: {prometheus}\n"
     return f"""
@@ -73,7 +76,7 @@ and one after the other:
 
 To ask the replica that leads why a pod of yours waits, and for its page; no kubelet leads to its port:
 
-{questions(scheduler)}
+{questions(address)}
 
 {alerts}docs/playground.md says what is real in it.
 Ctrl-C ends all of it and removes {folder}.

@@ -101,7 +101,7 @@ def test_the_only_profile_can_be_renamed(simulate):
 def test_a_pod_that_cannot_be_read_is_named_and_the_others_go_on(simulate, tmp_path):
     bad = tmp_path / "bad.yaml"
     bad.write_text("kind: Pod\nmetadata: {name: bad}\nspec:\n  containers: [{resources: {requests: {cpu: lots}}}]\n")
-    code, out, err = simulate("--cluster", CLUSTER, "--cluster", str(bad), "-o", "json")
+    code, out, err = simulate("--cluster", CLUSTER, "--cluster", str(bad), "-o", "json", "--validate", "ignore")
     summary = json.loads(out)["summary"]
     assert (code, summary["scheduled"]) == (0, 1)
     assert [(s["namespace"], s["name"]) for s in summary["skipped"]] == [("default", "bad")]
@@ -111,7 +111,10 @@ def test_a_pod_that_cannot_be_read_is_named_and_the_others_go_on(simulate, tmp_p
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("kind: Node\nmetadata: {name: x}\nspec: {taints: [{key: 5}]}\n", "spec.taints[0].key: Expected str, got int"),
+        (
+            "kind: Node\nmetadata: {name: x}\nspec: {taints: [{key: 5, effect: NoSchedule}]}\n",
+            "spec.taints[0].key: Invalid value: 5: must be a string",
+        ),
         ("a: [", "is not valid YAML"),
         ("", "is empty"),
     ],
@@ -121,7 +124,7 @@ def test_a_malformed_cluster_file_is_one_line_and_exit_code_2(simulate, tmp_path
     file.write_text(content)
     code, out, err = simulate("--cluster", str(file))
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert err.startswith(f"{file}: ")
+    assert err.startswith(str(file))
     assert message in err
 
 
@@ -191,7 +194,7 @@ def test_a_report_holds_no_more_explanations_than_fit_in_memory_and_a_table_hold
 
 def test_text_the_terminal_cannot_show_is_escaped(tmp_path):
     file = tmp_path / "c.yaml"
-    file.write_text("kind: Käse\n", encoding="utf-8")
+    file.write_text("apiVersion: example.com/v1\nkind: Käse\n", encoding="utf-8")
     ran = subprocess.run(
         [sys.executable, "-m", "bayplan", "simulate", "--cluster", str(file)],
         cwd=ROOT,

@@ -20,7 +20,7 @@ _BY_PATH = [
     # Profiles.
     ("profiles[0].schedulerName", "", ": Required value"),
     ("profiles", [{"schedulerName": "a"}, {}], "[1].schedulerName: Required value"),
-    ("profiles", [{"schedulerName": "a"}, {"schedulerName": "a"}], "[1].schedulerName: Duplicate value: {}"),
+    ("profiles", [{"schedulerName": "a"}, {"schedulerName": "a"}], '[1].schedulerName: Duplicate value: "a"'),
     ("profiles[0].percentageOfNodesToScore", 101, ": Invalid value: 101: not in valid range [0-100]"),
     ("profiles[0].pluginConfig", [{"name": "NodeAffinity"}] * 2, '[1]: Duplicate value: "NodeAffinity"'),
     ("profiles[0].plugins.score.enabled[0]", {"name": "Foo"}, ': Invalid value: "Foo": does not exist'),

@@ -123,7 +123,7 @@ profiles:
         'profiles[0].plugins.score.enabled[0]: Invalid value: "Foo": does not exist',
         'profiles[0].plugins.score.enabled[1]: Invalid value: "PodGroupPodsCount": is not implemented in this version of bayplan',
         "profiles[1].nope: unknown field",
-        "profiles[1].schedulerName: Duplicate value: {}",
+        'profiles[1].schedulerName: Duplicate value: "a"',
     ]
 
 

@@ -31,7 +31,7 @@ PODS = "pods"
 DEFAULT_MILLI_CPU = 100
 DEFAULT_MEMORY = 200 * 1024 * 1024
 
-_HUGEPAGES = "hugepages-"
+HUGEPAGES = "hugepages-"
 _NATIVE_NAMESPACE = "kubernetes.io/"
 _QUOTA_PREFIX = "requests."
 
@@ -165,7 +165,7 @@ def is_scalar(name: str) -> bool:
     Extended, hugepages-*, kubernetes.io/* and attachable-volumes-* ones are (pkg/scheduler/util/utils.go,
     IsScalarResourceName).
     """
-    return name.startswith((_HUGEPAGES, "attachable-volumes-")) or _NATIVE_NAMESPACE in name or is_extended(name)
+    return name.startswith((HUGEPAGES, "attachable-volumes-")) or _NATIVE_NAMESPACE in name or is_extended(name)
 
 
 @lru_cache(maxsize=_KEPT_NAMES)
@@ -185,7 +185,7 @@ def is_extended(name: str) -> bool:
 
 def is_hugepages(name: str) -> bool:
     """Whether the resource is huge pages of some size."""
-    return name.startswith(_HUGEPAGES)
+    return name.startswith(HUGEPAGES)
 
 
 def is_supported_pod_level_resource(name: str) -> bool:

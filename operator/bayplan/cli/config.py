@@ -92,7 +92,7 @@ def check(*, file: Path, scheduler_name: str | None, feature_gates: Sequence[str
         configuration = load_checked(file, scheduler_name, feature_gates, notes, data=data)
     except ConfigurationError as error:
         errors = error.errors
-    warnings = [*_warnings(data), *(FieldWarning(each.path, each.message) for each in notes)]
+    warnings = [*_warnings(data, convertible=not errors), *(FieldWarning(each.path, each.message) for each in notes)]
     remarks: list[Remark] = [*errors, *Positions(data).placed(warnings)]
     if output == "json":
         _print_json(file, remarks)
@@ -121,9 +121,9 @@ def _read(file: Path) -> bytes:
     raise Exit(BAD_INPUT)
 
 
-def _warnings(data: bytes) -> list[FieldWarning]:
+def _warnings(data: bytes, *, convertible: bool) -> list[FieldWarning]:
     try:
-        return list(configuration_warnings(parse_document(data, []), in_tree_extends))
+        return list(configuration_warnings(parse_document(data, []), in_tree_extends, convertible=convertible))
     except ConfigurationError:
         # It is no object, which is an error, and the only one.
         return []

@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 import msgspec
 
-from bayplan.cli import tell_line
+from bayplan.cli import BAD_INPUT, tell_line
 from bayplan.cli.cluster_flags import CONTEXT, KUBECONFIG
 from bayplan.cli.file_names import FILE_NAME
 from bayplan.client.target import LEASE, Target
@@ -51,16 +51,18 @@ NOT_ANSWERED: Final = 1
 
 def answered(question: Coroutine[Any, Any, Any], kind: type | None = None) -> Any:  # noqa: ANN401 - of the kind
     """Return what a scheduler answers, understood as of a kind; where it does not, end the command with one line."""
-    from bayplan.client.errors import ClientError  # noqa: PLC0415
+    from bayplan.client.errors import CannotLogInError, ClientError  # noqa: PLC0415
 
+    code = NOT_ANSWERED
     try:
         answer = asyncio.run(question)
         return answer if kind is None else msgspec.convert(answer, kind)
     except ClientError as error:
         tell_line(str(error))
+        code = BAD_INPUT if isinstance(error, CannotLogInError) else NOT_ANSWERED
     except msgspec.ValidationError as error:
         tell_line(f"the scheduler is of another version, its answer is not understood: {error}; try -o json")
-    sys.exit(NOT_ANSWERED)
+    sys.exit(code)
 
 
 def target_options(command: Callable[..., None]) -> Callable[..., None]:

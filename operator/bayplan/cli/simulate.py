@@ -99,13 +99,25 @@ def _a_count(_context: click.Context, _option: click.Parameter, text: str | None
     "side by side what each makes of the cluster.",
 )
 @click.option("--scheduler-name", metavar="NAME", help="Rename the only profile: pods ask for it by this name.")
+@click.option(
+    "--as-scheduler", metavar="NAME", help="Try the pods of --add as if they named this profile, whichever they name."
+)
+@click.option(
+    "--validate",
+    type=click.Choice(["strict", "warn", "ignore"]),
+    default="strict",
+    metavar="strict|warn|ignore",
+    help="What becomes of objects that the API server would refuse, unless they came from one: an error, a line on "
+    "standard error, or nothing.",
+)
 @FEATURE_GATES
 @click.option("--explain", is_flag=True, help="Say why: groups of nodes, scores, what helps.")
 @SUMMARY_OUTPUT
 @click.option(
     "--fail-on-unschedulable",
     is_flag=True,
-    help="End with exit code 3 if a pod finds no node or cannot be read, or fewer than --count fit.",
+    help="End with exit code 3 if a pod finds no node, cannot be read or names no profile, or fewer than --count fit. "
+    "With --add, --remove or --drain: if that is so of more pods than without.",
 )
 def simulate(
     *,
@@ -118,6 +130,8 @@ def simulate(
     only: Sequence[str],
     config: Sequence[Path],
     scheduler_name: str | None,
+    as_scheduler: str | None,
+    validate: str,
     feature_gates: Sequence[str],
     explain: bool,
     output: str,
@@ -131,30 +145,32 @@ def simulate(
     # Imported here so that the overview of commands does not wait for numpy.
     from bayplan.cli.comparison import compare  # noqa: PLC0415
     from bayplan.cli.simulation_input import read_input  # noqa: PLC0415
+    from bayplan.cli.simulation_verdict import all_fit  # noqa: PLC0415
     from bayplan.simulate.changes import Changes  # noqa: PLC0415
 
     if explain and len(config) > 1:
         raise click.UsageError("--explain explains what one configuration does: give one --config.")
     if only and not repack:
-        raise click.UsageError("--only is about --repack")
+        raise click.UsageError("--only is about --repack: give both.")
+    if as_scheduler and not add:
+        raise click.UsageError("--as-scheduler is about the pods of --add: give both.")
     each_configured, objects, counted, repackings = read_input(
         cluster,
         config,
         scheduler_name,
         feature_gates,
-        Changes(add, remove, drain),
+        Changes(add, remove, drain, as_scheduler),
         count=count is not None,
         repack=only if repack else None,
+        validate=validate,
     )
     asked = None if count in (None, ALL_THAT_FIT) else int(count or 0)
     if len(each_configured) > 1:
         reports = compare(each_configured, objects, counted, asked, repackings, as_json=output == OutputFormat.JSON)
-        if fail_on_unschedulable and not all(map(_all_fit, reports)):
-            raise Exit(NOT_ALL_FIT)
-        return
-    (configured,) = each_configured
-    report = _decide(configured, objects, counted, asked, repackings[0], explain=explain, output=output)
-    if fail_on_unschedulable and not _all_fit(report):
+    else:
+        (configured,) = each_configured
+        reports = [_decide(configured, objects, counted, asked, repackings[0], explain=explain, output=output)]
+    if fail_on_unschedulable and not all_fit(each_configured, reports, objects):
         raise Exit(NOT_ALL_FIT)
 
 
@@ -259,12 +275,3 @@ def _print(report: "Report", rows: "list[Row]", alike: "AlikePods | None", *, is
     if report.count is not UNSET:
         for line in capacity_lines(report.count):
             printer.line(line)
-
-
-def _all_fit(report: "Report") -> bool:
-    from msgspec import UNSET  # noqa: PLC0415
-
-    summary = report.summary
-    if report.count is not UNSET and report.count.asked is not None and report.count.fits < report.count.asked:
-        return False
-    return not summary.unschedulable and not summary.skipped

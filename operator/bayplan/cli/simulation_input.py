@@ -10,7 +10,7 @@ from click.exceptions import Exit
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cli import BAD_INPUT, nothing_collected
 from bayplan.cli.configured import Configured, configured
-from bayplan.config.errors import ConfigurationError
+from bayplan.config.errors import ConfigurationError, quote
 from bayplan.simulate.changes import Changes
 from bayplan.simulate.cluster import read_cluster
 from bayplan.simulate.cluster_objects import ClusterObjects
@@ -19,6 +19,7 @@ from bayplan.simulate.documents import ClusterFileError
 from bayplan.simulate.input_notes import input_notes
 from bayplan.simulate.repack import Repacking, repacked
 from bayplan.simulate.simulator import Simulator
+from bayplan.simulate.validation import Validate, Validation
 
 NO_CHANGES = Changes()
 
@@ -42,17 +43,26 @@ def read_input(
     *,
     count: bool = False,
     repack: Sequence[str] | None = None,
+    validate: str = Validate.WARN,
 ) -> SimulationInput:
     """Read configurations and objects, and say on standard error what was skipped and what has no effect.
 
     Without `configs` there is the default configuration. With `repack`, each gets the pods that it names, or all that
-    run, to be placed anew. What cannot be used ends the command with one line.
+    run, to be placed anew. What cannot be used ends the command with a line for each mistake; `validate` is one of
+    Validate.
     """
+    validation = Validation(Validate(validate))
     try:
         each_configured = [configured(each, scheduler_name, feature_gates) for each in configs or (None,)]
         with nothing_collected():
-            objects = read_cluster(cluster, changes)
+            objects = read_cluster(cluster, changes, validation)
+        for line in validation.warnings():
+            click.echo(line, err=True)
         _tell_of_skipped(objects)
+        if changes.as_scheduler and not all(
+            changes.as_scheduler in each.simulator.frameworks for each in each_configured
+        ):
+            raise ClusterFileError(f"--as-scheduler: no profile is named {quote(changes.as_scheduler)}")  # noqa: TRY301
         counted = _counted(objects, [each.simulator for each in each_configured]) if count else None
         names = [[*each.simulator.frameworks] for each in each_configured]
         repackings = [None if repack is None else repacked(objects, each, repack) for each in names]

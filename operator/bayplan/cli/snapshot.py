@@ -84,7 +84,7 @@ def snapshot(
         tell_line(f"bayplan: {error}")
         raise Exit(BAD_INPUT) from None
     except MissingRightsError as error:
-        click.echo(f"{error}\nGive the rights, or --ignore-forbidden to go without these kinds.", err=True)
+        click.echo(str(error), err=True)
         raise Exit(_FAILED) from None
     except ListingError as error:
         click.echo(str(error), err=True)

@@ -75,7 +75,7 @@ def web(
     if not cluster and (config or scheduler_name is not None):
         raise click.UsageError("--config and --scheduler-name are about --cluster: a scheduler that runs has its own")
     # Imported here so that the overview of commands does not wait for them.
-    from bayplan.client.errors import ClientError  # noqa: PLC0415
+    from bayplan.client.errors import CannotLogInError, ClientError  # noqa: PLC0415
     from bayplan.web.serve import serve  # noqa: PLC0415
 
     opened = _opener(browser=browser)
@@ -89,7 +89,7 @@ def web(
             asyncio.run(_serve_remote(target, listening, opened))
     except ClientError as error:
         tell_line(str(error))
-        sys.exit(NOT_REACHED)
+        sys.exit(BAD_INPUT if isinstance(error, CannotLogInError) else NOT_REACHED)
 
 
 async def _serve_remote(target: "Target", listening: "socket.socket", opened: Callable[[str], None]) -> None:

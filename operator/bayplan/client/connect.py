@@ -11,7 +11,7 @@ from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials, load_credentials
 from bayplan.api.errors import CredentialsError
 from bayplan.api.trust import verifying_context
-from bayplan.client.errors import ClientError
+from bayplan.client.errors import CannotLogInError, ClientError
 from bayplan.client.leader import NAMESPACES, SchedulerPod, find_leader
 from bayplan.client.port_forward import LOCAL, port_forward
 from bayplan.client.reader_token import ReaderToken
@@ -40,7 +40,7 @@ async def connect(target: Target) -> AsyncIterator[SchedulerClient]:
         try:
             yield await _connected(target, stack)
         except CredentialsError as error:
-            raise ClientError(str(error)) from error
+            raise CannotLogInError(str(error)) from error
 
 
 async def _connected(target: Target, stack: AsyncExitStack) -> SchedulerClient:

@@ -13,5 +13,9 @@ class RefusedError(ClientError):
         self.status = status
 
 
+class CannotLogInError(ClientError):
+    """The kubeconfig, or what else says how to log in, is missing or wrong: the person's to mend, not the cluster's."""
+
+
 class NotReachedError(ClientError):
     """There is no scheduler to ask: no Lease, no pod, nobody listens, or the API server does not lead to it."""

@@ -20,16 +20,18 @@ _WITHOUT_EFFECT: Final[Mapping[str, str]] = {
 }
 
 
-def configuration_warnings(document: Mapping[str, Any], extends: Extends) -> Iterator[FieldWarning]:
+def configuration_warnings(
+    document: Mapping[str, Any], extends: Extends, *, convertible: bool = True
+) -> Iterator[FieldWarning]:
     """Yield what is to be warned of in a decoded file; what has an error is passed over.
 
     That is a format of the past, fields without effect, weights of 0, plugins that are enabled twice or where they do
     nothing, arguments of plugins that do not run, and names of resources without a domain. `extends` tells at which
-    points plugins run.
+    points plugins run. What has errors cannot be converted, and is not advised to be.
     """
     kind = document.get("kind")
     if (document.get("apiVersion"), kind) != (API_VERSION, KIND):
-        if kind in {KIND, "Policy"}:
+        if kind in {KIND, "Policy"} and convertible:
             advice = f"is deprecated: `bayplan config convert` prints the same as {API_VERSION}"
             yield FieldWarning("apiVersion", advice)
         return

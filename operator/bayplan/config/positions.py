@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 
 import yaml
 
+from bayplan.config.document import MAX_DEPTH
 from bayplan.config.errors import Place, Remark, child
 
 _SEGMENT: Final = re.compile(r'\.?([A-Za-z0-9_\-]{1,64})|(\[[0-9]+\])|(\["(?:[^"\\]|\\.)*"\])')
@@ -26,23 +27,23 @@ class _Node:
 
 
 class Positions:
-    """The places of the fields of one document that was read within limits (`document.parse_document`)."""
+    """The places of the fields of documents; behind what is nested more deeply than MAX_DEPTH nothing has one."""
 
     def __init__(self, data: bytes) -> None:
-        self._root = _Node()
+        self._roots: list[_Node] = []
         self._anchors: dict[str, _Node] = {}
         try:
             self._read(yaml.parse(data.decode("utf-8-sig"), Loader=yaml.CSafeLoader))
         except (yaml.YAMLError, UnicodeDecodeError):
             # Then one message tells of the whole file, and of the line.
-            self._root = _Node()
+            self._roots = []
 
-    def place(self, path: str) -> Place | None:
-        """Return where the field at `path` begins: its key, or the element of a list.
+    def place(self, path: str, document: int = 1) -> Place | None:
+        """Return where the field at `path` begins: its key, or the element of a list. Documents count from 1.
 
         For one that is not there it is the nearest thing around it that is; None where nothing is.
         """
-        found, node, end = None, self._root, 0
+        found, node, end = None, self._roots[document - 1] if document <= len(self._roots) else _Node(), 0
         while match := _SEGMENT.match(path, end):
             member = _member(node, match[1] or match[2] or match[3])
             if member is None:
@@ -70,11 +71,14 @@ class Positions:
                     continue
                 node = self._node(event)
                 if parent is None:
-                    self._root = node
+                    self._roots.append(node)
                 else:
                     _add(parent, node, event)
                 if isinstance(event, yaml.CollectionStartEvent):
                     stack.append(node)
+                if len(stack) > MAX_DEPTH:
+                    # Refused where the file is read. The parser takes for ever to get to its end.
+                    raise yaml.YAMLError
 
     def _node(self, event: yaml.NodeEvent) -> _Node:
         if isinstance(event, yaml.AliasEvent):

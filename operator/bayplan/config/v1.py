@@ -62,9 +62,9 @@ def _profiles(fields: Fields, known: frozenset[str], gates: FeatureGates) -> tup
     names: set[str] = set()
     for index, profile in enumerate(profiles):
         if profile.scheduler_name in names and profile.scheduler_name:
-            # The value kube-scheduler shows is the path of the first one, which it prints as an empty object.
+            # kube-scheduler shows the path of the first one as `{}`, which says nothing.
             path = child(item("profiles", index), "schedulerName")
-            fields.errors.append(FieldError(path, "Duplicate value: {}"))
+            fields.errors.append(duplicate(path, profile.scheduler_name))
         names.add(profile.scheduler_name)
     fields.errors += validate_common_queue_sort(profiles)
     return profiles

@@ -53,9 +53,11 @@ class Admission:
 
     Pods without a resourceVersion are new. These tolerate nodes that are not ready for a while, and the labels that
     matchLabelKeys and mismatchLabelKeys name are written into their selectors: of others, one may have changed since.
+    Added pods count for the scheduler `as_scheduler`, if there is one, whichever they name.
     """
 
-    def __init__(self, priority_classes: Iterable[PriorityClass]) -> None:
+    def __init__(self, priority_classes: Iterable[PriorityClass], as_scheduler: str | None = None) -> None:
+        self._as_scheduler = as_scheduler
         self._values = dict(_SYSTEM_CLASSES)
         self._policies: dict[str, str | None] = {}
         self._default: str | None = None
@@ -69,7 +71,7 @@ class Admission:
             ):
                 self._default = name
 
-    def pod(self, pod: Pod) -> Pod:
+    def pod(self, pod: Pod, *, is_added: bool = False) -> Pod:
         """The pod as a scheduler would see it.
 
         Raises:
@@ -88,8 +90,9 @@ class Admission:
         changes: dict[str, object] = {}
         if not meta.resource_version:
             check_containers(spec)
-        if not spec.scheduler_name:
-            changes["scheduler_name"] = UNNAMED_SCHEDULER
+        named = (self._as_scheduler if is_added else None) or spec.scheduler_name or UNNAMED_SCHEDULER
+        if named != spec.scheduler_name:
+            changes["scheduler_name"] = named
         if spec.priority is None:
             changes |= self._priority(spec)
         changes |= _completed_containers(spec)

@@ -47,6 +47,13 @@ class Changes:
     """Files of objects that go, or KIND/NAME."""
     drain: Sequence[str] = ()
     """Nodes whose pods have to go elsewhere."""
+    as_scheduler: str | None = None
+    """The scheduler that the pods of `add` are for, whichever they name."""
+
+    @property
+    def are_any(self) -> bool:
+        """Whether the cluster is to be another than its files have it."""
+        return bool(self.add or self.remove or self.drain)
 
 
 NO_CHANGES: Final = Changes()

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from copy import copy
 from functools import cached_property
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.kinds import RESOURCES, Resource, resource_named
@@ -18,21 +19,14 @@ from bayplan.simulate.admission import DEFAULT_NAMESPACE, Admission, check_prior
 from bayplan.simulate.changes import NO_CHANGES, Changes, Reference, missing, reference, referring
 from bayplan.simulate.cluster_objects import ClusterObjects, SkippedPod
 from bayplan.simulate.controllers import MAX_PODS, Controllers, WorkloadError
-from bayplan.simulate.documents import (
-    ClusterFileError,
-    Decoder,
-    RawObject,
-    field_error,
-    names,
-    printable,
-    title,
-)
+from bayplan.simulate.documents import ClusterFileError, Decoder, RawObject, field_error, names, printable, title
 from bayplan.simulate.drain import DrainedNode, cordoned, drained
 from bayplan.simulate.input_files import is_file, objects_in
 from bayplan.simulate.looked_up import looked_up
 from bayplan.simulate.made_pods import made_claims, made_pods
 from bayplan.simulate.refusals import AdmissionError
 from bayplan.simulate.shared_parts import SharedParts
+from bayplan.simulate.validation import NOTHING_CHECKED, Validation
 from bayplan.simulate.workloads import WORKLOADS, Workload, completed, template_of
 
 K = TypeVar("K")
@@ -48,22 +42,26 @@ _WORKLOADS: Final[dict[type[Workload], Decoder[Any]]] = {kind: Decoder(kind) for
 _LOOKED_UP: Final[dict[Resource, Decoder[Any]]] = {resource: Decoder(resource.type) for resource in RESOURCES}
 
 
-def read_cluster(files: Iterable[str], changes: Changes = NO_CHANGES) -> ClusterObjects:
+def read_cluster(
+    files: Iterable[str], changes: Changes = NO_CHANGES, validation: Validation = NOTHING_CHECKED
+) -> ClusterObjects:
     """The objects in `files`, with `changes`; a directory stands for the files in it, `-` for standard input.
 
     Workloads get the pods that their controllers would still make. A pod that is wrong is skipped and named; anything
-    else that is wrong ends the reading.
+    else that is wrong ends the reading, as does what `validation` has against an object.
 
     Raises:
         ClusterFileError: a file cannot be read or is given twice, or a document, a node, a class or what plugins look
             up is malformed, or something is to be removed or drained that is not there.
     """
-    reader = ObjectReader()
-    for raw in objects_in(files):
-        reader.take(raw)
-    reader.replace_from_here()
-    for raw in objects_in(changes.add):
-        reader.take(raw)
+    reader = ObjectReader(as_scheduler=changes.as_scheduler)
+    with validation.told():
+        for raw in validation.objects_in(files):
+            reader.take(raw)
+        reader.replace_from_here()
+        before = reader.copied() if changes.are_any else None
+        for raw in validation.objects_in(changes.add, are_added=True):
+            reader.take(raw)
     for each in changes.remove:
         found = None if is_file(each) else reference(each)
         if found is not None:
@@ -73,17 +71,28 @@ def read_cluster(files: Iterable[str], changes: Changes = NO_CHANGES) -> Cluster
             reader.remove(referring(raw.kind, *names(raw)))
     for node in changes.drain:
         reader.drain(node.removeprefix("node/"))
-    return reader.finish()
+    objects = reader.finish()
+    if before is not None:
+        objects.before = before.finish
+    return objects
 
 
 class ObjectReader:
     """Takes objects one by one, and makes of them what a simulation works on; workloads get `most_pods` at most.
 
-    Pods can name `known_classes` besides the classes that are taken.
+    Pods can name `known_classes` besides the classes that are taken. Those of objects that replace others count as if
+    they named the scheduler `as_scheduler`, if there is one.
     """
 
-    def __init__(self, *, most_pods: int = MAX_PODS, known_classes: Sequence[PriorityClass] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        most_pods: int = MAX_PODS,
+        known_classes: Sequence[PriorityClass] = (),
+        as_scheduler: str | None = None,
+    ) -> None:
         self._most_pods = most_pods
+        self._as_scheduler = as_scheduler
         self._known_classes = known_classes
         self._nodes: dict[str, tuple[Node, RawObject]] = {}
         self._looked_up: dict[tuple[Resource, str], tuple[NamedObject, RawObject]] = {}
@@ -99,6 +108,14 @@ class ObjectReader:
         """The pods of the objects that replace others, by where these stand."""
         self._removed: dict[Reference, None] = {}
         self._drained: dict[str, None] = {}
+
+    def copied(self) -> Self:
+        """Return a reader that has taken the same objects, which are not held twice."""
+        other = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, dict | list):
+                setattr(other, name, copy(value))
+        return other
 
     def replace_from_here(self) -> None:
         """Have what is taken from now on replace what has the same kind and name."""
@@ -155,13 +172,14 @@ class ObjectReader:
             else:
                 self._take_other(raw)
         except (*DECODE_ERRORS, AdmissionError, QuantityError) as error:
-            raise ClusterFileError(f"{title(raw)}: {field_error(error)}") from None
+            text = field_error(error)
+            raise ClusterFileError(f"{title(raw, text)}: {text}") from None
 
     def finish(self) -> ClusterObjects:
         """Return all of it; raises ClusterFileError where a workload cannot be made pods of."""
         known = {each.metadata.name: each for each in self._known_classes}
         classes = [each for each, _ in self._classes.values()]
-        admission = Admission((known | {each.metadata.name: each for each in classes}).values())
+        admission = Admission((known | {each.metadata.name: each for each in classes}).values(), self._as_scheduler)
         pods = self._admitted(admission)
         if self._removed:
             pods = self._without_removed(pods)
@@ -188,7 +206,7 @@ class ObjectReader:
             if replaced and not is_added and _pod_key(pod) in replaced:
                 continue
             try:
-                info = PodInfo(admission.pod(pod))
+                info = PodInfo(admission.pod(pod, is_added=is_added))
                 # Reading them here is what lets everything after this point trust the pod.
                 _ = info.requests, info.placed
             except (AdmissionError, QuantityError) as error:
@@ -238,7 +256,7 @@ class ObjectReader:
         claims = {key for resource, key in self._looked_up if resource.type is PersistentVolumeClaim}
         for index, batch in batches:
             try:
-                made = list(made_pods(batch, admission))
+                made = list(made_pods(batch, admission, are_added=raws[index].where in self._added))
             except (AdmissionError, QuantityError) as error:
                 self._skip(raws[index], f"{batch.path}.{error}", pods=len(batch.members))
                 continue
@@ -254,7 +272,7 @@ class ObjectReader:
                 continue
             try:
                 sample = controllers.one_more(workloads[index])
-                self._added[raw.where] = [] if sample is None else list(made_pods(sample, admission))
+                self._added[raw.where] = [] if sample is None else list(made_pods(sample, admission, are_added=True))
             except (AdmissionError, QuantityError) as error:
                 self._skip(raw, f"{template_of(workloads[index])[0]}.{error}", pods=0)
 

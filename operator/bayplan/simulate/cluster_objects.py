@@ -1,5 +1,6 @@
 """What a simulation works on, whether it was read from files or made up."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bayplan.api.objects import Node
@@ -45,6 +46,9 @@ class ClusterObjects:
 
     Of a workload that makes no more pods this is one as it would be, which is not among `pods`.
     """
+
+    before: Callable[[], "ClusterObjects"] | None = None
+    """Gives the cluster as it was before it was changed, if it was."""
 
     @property
     def is_empty(self) -> bool:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any, Final, Generic, NoReturn, TypeVar
 
 import msgspec
@@ -10,6 +11,7 @@ import msgspec
 from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.config.bounded_yaml import MalformedYAMLError, Place, RefusedYAMLError, Rules, yaml_documents
 from bayplan.config.errors import quote
+from bayplan.config.positions import Positions
 
 MAX_DEPTH: Final = 64
 """Deepest nesting of YAML; Kubernetes objects stay far below."""
@@ -17,6 +19,8 @@ MAX_VALUES: Final = 20_000_000
 """Most values in the YAML documents of a file, counting those behind aliases each time."""
 MAX_ALIASED: Final = 400_000
 """Most values of a file that stand behind aliases: decoding makes an object of each, however short the file is."""
+MAX_LOCATED: Final = 8 << 20
+"""Largest file, in bytes, in which the lines of fields are looked up."""
 
 _JSON_START: Final = re.compile(rb'\s*(?:\{\s*["}]|\[)')
 _SCANNER: Final = json.JSONDecoder()
@@ -77,6 +81,19 @@ _value: Final = Decoder(dict)
 _items: Final = msgspec.json.Decoder(_Items)
 
 
+class Text:
+    """The text of a file, in which fields are found; it is read again only if one is looked for."""
+
+    def __init__(self, name: str, data: bytes) -> None:
+        self.name = name
+        self._data = data
+
+    @cached_property
+    def positions(self) -> Positions:
+        """Where its fields are."""
+        return Positions(self._data)
+
+
 class RawObject(msgspec.Struct, frozen=True):
     """One object of a file: `value` is `msgspec.Raw` from JSON and plain values from YAML."""
 
@@ -85,10 +102,17 @@ class RawObject(msgspec.Struct, frozen=True):
     value: Any
     where: str
     """Such as `cluster.yaml: document 3: items[4]`."""
+    text: Text | None = None
+    """Where its fields can be found; None where nobody asks for lines."""
+    document: int = 1
+    path: str = ""
+    """That of the object in its document, such as `items[4]`."""
 
 
-def raw_objects(data: bytes, name: str) -> Iterator[RawObject]:
+def raw_objects(data: bytes, name: str, *, located: bool = False) -> Iterator[RawObject]:
     """Yield the objects in `data`, with lists taken apart; `name` is the file's, for messages.
+
+    With `located` messages name line and column, but for JSON values one after the other.
 
     JSON is recognised by its first characters and goes straight through msgspec, also where several values follow each
     other, such as one a line; all else is YAML.
@@ -98,17 +122,18 @@ def raw_objects(data: bytes, name: str) -> Iterator[RawObject]:
     """
     if not data.strip():
         raise ClusterFileError(f"{name}: is empty")
+    text = Text(name, data) if located and len(data) <= MAX_LOCATED else None
     if not _JSON_START.match(data):
-        yield from _yaml_objects(data, name)
+        yield from _yaml_objects(data, name, text)
         return
     document = _json_document(data, name)
     if document is not None:
-        yield from _split(document, name)
+        yield from _split(document, name, text)
     elif (values := _json_values(data)) is not None:
         for number, value in enumerate(values, 1):
             yield from _split(value, f"{name}: object {number}")
     else:
-        yield from _yaml_objects(data, name)
+        yield from _yaml_objects(data, name, text)
 
 
 def field_error(error: Exception) -> str:
@@ -120,10 +145,18 @@ def field_error(error: Exception) -> str:
     return f"{path}: {'key: ' if match['key'] else ''}{problem}" if path else problem
 
 
-def title(raw: RawObject) -> str:
-    """Return where an object stands, its kind and its name, as messages begin."""
+def title(raw: RawObject, text: str = "") -> str:
+    """Return where an object stands, its kind and its name, as messages begin.
+
+    `text` is what follows. It begins with the path of a field, which has a line and a column if the file is known.
+    """
     _, name = names(raw)
-    return f'{raw.where}: {raw.kind} "{name}"' if name else f"{raw.where}: {raw.kind}"
+    where = raw.where
+    if raw.text is not None:
+        path = f"{raw.path}.{text}" if raw.path else text
+        if (place := raw.text.positions.place(path, raw.document)) is not None:
+            where = f"{raw.text.name}:{place.line}:{place.column}"
+    return f'{where}: {raw.kind} "{name}"' if name else f"{where}: {raw.kind}"
 
 
 def names(raw: RawObject) -> tuple[str, str]:
@@ -190,7 +223,7 @@ def _json_problem(text: str, data: bytes) -> str:
     return f"line {line}: {match[1]}"
 
 
-def _yaml_objects(data: bytes, name: str) -> Iterator[RawObject]:
+def _yaml_objects(data: bytes, name: str, origin: Text | None) -> Iterator[RawObject]:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -201,7 +234,7 @@ def _yaml_objects(data: bytes, name: str) -> Iterator[RawObject]:
         for number, value in yaml_documents(text, Rules(MAX_DEPTH, MAX_VALUES, _refuse, max_aliased=MAX_ALIASED)):
             if value is not None:
                 found = True
-                yield from _split(value, f"{name}: document {number}")
+                yield from _split(value, f"{name}: document {number}", origin, number)
     except MalformedYAMLError as error:
         raise ClusterFileError(f"{name}: is not valid YAML: {error}") from None
     except RefusedYAMLError as error:
@@ -216,26 +249,27 @@ def _refuse(place: Place, key: str | None) -> NoReturn:
     raise RefusedYAMLError(text, place)
 
 
-def _split(value: Any, where: str) -> Iterator[RawObject]:  # noqa: ANN401 - see RawObject
+def _split(value: Any, where: str, text: Text | None = None, document: int = 1) -> Iterator[RawObject]:  # noqa: ANN401 - see RawObject
     head = _decode_head(value, where)
     if not head.kind:
         raise ClusterFileError(f"{where}: kind: Required value")
     if head.kind == "Status" and head.api_version == "v1":
         raise ClusterFileError(f"{where}: is no cluster but an answer of the API server: {_status_message(value)}")
     if not _is_list(head.kind, value):
-        yield RawObject(head.api_version, head.kind, value, where)
+        yield RawObject(head.api_version, head.kind, value, where, text, document)
         return
     # Items of a typed list, such as the API server's own PodList, do not repeat the kind.
     item_kind = head.kind.removesuffix("List")
     for index, item in enumerate(_list_items(value, where)):
-        place = f"{where}: items[{index}]"
+        path = f"items[{index}]"
+        place = f"{where}: {path}"
         own = _decode_head(item, place)
         kind = own.kind or item_kind
         if not kind:
             raise ClusterFileError(f"{place}: kind: Required value")
         if _is_list(kind, item):
             raise ClusterFileError(f"{place}: a list inside a list is not supported")
-        yield RawObject(own.api_version or head.api_version, kind, item, place)
+        yield RawObject(own.api_version or head.api_version, kind, item, place, text, document, path)
 
 
 def _status_message(value: Any) -> str:  # noqa: ANN401 - see RawObject

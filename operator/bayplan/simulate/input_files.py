@@ -76,8 +76,8 @@ def input_files(names: Iterable[str]) -> Iterator[InputFile]:
             raise ClusterFileError(f"{quote_unprintable(name)}: holds no file {wanted}, with or without .gz")
 
 
-def objects_in(names: Iterable[str]) -> Iterator[RawObject]:
-    """Yield the objects in the files that `names` stand for.
+def objects_in(names: Iterable[str], *, located: bool = False) -> Iterator[RawObject]:
+    """Yield the objects in the files that `names` stand for; with `located` they know in which lines their fields are.
 
     Raises:
         ClusterFileError: as `input_files`, `read_file` and `raw_objects` do.
@@ -86,7 +86,7 @@ def objects_in(names: Iterable[str]) -> Iterator[RawObject]:
         data = read_file(file)
         # Directories hold files that are kept for the directory's sake alone.
         if data.strip() or not file.is_found:
-            yield from raw_objects(data, file.shown)
+            yield from raw_objects(data, file.shown, located=located)
 
 
 def _files_in(directory: str) -> Iterator[str]:

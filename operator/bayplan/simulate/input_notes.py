@@ -8,13 +8,16 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.simulate.cluster_objects import ClusterObjects
 
 
+def waiting_pods(objects: ClusterObjects) -> Iterator[PodInfo]:
+    """Yield the pods that wait for a node, whichever scheduler they name."""
+    for info in objects.pods:
+        if not info.pod.spec.node_name and not info.is_terminating and not is_finished(info.pod):
+            yield info
+
+
 def input_notes(objects: ClusterObjects, profiles: Collection[str], counted: PodInfo | None) -> Iterator[str]:
     """Yield a line for what keeps pods from being tried: no nodes, or a scheduler's name that is none of `profiles`."""
-    waiting = Counter(
-        info.pod.spec.scheduler_name
-        for info in objects.pods
-        if not info.pod.spec.node_name and not info.is_terminating and not is_finished(info.pod)
-    )
+    waiting = Counter(info.pod.spec.scheduler_name for info in waiting_pods(objects))
     if not objects.nodes and (waiting or counted is not None):
         yield "no pod can be placed: the files hold no nodes, which `kubectl get nodes -o json` gives"
     if counted is None and waiting and not waiting.keys() & set(profiles):

@@ -13,7 +13,7 @@ from bayplan.simulate.daemon_pods import kept_to
 from bayplan.simulate.pod_batches import Member, PodBatch
 
 
-def made_pods(batch: PodBatch, admission: Admission) -> Iterator[PodInfo]:
+def made_pods(batch: PodBatch, admission: Admission, *, are_added: bool = False) -> Iterator[PodInfo]:
     """Yield the pods of the batch; what follows from the template is worked out once where all pods share it.
 
     Raises:
@@ -33,7 +33,7 @@ def made_pods(batch: PodBatch, admission: Admission) -> Iterator[PodInfo]:
             if not member.node:
                 info.take_over(shared)
         else:
-            info = PodInfo(admission.pod(_pod(batch, member)))
+            info = PodInfo(admission.pod(_pod(batch, member), is_added=are_added))
             shared = info
         # Reading them here is what lets everything after this point trust the pod.
         _ = info.requests, info.placed

@@ -7,7 +7,7 @@ from typing import Final
 from bayplan.api.meta_objects import Quantity
 from bayplan.api.objects import PodSpec, ResourceRequirements, TopologySpreadConstraint
 from bayplan.api.quantity import QuantityError, nano
-from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
+from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, HUGEPAGES, MEMORY, is_scalar
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _MAX_NAME: Final = 253
@@ -77,14 +77,31 @@ def _check_limited(resources: ResourceRequirements | None, path: str) -> None:
     if resources is None:
         return
     limits = resources.limits or {}
+    for field, amounts in (("requests", resources.requests), ("limits", limits)):
+        for name in amounts or ():
+            if "/" not in name and name not in (CPU, MEMORY, EPHEMERAL_STORAGE) and not name.startswith(HUGEPAGES):
+                where = f"{path}.{field}[{name[:64]}]"
+                raise AdmissionError(
+                    f"{where}: Invalid value: {name[:64]!a}: must be a standard resource for containers"
+                )
     for name, amount in (resources.requests or {}).items():
-        if name in (CPU, MEMORY, EPHEMERAL_STORAGE) or not is_scalar(name) or _nano(amount) is None:
+        if name in (CPU, MEMORY, EPHEMERAL_STORAGE):
+            _check_below(amount, limits.get(name), name, path)
+            continue
+        if not is_scalar(name) or _nano(amount) is None:
             continue
         if name not in limits:
             raise AdmissionError(f"{path}.limits: Required value: Limit must be set for non overcommitable resources")
         if _nano(limits[name]) != _nano(amount):
             text = f"must be equal to {name[:64]} limit of {limits[name]}"
             raise AdmissionError(f"{path}.requests: Invalid value: {str(amount)[:64]!a}: {text}")
+
+
+def _check_below(amount: Quantity, limit: Quantity, name: str, path: str) -> None:
+    asked, most = _nano(amount), _nano(limit)
+    if limit is not None and asked is not None and most is not None and asked > most:
+        text = f"must be less than or equal to {name} limit of {str(limit)[:64]}"
+        raise AdmissionError(f"{path}.requests: Invalid value: {str(amount)[:64]!a}: {text}")
 
 
 def _nano(amount: Quantity) -> int | None:

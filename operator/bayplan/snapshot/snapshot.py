@@ -34,7 +34,7 @@ class Snapshot:
 
 
 class MissingRightsError(Exception):
-    """Raised where kinds may not be listed; the text has a line for each right that is missing."""
+    """Raised where kinds may not be listed; the text has a line for each right that is missing, and what to do."""
 
 
 async def take_snapshot(
@@ -51,7 +51,8 @@ async def take_snapshot(
         CredentialsError: there is no way to log in.
     """
     found = Snapshot()
-    missing = []
+    missing: list[str] = []
+    needed: list[str] = []
     for resource in KINDS:
         try:
             listed = await list_kind(resource)
@@ -61,11 +62,17 @@ async def take_snapshot(
                 found.forbidden.append(line)
             else:
                 missing.append(line)
+                needed += [resource.plural] if resource.plural in ESSENTIAL else []
             continue
         found.objects.extend((resource, obj) for obj in listed.objects)
         found.unreadable.extend(listed.unreadable)
     if missing:
-        raise MissingRightsError("\n".join(missing))
+        advice = "Give the rights"
+        if needed:
+            advice += f": {' and '.join(needed)} cannot be left out"
+        else:
+            advice += ", or --ignore-forbidden to go without these kinds"
+        raise MissingRightsError("\n".join((*missing, f"{advice}.")))
     return found
 
 

@@ -1,0 +1,140 @@
+"""What `bayplan simulate` refuses of a file is what the API server refuses, and what it admits it admits."""
+
+from typing import Any
+
+import pytest
+from e2e.controlplane.client import ApiClient, ApiError, path_of
+from e2e.controlplane.openapi_document import FILE, document
+from e2e.controlplane.plane import ControlPlane
+from e2e.scenarios.dry_runs import DRY_RUN
+
+from bayplan.simulate.openapi import READ, published_errors
+
+pytestmark = pytest.mark.controlplane
+
+LABELS = {"app": "web"}
+SELECTOR = {"matchLabels": LABELS}
+STRICT = f"{DRY_RUN}&fieldValidation=Strict"
+
+
+def spread(**fields: object) -> dict[str, Any]:
+    constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": SELECTOR}
+    return {"topologySpreadConstraints": [{**constraint, **fields}]}
+
+
+def tolerating(**fields: object) -> dict[str, Any]:
+    return {"tolerations": [fields]}
+
+
+def asking(**resources: object) -> dict[str, Any]:
+    return {"containers": [{"name": "c", "image": "i", "resources": resources}]}
+
+
+def near(**affinity: object) -> dict[str, Any]:
+    return {"affinity": affinity}
+
+
+def on_nodes(*terms: object) -> dict[str, Any]:
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    return near(nodeAffinity={required: {"nodeSelectorTerms": list(terms)}})
+
+
+def expression(operator: str, *values: str) -> dict[str, Any]:
+    return {"matchExpressions": [{"key": "disk", "operator": operator, "values": list(values)}]}
+
+
+def beside(**term: object) -> dict[str, Any]:
+    return near(podAffinity={"requiredDuringSchedulingIgnoredDuringExecution": [term]})
+
+
+def preferring(weight: int) -> dict[str, Any]:
+    term = {"weight": weight, "preference": expression("Exists")}
+    return near(nodeAffinity={"preferredDuringSchedulingIgnoredDuringExecution": [term]})
+
+
+REFUSED: list[dict[str, Any]] = [
+    {"nodeSelectr": {}},
+    {"nodeSelector": {"a": "b c"}},
+    {"nodeSelector": {"a": 1}},
+    {"toleration": []},
+    spread(maxSkew=0),
+    spread(maxSkew="1"),
+    spread(maxSkew=2**31),
+    spread(minDomains=0),
+    spread(minDomains=2, whenUnsatisfiable="ScheduleAnyway"),
+    spread(whenUnsatisfiable="DoNotSchedul"),
+    spread(whenUnsatisfiable=None),
+    spread(topologyKey=""),
+    spread(nodeTaintsPolicy="Honour"),
+    spread(labelSelector={"matchExpressions": [{"key": "a", "operator": "Equals", "values": ["b"]}]}),
+    spread(labelSelector={"matchExpressions": [{"key": "a", "operator": "In"}]}),
+    tolerating(key="a", operator="Equals"),
+    tolerating(key="a", operator="Exists", value="b"),
+    tolerating(key="a", effect="NoScedule"),
+    tolerating(key="a", operator="Exists", effect="NoSchedule", tolerationSeconds=5),
+    tolerating(operator="Equal"),
+    tolerating(key="a b", operator="Exists"),
+    asking(request={"cpu": 1}),
+    asking(requests={"mem": "1Gi"}),
+    asking(requests={"cpu": "x"}),
+    asking(requests={"cpu": "-1"}),
+    asking(requests={"cpu": 2}, limits={"cpu": 1}),
+    asking(requests={"example.com/gpu": 1}),
+    on_nodes(),
+    on_nodes(expression("Is", "ssd")),
+    on_nodes(expression("In")),
+    on_nodes(expression("Exists", "ssd")),
+    beside(labelSelector=SELECTOR),
+    beside(labelSelector=SELECTOR, topologyKey="a b"),
+    preferring(0),
+    preferring(101),
+    {"containers": []},
+    {"restartPolicy": "Sometimes"},
+]
+ADMITTED: list[dict[str, Any]] = [
+    {},
+    {"nodeSelector": None, "priorityClassName": ""},
+    spread(),
+    spread(minDomains=2, nodeTaintsPolicy="Honor"),
+    spread(whenUnsatisfiable="ScheduleAnyway", labelSelector=None),
+    tolerating(operator="Exists"),
+    tolerating(key="a", operator="", effect=""),
+    tolerating(key="a", operator="Exists", effect="NoExecute", tolerationSeconds=5),
+    asking(requests={"cpu": 1.5, "memory": "1Gi"}, limits={"cpu": "2"}),
+    asking(limits={"example.com/gpu": 1, "ephemeral-storage": "1Gi"}),
+    on_nodes(expression("In", "ssd"), expression("Gt", "5")),
+    on_nodes(expression("Gt", "many")),
+    beside(labelSelector=SELECTOR, topologyKey="zone"),
+    preferring(100),
+]
+
+
+def pod(spec: dict[str, Any]) -> dict[str, Any]:
+    containers = [{"name": "c", "image": "i"}]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": containers, **spec}}
+
+
+def is_admitted(client: ApiClient, spec: dict[str, Any]) -> bool:
+    try:
+        client.request("POST", path_of("pods", namespace="default") + STRICT, pod(spec))
+    except ApiError as error:
+        if error.status not in {400, 422}:
+            raise
+        return False
+    return True
+
+
+@pytest.mark.parametrize("spec", REFUSED, ids=str)
+def test_what_the_api_server_refuses_is_refused(control_plane: ControlPlane, spec: dict[str, Any]) -> None:
+    assert not is_admitted(control_plane.client, spec)
+    assert published_errors("v1", "Pod", pod(spec))
+
+
+@pytest.mark.parametrize("spec", ADMITTED, ids=str)
+def test_what_the_api_server_admits_is_admitted(control_plane: ControlPlane, spec: dict[str, Any]) -> None:
+    assert is_admitted(control_plane.client, spec)
+    assert published_errors("v1", "Pod", pod(spec)) == []
+
+
+def test_the_document_is_the_one_that_the_api_server_publishes(control_plane: ControlPlane) -> None:
+    assert document(control_plane.client, READ) == FILE.read_text()
