@@ -30,8 +30,10 @@ class BindResult(Enum):
 
     BOUND = "bound"
     """The pod is on the node we chose."""
+    TAKEN = "taken"
+    """Somebody else bound the pod, to the node we chose or another."""
     GONE = "gone"
-    """The pod was deleted, recreated, ended, or bound by somebody else: it is no longer ours to place."""
+    """The pod was deleted, recreated or ended: it is no longer ours to place."""
     REFUSED = "refused"
     """The pod is still ours and unbound, and the API server definitely did not act."""
 
@@ -168,6 +170,8 @@ class Binder:
             return _Doubt(problem, answered=response.status not in {502, 504})
         # A 404 or 409 may mean the pod is gone, recreated, or bound already, even by an earlier post of ours.
         result = await self._explain(binding) if response.status in {404, 409} else BindResult.REFUSED
+        # Without a post of ours before this one it was somebody else.
+        result = BindResult.TAKEN if first and result is BindResult.BOUND else result
         if response.status == 409 and result is not BindResult.BOUND:
             self.on_conflict()
         if result is BindResult.REFUSED:
@@ -212,6 +216,6 @@ def _result_of(pod: Pod, binding: Binding) -> BindResult:
     bound_to = pod.spec.node_name
     if pod.metadata.uid == binding.uid and bound_to == binding.node_name:
         return BindResult.BOUND
-    if pod.metadata.uid != binding.uid or bound_to or pod.metadata.deletion_timestamp is not None or is_finished(pod):
+    if pod.metadata.uid != binding.uid or pod.metadata.deletion_timestamp is not None or is_finished(pod):
         return BindResult.GONE
-    return BindResult.REFUSED
+    return BindResult.TAKEN if bound_to else BindResult.REFUSED
