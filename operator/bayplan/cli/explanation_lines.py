@@ -13,7 +13,14 @@ _LONGEST_MESSAGE: Final = 400
 
 
 def live_lines(answer: ExplanationAnswer) -> Iterator[str]:
-    """Give the lines: the outcome with its reasons, then where the pod is or waits, and what was tried."""
+    """Give the lines: the outcome with its reasons, then where the pod is or waits, and what was tried.
+
+    Each is printable, whatever the answer holds: it may be from somebody who means no good.
+    """
+    return map(printable, _lines(answer))
+
+
+def _lines(answer: ExplanationAnswer) -> Iterator[str]:
     yield from lines(f"{answer.namespace}/{answer.name}", answer.explanation)
     if answer.node is not None:
         how = "is bound to" if answer.state == "bound" else "is being bound to"
