@@ -4,7 +4,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-PIP_VERSION := 26.3
 SOURCES := operator tests e2e
 PYTEST := $(BIN)/python -m pytest
 PYTEST_ARGS ?=
@@ -16,7 +15,6 @@ COMPATIBILITY_ARGS ?=
 PLAYGROUND_ARGS ?=
 IMAGE ?= bayplan:0.1.0
 PYTHON_TAG ?= python:3.11-slim
-RELEASE := $(VENV)/.release
 LOCK = $(BIN)/uv pip compile --quiet --no-header --no-annotate --generate-hashes --constraint constraints.txt \
   --python-version 3.11 --python-platform linux
 
@@ -32,18 +30,14 @@ help: ## Show this list
 
 venv: $(INSTALLED) ## Make .venv with bayplan, its tests and its checks, in exactly the pinned versions
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml development-requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "bayplan needs Python 3.11 or newer, and '$(PYTHON)' is not: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 	  { echo "'$(PYTHON)' cannot make virtual environments; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip==$(PIP_VERSION)'
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e . --group test --group check
-	@touch $@
-
-$(RELEASE): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet -c constraints.txt --group release
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r development-requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 test: unit e2e ## Run all tests; the first time, the control plane is built (about 10 minutes)
@@ -87,15 +81,17 @@ image: ## Build the container image (IMAGE=bayplan:0.1.0), on Python's image by 
 	docker build --build-arg PYTHON_IMAGE=$(PYTHON_TAG)@$$(docker buildx imagetools inspect --format '{{.Manifest.Digest}}' $(PYTHON_TAG)) \
 	  --tag $(IMAGE) .
 
-wheel: $(RELEASE) ## Build what pipx and uv install: dist/bayplan-VERSION-py3-none-any.whl and the source distribution
+wheel: $(INSTALLED) ## Build what pipx and uv install: dist/bayplan-VERSION-py3-none-any.whl and the source distribution
 	rm -rf dist
 	$(BIN)/uv build --quiet --out-dir dist
 
-lock: $(RELEASE) ## Write the versions and hashes that the image is made of (image/*.txt) from constraints.txt
+lock: $(INSTALLED) ## Write the versions and hashes of what .venv and the image are made of, from constraints.txt
 	$(LOCK) pyproject.toml --output-file image/requirements.txt
 	$(LOCK) --group build --output-file image/build-requirements.txt
+	$(subst --python-platform linux,--universal,$(LOCK)) pyproject.toml --group test --group check --group release --group build \
+	  --group venv --output-file development-requirements.txt
 
-sbom: $(RELEASE) ## Write what the image has of Python's packages as CycloneDX: build/bayplan.cdx.json
+sbom: $(INSTALLED) ## Write what the image has of Python's packages as CycloneDX: build/bayplan.cdx.json
 	@mkdir -p build
 	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-file build/bayplan.cdx.json \
 	  image/requirements.txt

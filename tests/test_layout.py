@@ -60,6 +60,23 @@ def test_hosted_checks_run_the_targets_of_the_local_ones_and_nothing_else():
     assert {command.partition(" ")[2] for command in hosted} == (local - {"test"}) | set(targets["test"].split())
 
 
+def test_hosted_checks_name_actions_by_commit():
+    text = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    used = re.findall(r"uses: (.+)", text)
+    assert used
+    assert [each for each in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[0-9.]+", each)] == []
+
+
+def test_what_the_virtual_environment_is_made_of_has_the_pinned_versions_and_hashes():
+    text = (ROOT / "development-requirements.txt").read_text()
+    pins = set(re.findall(r"^\S+==\S+$", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
+    entries = re.split(r"^(?=\S)", text, flags=re.MULTILINE)[1:]
+    # colorama is for Windows, which nothing is tested on.
+    assert {each.split()[0] for each in entries if not each.startswith("colorama")} <= pins
+    assert all("--hash=sha256:" in each for each in entries)
+    assert "--require-hashes -r development-requirements.txt" in (ROOT / "Makefile").read_text()
+
+
 def test_no_module_is_longer_than_one_can_read_at_once():
     lengths = {path: len((ROOT / path).read_text().splitlines()) for path in modules()}
     assert {path: length for path, length in lengths.items() if length > LONGEST_MODULE} == {}

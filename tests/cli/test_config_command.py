@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from bayplan.cli.config import config
@@ -260,3 +261,16 @@ def test_standard_input_is_a_file_that_is_called_by_a_dash(tmp_path):
     assert CliRunner().invoke(config, ["check", "-"], input=HEADER).stdout == "-: ok: 1 profile: bayplan\n"
     assert CliRunner().invoke(config, ["convert", "-"], input=HEADER).exit_code == 0
     assert "parallelism: 16" in CliRunner().invoke(config, ["show", "-"], input=HEADER).stdout
+
+
+def test_a_file_that_is_refused_for_its_depth_is_not_parsed_to_its_end(tmp_path):
+    # It is no YAML further down, which only who reads on finds.
+    reads = []
+    file = write(tmp_path, "a: " + "[" * 80_000)
+    with pytest.MonkeyPatch.context() as patch:
+        parse = yaml.parse
+        patch.setattr(
+            yaml, "parse", lambda *given, **named: (reads.append(each) or each for each in parse(*given, **named))
+        )
+        assert run("check", str(file)).exit_code == 2
+    assert len(reads) < 1_000

@@ -3,10 +3,13 @@
 import asyncio
 import json
 
+import msgspec
 import pytest
 from tests.client.conftest import cluster, kubeconfig, scheduler  # noqa: F401  fixtures
 
 from bayplan.cli import main
+from bayplan.cli.explanation_lines import live_lines
+from bayplan.live.answers import ExplanationAnswer
 
 
 @pytest.fixture
@@ -103,3 +106,14 @@ async def test_without_a_scheduler_it_ends_with_one_line(explain, cluster):  # n
 async def test_wrong_options_end_with_exit_code_2(explain, arguments, said):
     code, _, err = await explain(*arguments)
     assert (code, said in err) == (2, True)
+
+
+async def test_no_field_of_an_answer_reaches_the_terminal_as_a_code(explain):
+    _, out, _ = await explain("big", "-o", "json")
+    answer, code = json.loads(out), "\x1b[2J"
+    answer["queue"] |= dict.fromkeys(("queue", "waitingSince", "nextRetry"), code)
+    answer["wokenBy"] = [{"plugin": code, "event": code}]
+    answer["attempts"][0]["time"] = code
+    shown = list(live_lines(msgspec.convert(answer, ExplanationAnswer)))
+    assert all(line.isprintable() for line in shown)
+    assert sum(line.count("\\x1b[2J") for line in shown) == 6

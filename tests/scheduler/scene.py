@@ -84,6 +84,9 @@ class Recorder:
     def scheduled(self, pod, node_name):
         self.said.append((pod.uid, "Scheduled", node_name))
 
+    def taken(self, pod):
+        self.said.append((pod.uid, "BoundByAnother", ""))
+
     def failed_scheduling(self, pod, message, *, told_later=False):
         if not told_later:
             self.told(pod, message)

@@ -59,6 +59,13 @@ async def test_a_pod_that_is_no_longer_ours_gives_the_room_back_without_a_word(s
     assert scene.observer.results() == ["unschedulable"]
 
 
+async def test_a_pod_that_somebody_else_bound_keeps_its_room_until_a_watch_shows_it_and_gets_no_scheduled_event(scene):
+    scene.binder.result = BindResult.TAKEN
+    await scene.first_attempt()
+    assert (scene.cache.node_of("p"), scene.queue.uids()) == ("n1", set())
+    assert (scene.said(), scene.observer.results()) == ([("p", "BoundByAnother", "")], [])
+
+
 async def test_a_pod_that_is_told_gone_during_a_bind_that_succeeds_keeps_its_room(scene):
     # The watch of unscheduled pods tells of a pod that was bound as of one that was deleted.
     scene.binder.meanwhile = lambda: scene.pending.gone("p")

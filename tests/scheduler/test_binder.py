@@ -41,23 +41,23 @@ async def test_an_unbound_pod_is_bound_with_one_request(scene):
     assert (scene.bound_to(), len(scene.doubts)) == ("n1", 0)
 
 
-async def test_a_pod_already_on_our_node_counts_as_bound(scene):
-    scene.put(nodeName="n1")
-    assert await scene.bind() is BindResult.BOUND
-    assert (scene.count("POST"), len(scene.doubts)) == (1, 0)
+@pytest.mark.parametrize("node", ["n1", "n2"], ids=["our node", "another node"])
+async def test_a_pod_that_somebody_else_bound_is_no_success_of_ours_and_counts_as_a_conflict(scene, node):
+    scene.put(nodeName=node)
+    assert await scene.bind() is BindResult.TAKEN
+    assert (scene.count("POST"), len(scene.doubts), len(scene.conflicts)) == (1, 0, 1)
 
 
 @pytest.mark.parametrize(
     "pod",
     [
-        {"nodeName": "n2"},
         {"uid": "u2"},
         {"uid": "u2", "nodeName": "n1"},
         {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}},
         {"phase": "Failed"},
         {"phase": "Succeeded"},
     ],
-    ids=["elsewhere", "recreated", "recreated on our node", "deleting", "failed", "succeeded"],
+    ids=["recreated", "recreated on our node", "deleting", "failed", "succeeded"],
 )
 async def test_a_pod_that_is_no_longer_ours_to_place_is_gone(scene, pod):
     scene.put(**pod)
@@ -67,8 +67,9 @@ async def test_a_pod_that_is_no_longer_ours_to_place_is_gone(scene, pod):
 
 
 async def test_a_conflict_with_an_earlier_post_of_ours_counts_as_none(scene):
-    scene.put(nodeName="n1")
-    scene.fail(Refuse(409, "Conflict"))
+    # The first post is answered with an error, and takes effect only before the second.
+    scene.fail(RefuseAfter(500, lambda: None))
+    scene.fail(RefuseAfter(409, lambda: scene.put(nodeName="n1")))
     assert await scene.bind() is BindResult.BOUND
     assert scene.conflicts == []
 
@@ -161,7 +162,7 @@ async def test_doubt_lasts_until_the_pod_can_be_read(scene, fault):
 async def test_a_conflict_that_cannot_be_explained_is_in_doubt(scene):
     scene.put(nodeName="n1")
     scene.fail(Refuse(500), method="GET", times=2)
-    assert await scene.bind() is BindResult.BOUND
+    assert await scene.bind() is BindResult.TAKEN
     assert (scene.count("POST"), len(scene.doubts)) == (1, 1)
 
 
@@ -181,10 +182,10 @@ async def test_a_watch_that_shows_the_pod_on_our_node_ends_the_doubt(scene):
 
 
 @pytest.mark.parametrize("confirmed", [{}, {"u1": "n2"}], ids=["not shown", "shown elsewhere"])
-async def test_a_pod_bound_elsewhere_while_in_doubt_is_gone_whatever_a_watch_shows(scene, confirmed):
+async def test_a_pod_bound_elsewhere_while_in_doubt_is_not_ours_whatever_a_watch_shows(scene, confirmed):
     scene.confirmed |= confirmed
     scene.fail(RefuseAfter(500, lambda: scene.put(nodeName="n2")))
-    assert await scene.bind() is BindResult.GONE
+    assert await scene.bind() is BindResult.TAKEN
     assert scene.count("POST") == 1
 
 

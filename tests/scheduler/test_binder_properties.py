@@ -99,6 +99,8 @@ def test_whatever_happens_on_the_way_the_binder_tells_the_truth(hows):
     if result is BindResult.BOUND:
         assert api.node == "n1"
     elif result is BindResult.GONE:
-        assert not api.alive or api.node == "n2"
+        assert not api.alive
+    elif result is BindResult.TAKEN:
+        assert api.node == "n2"
     else:
         assert api.node != "n1"

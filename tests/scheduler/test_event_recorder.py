@@ -4,6 +4,7 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.builders import make_pod_info
 from tests.scheduler.recorder_scene import COLLECTION, STAMP, Scene, web_pod
 
 from bayplan.scheduler.api_calls import JSON
@@ -122,3 +123,14 @@ def test_a_victim_is_told_who_came_by_uid_and_by_the_preemptors_profile(scene, i
     scene.recorder.preempted(victim, web_pod("secret-name", uid="u9"), "n1", in_memory=in_memory)
     ((_, body),) = scene.take()
     assert body == event(type="Normal", reason="Preempted", action="Preempting", note=note)
+
+
+def test_pods_that_somebody_else_bound_are_one_warning_a_minute_that_counts_them(scene):
+    for number in range(3):
+        scene.recorder.taken(make_pod_info(f"p{number}", namespace="shop", uid=f"u{number}"))
+    scene.after(seconds=60)
+    scene.recorder.taken(make_pod_info("p3", namespace="shop", uid="u3"))
+    events = [body for _, body in scene.take()]
+    assert [(each["type"], each["reason"]) for each in events] == [("Warning", "BoundByAnother")] * 2
+    counts = [each["note"].partition("last such Event: ")[2].partition(".")[0] for each in events]
+    assert counts == ["1", "3"]

@@ -67,6 +67,12 @@ async def test_a_wrong_token_does_not_use_up_the_right_one(site):
     assert (await site.open()).status == 303
 
 
+async def test_a_look_at_the_heads_does_not_use_up_the_token(site):
+    address = urlsplit(site.guard.address)
+    assert (await site.client.head(f"{address.path}?{address.query}", allow_redirects=False)).status == 405
+    assert (await site.open()).status == 303
+
+
 async def test_the_cookie_is_for_this_server_alone(site):
     cookie = (await site.open()).headers["Set-Cookie"]
     assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= {part.strip() for part in cookie.split(";")}

@@ -93,7 +93,8 @@ def check(*, file: Path, scheduler_name: str | None, feature_gates: Sequence[str
     except ConfigurationError as error:
         errors = error.errors
     warnings = [*_warnings(data, convertible=not errors), *(FieldWarning(each.path, each.message) for each in notes)]
-    remarks: list[Remark] = [*errors, *Positions(data).placed(warnings)]
+    # A file that is refused unread, for its depth, say, may be slow to parse to its end.
+    remarks: list[Remark] = [*errors, *(Positions(data).placed(warnings) if warnings else ())]
     if output == "json":
         _print_json(file, remarks)
     else:

@@ -36,8 +36,10 @@ class BindResult(Enum):
 
     BOUND = "bound"
     """The pod is on the node we chose."""
+    TAKEN = "taken"
+    """Somebody else bound the pod, to the node we chose or another."""
     GONE = "gone"
-    """The pod was deleted, recreated, ended, or bound by somebody else: it is no longer ours to place."""
+    """The pod was deleted, recreated or ended: it is no longer ours to place."""
     REFUSED = "refused"
     """The pod is still ours and unbound, and the API server definitely did not act."""
 
@@ -175,9 +177,9 @@ class Binder:
             return _Doubt(repr(error), may_land=True)
         if response.status == 201:
             return BindResult.BOUND
-        return await self._read_answer(binding, response)
+        return await self._read_answer(binding, response, first=first)
 
-    async def _read_answer(self, binding: Binding, response: ApiResponse) -> BindResult | _Doubt:
+    async def _read_answer(self, binding: Binding, response: ApiResponse, *, first: bool) -> BindResult | _Doubt:
         """What became of a post that was not answered with success.
 
         Raises:
@@ -190,6 +192,8 @@ class Binder:
             return _Doubt(problem, may_land=gave_up, answered=not gave_up)
         # A 404 or 409 may mean the pod is gone, recreated, or bound already, even by an earlier post of ours.
         result = await self._explain(binding) if status in {404, 409} else BindResult.REFUSED
+        # Without a post of ours before this one it was somebody else.
+        result = BindResult.TAKEN if first and result is BindResult.BOUND else result
         if status == 409 and result is not BindResult.BOUND:
             self.on_conflict()
         if result is BindResult.REFUSED:
@@ -239,6 +243,6 @@ def _result_of(pod: Pod, binding: Binding) -> BindResult:
     bound_to = pod.spec.node_name
     if pod.metadata.uid == binding.uid and bound_to == binding.node_name:
         return BindResult.BOUND
-    if pod.metadata.uid != binding.uid or bound_to or pod.metadata.deletion_timestamp is not None or is_finished(pod):
+    if pod.metadata.uid != binding.uid or pod.metadata.deletion_timestamp is not None or is_finished(pod):
         return BindResult.GONE
-    return BindResult.REFUSED
+    return BindResult.TAKEN if bound_to else BindResult.REFUSED

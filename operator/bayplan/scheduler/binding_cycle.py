@@ -237,6 +237,10 @@ class BindingCycle:
             self.wake()
         if result is BindResult.BOUND:
             self._bound(reserved)
+        elif result is BindResult.TAKEN:
+            # Its room stays taken until the watch shows where it is.
+            self.queue.done(pod.uid)
+            self.recorder.taken(pod)
         else:
             logger.info("pod is no longer ours to bind pod=%r", pod.key)
             self._give_back(reserved)

@@ -1,6 +1,7 @@
 """Kubernetes Events in events.k8s.io/v1, with kube-scheduler's texts and its aggregation into series."""
 
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -34,6 +35,7 @@ _MAX_NAME = 253
 _SERIES_IDLE_SECONDS = 360.0
 _SERIES_REFRESH_SECONDS = 1800.0
 _SWEEP_SECONDS = 30.0
+_TAKEN_SECONDS = 60.0
 
 COUNTS_PER_SWEEP: Final = 30
 """So many counts of Events that go on are written twice a minute, besides those not written for half an hour."""
@@ -101,11 +103,28 @@ class EventRecorder:
         """What they were told before, and pods that are bound or gone, as far as its count is not written."""
         self._ended_bytes = 0
         self._swept = clock()
+        self._taken = 0
+        self._taken_told = -math.inf
 
     def scheduled(self, pod: PodInfo, node_name: str) -> None:
         """Record that the pod was bound; a pod is bound once, so this is never a series."""
         note = f"Successfully assigned {pod.key} to {node_name}"
         self._create(pod, ("Normal", "Scheduled", "Binding"), note, self._now())
+
+    def taken(self, pod: PodInfo) -> None:
+        """Record that somebody else bound the pod, once a minute over all pods: two schedulers may have one name."""
+        self.forget(pod.uid)
+        self._taken += 1
+        if self._clock() - self._taken_told < _TAKEN_SECONDS:
+            return
+        scheduler = pod.pod.spec.scheduler_name
+        logger.warning("another scheduler binds our pods pod=%r scheduler=%r since=%d", pod.key, scheduler, self._taken)
+        note = (
+            f"Pods that name us were bound by somebody else since the last such Event: {self._taken}. "
+            f"Another installation may schedule for {scheduler}, too"
+        )
+        self._taken, self._taken_told = 0, self._clock()
+        self._create(pod, ("Warning", "BoundByAnother", "Binding"), note, self._now())
 
     def failed_scheduling(self, pod: PodInfo, message: str, *, told_later: bool = False) -> None:
         """Record that an attempt on the pod failed, and why; if that is `told_later`, only that it did."""

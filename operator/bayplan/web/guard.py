@@ -63,7 +63,7 @@ class Guard:
         """Have all of the application's answers pass this guard."""
         app.middlewares.append(self._middleware())
         app.on_response_prepare.append(_harden)
-        app.router.add_get(OPEN, self._open)
+        app.router.add_get(OPEN, self._open, allow_head=False)
 
     def _middleware(self) -> Middleware:
         @web.middleware
