@@ -43,7 +43,8 @@ def arguments_of(pod: Object, folders: Mapping[str, Path]) -> list[str]:
     """
     container, environment = _container(pod), environment_of(pod)
     mounts = {each["mountPath"]: folders[each["name"]] for each in container["volumeMounts"] if each["name"] in folders}
-    program, *arguments = [*container.get("command", ["bayplan"]), *container.get("args", ())]
+    words: list[str] = [*container.get("command", ["bayplan"]), *container.get("args", ())]
+    program, *arguments = words
     if program != "bayplan":
         raise UnsupportedPodError(f"pod {_name(pod)}: command {program}: only bayplan can be run")
     return [_moved(_expanded(text, environment), mounts) for text in arguments]
