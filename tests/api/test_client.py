@@ -182,6 +182,40 @@ async def test_every_try_is_observed_with_its_code(server):
         assert seen == [("GET", "429", True), ("GET", "200", True), ("DELETE", "<error>", True)]
 
 
+async def test_a_twin_shares_the_rate_limit(server):
+    sleeps = Sleeps()
+    async with calling(Credentials(server=server.url), qps=1, burst=2, sleep=sleeps) as client:
+        twin = client.twin()
+        for each in (client, twin, client):
+            await each.request("GET", POD)
+        await twin.close()
+    assert len(sleeps.delays) == 1, "the third of two waits"
+
+
+REFUSALS = [
+    (
+        500,
+        'Internal error occurred: failed calling webhook "w.io": failed to call webhook: Post "https://w": EOF',
+        True,
+    ),
+    (403, 'admission webhook "w.io" denied the request: not\ntoday', True),
+    (422, "pods \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no", True),
+    (403, 'events "e" is forbidden: exceeded quota: q, requested: count/events=1, used: 1, limited: 1', True),
+    (403, 'pods "a" is forbidden: User "u" cannot create resource "pods/binding"', False),
+    (500, "etcdserver: request timed out", False),
+    (409, "Operation cannot be fulfilled", False),
+]
+
+
+@pytest.mark.parametrize(("status", "message", "refused"), REFUSALS)
+async def test_what_admission_refused_is_told_with_the_path(server, status, message, refused):
+    told = []
+    server.inject(Refuse(status, "Why", message=message))
+    async with calling(Credentials(server=server.url), on_refused=lambda *call: told.append(call)) as client:
+        answer = await client.request("POST", f"{POD}/binding", body=BINDING)
+    assert (answer.is_refused_by_admission, told) == (refused, [("POST", f"{POD}/binding")] if refused else [])
+
+
 async def test_redirects_are_not_followed_so_that_the_token_stays_here():
     async with FakeApiServer() as thief, FakeApiServer() as server:
         server.inject(Redirect(thief.url))

@@ -44,22 +44,32 @@ def test_each_outage_is_counted_by_itself(contact, caplog):
 
 def test_a_server_that_answers_is_no_news(contact, caplog):
     contact.answered()
-    contact.requested("GET", "200")
-    contact.requested("POST", "409")
+    contact.requested("GET", "200", 0.1)
+    contact.requested("POST", "409", 0.1)
     assert (caplog.messages, contact.is_lost) == ([], False)
+
+
+def test_a_call_that_has_no_answer_while_later_ones_have_is_no_outage(contact, clock, caplog):
+    clock.now += 4
+    contact.requested("GET", "200", 0.1)
+    clock.now += 6
+    contact.requested("POST", "<error>", 10.0)
+    assert (caplog.messages, contact.is_lost) == ([], False)
+    contact.requested("POST", "<error>", 5.9)
+    assert contact.is_lost, "nothing was answered since that was sent"
 
 
 @pytest.mark.parametrize("code", ["200", "201", "403", "404", "409", "429"])
 def test_any_answer_of_the_server_itself_ends_the_outage(contact, code):
-    contact.requested("POST", "<error>")
-    contact.requested("POST", "500")
+    contact.requested("POST", "<error>", 0.1)
+    contact.requested("POST", "500", 0.1)
     assert contact.is_lost, "a webhook's trouble is no answer and no absence"
-    contact.requested("POST", code)
+    contact.requested("POST", code, 0.1)
     assert not contact.is_lost
 
 
 def test_a_5xx_begins_no_outage(contact, caplog):
-    contact.requested("POST", "503")
+    contact.requested("POST", "503", 0.1)
     assert caplog.messages == []
 
 
