@@ -32,6 +32,16 @@ async def test_a_failed_bind_gives_the_room_back_wakes_others_and_backs_off(scen
     assert scene.observer.bounds == []
 
 
+async def test_a_bind_that_finds_no_place_among_those_without_an_answer_fails_at_once(scene):
+    scene.dispatcher.takes = lambda namespace: namespace != "default"
+    await scene.first_attempt()
+    assert scene.binder.bindings == []
+    assert (scene.cache.node_of("p"), scene.sub_queue_of()) == (None, SubQueue.ERROR_BACKOFF)
+    assert scene.said() == [
+        ("p", "FailedScheduling", "too many binds of the namespace wait for an answer of the API server")
+    ]
+
+
 async def test_a_binder_that_breaks_is_a_failed_bind(scene, caplog):
     scene.binder.result = RuntimeError("bug")
     await scene.first_attempt()

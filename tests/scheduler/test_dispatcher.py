@@ -347,3 +347,31 @@ async def test_an_event_that_exists_already_was_created_by_a_try_whose_answer_wa
     await scene.drain()
     assert scene.events.started == ["e", "e"]
     assert warnings(caplog) == []
+
+
+async def test_very_many_binds_of_a_namespace_without_answers_take_no_more_and_do_not_stop_the_loop(monkeypatch):
+    monkeypatch.setattr("bayplan.scheduler.dispatcher.MAX_HELD_BINDS", 10)
+    scene = Scene(binds=3, slow_seconds=0.01)
+    assert scene.dispatcher.takes("bad")
+    scene.submit(asyncio.Event().wait, times=20, namespace="bad")
+    assert scene.dispatcher.jobs_in_flight == 20
+    await asyncio.sleep(0.03)
+    assert scene.dispatcher.jobs_in_flight == 0, "the loop need not wait for them"
+    assert scene.woken > 0, "and is told"
+    assert (scene.dispatcher.takes("bad"), scene.dispatcher.takes("good")) == (False, True)
+    await scene.drain(binds_seconds=0.01)
+
+
+async def test_what_admission_refuses_is_not_sent_again_but_for_patches():
+    scene = Scene()
+    refusal = ApiResponse(500, b'{"message": "Internal error occurred: failed calling webhook \\"w\\": EOF"}')
+    for client in (scene.client, scene.events):
+        client.answers["a"] = [refusal] * 9
+    scene.send("a")
+    await scene.dispatcher.request(call_to("a"))
+    await scene.drain()
+    assert (scene.events.started, scene.client.started) == (["a"], ["a"])
+    scene.patch("a", patient=True)
+    await scene.drain()
+    assert scene.client.started == ["a"] * 5
+    assert scene.lost == [("a", b"")]
