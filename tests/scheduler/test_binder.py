@@ -68,7 +68,7 @@ async def test_a_pod_that_is_no_longer_ours_to_place_is_gone(scene, pod):
 
 async def test_a_conflict_with_an_earlier_post_of_ours_counts_as_none(scene):
     # The first post is answered with an error, and takes effect only before the second.
-    scene.fail(RefuseAfter(500, lambda: None))
+    scene.fail(RefuseAfter(502, lambda: None))
     scene.fail(RefuseAfter(409, lambda: scene.put(nodeName="n1")))
     assert await scene.bind() is BindResult.BOUND
     assert scene.conflicts == []

@@ -9,19 +9,14 @@ from time import perf_counter
 from typing import Final
 
 from bayplan.api.client import ApiClient, ApiResponse
-from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.scheduler.api_calls import BINDING, EVENT, PREEMPTION, STATUS_PATCH, ApiCall, namespace_of
 from bayplan.scheduler.cancellation import is_being_cancelled
 from bayplan.scheduler.event_queue import EventQueue, EventWrite
 from bayplan.scheduler.pod_patches import Ended, PodPatch, PodPatches
+from bayplan.scheduler.retries import MAY_PASS, Retries
 from bayplan.scheduler.turns import SLOW_SECONDS, Turn, Turns
 
 logger = logging.getLogger(__name__)
-
-_RETRY_DELAYS_SECONDS = (0.1, 0.5, 2.0)
-
-_MAY_PASS = frozenset({409, 500, 502, 503, 504})
-"""Answers after which the same call may succeed; 409 only for patches, which name no version."""
 
 _REST_SECONDS = (5.0, 10.0, *[30.0] * 19)
 """How long a patient patch rests before each further try: some ten minutes in all."""
@@ -75,6 +70,7 @@ class Dispatcher:
         self._on_call = on_call
         self._wake = wake
         self._sleep = sleep
+        self._retries = Retries(sleep)
         self._patches = PodPatches()
         self._events = EventQueue()
         self._behind_patches = 0  # Binds that wait for a patch of their pod.
@@ -146,7 +142,7 @@ class Dispatcher:
 
     async def request(self, call: ApiCall) -> ApiResponse | None:
         """Make a call and give its last answer, whatever the status; None if there was none after several tries."""
-        answer, _ = await self._answer(self._client, call, self._requests.turn(namespace_of(call.path)))
+        answer, _ = await self._retries.answer(self._client, call, self._requests.turn(namespace_of(call.path)))
         return answer
 
     def send(self, uid: str, call: ApiCall, if_missing: ApiCall | None = None, *, repeatable: bool = False) -> None:
@@ -224,12 +220,12 @@ class Dispatcher:
         done = rests = False
         started = perf_counter()
         try:
-            answer, problem = await self._answer(self._client, patch.call, turn, patch)
+            answer, problem = await self._retries.answer(self._client, patch.call, turn, patch)
             done = answer is not None and answer.status < 400
             if answer is not None and done:
                 self._on_patched(answer.body)
             elif not patch.obsolete:
-                may_pass = answer is None or (answer.status in _MAY_PASS and not answer.is_refused_by_admission)
+                may_pass = answer is None or (answer.status in MAY_PASS and not answer.is_refused_by_admission)
                 rests = may_pass and patch.patient and patch.rests < len(_REST_SECONDS)
                 if not rests:
                     _log_given_up(patch.call, problem)
@@ -256,64 +252,20 @@ class Dispatcher:
     async def _perform_event(self, write: EventWrite, turn: Turn) -> None:
         call = write.call
         try:
-            answer, problem = await self._answer(self._events_client, call, turn)
+            answer, problem = await self._retries.answer(self._events_client, call, turn)
             if answer is not None and answer.status == 404 and write.if_missing is not None:
                 call = write.if_missing
-                answer, problem = await self._answer(self._events_client, call, turn)
+                answer, problem = await self._retries.answer(self._events_client, call, turn)
                 if answer is not None and answer.status == 409:
                     # It came late, and is there now (upstream: event_broadcaster.go recordEvent).
                     call = write.call
-                    answer, problem = await self._answer(self._events_client, call, turn)
+                    answer, problem = await self._retries.answer(self._events_client, call, turn)
             if answer is None or answer.status >= 400:
                 _log_given_up(call, problem)
         finally:
             following = self._events.done(write)
             if following is not None:
                 self._announce(following)
-
-    async def _answer(
-        self, client: ApiClient, call: ApiCall, turn: Turn, patch: PodPatch | None = None
-    ) -> tuple[ApiResponse | None, str]:
-        """Send a call, and again while the answer is one that may change; return the last answer and its problem.
-
-        A `patch` that became obsolete is not sent again. What admission refuses is not, but for patches: theirs is
-        tried as often as upstream's (pkg/scheduler/util PatchPodStatus).
-        """
-        problem = ""
-        answer: ApiResponse | None = None
-        for delay in (0.0, *(_RETRY_DELAYS_SECONDS if patch is None or not patch.rests else ())):
-            if delay:
-                if patch is not None:
-                    if patch.obsolete:
-                        break
-                    patch.pausing = True  # Nothing of it is on its way.
-                await self._sleep(delay)
-            async with turn:
-                if patch is not None:
-                    patch.pausing = False
-                    if patch.obsolete:
-                        break
-                answer, problem = await _try(client, call)
-            if answer is None:
-                continue
-            if answer.status not in _MAY_PASS or (answer.status == 409 and call.method != "PATCH"):
-                break
-            if patch is None and answer.is_refused_by_admission:
-                break
-        return answer, problem
-
-
-async def _try(client: ApiClient, call: ApiCall) -> tuple[ApiResponse | None, str]:
-    """Send a call once; the answer and what is wrong with it."""
-    try:
-        answer = await client.request(call.method, call.path, body=call.body, content_type=call.content_type)
-    except (AmbiguousError, UnreachableError) as error:
-        return None, str(error)
-    except asyncio.CancelledError:
-        if is_being_cancelled():
-            raise
-        return None, "cancelled"
-    return answer, "" if answer.status < 400 else f"status {answer.status}"
 
 
 async def _logged(job: Callable[[], Awaitable[object]]) -> None:
