@@ -131,7 +131,7 @@ def test_people_are_told_whom_a_pod_evicts_and_why_there():
     assert "default/low-n2 (priority 1)" in chosen
     assert first == "default/high: preemption chooses n2 (lowest priority of its most important victim)"
     assert chosen.startswith("*  n2")
-    assert other.endswith("default/low-n1  lowest priority of its most important victim")
+    assert other.endswith("default/low-n1 (priority 5)  lowest priority of its most important victim")
     scene.run()
     print_summary(Printer(out), scene.report().summary)
     assert "1 evicted" in out.getvalue()
