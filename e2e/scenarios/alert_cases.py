@@ -13,6 +13,7 @@ from e2e.scenarios.alert_series import (
     checked,
     leads,
     pending,
+    refusals,
     series,
 )
 
@@ -230,6 +231,27 @@ CASES = [
         45,
         {series("bayplan_bind_conflicts_total"): "0x20 1x60", attempts("scheduled"): "0+60x80"},
     ),
+    Case(
+        "BayplanAdmissionRefusals",
+        "a webhook that nobody serves, for binds in one namespace",
+        30,
+        {
+            refusals("shop"): "0+6x60",
+            refusals("shop", OTHER_REPLICA): "0x60",
+            refusals("calm"): "3x60",
+        },
+        "For ten minutes admission refused writes of pods/binding in namespace shop.",
+        {**INSTALLATION, "exported_namespace": "shop", "resource": "pods/binding"},
+    ),
+    Case(
+        "BayplanAdmissionRefusals",
+        "writes in a namespace that is told apart no more",
+        30,
+        {series("bayplan_admission_refusals_total", resource="events", method="POST"): "0+6x60"},
+        "For ten minutes admission refused writes of events in namespace (one of many).",
+        {**INSTALLATION, "resource": "events"},
+    ),
+    Case("BayplanAdmissionRefusals", "a webhook that restarted", 30, {refusals("shop"): "0x9 0+6x3 18x60"}),
     Case(
         "BayplanNominationOld",
         "a victim that does not end",
