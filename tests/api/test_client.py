@@ -58,19 +58,6 @@ async def test_an_http_status_is_an_answer_not_an_exception(server, client, code
     assert len(server.requests) == 1
 
 
-async def test_a_write_that_admission_refuses_is_told_with_its_path_and_no_other_refusal_is(server):
-    told = []
-    denied = 'admission webhook "w.example.com" denied the request: no'
-    async with calling(Credentials(server=server.url), on_refused=lambda *refusal: told.append(refusal)) as client:
-        server.inject(Refuse(403, message=denied))
-        await client.request("POST", f"{POD}/binding", body=BINDING)
-        server.inject(Refuse(403, message="User cannot create resource"))
-        await client.request("POST", f"{POD}/binding", body=BINDING)
-        server.inject(Refuse(403, message=denied))
-        await client.request("GET", POD)
-    assert told == [("POST", f"{POD}/binding")]
-
-
 @pytest.mark.parametrize("fault", [DropReply(), HalfReply()], ids=lambda fault: type(fault).__name__)
 async def test_an_answer_lost_after_the_server_acted_is_ambiguous(server, client, fault):
     server.inject(fault)
