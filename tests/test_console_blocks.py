@@ -25,6 +25,8 @@ DOCUMENTS = [
 
 NOT_RUN = {
     "bayplan run": "needs a cluster",
+    "bayplan explain": "needs a running scheduler; e2e/scenarios/test_explain.py asks one",
+    "bayplan queue": "needs a running scheduler; e2e/scenarios/test_explain.py asks one",
     "bayplan web": "serves a page until it is interrupted; tests/web opens it",
     "bayplan snapshot": "needs a cluster; e2e/scenarios/test_snapshot.py takes one",
     "docker ": "needs a container builder and a registry",

@@ -133,7 +133,7 @@ API_REQUESTS: tuple[Row, ...] = (
             bind(400, "bound-oddly", "n0", name="another"),
         ),
         note="reads the pod after a 500",
-        shown_by=(f"{_BINDER}test_an_answer_in_doubt_is_asked_about_and_posted_again_if_the_pod_is_unbound",),
+        shown_by=(f"{_BINDER}test_an_answer_that_leaves_it_open_is_a_failure_if_the_pod_is_unbound",),
     ),
     Row(
         73,

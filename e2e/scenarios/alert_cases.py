@@ -13,6 +13,7 @@ from e2e.scenarios.alert_series import (
     checked,
     leads,
     pending,
+    refusals,
     series,
 )
 
@@ -150,9 +151,7 @@ CASES = [
         INSTALLATION,
     ),
     Case("BayplanStuck", "work", 25, {pending("active"): "7x60", attempts("scheduled"): "0+10x60", leads(): "1x60"}),
-    Case(
-        "BayplanStuck", "nothing to do", 25, {pending("active"): "0x60", attempts("scheduled"): "0x60", leads(): "1x60"}
-    ),
+    Case("BayplanStuck", "idle", 25, {pending("active"): "0x60", attempts("scheduled"): "0x60", leads(): "1x60"}),
     Case(
         "BayplanStuck",
         "a standby that knows the pods",
@@ -230,6 +229,15 @@ CASES = [
         45,
         {series("bayplan_bind_conflicts_total"): "0x20 1x60", attempts("scheduled"): "0+60x80"},
     ),
+    Case(
+        "BayplanAdmissionRefusals",
+        "a webhook that nobody serves, for binds in one namespace",
+        30,
+        {refusals("shop"): "0+6x60", refusals("calm"): "3x60"},
+        "For ten minutes admission refused writes of pods/binding in namespace shop.",
+        {**INSTALLATION, "exported_namespace": "shop", "resource": "pods/binding"},
+    ),
+    Case("BayplanAdmissionRefusals", "a webhook that restarted", 30, {refusals("shop"): "0x9 0+6x3 18x60"}),
     Case(
         "BayplanNominationOld",
         "a victim that does not end",

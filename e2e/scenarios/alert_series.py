@@ -34,6 +34,16 @@ def pending(queue: str, labels: str = OURS) -> str:
     return series("scheduler_pending_pods", labels, queue=queue)
 
 
+def refusals(namespace: str, labels: str = OURS) -> str:
+    return series(
+        "bayplan_admission_refusals_total",
+        labels,
+        method="POST",
+        resource="pods/binding",
+        exported_namespace=namespace,
+    )
+
+
 def leads(labels: str = OURS) -> str:
     return series("leader_election_master_status", labels, name="bayplan")
 

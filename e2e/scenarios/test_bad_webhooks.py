@@ -14,7 +14,14 @@ from e2e.controlplane.failing_webhook import BINDING, DELETION, HANGS_31, REFUSE
 from e2e.controlplane.objects import node, pod, pod_of_class
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.waiting import wait_until
-from e2e.scenarios.outcomes import assert_alive_without_a_traceback, condition_of, configuration, events_of, wait_bound
+from e2e.scenarios.outcomes import (
+    assert_alive_without_a_traceback,
+    condition_of,
+    configuration,
+    events_of,
+    metric,
+    wait_bound,
+)
 
 pytestmark = pytest.mark.controlplane
 
@@ -72,6 +79,9 @@ def test_binds_refused_in_one_namespace_delay_no_other_and_their_pods_are_told_w
             lambda: any("failed calling webhook" in event["note"] for event in _failed(client, bad, refused[0])),
             "an Event with the API server's text",
         )
+        refusals = "bayplan_admission_refusals_total"
+        assert metric(bayplan, refusals, method="POST", resource="pods/binding", namespace=bad) >= len(refused)
+        assert metric(bayplan, refusals, namespace=namespace) == 0
     wait_bound(client, bad, refused, timeout_seconds=AFTER_SECONDS)
 
 

@@ -46,14 +46,15 @@ class Asked:
     kubeconfig: Path
     namespace: str
 
-    def explain(self, *arguments: str | Path, at_its_address: bool = True) -> subprocess.CompletedProcess[str]:
-        """`bayplan explain`, at the scheduler's address unless by a port-forward."""
+    def explain(
+        self, *arguments: str | Path, at_its_address: bool = True, command: str = "explain"
+    ) -> subprocess.CompletedProcess[str]:
+        """`bayplan explain` or another command, at the scheduler's address unless by a port-forward."""
         address: Sequence[str | Path] = ()
         if at_its_address:
             address = ["--server", f"https://127.0.0.1:{self.port}", "--certificate-authority", self.authority]
-        command = [sys.executable, "-m", "bayplan", "explain", "--kubeconfig", self.kubeconfig, *address, *arguments]
         return subprocess.run(
-            command,
+            [sys.executable, "-m", "bayplan", command, "--kubeconfig", self.kubeconfig, *address, *arguments],
             env={**os.environ, "PYTHONPATH": str(REPOSITORY / "operator")},
             capture_output=True,
             text=True,
@@ -108,6 +109,49 @@ def test_a_person_is_told_why_a_pod_is_pending_with_a_token_made_for_that(asked:
     told = json.loads(asked.explain("large", "-n", asked.namespace, "-o", "json").stdout)
     written = condition_of(client.get("pods", "large", asked.namespace))
     assert told["message"] == told["queue"]["message"] == written["message"]
+
+
+def test_where_a_pod_of_a_file_would_go_is_told_and_nothing_is_made(
+    asked: Asked, client: ApiClient, tmp_path: Path
+) -> None:
+    file = tmp_path / "pod.json"
+    file.write_text(
+        json.dumps({"apiVersion": "v1", "kind": "Pod", **pod("later", asked.namespace, requests={"cpu": "2"})})
+    )
+    done = asked.explain("-f", file)
+    assert (done.returncode, done.stderr) == (0, "")
+    first = done.stdout.splitlines()[0]
+    assert first.startswith(f"{asked.namespace}/later: n0 with ")
+    assert first.endswith(f"; {NODES} of {NODES} nodes fit")
+    assert client.list("pods", asked.namespace) == []
+    client.create("pods", pod("later", asked.namespace, requests={"cpu": "2"}))
+    wait_bound(client, asked.namespace, ["later"])
+    assert node_of(client, asked.namespace, "later") == "n0"
+    file.write_text(file.read_text().replace("schedulerName", "schedulrName"))
+    refused = asked.explain("-f", file)
+    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+    assert 'spec.schedulrName: unknown field, did you mean "schedulerName"?' in refused.stderr
+
+
+def test_all_that_wait_are_told_by_reason_and_by_queue(asked: Asked, client: ApiClient) -> None:
+    for number in range(3):
+        client.create("pods", pod(f"large-{number}", asked.namespace, requests={"cpu": "5"}))
+        wait_refused(client, asked.namespace, f"large-{number}")
+    client.create("pods", pod("gated", asked.namespace, schedulingGates=[{"name": GATE}]))
+    wait_until(lambda: "4 pods wait" in asked.explain("--pending").stdout, "all to be known")
+    heading, large, gated = asked.explain("--pending", "-n", asked.namespace).stdout.splitlines()
+    assert heading == "4 pods wait"
+    assert large.startswith(f"  3 unschedulable: 0/{NODES} nodes are available: {NODES} Insufficient cpu. ")
+    assert large.endswith(f"(such as {asked.namespace}/large-0)")
+    assert gated == f"  1 gated: waiting for scheduling gates: [{GATE}] (such as {asked.namespace}/gated)"
+    rows = [line.split() for line in asked.explain(command="queue").stdout.splitlines()]
+    assert rows[0][:4] == ["NAMESPACE", "NAME", "QUEUE", "PRIORITY"]
+    assert [row[:3] for row in rows[1:]] == [
+        *([asked.namespace, f"large-{number}", "unschedulable"] for number in range(3)),
+        [asked.namespace, "gated", "gated"],
+    ]
+    (only,) = [line for line in asked.explain("-o", "wide", command="queue").stdout.splitlines() if "gated" in line]
+    assert GATE in only
 
 
 def test_only_who_may_is_told_and_the_command_says_what_is_missing(

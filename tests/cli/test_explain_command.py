@@ -3,13 +3,12 @@
 import asyncio
 import json
 
-import msgspec
 import pytest
+from tests.cli.forged_queue import queue_full_of
 from tests.client.conftest import cluster, kubeconfig, scheduler  # noqa: F401  fixtures
 
 from bayplan.cli import main
-from bayplan.cli.explanation_lines import live_lines
-from bayplan.live.answers import ExplanationAnswer
+from bayplan.client.scheduler_client import SchedulerClient
 
 
 @pytest.fixture
@@ -108,12 +107,51 @@ async def test_wrong_options_end_with_exit_code_2(explain, arguments, said):
     assert (code, said in err) == (2, True)
 
 
-async def test_no_field_of_an_answer_reaches_the_terminal_as_a_code(explain):
+async def test_a_file_with_a_mistake_is_refused_with_its_place_and_the_scheduler_is_not_asked(explain, tmp_path):
+    file = tmp_path / "pod.yaml"
+    file.write_text(
+        "kind: Pod\napiVersion: v1\nmetadata: {name: new}\n"
+        "spec:\n  nodeSelectr: {a: b}\n  containers: [{name: c}]\n  priority: many\n"
+    )
+    code, out, err = await explain("-f", str(file))
+    assert (code, out) == (2, "")
+    first, second = err.splitlines()
+    assert first.startswith(f"{file}:5:3: ")
+    assert first.endswith('spec.nodeSelectr: unknown field, did you mean "nodeSelector"?')
+    assert second.endswith('spec.priority: Invalid value: "many": must be an integer')
+
+
+async def test_the_reasons_of_pods_reach_the_terminal_without_codes(explain, monkeypatch):
+    monkeypatch.setattr(SchedulerClient, "queue", queue_full_of("\x1b[2J\u202e\r"))
+    _, out, _ = await explain("--pending")
+    heading, line, end = out.split("\n")
+    assert (heading, end) == ("1 pod waits", "")
+    assert line.isprintable()
+    assert line.count("\\x1b[2J\\u202e\\r") == 4
+
+
+@pytest.fixture
+async def forged(explain, monkeypatch):
+    """An answer to be filled with what a stranger wrote, which the scheduler then gives."""
     _, out, _ = await explain("big", "-o", "json")
-    answer, code = json.loads(out), "\x1b[2J"
-    answer["queue"] |= dict.fromkeys(("queue", "waitingSince", "nextRetry"), code)
-    answer["wokenBy"] = [{"plugin": code, "event": code}]
-    answer["attempts"][0]["time"] = code
-    shown = list(live_lines(msgspec.convert(answer, ExplanationAnswer)))
-    assert all(line.isprintable() for line in shown)
-    assert sum(line.count("\\x1b[2J") for line in shown) == 6
+    answer = json.loads(out)
+
+    async def given(self, namespace, name):
+        return answer
+
+    monkeypatch.setattr(SchedulerClient, "explanation", given)
+    return answer
+
+
+async def test_no_field_of_an_answer_reaches_the_terminal_as_a_code(explain, forged):
+    code = "\x1b[2J"
+    forged["queue"] |= dict.fromkeys(("queue", "waitingSince", "nextRetry"), code)
+    forged["wokenBy"] = [{"plugin": code, "event": code}]
+    forged["attempts"][0] |= {"time": code, "message": code}
+    _, out, _ = await explain("big")
+    assert all(line.isprintable() for line in out.splitlines())
+    assert out.count("\\x1b[2J") == 7
+    forged["queue"]["attempts"] = code
+    exit_code, out, err = await explain("big")
+    assert (exit_code, out, err.count("\n")) == (1, "", 1)
+    assert "Expected `int`, got `str` - at `$.queue.attempts`" in err

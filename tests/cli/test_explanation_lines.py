@@ -1,7 +1,7 @@
 """The first line of an explanation says what is, and the one thing that would change it."""
 
 import msgspec
-from tests.builders import make_pod_info
+from tests.builders import make_pod_info, make_term
 from tests.live.live_scene import LiveScene
 
 from bayplan.cli.explanation_lines import live_lines
@@ -33,3 +33,61 @@ async def test_a_decision_that_is_forgotten_is_said_to_be():
     scene.node("n1", cpu="4")
     scene.cache.set_pod(make_pod_info("p", cpu="1", node="n1"))
     assert (await lines_of(scene, "p"))[0] == "default/p: bound to n1, scheduled; how it was decided is not remembered"
+
+
+async def test_a_pod_that_is_nominated_begins_with_where_its_room_is_kept_and_whom_it_evicts():
+    scene = LiveScene()
+    scene.node("n1", cpu="1")
+    scene.pod("high", cpu="1", nominated="n1")
+    (high,) = scene.queue.queued()
+    low = make_pod_info("low", node="n1")
+    scene.scheduler.decisions.failed(high.pod_info, "0/1 nodes are available", 0.001, preempted=[low])
+    first = (await lines_of(scene, "high"))[0]
+    assert first == "default/high: waits for room on n1, which is kept for it: it evicts default/low"
+
+
+async def test_a_pod_that_is_pinned_begins_with_its_node_and_what_is_against_it_there():
+    scene = LiveScene()
+    scene.node("n1", cpu="1")
+    scene.node("n2", cpu="9")
+    scene.pod("daemon", cpu="2", node_affinity=[make_term(fields=["metadata.name In n1"])])
+    await scene.attempt()
+    first = (await lines_of(scene, "daemon"))[0]
+    assert first == (
+        "default/daemon: waits, no node fits; pinned to n1, which does not take it: "
+        "NodeResourcesFit: cpu, asked 2000m, most free 1000m on n1 (n1)"
+    )
+
+
+async def test_a_pod_that_is_pinned_to_a_node_that_is_gone_says_so():
+    scene = LiveScene()
+    scene.node("n2", cpu="9")
+    scene.pod("daemon", cpu="2", node_affinity=[make_term(fields=["metadata.name In n1"])])
+    await scene.attempt()
+    first = (await lines_of(scene, "daemon"))[0]
+    assert first == "default/daemon: waits, no node fits; pinned to n1, which is not there"
+
+
+async def test_a_pod_that_was_not_tried_yet_begins_with_the_node_it_fits_on_and_who_is_ahead():
+    scene = LiveScene()
+    scene.node("n1", cpu="4")
+    scene.pod("first", priority=9)
+    scene.pod("second")
+    first = (await lines_of(scene, "second"))[0]
+    assert first == "default/second: waits to be tried, fits on n1 now; default/first is ahead"
+
+
+async def test_where_it_waits_says_since_when_how_often_it_was_tried_and_when_it_is_tried_again():
+    scene = LiveScene()
+    scene.node("n1", cpu="1")
+    scene.pod("p", cpu="2")
+    await scene.attempt()
+    told = await scene.explain("p")
+    (waits,) = [line for line in await lines_of(scene, "p") if line.startswith("  waits: ")]
+    assert waits == (
+        f"  waits: unschedulable, priority 0, 1 attempt, since {told['queue']['waitingSince']}, "
+        f"tried again at {told['queue']['nextRetry']} at the latest"
+    )
+    waking = {each["plugin"] for each in told["wokenBy"]}
+    (woken,) = [line for line in await lines_of(scene, "p") if line.startswith("  woken by: ")]
+    assert woken.endswith(f" (for {', '.join(waking)})")

@@ -30,7 +30,7 @@ def test_it_ends_although_who_reads_its_log_stands_still():
 @pytest.mark.parametrize(
     ("arguments", "code", "taken_apart"),
     [
-        (["explain", "x", "--server", "https://127.0.0.1:1", "--insecure-skip-tls-verify"], 1, False),
+        (["explain", "x", "--server", "http://127.0.0.1:1"], 1, False),
         (["config", "show"], 0, True),
     ],
 )

@@ -4,9 +4,11 @@ import asyncio
 import json
 
 import pytest
+from tests.cli.forged_queue import queue_full_of
 from tests.client.conftest import cluster, kubeconfig, scheduler  # noqa: F401  fixtures
 
 from bayplan.cli import main
+from bayplan.client.scheduler_client import SchedulerClient
 
 
 @pytest.fixture
@@ -34,3 +36,11 @@ async def test_wide_adds_the_message_and_json_has_everything(queue):
     assert "Insufficient cpu" in await queue("-o", "wide")
     (item,) = json.loads(await queue("-o", "json"))["items"]
     assert (item["name"], item["rejectedBy"]) == ("big", ["NodeResourcesFit"])
+
+
+async def test_no_text_in_the_queue_reaches_the_terminal_as_a_code(queue, monkeypatch):
+    monkeypatch.setattr(SchedulerClient, "queue", queue_full_of("\x1b[2J\u202e\r"))
+    heading, line, end = (await queue("-o", "wide")).split("\n")
+    assert (heading.split()[0], end) == ("NAMESPACE", "")
+    assert line.isprintable()
+    assert line.count("\\x1b[2J\\u202e\\r") == 6

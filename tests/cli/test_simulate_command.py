@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.cli.simulate_inputs import NODE, lists, pod
 
 from bayplan.cli import main
 
@@ -49,6 +50,36 @@ def test_the_worked_example_shows_the_documents_points_of_ten(simulate, config):
     _, out, _ = simulate(*arguments)
     assert "  node-1: 60 = NodeResourcesFit 60 (5 of 10)\n" in out
     assert "  node-2: 69 = NodeResourcesFit 69 (7 of 10)\n" in out
+
+
+def test_a_summary_is_the_end_of_the_table_alone(simulate):
+    _, table, _ = simulate("--cluster", CLUSTER)
+    code, summary, err = simulate("--cluster", CLUSTER, "-o", "summary")
+    assert (code, err) == (0, "")
+    assert "default/pending" not in summary
+    assert summary.split("in ")[0] in table
+    assert "Nodes: 2 of 2 in use" in summary
+    assert len(simulate("--cluster", CLUSTER, "--explain", "-o", "summary")[1].splitlines()) == len(
+        summary.splitlines()
+    )
+
+
+def test_a_claim_whose_storage_class_is_missing_is_explained_by_the_names_of_both(simulate, tmp_path):
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "default"},
+        "spec": {
+            "storageClassName": "fsat",
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
+    file = tmp_path / "cluster.json"
+    file.write_text(lists(NODE, claim, pod(volumes=[volume])))
+    _, out, _ = simulate("--cluster", str(file), "--explain")
+    assert 'VolumeBinding: claim "data" asks for StorageClass "fsat", which does not exist (n1)' in out
 
 
 def test_without_a_shape_there_are_no_points_of_ten(simulate):

@@ -73,6 +73,31 @@ def test_a_weight_is_told_apart_from_the_score():
     assert (taints.score, taints.weight, taints.weighted) == (100, 3, 300)
 
 
+def test_what_is_assumed_for_containers_that_ask_for_none_stands_beside_the_share():
+    nodes = [make_node("n1", cpu=4, memory="4Gi"), make_node("n2", cpu=4, memory="4Gi", unschedulable=True)]
+    running = [make_pod("r", node="n1", cpu=4)]
+    text = Scene(nodes, running).text(make_pod())
+    (cpu,) = [line for line in text if line.startswith("    cpu: ")]
+    (memory,) = [line for line in text if line.startswith("    memory: ")]
+    assert cpu.startswith(
+        "    cpu: 4000m -> 4100m of 4000m, 102 % (100m of it assumed for containers that ask for none): "
+    )
+    assert "400Mi of 4Gi, 9 % (400Mi of it assumed for containers that ask for none): " in memory
+
+
+def test_what_every_node_gets_is_one_sum_and_nothing_where_one_node_was_left():
+    nodes = [make_node("n1", cpu=4), make_node("n2", cpu=8)]
+    scene = Scene(nodes)
+    chosen = scene.explain(make_pod(cpu=2)).chosen
+    same = [each for each in chosen.plugins if each.everywhere]
+    told = [line for line in scene.text(make_pod(cpu=2)) if " = " in line]
+    assert sum(each.weighted for each in same) == 300
+    assert all(line.endswith(" + 300 that every node gets") for line in told)
+    assert not any(each.plugin in line for each in same for line in told)
+    alone = Scene(nodes[:1]).text(make_pod(cpu=2))
+    assert not any("every node" in line for line in alone)
+
+
 @given(st.lists(node_forms(), min_size=1, max_size=6), st.lists(shapes(), max_size=5), shapes(), profiles())
 def test_scores_add_up_to_the_totals_that_were_compared(forms, running, shape, profile):
     nodes = [node_of(form, f"n{i}") for i, form in enumerate(forms, 1)]

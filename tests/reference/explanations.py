@@ -25,12 +25,15 @@ def shortage_counts(pod: PodInfo, hosts: Sequence[Host]) -> Counter[frozenset[st
 
 
 def smallest_reduction(pod: PodInfo, hosts: Sequence[Host]) -> Fraction | None:
-    """The least share of one request by which some node that lacks nothing else falls short; None if none does."""
+    """The least share of one request by which some node that lacks nothing else and has some left falls short.
+
+    None if there is no such node.
+    """
     shares = [
-        Fraction(pod.requests.amounts[name] - max(free, 0), pod.requests.amounts[name])
+        Fraction(pod.requests.amounts[name] - free, pod.requests.amounts[name])
         for host in hosts
         if len(short := shortages(pod, host)) == 1
         for name, free in short.items()
-        if name != PODS
+        if name != PODS and free > 0
     ]
     return min(shares, default=None)

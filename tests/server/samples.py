@@ -112,6 +112,7 @@ def observe_everything(observer: SchedulerObserver) -> None:
     observer.permit_waited("Unschedulable", 0.5)
     observer.bind_ambiguous()
     observer.bind_conflict()
+    observer.admission_refused("POST", "pods/binding", "shop")
     observer.undecodable("Pod")
     observer.kubelet_rejected("OutOfcpu")
     observer.rest_request("GET", "<error>", HOST, 1.0)

@@ -132,10 +132,33 @@ def test_ten_thousand_pods_add_no_series():
     assert generate_latest(subject.registry).count(b"\n") == before
 
 
+def test_refusals_of_admission_are_told_apart_by_what_was_written_and_where():
+    subject = metrics()
+    for namespace in ("shop", "shop", "calm"):
+        subject.admission_refused("POST", "pods/binding", namespace)
+    labels = {"method": "POST", "resource": "pods/binding", "namespace": "shop"}
+    assert subject.registry.get_sample_value("bayplan_admission_refusals_total", labels) == 2
+    assert subject.registry.get_sample_value("bayplan_admission_refusals_total", labels | {"namespace": "calm"}) == 1
+
+
+def test_beyond_200_series_refusals_have_no_namespace_and_those_that_are_known_still_count():
+    subject = metrics()
+    for number in range(300):
+        subject.admission_refused("POST", "events", f"tenant-{number}")
+    subject.admission_refused("POST", "events", "tenant-0")
+    subject.admission_refused("PATCH", "pods/status", "tenant-299")
+    (family,) = [each for each in subject.registry.collect() if each.name == "bayplan_admission_refusals"]
+    values = {tuple(sample.labels.values()): sample.value for sample in family.samples}
+    assert len(values) == 202
+    assert values[("POST", "events", "tenant-0")] == 2
+    assert values[("POST", "events", "")] == 100
+    assert values[("PATCH", "pods/status", "")] == 1
+
+
 def test_the_metrics_take_exactly_the_calls_of_the_protocol():
     protocols = (SchedulerObserver, PluginObserver, QueueObserver)
     calls = [(each, name) for each in protocols for name in vars(each) if not name.startswith("_")]
-    assert len({name for _, name in calls}) == 26
+    assert len({name for _, name in calls}) == 27
     for protocol, name in calls:
         ours, theirs = (inspect.signature(getattr(each, name)) for each in (SchedulerMetrics, protocol))
         assert ours.parameters == theirs.parameters

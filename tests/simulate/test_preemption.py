@@ -100,6 +100,7 @@ def test_an_explanation_compares_the_candidates():
     assert chosen == {
         "node": "n2",
         "victims": ["default/low-n2"],
+        "victimPriorities": [1],
         "numPDBViolations": 0,
         "highestVictimPriority": 1,
         "prioritySum": 2**31 + 1,
@@ -125,10 +126,12 @@ def test_people_are_told_whom_a_pod_evicts_and_why_there():
     assert isinstance(decision.outcome, FitError)
     out = StringIO()
     print_preemption(Printer(out), decision.pod, preemption(decision.outcome.candidates))
-    first, _, chosen, other, *_ = out.getvalue().splitlines()
+    first, heading, chosen, other, *_ = out.getvalue().splitlines()
+    assert heading.endswith("CHOSEN NODE HAS")
+    assert "default/low-n2 (priority 1)" in chosen
     assert first == "default/high: preemption chooses n2 (lowest priority of its most important victim)"
     assert chosen.startswith("*  n2")
-    assert other.endswith("default/low-n1  lowest priority of its most important victim")
+    assert other.endswith("default/low-n1 (priority 5)  lowest priority of its most important victim")
     scene.run()
     print_summary(Printer(out), scene.report().summary)
     assert "1 evicted" in out.getvalue()

@@ -89,15 +89,18 @@ def _show(answer: Any, lines: Callable[[Any], Iterable[str]], *, as_json: bool) 
 def _body(file: str, namespace: str) -> bytes:
     """Read what is asked about; what cannot be read ends the command with one line.
 
-    Objects that name no namespace are put into `namespace`, as kubectl does.
+    Objects are checked as `bayplan simulate --add` does; those that name no namespace are put into `namespace`.
     """
     from bayplan.simulate.documents import ClusterFileError  # noqa: PLC0415
-    from bayplan.simulate.input_files import objects_in  # noqa: PLC0415
+    from bayplan.simulate.validation import Validate, Validation  # noqa: PLC0415
 
+    validation = Validation(Validate.STRICT)
     try:
-        items = [msgspec.json.decode(msgspec.json.encode(raw.value)) for raw in objects_in([file])]
+        with validation.told():
+            objects = list(validation.objects_in([file], are_added=True))
+        items = [msgspec.json.decode(msgspec.json.encode(raw.value)) for raw in objects]
     except ClusterFileError as error:
-        tell_line(str(error))
+        click.echo(str(error), err=True)
         sys.exit(BAD_INPUT)
     for item in items:
         if isinstance(meta := item.get("metadata"), dict):
