@@ -40,7 +40,7 @@ function showSummary(summary) {
   const packing = summary.packing;
   const used = Math.max(0, ...packing.map((each) => each.nodesUsed)), bound = Math.max(0, ...packing.map((each) => each.lowerBound));
   byId("in-use").replaceChildren(number(used), el("small", {}, ` of ${number(summary.nodes)}`));
-  byId("in-use-note").textContent = `by the sum of requests ${number(bound)} would do`;
+  byId("in-use-note").textContent = `run a pod that could run elsewhere; by the sum of requests ${number(bound)} would do`;
   const { active, backoff, unschedulable, gated } = summary.queue;
   const waiting = active + backoff + unschedulable + gated;
   byId("waiting").textContent = number(waiting);
