@@ -79,6 +79,13 @@ def test_a_name_that_is_too_long_for_its_cell_loses_its_middle(page_with):
     assert "x…x" in label
 
 
+def test_what_follows_the_last_separator_is_cut_last(page_with):
+    names = [f"{pool}-{number:04}" for pool in ("general-purpose", "memory-optimized") for number in range(40)]
+    found = labels(page_with(names, viewport={"width": 390, "height": 844}))
+    assert {text[-4:] for text in found} == {f"{number:04}" for number in range(40)}
+    assert len(found) == 80
+
+
 def test_the_whole_name_is_told_where_the_mouse_is(page_with):
     page = page_with(EKS)
     page.get_by_label("Order").select_option("by name")

@@ -38,12 +38,14 @@ function common(names, part) {
   return longest;
 }
 
-/** Leaves out as little of the middle as needed: names differ at their ends. */
+/** Leaves out as little of the middle as needed: names differ at their ends, most of all in what follows the last separator. */
 function middleOut(text, fits) {
   if (text.length <= LONGEST * 2 && fits(text)) return text;
+  const last = /[^-.]*$/.exec(text)[0].length;
   let kept = LONGEST, cut = text;
   do {
-    cut = `${text.slice(0, kept >> 1)}…${text.slice(-Math.ceil(kept / 2))}`;
+    const end = Math.max(Math.ceil(kept / 2), Math.min(last, Math.floor((kept * 2) / 3)));
+    cut = `${text.slice(0, kept - end)}…${text.slice(-end)}`;
   } while (--kept > 1 && !fits(cut));
   return cut;
 }
