@@ -134,7 +134,7 @@ class SaysEverywhere:
     def side_by_side(self):
         """What two configurations make of the cluster, for the page's own topic."""
         text = self.text
-        use = Allocation(1, 4, 4, 1, 2)
+        use = Allocation(1, 4, requested_in_use=1, allocatable_in_use=4, stranded=1, largest_free=2)
         summary = Summary(2, 1, 1, 1, 3, 1, 0, 0, 0, 2, 1, 0, 0, [], [], {}, {"cpu": use, text: use}, 0.0, 0.0)
         told = [SummaryOf(text, summary), SummaryOf(f"2{text}", summary)]
         return _encoded(SideBySide(2, told, [MovedPod(text, text, [text, None])], 1))

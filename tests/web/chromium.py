@@ -59,15 +59,16 @@ class Tab:
         self.faults.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
-    def open(self, address: str) -> "Page":
+    def open(self, address: str, link: str = "") -> "Page":
+        """Open the page; `link` is what its address says after the #, with it."""
         kept = _COOKIES.get(address)
         if kept is None:
-            self.page.goto(address)
+            self.page.goto(address + link)
             _COOKIES[address] = self.context.cookies()
         else:
             # The address is good for one browser, whose cookie this tab has as well.
             self.context.add_cookies(kept)
-            self.page.goto("/".join([*address.split("/")[:3], ""]))
+            self.page.goto("/".join([*address.split("/")[:3], link]))
         self.page.wait_for_selector("#map[data-drawn]")
         return self.page
 

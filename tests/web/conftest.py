@@ -25,10 +25,10 @@ def chromium():
 def tab(chromium):
     made = []
 
-    def opened(address, **settings):
+    def opened(address, link="", **settings):
         tab = Tab(chromium, **settings)
         made.append(tab)
-        tab.open(address)
+        tab.open(address, link)
         return tab
 
     yield opened
@@ -45,6 +45,21 @@ def mixed(tmp_path_factory):
     address, process = start_command(write(tmp_path_factory.mktemp("web") / "cluster.json", mixed_cluster(60)))
     yield address
     assert end(process) == 0
+
+
+@pytest.fixture
+def page_of(tmp_path):
+    """Serves objects as files; returns the address."""
+    started = []
+
+    def start(objects):
+        address, process = start_command(write(tmp_path / "cluster.json", objects))
+        started.append(process)
+        return address
+
+    yield start
+    for process in started:
+        assert end(process) == 0
 
 
 @pytest.fixture(scope="session")

@@ -46,7 +46,7 @@ def test_a_glance_tells_what_is_full_what_could_be_emptied_and_why_pods_wait(tab
     page = tab(mixed).page
     page.wait_for_selector("#state.done")
     assert page.inner_text("#in-use") == "53 of 60"
-    assert page.inner_text("#in-use-note") == "by the sum of requests 35 would do"
+    assert page.inner_text("#in-use-note") == "run a pod that could run elsewhere; by the sum of requests 35 would do"
     assert page.inner_text("#emptiable") == "11 nodes"
     assert page.inner_text("#waiting") == "10"
     reasons = [each.inner_text() for each in page.locator("#why h3").all()]

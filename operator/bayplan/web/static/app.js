@@ -1,5 +1,6 @@
 // Listens to what changes and has each part of the page follow.
 
+import { said, say } from "./address.js";
 import { History, Profiles } from "./charts.js";
 import { Comparison } from "./comparison.js";
 import { showDecisions } from "./decisions.js";
@@ -19,7 +20,7 @@ const profiles = new Profiles();
 const comparison = new Comparison();
 new Placing(detail.node);
 let page = { mode: "live", title: "", skipped: 0 };
-let answer = null;
+let answer = null, followed = false;
 
 function showPage(told) {
   page = told;
@@ -27,6 +28,7 @@ function showPage(told) {
   byId("history-title").textContent = page.mode === "live" ? "Packing over time" : "Packing as pods are placed";
   comparison.about(page);
   byId("source").replaceChildren(page.mode === "live" ? "live, " : "snapshot of ", name(page.title), page.skipped ? `, ${plural(page.skipped, "object")} skipped` : "");
+  if (!followed) follow();
 }
 
 function showState({ running, error }) {
@@ -40,7 +42,7 @@ function showSummary(summary) {
   const packing = summary.packing;
   const used = Math.max(0, ...packing.map((each) => each.nodesUsed)), bound = Math.max(0, ...packing.map((each) => each.lowerBound));
   byId("in-use").replaceChildren(number(used), el("small", {}, ` of ${number(summary.nodes)}`));
-  byId("in-use-note").textContent = `by the sum of requests ${number(bound)} would do`;
+  byId("in-use-note").textContent = `run a pod that could run elsewhere; by the sum of requests ${number(bound)} would do`;
   const { active, backoff, unschedulable, gated } = summary.queue;
   const waiting = active + backoff + unschedulable + gated;
   byId("waiting").textContent = number(waiting);
@@ -60,7 +62,7 @@ function showNodes() {
   const measure = byId("measure");
   const offered = ["dominant", ...answer.resources];
   if (measure.options.length !== offered.length || offered.some((each, at) => measure.options[at].value !== each)) {
-    const before = measure.value || "dominant";
+    const before = measure.value || said().measure || "dominant";
     measure.replaceChildren(...offered.map((each) => el("option", { value: each, selected: each === before }, each === "dominant" ? "fullest resource" : shown(each))));
   }
   const nodes = new Nodes(answer, measure.value || "dominant");
@@ -72,7 +74,30 @@ function showNodes() {
   byId("emptiable-note").textContent = emptiable ? "the others have room for their pods, by the sum of requests" : "the pods of none fit on the others";
 }
 
-for (const control of ["measure", "order", "find"]) byId(control).addEventListener("input", showNodes);
+// How the nodes are shown, and what each control has when the address says nothing of it.
+const VIEW = { measure: "dominant", order: "full", find: "" };
+
+for (const [id, usual] of Object.entries(VIEW)) {
+  byId(id).addEventListener("input", () => {
+    showNodes();
+    const value = byId(id).value;
+    say({ [id]: value === usual ? "" : value }, "replaceState");
+  });
+}
+
+/** Shows what the address says: when the page opens, and when a person goes back or changes it. */
+function follow() {
+  followed = true;
+  const wanted = said();
+  for (const [id, usual] of Object.entries(VIEW)) {
+    byId(id).value = wanted[id] || usual;
+    if (byId(id).selectedIndex < 0) byId(id).value = usual;
+  }
+  showNodes();
+  detail.follow(wanted);
+}
+addEventListener("popstate", follow);
+document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); byId("map-card").focus(); });
 
 const showers = {
   page: showPage,

@@ -5,6 +5,8 @@ import { byId, el, name, number, plural, shown } from "./dom.js";
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const colour = (variable) => getComputedStyle(document.documentElement).getPropertyValue(variable).trim();
+// Of what is counted there are no halves.
+const counted = { incrs: [0, 1, 2, 3, 4, 5, 6].flatMap((power) => [1, 2, 5].map((digit) => digit * 10 ** power)) };
 const axis = (more) => ({ stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") }, font: "12px system-ui, sans-serif", ...more });
 
 /** A chart that is made anew when the colours change, and fits its box. */
@@ -35,6 +37,8 @@ export class History {
 
   show(points, live) {
     if (!points.length) return;
+    // One point is no line: the sentence says it.
+    byId("history").hidden = points.length < 2;
     if (this.#live !== live) {
       this.#live = live;
       byId("history").replaceChildren();
@@ -50,7 +54,7 @@ export class History {
 function options(live) {
   return {
     scales: { x: { time: live }, y: { range: (_, low, high) => [low < high / 2 ? 0 : Math.floor(low * 0.95), Math.ceil(high * 1.05) || 1] } },
-    axes: [axis(live ? {} : { label: "decisions", size: 30, labelGap: 0, labelSize: 18, labelFont: "12px system-ui, sans-serif" }), axis({ size: 52 })],
+    axes: [axis(live ? {} : { ...counted, label: "decisions", size: 30, labelGap: 0, labelSize: 18, labelFont: "12px system-ui, sans-serif" }), axis({ ...counted, size: 52 })],
     series: [
       { label: live ? "time" : "decisions" },
       { label: "nodes in use", stroke: colour("--s4"), width: 2, points: { show: false } },

@@ -1,11 +1,12 @@
 // A node's pods, or why a pod is where it is, beside the page.
 
+import { say } from "./address.js";
 import { amount, bar, byId, el, name, number, percent, plural, shown, table } from "./dom.js";
 import { reasons } from "./reasons.js";
 
 const STATES = { bound: "on", assumed: "about to be on", nominated: "waits for room on" };
 
-/** The panel; it keeps where the focus was, and gives it back. */
+/** The panel; it keeps where the focus was, and gives it back. The page's address says what is open in it. */
 export class Detail {
   #dialog = byId("detail"); #asked = 0;
 
@@ -14,11 +15,25 @@ export class Detail {
     this.planned = planned;
     byId("detail-close").addEventListener("click", () => this.#dialog.close());
     this.#dialog.addEventListener("click", (event) => { if (event.target === this.#dialog) this.#dialog.close(); });
+    this.#dialog.addEventListener("close", () => { if (!this.#dialog.open) say({ node: "", pod: "" }, "pushState"); });
   }
 
-  node = (node) => this.#show(node, `/bayplan/v1/nodes/${encodeURIComponent(node)}`, (answer) => this.#nodeBody(answer));
+  node = (node) => this.#open({ node, pod: "" });
 
-  pod = (namespace, pod) => this.#show(`${namespace}/${pod}`, `/told?${new URLSearchParams({ namespace, name: pod })}`, (answer) => this.#podBody(answer));
+  pod = (namespace, pod) => this.#open({ node: "", pod: `${namespace}/${pod}` });
+
+  #open(wanted) {
+    say(wanted, "pushState");
+    this.follow(wanted);
+  }
+
+  /** Shows the node, or the pod as namespace/name, that the address says, or nothing. */
+  follow({ node, pod }) {
+    const at = pod.indexOf("/"), asked = new URLSearchParams({ namespace: pod.slice(0, at), name: pod.slice(at + 1) });
+    if (node) this.#show(node, `/bayplan/v1/nodes/${encodeURIComponent(node)}`, (answer) => this.#nodeBody(answer));
+    else if (pod) this.#show(pod, `/told?${asked}`, (answer) => this.#podBody(answer));
+    else this.#dialog.close();
+  }
 
   async #show(title, path, draw) {
     const asked = ++this.#asked;

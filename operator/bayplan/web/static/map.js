@@ -1,16 +1,21 @@
 // Draws nodes on a canvas, in slices so that no frame waits for thousands of them.
 
 import { percent, plural, shown } from "./dom.js";
+import { shortened } from "./names.js";
 
 const SLICE_MS = 6;
 const TILES = 140;
 const GAP = 2;
+const PAD = 7;
+// Few nodes do not fill the width: a name of usual length fits.
+const WIDEST = 320;
+const NAME_FONT = "600 11px system-ui, 'DejaVu Sans', sans-serif";
 // So many characters are measured at most: names from a cluster may be long.
 const LONGEST = 40;
 
 export class NodeMap {
   #canvas; #now; #open; #context;
-  #nodes = null; #order = []; #place = new Map(); #focus = -1; #hover = -1;
+  #nodes = null; #order = []; #place = new Map(); #labels = new Map(); #focus = -1; #hover = -1;
   #columns = 1; #cellWidth = 10; #cellHeight = 10; #width = 0; #colours = null; #drawing = 0; #left = [];
 
   constructor(canvas, now, open) {
@@ -38,10 +43,11 @@ export class NodeMap {
     this.#order = order;
     this.#place = new Map(order.map((node, place) => [node, place]));
     this.#hover = -1;
+    this.#canvas.title = "";
     this.#focus = focused === null ? -1 : nodes.names.indexOf(focused);
     if (!this.#place.has(this.#focus)) this.#focus = -1;
     this.#tell(this.#focus);
-    if (same) this.#redraw(); else this.#layout();
+    if (same) { this.#label(); this.#redraw(); } else this.#layout();
   }
 
   #layout() {
@@ -49,10 +55,12 @@ export class NodeMap {
     const width = box.clientWidth;
     if (!this.#nodes || !width) return;
     const height = width < 600 ? 260 : 340;
-    const count = Math.max(1, this.#order.length);
+    // The room that is kept until there is something to draw.
+    box.style.minHeight = "0";
+    const count = this.#order.length;
     if (count <= TILES) {
       this.#columns = Math.max(1, Math.min(count, Math.floor(width / (width < 600 ? 84 : 92))));
-      this.#cellWidth = Math.floor(width / this.#columns);
+      this.#cellWidth = Math.min(WIDEST, Math.floor(width / this.#columns));
       const rows = Math.ceil(count / this.#columns);
       this.#cellHeight = Math.max(34, Math.min(58, Math.floor(height / rows)));
     } else {
@@ -68,7 +76,15 @@ export class NodeMap {
     this.#canvas.height = Math.floor((rows * this.#cellHeight + GAP) * scale);
     this.#canvas.style.height = `${rows * this.#cellHeight + GAP}px`;
     this.#context.setTransform(scale, 0, 0, scale, 0, 0);
+    this.#label();
     this.#redraw();
+  }
+
+  #label() {
+    if (this.#order.length > TILES) return;
+    this.#context.font = NAME_FONT;
+    const texts = shortened(this.#order.map((node) => shown(this.#nodes.names[node])), (text) => this.#context.measureText(text).width <= this.#cellWidth - 2 - 2 * PAD);
+    this.#labels = new Map(this.#order.map((node, place) => [node, texts[place]]));
   }
 
   #redraw() {
@@ -114,13 +130,12 @@ export class NodeMap {
     if (step === 0) { context.strokeStyle = edge; context.lineWidth = 1; context.strokeRect(x + .5 + (big ? 1 : 0), y + .5 + (big ? 1 : 0), w - 1, h - 1); }
     if (this.#nodes.answer.unschedulable[node]) hatch(context, big ? x + 1 : x, big ? y + 1 : y, w, h, this.#ink(step), big ? 8 : 4);
     if (big) {
-      const pad = 7;
       context.fillStyle = step === 0 ? soft : this.#ink(step);
-      context.font = "600 11px system-ui, 'DejaVu Sans', sans-serif";
-      context.fillText(tail(context, shown(this.#nodes.names[node]), w - 2 * pad + 2), x + pad, y + h / 2 - 3);
+      context.font = NAME_FONT;
+      context.fillText(this.#labels.get(node), x + PAD, y + h / 2 - 3);
       context.font = "11px system-ui, 'DejaVu Sans', sans-serif";
       const told = step === 0 ? "no pods" : `${percent(this.#nodes.shares[node])} ${short(this.#nodes.resource(node))}`;
-      context.fillText(cut(context, shown(told), w - 2 * pad + 2), x + pad, y + h / 2 + 12);
+      context.fillText(cut(context, shown(told), w - 2 * PAD + 2), x + PAD, y + h / 2 + 12);
     }
     if (this.#nodes.answer.emptiable[node]) {
       const thick = big ? 3 : Math.max(1, Math.min(3, Math.floor(w / 4)));
@@ -157,6 +172,7 @@ export class NodeMap {
   #hovered(node) {
     if (node === this.#hover) return;
     this.#hover = node;
+    this.#canvas.title = node >= 0 ? shown(this.#nodes.names[node]) : "";
     this.#tell(node >= 0 ? node : this.#focus);
     this.#redraw();
   }
@@ -168,7 +184,8 @@ export class NodeMap {
   }
 
   #tell(node) {
-    const text = node < 0 ? "\u00a0" : `${shown(this.#nodes.names[node])}: ${shown(this.#nodes.sentence(node, percent, plural))}`;
+    const nothing = this.#order.length ? "\u00a0" : this.#nodes.count ? "No node of that name." : "The cluster has no nodes.";
+    const text = node < 0 ? nothing : `${shown(this.#nodes.names[node])}: ${shown(this.#nodes.sentence(node, percent, plural))}`;
     // What did not change is not read out again.
     if (this.#now.textContent !== text) this.#now.textContent = text;
   }
@@ -216,15 +233,6 @@ function hatch(context, x, y, w, h, colour, every) {
 }
 
 const short = (resource) => (resource === "memory" ? "mem" : resource.slice(resource.lastIndexOf("/") + 1));
-
-// Names of one kind differ at their end.
-function tail(context, whole, width) {
-  const text = whole.slice(-LONGEST);
-  if (whole.length <= LONGEST && context.measureText(text).width <= width) return text;
-  let start = 1;
-  while (start < text.length - 1 && context.measureText(`…${text.slice(start)}`).width > width) start++;
-  return `…${text.slice(start)}`;
-}
 
 function cut(context, whole, width) {
   const text = whole.slice(0, LONGEST);
