@@ -125,6 +125,14 @@ def test_the_account_and_the_labels_that_prometheus_goes_by_are_values(tmp_path:
         assert labels.items() >= {"release": "stack", "app.kubernetes.io/name": "bayplan"}.items()
 
 
+def test_the_network_policy_lets_in_the_namespace_that_the_values_say_prometheus_is_in(tmp_path: Path) -> None:
+    monitoring = {"enabled": False, "prometheus": {"serviceAccount": "scraper", "namespace": "observability"}}
+    made = _named(template(tmp_path, {**_on("networkPolicy"), "monitoring": monitoring}, namespace=NAMESPACE))
+    (rule,) = made["NetworkPolicy", "bayplan"]["spec"]["ingress"]
+    (peer,) = rule["from"]
+    assert peer["namespaceSelector"] == {"matchLabels": {"kubernetes.io/metadata.name": "observability"}}
+
+
 @pytest.mark.parametrize("account", ["bayplan-prometheus", "bayplan"])
 def test_an_account_of_prometheus_stays_in_its_namespace_whatever_it_is_called(tmp_path: Path, account: str) -> None:
     monitoring = {"enabled": True, "prometheus": {"serviceAccount": account, "namespace": "observability"}}
