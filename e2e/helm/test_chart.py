@@ -29,6 +29,7 @@ SWITCHES = {
     "flowControl": "flow-control",
     "networkPolicy": "network-policy",
     "admission": "admission",
+    "reader": "reader",
     "resourceQuota": "resource-quota",
     "monitoring": "monitoring",
     "dashboards": "dashboards",
@@ -157,6 +158,11 @@ def test_the_place_of_the_runbooks_is_a_value(control_plane: ControlPlane, tmp_p
 def test_a_release_in_the_namespace_of_everybody_is_refused_with_what_to_say(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="say --namespace bayplan-system --create-namespace"):
         template(tmp_path, {}, namespace="default")
+
+
+def test_the_role_for_people_who_ask_is_refused_among_the_pods_of_the_control_plane(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="would open every port of every pod in kube-system"):
+        template(tmp_path, _on("reader"), namespace="kube-system")
 
 
 ARGS = {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated"}}}

@@ -113,6 +113,17 @@ def _namespace_of_prometheus(built: Named) -> str:
     return place
 
 
+@pytest.mark.parametrize(("folder", "leads_to_pods"), [("trial", False), ("production", True)])
+def test_who_may_ask_the_scheduler_is_led_to_pods_only_where_it_has_a_namespace_of_its_own(
+    control_plane: ControlPlane, folder: str, *, leads_to_pods: bool
+) -> None:
+    built = _built(control_plane, OVERLAYS / folder)
+    rules = [(key, rule) for key, each in built.items() for rule in each.get("rules", []) if "Role" in key[0]]
+    leading = [key for key, rule in rules if "pods/portforward" in rule.get("resources", [])]
+    assert leading == [("Role", "bayplan-reader")] * leads_to_pods
+    assert (("Namespace", "bayplan-system") in built) is leads_to_pods
+
+
 def test_an_overlay_moves_everything_to_its_namespace_and_names_its_image(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
