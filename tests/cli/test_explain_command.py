@@ -8,8 +8,6 @@ import pytest
 from tests.client.conftest import cluster, kubeconfig, scheduler  # noqa: F401  fixtures
 
 from bayplan.cli import main
-from bayplan.cli.explanation_lines import live_lines
-from bayplan.live.answers import ExplanationAnswer
 
 
 @pytest.fixture
@@ -108,12 +106,19 @@ async def test_wrong_options_end_with_exit_code_2(explain, arguments, said):
     assert (code, said in err) == (2, True)
 
 
-async def test_no_field_of_an_answer_reaches_the_terminal_as_a_code(explain):
+async def test_no_field_of_an_answer_reaches_the_terminal_as_a_code(explain, monkeypatch):
     _, out, _ = await explain("big", "-o", "json")
     answer, code = json.loads(out), "\x1b[2J"
     answer["queue"] |= dict.fromkeys(("queue", "waitingSince", "nextRetry"), code)
     answer["wokenBy"] = [{"plugin": code, "event": code}]
     answer["attempts"][0]["time"] = code
-    shown = list(live_lines(msgspec.convert(answer, ExplanationAnswer)))
+
+    def hostile(question, kind):
+        question.close()
+        return msgspec.convert(answer, kind)
+
+    monkeypatch.setattr("bayplan.cli.explain.answered", hostile)
+    _, out, _ = await explain("big")
+    shown = out.splitlines()
     assert all(line.isprintable() for line in shown)
     assert sum(line.count("\\x1b[2J") for line in shown) == 6
