@@ -29,6 +29,7 @@ SWITCHES = {
     "flowControl": "flow-control",
     "networkPolicy": "network-policy",
     "admission": "admission",
+    "reader": "reader",
     "resourceQuota": "resource-quota",
     "monitoring": "monitoring",
     "dashboards": "dashboards",
@@ -125,6 +126,14 @@ def test_the_account_and_the_labels_that_prometheus_goes_by_are_values(tmp_path:
         assert labels.items() >= {"release": "stack", "app.kubernetes.io/name": "bayplan"}.items()
 
 
+def test_the_network_policy_lets_in_the_namespace_that_the_values_say_prometheus_is_in(tmp_path: Path) -> None:
+    monitoring = {"enabled": False, "prometheus": {"serviceAccount": "scraper", "namespace": "observability"}}
+    made = _named(template(tmp_path, {**_on("networkPolicy"), "monitoring": monitoring}, namespace=NAMESPACE))
+    (rule,) = made["NetworkPolicy", "bayplan"]["spec"]["ingress"]
+    (peer,) = rule["from"]
+    assert peer["namespaceSelector"] == {"matchLabels": {"kubernetes.io/metadata.name": "observability"}}
+
+
 @pytest.mark.parametrize("account", ["bayplan-prometheus", "bayplan"])
 def test_an_account_of_prometheus_stays_in_its_namespace_whatever_it_is_called(tmp_path: Path, account: str) -> None:
     monitoring = {"enabled": True, "prometheus": {"serviceAccount": account, "namespace": "observability"}}
@@ -149,6 +158,11 @@ def test_the_place_of_the_runbooks_is_a_value(control_plane: ControlPlane, tmp_p
 def test_a_release_in_the_namespace_of_everybody_is_refused_with_what_to_say(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="say --namespace bayplan-system --create-namespace"):
         template(tmp_path, {}, namespace="default")
+
+
+def test_the_role_for_people_who_ask_is_refused_among_the_pods_of_the_control_plane(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="would open every port of every pod in kube-system"):
+        template(tmp_path, _on("reader"), namespace="kube-system")
 
 
 ARGS = {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated"}}}

@@ -1,5 +1,6 @@
 """What kustomize makes of the base with its components: the production overlay, and others on top of it."""
 
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from e2e.controlplane.bayplan_process import REPOSITORY
 from e2e.controlplane.installation import (
     CLUSTER_WIDE,
     COMPONENT_NAMES,
@@ -25,6 +27,7 @@ from bayplan.config.types import PodTopologySpreadArgs, PodTopologySpreadDefault
 pytestmark = pytest.mark.controlplane
 
 Named = dict[tuple[str, str], dict[str, Any]]
+MONITORING = REPOSITORY / "docs" / "monitoring.md"
 
 
 def _built(control_plane: ControlPlane, folder: Path) -> Named:
@@ -83,6 +86,42 @@ def test_the_network_policy_is_about_the_pods_of_the_deployment_and_opens_their_
     assert policy["policyTypes"] == ["Ingress", "Egress"]
     ports = [port["port"] for rule in policy["ingress"] for port in rule["ports"]]
     assert ports == [port["containerPort"] for port in container["ports"]]
+
+
+def test_the_network_policy_lets_in_prometheus_of_the_namespace_whose_account_may_scrape_and_of_no_other(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    write_kustomization(tmp_path / "shipped", components=["network-policy", "monitoring"])
+    (documented,) = re.findall(r"```yaml\n(patches:\n.*?)```", MONITORING.read_text(), re.DOTALL)
+    write_kustomization(tmp_path / "elsewhere", base=tmp_path / "shipped", **yaml.safe_load(documented))
+    places = [_namespace_of_prometheus(_built(control_plane, tmp_path / name)) for name in ("shipped", "elsewhere")]
+    assert places == ["monitoring", "observability"]
+
+
+def _namespace_of_prometheus(built: Named) -> str:
+    """The namespace that the policy lets in, after a look that it is one and that of the account that may scrape."""
+    (scraper,) = built["ClusterRoleBinding", "bayplan-metrics-reader"]["subjects"]
+    (rule,) = built["NetworkPolicy", "bayplan"]["spec"]["ingress"]
+    # A tenant names pods, but of namespaces the API server sets this label.
+    assert rule["from"] == [
+        {
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": scraper["namespace"]}},
+            "podSelector": {"matchLabels": {"app.kubernetes.io/name": "prometheus"}},
+        }
+    ]
+    place: str = scraper["namespace"]
+    return place
+
+
+@pytest.mark.parametrize(("folder", "leads_to_pods"), [("trial", False), ("production", True)])
+def test_who_may_ask_the_scheduler_is_led_to_pods_only_where_it_has_a_namespace_of_its_own(
+    control_plane: ControlPlane, folder: str, *, leads_to_pods: bool
+) -> None:
+    built = _built(control_plane, OVERLAYS / folder)
+    rules = [(key, rule) for key, each in built.items() for rule in each.get("rules", []) if "Role" in key[0]]
+    leading = [key for key, rule in rules if "pods/portforward" in rule.get("resources", [])]
+    assert leading == [("Role", "bayplan-reader")] * leads_to_pods
+    assert (("Namespace", "bayplan-system") in built) is leads_to_pods
 
 
 def test_an_overlay_moves_everything_to_its_namespace_and_names_its_image(

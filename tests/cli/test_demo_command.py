@@ -1,8 +1,10 @@
 import asyncio
 import os
+import stat
 import subprocess
 import sys
 import webbrowser
+from pathlib import Path
 
 import pytest
 
@@ -162,7 +164,10 @@ class Browser:
         self.opened = []
 
     def open(self, address):
-        self.opened.append(address)
+        """Notes the file that it is told to open, with its mode and that of the folder, and what it has."""
+        file = Path(address.removeprefix("file://"))
+        modes = [stat.S_IMODE(each.stat().st_mode) for each in (file.parent, file)]
+        self.opened.append((file, modes, file.read_text()))
 
 
 def no_browser():
@@ -178,7 +183,7 @@ def page(monkeypatch, capsys):
 
         async def serve(source, inspector, listening, opened):
             served.append(source.page)
-            address = f"http://127.0.0.1:{listening.getsockname()[1]}/open?token=x"
+            address = f"http://127.0.0.1:{listening.getsockname()[1]}/?token=x"
             opened(address)
             await asyncio.sleep(0)
 
@@ -187,8 +192,8 @@ def page(monkeypatch, capsys):
                 self.start = lambda: target(*args)
 
         monkeypatch.setattr("bayplan.cli.demo_page.serve", serve)
-        monkeypatch.setattr("bayplan.cli.demo_page.threading.Thread", Thread)
-        monkeypatch.setattr("bayplan.cli.demo_page.webbrowser.get", get)
+        monkeypatch.setattr("bayplan.cli.browser.threading.Thread", Thread)
+        monkeypatch.setattr("bayplan.cli.browser.webbrowser.get", get)
         assert demo("--web", "--pods", "30", *arguments) == 0
         return served, capsys.readouterr().out.splitlines()
 
@@ -200,8 +205,12 @@ def test_the_page_of_the_cluster_is_served_and_its_address_printed_and_opened(pa
     served, lines = page(get=lambda: browser)
     assert served == [{"mode": "snapshot", "title": "bayplan demo", "skipped": 0}]
     address = lines[0].removeprefix("bayplan demo: ")
-    assert browser.opened == [address]
     assert address.startswith("http://127.0.0.1:")
+    # What a browser is started with is for every user of the machine to read: the name of a file, not the address.
+    ((file, modes, text),) = browser.opened
+    assert modes == [0o700, 0o600]
+    assert f'content="0; url={address}"' in text
+    assert not file.parent.exists()
 
 
 def test_without_a_browser_the_address_is_printed(page):

@@ -67,11 +67,14 @@ def test_a_cluster_whose_scheduler_cannot_be_reached_is_one_line(capsys, tmp_pat
 
 async def test_it_serves_the_page_and_ends_when_told_to_with_pages_open(cluster):
     address, process = start_command(cluster)
-    async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
-        async with session.get(address) as page:
+    server, _, token = address.partition("/?token=")
+    async with aiohttp.ClientSession(server) as session:
+        async with session.get("/") as page:
             assert page.status == 200
             assert "<title>bayplan</title>" in await page.text()
-        async with session.get(f"http://{address.split('/')[2]}/events") as events:
+        async with session.post("/open", data=token, headers={"Origin": server}) as opened:
+            shown = {"Authorization": f"Bearer {await opened.text()}"}
+        async with session.get("/events", headers=shown) as events:
             assert events.content_type == "text/event-stream"
             assert (await events.content.readline()).startswith(b"event: ")
             assert await asyncio.to_thread(end, process) == 0

@@ -8,6 +8,7 @@ from aiohttp import WSMsgType, web
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/{}/leases/bayplan"
 TOKEN = "/api/v1/namespaces/{}/serviceaccounts/bayplan-reader/token"
+POD = "/api/v1/namespaces/{}/pods/{}"
 FORWARD = "/api/v1/namespaces/{}/pods/{}/portforward"
 
 
@@ -23,8 +24,11 @@ class FakeCluster:
     asked: list = field(default_factory=list)
     url: str = ""
 
-    def lease(self, holder, namespace="bayplan-system"):
+    def lease(self, holder, namespace="bayplan-system", account="bayplan"):
+        """A Lease, and the pod that holds it."""
         self.answers[LEASE.format(namespace)] = (200, {"spec": {"holderIdentity": holder}})
+        pod = POD.format(namespace, holder.rpartition("_")[0])
+        self.answers[pod] = (200, {"spec": {"serviceAccountName": account}})
 
     def account(self, token, namespace="bayplan-system"):
         self.answers[TOKEN.format(namespace)] = (201, {"status": {"token": token}})

@@ -1,10 +1,10 @@
 """How a person's question gets to the scheduler that is meant, and with whose token."""
 
 import pytest
-from tests.client.fake_cluster import LEASE, TOKEN
+from tests.client.fake_cluster import LEASE, POD, TOKEN
 
 from bayplan.client.connect import connect
-from bayplan.client.errors import ClientError, NotReachedError, RefusedError
+from bayplan.client.errors import CannotLogInError, ClientError, NotReachedError, RefusedError
 from bayplan.client.target import Target
 
 
@@ -53,14 +53,24 @@ async def test_the_scheduler_is_shown_a_token_of_the_reader_and_never_the_person
 
 
 async def test_the_persons_own_token_is_shown_only_when_that_is_asked_for(kubeconfig, cluster):
-    error = await failure(Target(kubeconfig=kubeconfig, own_token=True))
+    error = await failure(Target(kubeconfig=kubeconfig, namespace="bayplan-system", own_token=True))
     assert (error.status, cluster.tokens) == (401, [])
+
+
+async def test_a_pod_that_was_only_found_is_shown_no_token_that_a_person_gave(kubeconfig, cluster, tmp_path):
+    file = tmp_path / "token"
+    file.write_text("reader-token\n")
+    for given in ({"own_token": True}, {"token_file": file}):
+        error = await failure(Target(kubeconfig=kubeconfig, **given))
+        assert isinstance(error, CannotLogInError)
+        assert str(error).startswith("say by --scheduler-namespace whose pods may see the token")
+    assert (cluster.asked, cluster.forwards) == ([], [])
 
 
 async def test_a_token_of_a_file_is_shown_instead(kubeconfig, cluster, tmp_path):
     file = tmp_path / "token"
     file.write_text("reader-token\n")
-    async with connect(Target(kubeconfig=kubeconfig, token_file=file)) as client:
+    async with connect(Target(kubeconfig=kubeconfig, namespace="bayplan-system", token_file=file)) as client:
         assert (await client.summary())["nodes"] == 1
     assert cluster.tokens == []
 
@@ -81,6 +91,41 @@ async def test_the_lease_is_also_found_where_the_base_puts_it(target, cluster):
     assert set(cluster.forwards) == {("kube-system", "other-pod", "10259")}
 
 
+async def test_of_several_leases_none_is_taken_unless_its_namespace_is_named(kubeconfig, cluster):
+    cluster.lease("theirs_1", "kube-system")
+    told = "there are Leases bayplan-system/bayplan and kube-system/bayplan: say which scheduler is meant by "
+    assert str(await failure(Target(kubeconfig=kubeconfig))) == f"{told}--scheduler-namespace"
+    assert cluster.forwards == []
+    async with connect(Target(kubeconfig=kubeconfig, namespace="bayplan-system")) as client:
+        await client.summary()
+    assert set(cluster.forwards) == {("bayplan-system", "bayplan-7f-x2", "10259")}
+
+
+async def test_who_may_read_the_lease_of_one_namespace_alone_needs_not_name_it(target, cluster):
+    cluster.answers[LEASE.format("kube-system")] = (403, {"reason": "Forbidden", "message": "no"})
+    async with connect(target) as client:
+        assert (await client.summary())["nodes"] == 1
+
+
+async def test_a_holder_under_another_account_is_not_asked_unless_that_is_named(kubeconfig, cluster):
+    cluster.lease("theirs_1", account="default")
+    assert str(await failure(Target(kubeconfig=kubeconfig))) == (
+        "pod bayplan-system/theirs holds Lease bayplan-system/bayplan but runs under ServiceAccount 'default', not "
+        "'bayplan', and is not asked; --scheduler-service-account names another"
+    )
+    assert (cluster.forwards, cluster.tokens) == ([], [])
+    async with connect(Target(kubeconfig=kubeconfig, service_account="default")) as client:
+        await client.summary()
+
+
+async def test_a_holder_that_is_no_pod_is_said(target, cluster):
+    cluster.answers.pop(POD.format("bayplan-system", "bayplan-7f-x2"))
+    error = await failure(target)
+    assert isinstance(error, NotReachedError)
+    assert str(error).startswith("there is no pod bayplan-system/bayplan-7f-x2: ")
+    assert cluster.forwards == []
+
+
 async def test_a_lease_that_nobody_holds_is_said(target, cluster):
     cluster.lease("")
     assert str(await failure(target)).startswith("nobody holds Lease bayplan-system/bayplan")
@@ -90,6 +135,7 @@ async def test_a_lease_that_nobody_holds_is_said(target, cluster):
     ("path", "right"),
     [
         (LEASE.format("bayplan-system"), "`get` of leases"),
+        (POD.format("bayplan-system", "bayplan-7f-x2"), "`get` of pods"),
         (TOKEN.format("bayplan-system"), "`create` of serviceaccounts/token"),
     ],
 )
@@ -161,4 +207,5 @@ async def test_an_address_that_is_none_is_refused(server, said):
 async def test_a_file_without_a_token_is_refused_by_name(kubeconfig, cluster, tmp_path, text):
     file = tmp_path / "token"
     file.write_text(text)
-    assert str(await failure(Target(kubeconfig=kubeconfig, token_file=file))) == f"--token-file: {file} holds no token"
+    target = Target(kubeconfig=kubeconfig, namespace="bayplan-system", token_file=file)
+    assert str(await failure(target)) == f"--token-file: {file} holds no token"

@@ -31,7 +31,7 @@ def executable() -> tuple[str | None, list[str]]:
     return found, ["--no-sandbox"] if os.geteuid() == 0 else []
 
 
-_COOKIES = {}
+_SECRETS = {}
 _TIMEOUT_MS = 180_000
 """Only ends what hangs: a busy machine is no fault of the page."""
 
@@ -61,15 +61,15 @@ class Tab:
 
     def open(self, address: str, link: str = "") -> "Page":
         """Open the page; `link` is what its address says after the #, with it."""
-        kept = _COOKIES.get(address)
+        kept = _SECRETS.get(address)
         if kept is None:
             self.page.goto(address + link)
-            _COOKIES[address] = self.context.cookies()
         else:
-            # The address is good for one browser, whose cookie this tab has as well.
-            self.context.add_cookies(kept)
+            # The address is good for one browser, whose secret this tab has as well.
+            self.context.add_init_script(f"localStorage.setItem('bayplan-session', '{kept}')")
             self.page.goto("/".join([*address.split("/")[:3], link]))
         self.page.wait_for_selector("#map[data-drawn]")
+        _SECRETS[address] = self.page.evaluate("localStorage.getItem('bayplan-session')")
         return self.page
 
     def violations(self) -> list[str]:

@@ -2,10 +2,14 @@
 
 import os
 from pathlib import Path
+from queue import Queue
+from types import SimpleNamespace
 
 import pytest
 from tests.web.answering import SaysEverywhere
 from tests.web.pictures import MOST_BYTES, Pictures
+
+from bayplan.cli.browser import opener
 
 HOSTILE = [
     "<script>window.harmed=1</script>",
@@ -227,6 +231,37 @@ def test_a_page_whose_server_has_ended_says_so(tab, served):
     assert opened.page.inner_text("#state") == "bayplan web does not answer"
     # The browser says itself that it could not connect.
     opened.faults.clear()
+
+
+def test_a_reloaded_page_and_another_tab_are_let_in_and_no_tab_without_the_secret_is(tab, served):
+    server = served(SaysEverywhere("x"), {"mode": "live", "title": "x", "skipped": 0})
+    server.refresh(1.0)
+    first = tab(server.address)
+    assert "token" not in first.page.url
+    first.page.reload()
+    first.page.wait_for_selector("#map[data-drawn]")
+    second = first.context.new_page()
+    second.goto(server.address)
+    second.wait_for_selector("#map[data-drawn]")
+    second.evaluate("localStorage.clear()")
+    second.reload()
+    second.wait_for_selector("#state.bad")
+    assert second.inner_text("#state") == "open the address that bayplan web printed; it is good for one browser"
+
+
+def test_the_file_that_a_browser_is_started_with_leads_it_to_the_page(chromium, served, monkeypatch):
+    server = served(SaysEverywhere("x"), {"mode": "live", "title": "x", "skipped": 0})
+    server.refresh(1.0)
+    started = Queue()
+    monkeypatch.setattr("bayplan.cli.browser.webbrowser.get", lambda: SimpleNamespace(open=started.put))
+    with chromium.new_context() as context, opener("bayplan web", browser=True) as opened:
+        opened(server.address)
+        file = started.get(timeout=60)
+        assert file.startswith("file://")
+        page = context.new_page()
+        page.goto(file)
+        page.wait_for_selector("#map[data-drawn]", timeout=180_000)
+        assert page.url == server.address.partition("?")[0]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import msgspec
 from bayplan.cli import BAD_INPUT, tell_line
 from bayplan.cli.cluster_flags import CONTEXT, KUBECONFIG
 from bayplan.cli.file_names import FILE_NAME
-from bayplan.client.target import LEASE, Target
+from bayplan.client.target import ACCOUNT, LEASE, Target
 
 _OPTIONS: Final = (
     KUBECONFIG,
@@ -21,9 +21,15 @@ _OPTIONS: Final = (
     click.option(
         "--scheduler-namespace",
         metavar="NAME",
-        help="Where the scheduler runs; otherwise bayplan-system or kube-system, whichever has its Lease.",
+        help="Where the scheduler runs; otherwise bayplan-system or kube-system, if one of them has its Lease.",
     ),
     click.option("--lease", metavar="NAME", default=LEASE, help="The Lease of its replicas."),
+    click.option(
+        "--scheduler-service-account",
+        metavar="NAME",
+        default=ACCOUNT,
+        help="The ServiceAccount of its replicas: no other pod that holds the Lease is asked.",
+    ),
     click.option(
         "--server", metavar="URL", help="Ask the scheduler at https://HOST:10259 instead of by a port-forward."
     ),
@@ -75,6 +81,7 @@ def target_options(command: Callable[..., None]) -> Callable[..., None]:
         context: str | None,
         scheduler_namespace: str | None,
         lease: str,
+        scheduler_service_account: str,
         server: str | None,
         certificate_authority: Path | None,
         insecure_skip_tls_verify: bool,
@@ -93,6 +100,7 @@ def target_options(command: Callable[..., None]) -> Callable[..., None]:
             context=context,
             namespace=scheduler_namespace,
             lease=lease,
+            service_account=scheduler_service_account,
             server=server,
             authority=certificate_authority,
             insecure=insecure_skip_tls_verify,

@@ -75,17 +75,17 @@ def web(
     if not cluster and (config or scheduler_name is not None):
         raise click.UsageError("--config and --scheduler-name are about --cluster: a scheduler that runs has its own")
     # Imported here so that the overview of commands does not wait for them.
+    from bayplan.cli.browser import opener  # noqa: PLC0415
     from bayplan.client.errors import CannotLogInError, ClientError  # noqa: PLC0415
     from bayplan.web.serve import serve  # noqa: PLC0415
 
-    opened = _opener(browser=browser)
     if cluster:
         source = _snapshot(cluster, config, scheduler_name)
-        with _listening(port) as listening:
+        with _listening(port) as listening, opener("bayplan web", browser=browser) as opened:
             asyncio.run(serve(source, source.inspector, listening, opened))
         return
     try:
-        with _listening(port) as listening:
+        with _listening(port) as listening, opener("bayplan web", browser=browser) as opened:
             asyncio.run(_serve_remote(target, listening, opened))
     except ClientError as error:
         tell_line(str(error))
@@ -131,17 +131,6 @@ def _listening(port: int) -> "socket.socket":
         return loopback_socket(port)
     except OSError as error:
         _refuse(f"--port: 127.0.0.1:{port}: {os.strerror(error.errno or 0)}")
-
-
-def _opener(*, browser: bool) -> Callable[[str], None]:
-    def opened(address: str) -> None:
-        click.echo(f"bayplan web: {address}")
-        click.echo("The address is good for one browser, once. Ctrl-C ends it.")
-        sys.stdout.flush()
-        if browser:
-            click.launch(address)
-
-    return opened
 
 
 def _refuse(text: str) -> NoReturn:

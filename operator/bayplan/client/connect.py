@@ -12,7 +12,7 @@ from bayplan.api.credentials import Credentials, load_credentials
 from bayplan.api.errors import CredentialsError
 from bayplan.api.trust import verifying_context
 from bayplan.client.errors import CannotLogInError, ClientError
-from bayplan.client.leader import NAMESPACES, SchedulerPod, find_leader
+from bayplan.client.leader import find_leader, find_namespace
 from bayplan.client.port_forward import LOCAL, port_forward
 from bayplan.client.reader_token import ReaderToken
 from bayplan.client.scheduler_client import SchedulerClient
@@ -48,9 +48,14 @@ async def _connected(target: Target, stack: AsyncExitStack) -> SchedulerClient:
         url = _checked_server(target)
         token = _nobody if url.startswith("http://") else await _token_for_server(target, stack)
         return await stack.enter_async_context(SchedulerClient(url, token, tls=_tls(target)))
+    if target.namespace is None and (target.own_token or target.token_file is not None):
+        # What was only found might be somebody else's.
+        raise CannotLogInError(
+            "say by --scheduler-namespace whose pods may see the token of --own-token or --token-file"
+        )
     credentials = load_credentials(target.kubeconfig, target.context)
     api = await _api(credentials, stack)
-    pod = await _leader(target, api)
+    pod = await find_leader(api, target)
     token = _given_token(target, credentials) or ReaderToken(api, pod.namespace)
     port = await stack.enter_async_context(port_forward(credentials, pod.namespace, pod.name, SECURE_PORT))
     url = f"https://{LOCAL}:{port}"
@@ -65,12 +70,7 @@ async def _token_for_server(target: Target, stack: AsyncExitStack) -> Token:
     if given is not None:
         return given
     api = await _api(credentials, stack)
-    namespace = target.namespace or (await _leader(target, api)).namespace
-    return ReaderToken(api, namespace)
-
-
-async def _leader(target: Target, api: ApiClient) -> SchedulerPod:
-    return await find_leader(api, NAMESPACES if target.namespace is None else (target.namespace,), target.lease)
+    return ReaderToken(api, await find_namespace(api, target.namespace, target.lease))
 
 
 async def _api(credentials: Credentials, stack: AsyncExitStack) -> ApiClient:

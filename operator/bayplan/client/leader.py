@@ -1,9 +1,8 @@
 """Finds the pod that schedules now, by the Lease that the replicas contend for."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -12,7 +11,7 @@ from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.kinds import path_segment
 from bayplan.client.api_answers import answer_to, unexpected
 from bayplan.client.errors import ClientError, NotReachedError
-from bayplan.client.target import LEASE
+from bayplan.client.target import LEASE, Target
 
 NAMESPACES: Final = ("bayplan-system", "kube-system")
 """Where the manifests put it."""
@@ -26,41 +25,96 @@ class SchedulerPod:
     name: str
 
 
-class _Spec(msgspec.Struct, rename="camel"):
+class _LeaseSpec(msgspec.Struct, rename="camel"):
     holder_identity: str | None = None
 
 
 class _Lease(msgspec.Struct):
-    spec: _Spec = msgspec.field(default_factory=_Spec)
+    spec: _LeaseSpec = msgspec.field(default_factory=_LeaseSpec)
 
 
-async def find_leader(api: ApiClient, namespaces: Sequence[str] = NAMESPACES, lease: str = LEASE) -> SchedulerPod:
-    """Return the pod that holds the Lease in the first of `namespaces` that has one.
+class _PodSpec(msgspec.Struct, rename="camel"):
+    service_account_name: str = ""
 
-    A replica's identity is its host name, which is its pod's, and what tells it from the one before it.
+
+class _Pod(msgspec.Struct):
+    spec: _PodSpec
+
+
+_Kind = TypeVar("_Kind", _Lease, _Pod)
+
+
+async def find_namespace(api: ApiClient, namespace: str | None = None, lease: str = LEASE) -> str:
+    """Return the namespace that is named, or the only one of `NAMESPACES` with the Lease as far as it may be read.
 
     Raises:
-        NotReachedError: there is no such Lease, or nobody holds it.
-        ClientError: it may not be read, or the API server answers otherwise.
+        NotReachedError: there is no such Lease.
+        ClientError: there are several, it may not be read, or the API server answers otherwise.
     """
-    for namespace in namespaces:
-        path = f"/apis/coordination.k8s.io/v1/namespaces/{path_segment(namespace)}/leases/{path_segment(lease)}"
-        answer = await answer_to(api, "GET", path)
-        if answer.status == HTTPStatus.NOT_FOUND:
-            continue
-        where = f"Lease {namespace}/{lease}"
+    if namespace is not None:
+        return namespace
+    found, refused = [], []
+    for each in NAMESPACES:
+        answer = await answer_to(api, "GET", _path_of(each, lease))
         if answer.status == HTTPStatus.FORBIDDEN:
-            raise ClientError(f"you may not read {where}: the right to it is `get` of leases in {namespace}")
-        if answer.status != HTTPStatus.OK:
-            raise unexpected(where, answer)
-        try:
-            holder = msgspec.json.decode(answer.body, type=_Lease).spec.holder_identity or ""
-        except DECODE_ERRORS:
-            raise ClientError(f"{where} cannot be read") from None
-        if not holder:
-            raise NotReachedError(f"nobody holds {where}: no replica schedules at the moment")
-        return SchedulerPod(namespace, holder.rpartition("_")[0] or holder)
-    there = " or ".join(f"{namespace}/{lease}" for namespace in namespaces)
-    raise NotReachedError(
-        f"there is no Lease {there}: say where the scheduler runs by --scheduler-namespace and --lease"
-    )
+            refused.append(each)
+        elif answer.status == HTTPStatus.OK:
+            found.append(each)
+        elif answer.status != HTTPStatus.NOT_FOUND:
+            raise unexpected(f"Lease {each}/{lease}", answer)
+    if len(found) > 1:
+        there = " and ".join(f"{each}/{lease}" for each in found)
+        raise ClientError(f"there are Leases {there}: say which scheduler is meant by --scheduler-namespace")
+    if not found and not refused:
+        there = " or ".join(f"{each}/{lease}" for each in NAMESPACES)
+        raise NotReachedError(
+            f"there is no Lease {there}: say where the scheduler runs by --scheduler-namespace and --lease"
+        )
+    return (found or refused)[0]
+
+
+async def find_leader(api: ApiClient, target: Target) -> SchedulerPod:
+    """Return the pod that holds the Lease, if it runs under the scheduler's ServiceAccount.
+
+    A replica's identity is its host name, which is its pod's, and what tells it from the one before it. Who may write
+    the Lease could name any pod, but may not give that the account.
+
+    Raises:
+        NotReachedError: there is no such Lease, nobody holds it, or its holder is no pod.
+        ClientError: several namespaces have one, the holder has another account, or something may not be read.
+    """
+    namespace = await find_namespace(api, target.namespace, target.lease)
+    where = f"Lease {namespace}/{target.lease}"
+    holder = (await _read(api, where, _path_of(namespace, target.lease), "leases", _Lease)).spec.holder_identity or ""
+    if not holder:
+        raise NotReachedError(f"nobody holds {where}: no replica schedules at the moment")
+    name = holder.rpartition("_")[0] or holder
+    path = f"/api/v1/namespaces/{path_segment(namespace)}/pods/{path_segment(name)}"
+    account = (await _read(api, f"pod {namespace}/{name}", path, "pods", _Pod)).spec.service_account_name
+    if account != target.service_account:
+        raise ClientError(
+            f"pod {namespace}/{name} holds {where} but runs under ServiceAccount {account!a}, not "
+            f"{target.service_account!a}, and is not asked; --scheduler-service-account names another"
+        )
+    return SchedulerPod(namespace, name)
+
+
+def _path_of(namespace: str, lease: str) -> str:
+    return f"/apis/coordination.k8s.io/v1/namespaces/{path_segment(namespace)}/leases/{path_segment(lease)}"
+
+
+async def _read(api: ApiClient, what: str, path: str, plural: str, kind: type[_Kind]) -> _Kind:
+    answer = await answer_to(api, "GET", path)
+    if answer.status == HTTPStatus.NOT_FOUND:
+        raise NotReachedError(
+            f"there is no {what}: say where the scheduler runs by --scheduler-namespace and --lease, or ask it at its "
+            "own address, by --server"
+        )
+    if answer.status == HTTPStatus.FORBIDDEN:
+        raise ClientError(f"you may not read {what}: the right to it is `get` of {plural} there")
+    if answer.status != HTTPStatus.OK:
+        raise unexpected(what, answer)
+    try:
+        return msgspec.json.decode(answer.body, type=kind)
+    except DECODE_ERRORS:
+        raise ClientError(f"{what} cannot be read") from None

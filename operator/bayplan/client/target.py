@@ -6,6 +6,8 @@ from typing import Final
 
 LEASE: Final = "bayplan"
 """The Lease of the manifests."""
+ACCOUNT: Final = "bayplan"
+"""The ServiceAccount of the manifests that the scheduler's pods run under."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +23,8 @@ class Target:
     namespace: str | None = None
     """Where the scheduler runs; None looks where the manifests put it."""
     lease: str = LEASE
+    service_account: str = ACCOUNT
+    """The account of the scheduler's pods: no other pod is asked."""
     server: str | None = None
     authority: Path | None = None
     """Who signed the certificate at `server`; None leaves that to the system's authorities."""

@@ -11,7 +11,9 @@ from bayplan.server.answers import plain
 
 LOOPBACK: Final = "127.0.0.1"
 OPEN: Final = "/open"
-"""The path that takes the token."""
+"""Where the page exchanges the token."""
+PAGE: Final = "/"
+"""The page itself. It and what is below `/static/` tell nothing of a cluster, and are for everybody."""
 PAGE_POLICY: Final = "; ".join(
     [
         "default-src 'none'",
@@ -39,11 +41,12 @@ _SAFE: Final = ("GET", "HEAD")
 
 
 class Guard:
-    """Lets in whoever brings the token once, and the browser that did from then on; the routes rely on it.
+    """Tells of the cluster whoever brings the token once, and the browser that did from then on; the routes rely on it.
 
     Every request must name this server by the address it listens at, so that no other site reaches it by a name of its
-    own, and must not come from another site's page. The token is good for one browser and is then forgotten; what the
-    browser keeps is another secret, in a cookie that scripts cannot read and that no other site's request carries.
+    own, and must not come from another site's page, which may lead to the page and no further. The token is good for
+    one browser and is then forgotten. What that gets for it is another secret, which the page keeps for itself and
+    shows in a header: a cookie would be sent to all servers of this machine, whichever port and user they are of.
     """
 
     def __init__(self, port: int) -> None:
@@ -51,19 +54,17 @@ class Guard:
         self._hosts = {f"{LOOPBACK}:{port}", f"localhost:{port}"}
         self._token: str | None = secrets.token_urlsafe(32)
         self._session = secrets.token_urlsafe(32)
-        # Cookies are not kept apart by port.
-        self._cookie = f"bayplan-{port}"
 
     @property
     def address(self) -> str:
         """Where a browser gets in, once."""
-        return f"http://{LOOPBACK}:{self._port}{OPEN}?token={self._token or ''}"
+        return f"http://{LOOPBACK}:{self._port}{PAGE}?token={self._token or ''}"
 
     def install(self, app: web.Application) -> None:
         """Have all of the application's answers pass this guard."""
         app.middlewares.append(self._middleware())
         app.on_response_prepare.append(_harden)
-        app.router.add_get(OPEN, self._open, allow_head=False)
+        app.router.add_post(OPEN, self._open)
 
     def _middleware(self) -> Middleware:
         @web.middleware
@@ -81,24 +82,26 @@ class Guard:
         origin = headers.get("Origin")
         if origin is None and request.method not in _SAFE:
             return HTTPStatus.FORBIDDEN, None, "a request that asks for work must say where it comes from\n"
-        if (origin is not None and origin != f"http://{host}") or headers.get("Sec-Fetch-Site", "none") not in _OWN:
+        own = headers.get("Sec-Fetch-Site", "none") in _OWN
+        led_here = request.path == PAGE and headers.get("Sec-Fetch-Mode") == "navigate"
+        if (origin is not None and origin != f"http://{host}") or not (own or led_here):
             return HTTPStatus.FORBIDDEN, None, "another site's page may not ask here\n"
-        if request.path == OPEN or _same(request.cookies.get(self._cookie), self._session):
+        if request.path in {PAGE, OPEN} or request.path.startswith("/static/"):
+            return None
+        if _same(headers.get("Authorization", ""), f"Bearer {self._session}"):
             return None
         return HTTPStatus.UNAUTHORIZED, None, "open the address that bayplan web printed; it is good for one browser\n"
 
     async def _open(self, request: web.Request) -> web.StreamResponse:
-        if self._token is None or not _same(request.query.get("token"), self._token):
+        if self._token is None or not _same(await request.text(), self._token):
             text = "this address was used before, or is not the one that was printed: start bayplan web again\n"
             return plain(HTTPStatus.FORBIDDEN, text=text)
         self._token = None
-        response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": "/"})
-        response.set_cookie(self._cookie, self._session, httponly=True, samesite="Strict", path="/")
-        return response
+        return web.Response(text=self._session)
 
 
-def _same(given: str | None, secret: str) -> bool:
-    return given is not None and secrets.compare_digest(given.encode(errors="replace"), secret.encode())
+def _same(given: str, secret: str) -> bool:
+    return secrets.compare_digest(given.encode(errors="replace"), secret.encode())
 
 
 async def _harden(_: web.Request, response: web.StreamResponse) -> None:

@@ -10,6 +10,7 @@ import { NodeMap } from "./map.js";
 import { Nodes } from "./nodes.js";
 import { NodesTable } from "./nodes_table.js";
 import { Placing } from "./placing.js";
+import { listen } from "./session.js";
 import { showWaiting } from "./waiting.js";
 
 const detail = new Detail(false);
@@ -122,14 +123,11 @@ function drawNext() {
   if (drawing) requestAnimationFrame(drawNext);
 }
 
-const events = new EventSource("/events");
-for (const topic of Object.keys(showers)) {
-  events.addEventListener(topic, (event) => {
-    newest.set(topic, event.data);
-    if (!drawing) { drawing = true; requestAnimationFrame(drawNext); }
-  });
-}
-events.addEventListener("error", () => {
+listen("/events", (topic, data) => {
+  if (!(topic in showers)) return;
+  newest.set(topic, data);
+  if (!drawing) { drawing = true; requestAnimationFrame(drawNext); }
+}, (error) => {
   byId("state").className = "bad";
-  byId("state").textContent = "bayplan web does not answer";
+  byId("state").textContent = error;
 });

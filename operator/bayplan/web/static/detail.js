@@ -3,6 +3,7 @@
 import { say } from "./address.js";
 import { amount, bar, byId, el, name, number, percent, plural, shown, table } from "./dom.js";
 import { reasons } from "./reasons.js";
+import { ask } from "./session.js";
 
 const STATES = { bound: "on", assumed: "about to be on", nominated: "waits for room on" };
 
@@ -44,7 +45,7 @@ export class Detail {
     byId("detail-title").focus();
     let drawn;
     try {
-      const response = await fetch(path);
+      const response = await ask(path);
       const answer = await response.json();
       drawn = response.ok ? draw(answer) : [el("p", { class: "bad", role: "alert" }, shown(answer.error))];
     } catch {

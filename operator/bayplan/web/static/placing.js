@@ -2,6 +2,7 @@
 
 import { byId, el, name, number, plural, shown } from "./dom.js";
 import { reasons } from "./reasons.js";
+import { ask } from "./session.js";
 
 const COUNT = /^(?:max|\d{1,7})?$/;
 const NODES_SHOWN = 20;
@@ -27,7 +28,7 @@ export class Placing {
     byId("placing-answer").replaceChildren();
     let answer = null, error = "";
     try {
-      const response = await fetch(`/asked?${new URLSearchParams({ count: count.value.trim() })}`, { method: "POST", body: text.value, signal: asking.signal });
+      const response = await ask(`/asked?${new URLSearchParams({ count: count.value.trim() })}`, { method: "POST", body: text.value, signal: asking.signal });
       answer = await response.json();
       if (!response.ok) error = answer.error;
     } catch {
