@@ -73,12 +73,3 @@ class KeyedHeap:
         if len(self._heap) > _COMPACT_ABOVE and len(self._heap) > 2 * len(self._live):
             self._heap = [entry for entry, _ in self._live.values()]
             heapify(self._heap)
-
-    def validate(self) -> None:
-        """Assert that the heap is a heap and that every pod in it has exactly one live entry."""
-        heap = self._heap
-        assert all(heap[(i - 1) // 2][:3] < heap[i][:3] for i in range(1, len(heap))), "heap order broken"
-        live = [entry for entry in heap if self._live.get(entry[3], (None,))[0] is entry]
-        assert len(live) == len(self._live), "an entry is missing from the heap"
-        assert all(uid == queued.uid == entry[3] for uid, (entry, queued) in self._live.items()), "another pod's uid"
-        assert len(heap) <= max(_COMPACT_ABOVE, 2 * len(live) + 1), "dead entries pile up"
