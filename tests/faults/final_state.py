@@ -11,11 +11,11 @@ from tests.faults.memory_api import EVENTS, NODES, PODS, MemoryApi
 from tests.faults.scheduler_life import SchedulerLife
 from tests.faults.volume_controller import has_volume_on
 from tests.queue_checks import assert_consistent
+from tests.scheduler.debugger.dumps import compare, held
 
 from bayplan.api.kinds import RESOURCES
 from bayplan.api.objects import Node, Pod
-from bayplan.scheduler.debugger.comparer import compare
-from bayplan.scheduler.debugger.dump import ListedDump, held
+from bayplan.scheduler.debugger.dump import ListedDump
 
 
 def broken(api: MemoryApi, life: SchedulerLife) -> Iterator[str]:

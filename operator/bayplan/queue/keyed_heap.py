@@ -17,7 +17,7 @@ class KeyedHeap:
     """Pods by sort key, then by `sequence`, so that pods of equal keys keep the order in which they came.
 
     A pod that leaves is let go of at once. Its entry, which has only its UID, goes when it comes to the top, or when
-    dead entries outnumber live ones. Push, pop and discard are O(log n) amortised.
+    dead entries outnumber live ones. Push, peek and discard are O(log n) amortised.
     """
 
     __slots__ = ("_heap", "_live", "_versions")
@@ -60,14 +60,6 @@ class KeyedHeap:
                 return held[1]
             heappop(heap)
         return None
-
-    def pop(self) -> QueuedPodInfo | None:
-        """Take out the first pod."""
-        first = self.peek()
-        if first is not None:
-            heappop(self._heap)
-            del self._live[first.uid]
-        return first
 
     def _compact(self) -> None:
         if len(self._heap) > _COMPACT_ABOVE and len(self._heap) > 2 * len(self._live):
