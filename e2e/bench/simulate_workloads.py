@@ -19,7 +19,8 @@ from bayplan.api.objects import (
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import DEFAULT_SCHEDULER_NAME
 from bayplan.simulate.cluster_objects import ClusterObjects
-from bayplan.simulate.synthetic import pod_shapes, synthetic_nodes, synthetic_pods
+from bayplan.simulate.synthetic import pod_shapes, synthetic_nodes
+from e2e.bench.pod_stream import synthetic_pods
 
 SHAPES: Final = 20
 ZONES: Final = 3

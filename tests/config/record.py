@@ -58,7 +58,7 @@ def record(data: Path) -> None:
         refused = re.findall(r"cannot set feature gate (\w+) to \w+, feature is locked to (\w+)", answer)
         unknown = re.findall(r"unrecognized feature gate: (\w+)", answer)
     if unknown or not refused:
-        raise SystemExit(f"config/known_feature_gates.py names gates that it does not know: {unknown or answer}")
+        raise SystemExit(f"config/known_feature_gates.json names gates that it does not know: {unknown or answer}")
     (data / WRITTEN).write_text(written)
     (data / FLAGS).write_text("".join(f"{name}\n" for name in sorted(flags_in(helped))))
     gates = sorted([*shown, *((name, "LOCKED", default) for name, default in refused)])

@@ -10,11 +10,12 @@ from tests.faults.history import FINISHED, is_overfull, node_of, priority_of, ta
 from tests.faults.memory_api import EVENTS, NODES, PODS, MemoryApi
 from tests.faults.scheduler_life import SchedulerLife
 from tests.faults.volume_controller import has_volume_on
+from tests.queue_checks import assert_consistent
+from tests.scheduler.debugger.dumps import compare, held
 
 from bayplan.api.kinds import RESOURCES
 from bayplan.api.objects import Node, Pod
-from bayplan.scheduler.debugger.comparer import compare
-from bayplan.scheduler.debugger.dump import ListedDump, held
+from bayplan.scheduler.debugger.dump import ListedDump
 
 
 def broken(api: MemoryApi, life: SchedulerLife) -> Iterator[str]:
@@ -91,7 +92,7 @@ def p22_cache_is_truth(api: MemoryApi, life: SchedulerLife) -> Iterator[str]:
             listed.add(resource.plural, msgspec.convert(obj, resource.type))
     for each in compare(held(scheduler.cache, scheduler.queue), listed):
         yield f"P22 {each.kind} {each.key}: held {each.held}, in the API server {each.listed}"
-    scheduler.queue.validate()
+    assert_consistent(scheduler.queue)
 
 
 def _pods(api: MemoryApi) -> list[Object]:

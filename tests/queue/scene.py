@@ -5,6 +5,7 @@ from typing import Any
 
 from tests.builders import make_pod_info
 from tests.clock import Clock
+from tests.queue_checks import assert_consistent
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import (
@@ -92,19 +93,19 @@ class Scene:
     def add(self, name: str, **fields: Any) -> PodInfo:
         pod = info(name, **fields)
         self.queue.add(pod)
-        self.queue.validate()
+        assert_consistent(self.queue)
         return pod
 
     def pop(self) -> QueuedPodInfo:
         queued = self.queue.pop()
-        self.queue.validate()
+        assert_consistent(self.queue)
         assert queued is not None, "nothing to pop"
         return queued
 
     def fail(self, queued: QueuedPodInfo, rejectors: frozenset[str] = FIT, **how: Any) -> None:
         how.setdefault("error", False)
         self.queue.add_unschedulable(queued, rejector_plugins=rejectors, **how)
-        self.queue.validate()
+        assert_consistent(self.queue)
 
     def popped(self, name: str, **fields: Any) -> QueuedPodInfo:
         """Adds a pod and pops it; the queue must be empty of active pods."""
@@ -125,11 +126,11 @@ class Scene:
 
     def move(self, event: ClusterEvent, new: Any = None) -> None:
         self.queue.move_all(event, None, new)
-        self.queue.validate()
+        assert_consistent(self.queue)
 
     def update(self, pod: PodInfo) -> None:
         self.queue.update(pod)
-        self.queue.validate()
+        assert_consistent(self.queue)
 
     def bring_back(self) -> None:
         """Wakes the pods that Fit rejected, and lets all back-offs end."""
@@ -142,13 +143,13 @@ class Scene:
 
     def flush(self) -> None:
         self.queue.flush(self.clock())
-        self.queue.validate()
+        assert_consistent(self.queue)
 
     def settle(self) -> None:
         """Moves all that events and time have still to move."""
         while self.queue.flush(self.clock()):
-            self.queue.validate()
-        self.queue.validate()
+            assert_consistent(self.queue)
+        assert_consistent(self.queue)
 
     def sub_queue(self, name: str) -> SubQueue | None:
         """Where the pod of that name (and uid) is; None when it is in no queue."""
@@ -161,7 +162,7 @@ class Scene:
         while (queued := self.queue.pop()) is not None:
             names.append(queued.pod_info.name)
             self.queue.done(queued.uid)
-        self.queue.validate()
+        assert_consistent(self.queue)
         return names
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.queue.scene import FIT, Scene, info, make_profile
+from tests.queue_checks import assert_consistent
 
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_CONDITION, NODE_TAINT
 from bayplan.queue.queued_pod import SubQueue
@@ -119,7 +120,7 @@ def test_a_pod_that_waits_with_its_kind_can_be_deleted(scene):
     reject_next(scene)
     assert not scene.queue.has_ready()
     scene.queue.delete("b")
-    scene.queue.validate()
+    assert_consistent(scene.queue)
     scene.wait(2)
     assert scene.drain() == ["c"]
 
@@ -143,7 +144,7 @@ def reject_and_delete(scene, numbers):
             scene.queue.delete(queued.uid)
             scene.fail(queued, FIT, as_its_kind=True)
         scene.queue.delete(f"p{number}")
-        scene.queue.validate()
+        assert_consistent(scene.queue)
 
 
 def test_pods_that_are_rejected_and_placed_leave_nothing_behind(allocated):
@@ -167,7 +168,7 @@ def test_others_of_the_kind_go_on_waiting_when_the_one_that_was_rejected_last_is
     assert reject_next(scene) == "a"
     assert not scene.queue.has_ready()
     scene.queue.delete("a")
-    scene.queue.validate()
+    assert_consistent(scene.queue)
     assert not scene.queue.has_ready()
 
 
@@ -176,6 +177,6 @@ def test_a_kind_none_of_whose_rejected_pods_is_left_is_tried_again(scene):
     assert reject_next(scene) == "a"
     assert not scene.queue.has_ready()
     scene.queue.delete("a")
-    scene.queue.validate()
+    assert_consistent(scene.queue)
     assert reject_next(scene) == "b"
     assert not scene.queue.has_ready()

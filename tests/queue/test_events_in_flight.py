@@ -2,6 +2,7 @@
 
 from tests.builders import make_node
 from tests.queue.scene import COLOUR, FIT, Scene, info
+from tests.queue_checks import assert_consistent
 
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_ADD, NODE_CONDITION, NODE_TAINT
 from bayplan.queue.queued_pod import SubQueue
@@ -38,7 +39,7 @@ def test_a_younger_pod_that_ends_leaves_the_events_of_the_older(scene):
     scene.move(NODE_TAINT)
     scene.queue.done("younger")
     scene.queue.done("unknown")
-    scene.queue.validate()
+    assert_consistent(scene.queue)
     scene.fail(older)
     assert scene.sub_queue("older") is SubQueue.BACKOFF
 
@@ -104,7 +105,7 @@ def test_a_pod_deleted_while_it_was_bound_is_dropped_when_it_comes_back(scene):
     scene.fail(queued, frozenset(), error=True)
     assert scene.sub_queue("p") is None
     scene.queue.begin_bind("p")
-    scene.queue.validate()
+    assert_consistent(scene.queue)
 
 
 def test_events_missed_before_the_bind_began_cannot_bring_it_back_to_wait(scene):

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.builders import make_node
 from tests.queue.scene import COLOUR, FIT, Scene, info, make_profile
+from tests.queue_checks import assert_consistent
 
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_ADD, NODE_CONDITION, NODE_TAINT
 from bayplan.queue.queue_profile import QueueSettings
@@ -90,7 +91,7 @@ def test_what_waits_for_its_turn_has_a_bound_and_nothing_is_lost_beyond_it(alloc
     for serial in range(1000):
         node = make_node("n", labels={f"example.com/label-{i}": f"{serial}" for i in range(10)})
         scene.queue.move_all(NODE_ADD, None, ["blue", node])
-    scene.queue.validate()
+    assert_consistent(scene.queue)
     assert allocated() - before < 2**18
     assert scene.sub_queue("last") is SubQueue.BACKOFF
     assert scene.queue.is_moving
@@ -221,7 +222,7 @@ class InSteps(Scene):
             self.settle()
             self.popped_now = self.queue.pop()
             self.tried.append(self.popped_now and self.popped_now.pod_info.name)
-        self.queue.validate()
+        assert_consistent(self.queue)
 
 
 @given(steps=STEPS, step=st.integers(1, 3))

@@ -8,6 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
 from tests.queue.scene import COLOUR, FIT, Scene, info, make_profile
+from tests.queue_checks import assert_consistent
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import (
@@ -301,7 +302,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_queue_is_consistent(self):
-        self.queue.validate()
+        assert_consistent(self.queue)
 
     @invariant()
     def no_pod_is_lost_and_none_is_there_twice(self):

@@ -1,6 +1,7 @@
 import pytest
 from tests.clock import Clock
 from tests.queue.scene import FIT, Scene, info, make_profile
+from tests.queue_checks import assert_consistent
 
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
 from bayplan.queue.queued_pod import SubQueue
@@ -97,7 +98,7 @@ def test_a_deleted_pod_never_pops_wherever_it_was(scene):
     scene.add("active")
     for uid in ("gated", "unschedulable", "error", "backoff", "active", "unknown"):
         scene.queue.delete(uid)
-        scene.queue.validate()
+        assert_consistent(scene.queue)
     assert scene.queue.uids() == set()
     assert scene.tally.current() == {}
     scene.queue.flush(10_000)

@@ -1,6 +1,7 @@
 """A changed configuration under a queue that goes on."""
 
 from tests.queue.scene import COLOUR, Scene, make_profile
+from tests.queue_checks import assert_consistent
 
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_CONDITION, EventRegistration
 from bayplan.framework.status import SUCCESS, Code, Status
@@ -14,7 +15,7 @@ ALL = ("bayplan", "other")
 def take_over(scene, changed=ALL, *, profile=None, sort_key=priority_sort, initial=1, maximum=10):
     profiles = {"bayplan": profile or make_profile(), "other": make_profile()}
     scene.queue.take_over(QueueSettings(profiles, sort_key, initial, maximum), changed)
-    scene.queue.validate()
+    assert_consistent(scene.queue)
 
 
 def held(pod):

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 
 from tests.builders import make_node, make_pod
 from tests.cache_checks import assert_adds_up
+from tests.queue_checks import assert_consistent
 
 from bayplan.cache.cache import Cache
 from bayplan.config.load import default_configuration
@@ -241,7 +242,7 @@ class Scene(Handlers):
         self.queue.flush(self.now)
 
     def check(self):
-        self.queue.validate()
+        assert_consistent(self.queue)
         assert_adds_up(self.cache)
 
     def sub_queue_of(self, uid="p"):

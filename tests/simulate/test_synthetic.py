@@ -1,7 +1,9 @@
 from collections import Counter
 
+from e2e.bench.pod_stream import synthetic_pods
+
 from bayplan.cache.resources import node_allocatable
-from bayplan.simulate.synthetic import GPU, POOLS, SMALL_POOLS, pod_shapes, synthetic_nodes, synthetic_pods
+from bayplan.simulate.synthetic import GPU, POOLS, SMALL_POOLS, pod_shapes, synthetic_nodes
 
 
 def test_nodes_come_in_the_proportions_of_their_pools():

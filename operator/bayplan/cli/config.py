@@ -28,7 +28,7 @@ from bayplan.config.errors import (
     note_lines,
     quote_unprintable,
 )
-from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates, parse_feature_gates
+from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, parse_feature_gates
 from bayplan.config.lint import configuration_warnings
 from bayplan.config.load import default_configuration, load_configuration
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, UPSTREAM_PLUGINS
@@ -231,47 +231,26 @@ def load_checked(
     except ConfigurationError as error:
         wrong_gates = error.errors
     try:
-        configuration = _load(
-            file,
-            scheduler_name,
-            gates,
-            notes,
-            reads_certificates=reads_certificates,
-            only_regular=only_regular,
-            data=data,
-        )
+        if file is None:
+            configuration = replace(default_configuration(scheduler_name=scheduler_name), feature_gates=gates)
+        else:
+            configuration = load_configuration(
+                file,
+                scheduler_name=scheduler_name,
+                known_plugins=IMPLEMENTED_PLUGINS | (installed_plugins() - UPSTREAM_PLUGINS),
+                gates=gates,
+                notes=notes,
+                extends=in_tree_extends,
+                reads_certificates=reads_certificates,
+                only_regular=only_regular,
+                data=data,
+                check=lambda configuration: build_frameworks(configuration, NodeTable()),
+            )
     except ConfigurationError as error:
         raise ConfigurationError((*wrong_gates, *error.errors), file=error.file) from None
     if wrong_gates:
         raise ConfigurationError(wrong_gates)
     return configuration
-
-
-def _load(
-    file: Path | None,
-    scheduler_name: str | None,
-    gates: FeatureGates,
-    notes: list[FieldNote] | None,
-    *,
-    reads_certificates: bool,
-    only_regular: bool,
-    data: bytes | None,
-) -> SchedulerConfiguration:
-    if file is None:
-        return replace(default_configuration(scheduler_name=scheduler_name), feature_gates=gates)
-    known = IMPLEMENTED_PLUGINS | (installed_plugins() - UPSTREAM_PLUGINS)
-    return load_configuration(
-        file,
-        scheduler_name=scheduler_name,
-        known_plugins=known,
-        gates=gates,
-        notes=notes,
-        extends=in_tree_extends,
-        reads_certificates=reads_certificates,
-        only_regular=only_regular,
-        data=data,
-        check=lambda configuration: build_frameworks(configuration, NodeTable()),
-    )
 
 
 @contextmanager

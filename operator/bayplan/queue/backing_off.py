@@ -1,7 +1,6 @@
 """Pods that back off after a rejection, of which an idle scheduler tries one of a kind before its time."""
 
 import sys
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 
@@ -148,18 +147,3 @@ class BackingOffPods:
             if queued is not None:
                 self._unpark(queued.uid)
                 self._candidates.push(queued, self._keys[queued.uid])
-
-    def validate(self) -> None:
-        """Assert that each pod is a candidate or parked and in the order of all, and that each kind has its pods."""
-        self._all.validate()
-        self._candidates.validate()
-        known = {queued.uid for queued in self._all}
-        assert known == self._keys.keys(), "a key is lost"
-        parked = {queued.uid for pods in self._parked.values() for queued in pods}
-        candidates = {queued.uid for queued in self._candidates}
-        assert parked == self._parked_as.keys(), "a parked pod is lost"
-        assert not parked & candidates, "a pod is parked and a candidate"
-        assert parked | candidates == known, "a pod backs off and is neither a candidate nor parked"
-        assert all(len(pods) for pods in self._parked.values()), "an empty kind is kept"
-        pods = Counter(kind.key for kind in self._rejected_as.values())
-        assert pods == {key: kind.pods for key, kind in self._kinds.items()}, "a kind outlives its pods"

@@ -79,8 +79,3 @@ class EventMoves:
                 asked += 1
                 if asked % step == 0:
                     yield
-
-    def validate(self) -> None:
-        """Assert that sizes add up, and that nothing waits where nothing is under way."""
-        assert self._bytes == sum(size for size, _, _ in self._later) <= self._keep_bytes, "sizes do not add up"
-        assert self._under_way is not None or not self._later, "an event waits for nothing"

@@ -125,12 +125,3 @@ class InFlightPods:
         size, _ = self._events.popleft()
         self._bytes -= size
         self._dropped += 1
-
-    def validate(self) -> None:
-        """Assert that no event is kept that no pod needs, that none is gone for nothing, and that sizes add up."""
-        since = [pod.since for pod in self._pods.values()]
-        assert since == sorted(since), "pods in flight out of order"
-        assert not since or since[0] <= self._dropped, "events are kept that no pod missed"
-        assert since or not self._events, "events kept for nobody"
-        assert self._bytes == sum(size for size, _ in self._events) <= self._keep_bytes, "sizes do not add up"
-        assert not self._pods.keys() & self._being_bound.keys(), "a pod is tried while it is bound"

@@ -17,7 +17,7 @@ class KeyedHeap:
     """Pods by sort key, then by `sequence`, so that pods of equal keys keep the order in which they came.
 
     A pod that leaves is let go of at once. Its entry, which has only its UID, goes when it comes to the top, or when
-    dead entries outnumber live ones. Push, pop and discard are O(log n) amortised.
+    dead entries outnumber live ones. Push, peek and discard are O(log n) amortised.
     """
 
     __slots__ = ("_heap", "_live", "_versions")
@@ -61,24 +61,7 @@ class KeyedHeap:
             heappop(heap)
         return None
 
-    def pop(self) -> QueuedPodInfo | None:
-        """Take out the first pod."""
-        first = self.peek()
-        if first is not None:
-            heappop(self._heap)
-            del self._live[first.uid]
-        return first
-
     def _compact(self) -> None:
         if len(self._heap) > _COMPACT_ABOVE and len(self._heap) > 2 * len(self._live):
             self._heap = [entry for entry, _ in self._live.values()]
             heapify(self._heap)
-
-    def validate(self) -> None:
-        """Assert that the heap is a heap and that every pod in it has exactly one live entry."""
-        heap = self._heap
-        assert all(heap[(i - 1) // 2][:3] < heap[i][:3] for i in range(1, len(heap))), "heap order broken"
-        live = [entry for entry in heap if self._live.get(entry[3], (None,))[0] is entry]
-        assert len(live) == len(self._live), "an entry is missing from the heap"
-        assert all(uid == queued.uid == entry[3] for uid, (entry, queued) in self._live.items()), "another pod's uid"
-        assert len(heap) <= max(_COMPACT_ABOVE, 2 * len(live) + 1), "dead entries pile up"

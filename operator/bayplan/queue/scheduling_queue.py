@@ -331,11 +331,3 @@ class SchedulingQueue:
         """Return whether the pod is known and its deletion has not begun."""
         newest = self.newest(uid)
         return newest is not None and not newest.is_terminating
-
-    def validate(self) -> None:
-        """Assert every invariant of README.md; O(n), for tests and debugging."""
-        self._sub_queues.validate()
-        self._in_flight.validate()
-        self._moves.validate()
-        queued = self._sub_queues.pods
-        assert not any(pod.queued.uid in queued for pod in self._in_flight), "a pod is queued and in flight"

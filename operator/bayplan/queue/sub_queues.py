@@ -254,23 +254,3 @@ class SubQueues:
             "unschedulable": self.waiting.rejected_count,
             "gated": self.waiting.gated_count,
         }
-
-    def validate(self) -> None:
-        """Assert that every pod is in the one sub-queue it names, and that each sub-queue may hold it."""
-        for sub_queue, heap in self._heaps.items():
-            heap.validate()
-            assert all(queued.sub_queue is sub_queue for queued in heap), f"a pod in {sub_queue} says otherwise"
-        self.waiting.validate()
-        self._retries.validate()
-        assert all(queued.sub_queue is SubQueue.UNSCHEDULABLE for queued in self._retries), "a time for no waiting pod"
-        in_heaps = [queued.uid for heap in self._heaps.values() for queued in heap]
-        assert len(in_heaps) == len(set(in_heaps)), "a pod stands in two heaps"
-        assert len(in_heaps) + len(self.waiting) == len(self.pods), "a pod is lost"
-        for uid, queued in self.pods.items():
-            assert queued.uid == uid, "a pod under another uid"
-            is_gated = queued.sub_queue is SubQueue.GATED
-            assert (queued.gating_plugin is not None) == is_gated, "a gate and its sub-queue disagree"
-        for queued in (*self._backoff, *self._error_backoff):
-            assert queued.backoff_expiration is not None, "a pod backs off without end"
-        assert all(queued.rejector_plugins for queued in self._backoff), "a pod without rejector may skip its back-off"
-        assert not any(queued.rejector_plugins for queued in self._error_backoff), "a rejected pod waits as an error"

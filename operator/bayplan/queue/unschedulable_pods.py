@@ -76,16 +76,3 @@ class UnschedulablePods:
         if len(buckets) == 1:
             return list(buckets[0].values())
         return list({uid: queued for bucket in buckets for uid, queued in bucket.items()}.values())
-
-    def validate(self) -> None:
-        """Assert that the index agrees with the pods, and that the order is one of time."""
-        indexed = {(key, uid) for key, bucket in self._by_plugin.items() for uid in bucket}
-        pods = [*self._rejected.values(), *self._gated.values()]
-        expected = {((pod.profile, plugin), pod.uid) for pod in pods for plugin in pod.rejector_plugins}
-        assert indexed == expected, "the plugin index and the pods disagree"
-        assert all(self._by_plugin.values()), "an empty index bucket is kept"
-        assert all(pod.rejector_plugins for pod in pods), "a pod waits that no plugin can wake"
-        assert all(pod.sub_queue is SubQueue.UNSCHEDULABLE for pod in self._rejected.values())
-        assert all(pod.sub_queue is SubQueue.GATED and pod.gating_plugin for pod in self._gated.values())
-        stamps = [pod.timestamp for pod in self._rejected.values()]
-        assert stamps == sorted(stamps), "unschedulable pods out of order"

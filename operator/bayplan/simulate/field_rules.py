@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from bayplan.api.meta_objects import LabelSelector
 from bayplan.api.objects import PodSpec
+from bayplan.api.quantity import QuantityError, nano
 from bayplan.api.selectors import compile_label_selector
 from bayplan.config.errors import FieldError, child, duplicate, invalid, item, required
 from bayplan.config.fields import Fields
@@ -105,7 +106,17 @@ def _pod_spec(spec: Fielded) -> Iterator[FieldError]:
             yield FieldError(path, message)
 
 
-RULES: Final[Mapping[str, Callable[[Fielded], Iterator[FieldError]]]] = {
+def _quantity(value: object) -> Iterator[FieldError]:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        yield invalid("", value, "must be a quantity")
+        return
+    try:
+        nano(value)
+    except QuantityError as error:
+        yield FieldError("", str(error))
+
+
+RULES: Final[Mapping[str, Callable[[Any], Iterator[FieldError]]]] = {
     "LabelSelector": _label_selector,
     "LabelSelectorRequirement": lambda requirement: _label_selector({"matchExpressions": [requirement]}),
     "NodeAffinity": _node_affinity,
@@ -114,6 +125,7 @@ RULES: Final[Mapping[str, Callable[[Fielded], Iterator[FieldError]]]] = {
     "PodAffinityTerm": _topology_key,
     "PodSpec": _pod_spec,
     "PreferredSchedulingTerm": _weighted,
+    "Quantity": _quantity,
     "Toleration": _toleration,
     "TopologySpreadConstraint": _spread_constraint,
     "WeightedPodAffinityTerm": _weighted,

@@ -4,15 +4,15 @@
 """
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from bayplan.api.kinds import NODES, PODS, RESOURCES
-from bayplan.api.quantity import QuantityError, nano
 from bayplan.config.errors import FieldError, child, invalid, item, quote, required, unsupported
 from bayplan.simulate.field_rules import RULES
 from bayplan.simulate.workloads import WORKLOADS
@@ -27,6 +27,8 @@ READ: Final = frozenset(
 """The kinds that are checked, by apiVersion and kind."""
 MOST_ERRORS: Final = 100
 """How many errors of an object are told."""
+TWICE: Final = object()
+"""Stands for the value of a key that an object of a file gives more than once."""
 
 _FILE: Final = Path(__file__).with_name("openapi.json")
 _QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
@@ -37,17 +39,10 @@ _TYPES: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
     "number": ((int, float), "must be a number"),
     "boolean": ((bool,), "must be true or false"),
     "object": ((dict,), "must be an object"),
+    "array": ((list,), "must be a list"),
 }
 
 Schema = Mapping[str, Any]
-Check = Callable[[Any], list[FieldError]]
-"""Gives the errors in a value that is not null; their paths begin at it."""
-
-
-class RepeatingDict(dict[str, Any]):
-    """An object of a file with the keys that it gives more than once, of which the last counts."""
-
-    repeated: Sequence[str] = ()
 
 
 def published_errors(api_version: str, kind: str, value: object) -> list[FieldError]:
@@ -58,7 +53,7 @@ def published_errors(api_version: str, kind: str, value: object) -> list[FieldEr
     named = (api_version or "v1", kind)
     kinds = _kinds()
     if named in READ:
-        return _definition(kinds[named])(value)[:MOST_ERRORS]
+        return list(islice(_defined(kinds[named], value, ""), MOST_ERRORS))
     # Groups of custom kinds have a dot in their names.
     is_own = "." not in named[0].partition("/")[0] or any(version == named[0] for version, _ in kinds)
     if is_own and named not in kinds:
@@ -67,110 +62,72 @@ def published_errors(api_version: str, kind: str, value: object) -> list[FieldEr
 
 
 @cache
-def _document() -> Mapping[str, Any]:
-    document: Mapping[str, Any] = msgspec.json.decode(_FILE.read_bytes())
-    return document
+def _definitions() -> Mapping[str, Schema]:
+    definitions: Mapping[str, Schema] = msgspec.json.decode(_FILE.read_bytes())["definitions"]
+    return definitions
 
 
 @cache
 def _kinds() -> Mapping[tuple[str, str], str]:
-    definitions = _document()["definitions"].items()
+    definitions = _definitions().items()
     return {
         (each["apiVersion"], each["kind"]): name for name, schema in definitions for each in schema.get("kinds", ())
     }
 
 
-@cache
-def _definition(name: str) -> Check:
-    check = _quantity if name == _QUANTITY else _check(_document()["definitions"][name])
+def _defined(name: str, value: Any, path: str) -> Iterator[FieldError]:  # noqa: ANN401 - a value of a file is anything
+    """Yield the errors in a value that has a definition, or else what the API server refuses beyond that."""
+    # A quantity may be a number, of which the document knows nothing.
+    errors = () if name == _QUANTITY else _errors(_definitions()[name], value, path)
+    is_right = True
+    for each in errors:
+        is_right = False
+        yield each
     rule = RULES.get(name.rpartition(".")[2])
-    return check if rule is None else lambda value: check(value) or list(rule(value))
+    if is_right and rule is not None:
+        for each in rule(value):
+            dot = "." if path and each.path[:1] not in ("", "[") else ""
+            yield FieldError(path + dot + each.path, each.message)
 
 
-def _check(schema: Schema, *, may_be_empty: bool = False) -> Check:
+def _errors(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:  # noqa: ANN401 - as above
+    """Yield the errors in a value that is not null."""
     if "$ref" in schema:
-        name = schema["$ref"].removeprefix("#/definitions/")
-        # Looked up when it is needed: definitions may be inside themselves.
-        return partial(_defined, name)
-    if "properties" in schema:
-        needed = schema.get("required", ())
-        fields = {name: _check(each, may_be_empty=name not in needed) for name, each in schema["properties"].items()}
-        # The API server takes zero for most that is missing, but for words that have to be one of a few.
-        return partial(_object, fields, [name for name in needed if "enum" in schema["properties"][name]])
-    if "additionalProperties" in schema:
-        return partial(_map, _check(schema["additionalProperties"]))
-    if schema.get("type") == "array":
-        return partial(_array, _check(schema["items"]))
-    enum = schema.get("enum", ())
+        yield from _defined(schema["$ref"].removeprefix("#/definitions/"), value, path)
+        return
     form = "int-or-string" if schema.get("format") == "int-or-string" else schema["type"]
-    bits = 32 if schema.get("format") == "int32" else 64
-    return partial(_scalar, form, bits, enum, "" if may_be_empty else None)
-
-
-def _defined(name: str, value: object) -> list[FieldError]:
-    return _definition(name)(value)
-
-
-def _object(fields: Mapping[str, Check], needed: Iterable[str], value: object) -> list[FieldError]:
-    if not isinstance(value, dict):
-        return [invalid("", value, "must be an object")]
-    errors: list[FieldError] = []
-    for name, inner in value.items():
-        check = fields.get(name)
-        if check is None:
-            close = difflib.get_close_matches(name[:64], fields, n=1) if len(errors) < MOST_ERRORS else ()
-            hint = f', did you mean "{close[0]}"?' if close else ""
-            errors.append(FieldError(child("", name), f"unknown field{hint}"))
-        elif inner is not None and (found := check(inner)):
-            errors += _inside(child("", name), found)
-    errors += [required(name) for name in needed if value.get(name) is None]
-    if isinstance(value, RepeatingDict):
-        errors += [FieldError(child("", name), "is given twice") for name in value.repeated]
-    return errors
-
-
-def _map(check: Check, value: object) -> list[FieldError]:
-    if not isinstance(value, dict):
-        return [invalid("", value, "must be an object")]
-    inside = ((name, inner) for name, inner in value.items() if inner is not None)
-    return [error for name, inner in inside for error in _inside(child("", name), check(inner))]
-
-
-def _array(check: Check, value: object) -> list[FieldError]:
-    if not isinstance(value, list):
-        return [invalid("", value, "must be a list")]
-    errors: list[FieldError] = []
-    for index, inner in enumerate(value):
-        if found := [required("")] if inner is None else check(inner):
-            errors += _inside(item("", index), found)
-    return errors
-
-
-def _scalar(form: str, bits: int, enum: Sequence[str], also: str | None, value: object) -> list[FieldError]:
     types, text = _TYPES[form]
     if isinstance(value, float) and int in types and value.is_integer():
         value = int(value)
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
         quotes = "; put it in quotes" if types == (str,) and isinstance(value, bool | int | float) else ""
-        return [invalid("", value, f"{text}{quotes}")]
-    if isinstance(value, int) and not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
-        return [invalid("", value, f"does not fit into {bits} bits")]
-    if enum and value not in enum and value != also:
-        return [unsupported("", value, enum)]
-    return []
+        yield invalid(path, value, f"{text}{quotes}")
+    elif isinstance(value, dict):
+        yield from _members(schema, value, path)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            where = item(path, index)
+            yield from [required(where)] if inner is None else _errors(schema["items"], inner, where)
+    elif isinstance(value, int):
+        bits = 32 if schema.get("format") == "int32" else 64
+        if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+            yield invalid(path, value, f"does not fit into {bits} bits")
+    elif "enum" in schema and value not in schema["enum"]:
+        yield unsupported(path, value, schema["enum"])
 
 
-def _quantity(value: object) -> list[FieldError]:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return [invalid("", value, "must be a quantity")]
-    try:
-        nano(value)
-    except QuantityError as error:
-        return [FieldError("", str(error))]
-    return []
-
-
-def _inside(name: str, errors: Iterable[FieldError]) -> list[FieldError]:
-    """The errors of a value as those of what has it under this name."""
-    joined = ((each, name + ("" if each.path[:1] in ("", "[") else ".") + each.path) for each in errors)
-    return [FieldError(path, each.message) for each, path in joined][:MOST_ERRORS]
+def _members(schema: Schema, value: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    fields, needed = schema.get("properties", {}), schema.get("required", ())
+    for name, inner in value.items():
+        where = child(path, name)
+        known = fields.get(name) or schema.get("additionalProperties")
+        if known is None and fields:
+            close = difflib.get_close_matches(name[:64], fields, n=1)
+            yield FieldError(where, "unknown field" + (f', did you mean "{close[0]}"?' if close else ""))
+        elif inner is TWICE:
+            yield FieldError(where, "is given twice")
+        # Words that need not be given may be empty, too.
+        elif known is not None and inner is not None and (inner or name in needed or "enum" not in known):
+            yield from _errors(known, inner, where)
+    # The API server takes zero for most that is missing, but for words that have to be one of a few.
+    yield from (required(child(path, name)) for name in needed if "enum" in fields[name] and value.get(name) is None)

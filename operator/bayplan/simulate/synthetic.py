@@ -11,7 +11,6 @@ from typing import Final
 
 from bayplan.api.meta_objects import ObjectMeta, Quantity
 from bayplan.api.objects import Container, Node, NodeStatus, Pod, PodSpec, PodStatus, ResourceRequirements
-from bayplan.cache.pod_info import PodInfo
 
 GPU: Final = "nvidia.com/gpu"
 PODS_PER_NODE: Final = 110
@@ -83,13 +82,6 @@ def pod_shapes(count: int, seed: int) -> list[PodShape]:
             PodShape(share, milli_cpu * max(gpus, 1), mebibytes * max(gpus, 1), gpus, rng.choice(_PRIORITIES))
         )
     return shapes
-
-
-def synthetic_pods(count: int, shapes: Sequence[PodShape], *, seed: int, scheduler_name: str) -> list[PodInfo]:
-    """`count` pending pods of `shapes`, drawn by their shares; new objects at every call."""
-    rng = random.Random(seed)  # noqa: S311 - a reproducible stream, not a secret
-    drawn = rng.choices(shapes, weights=[shape.share for shape in shapes], k=count)
-    return [PodInfo(synthetic_pod(f"pod-{number:05}", shape, scheduler_name)) for number, shape in enumerate(drawn)]
 
 
 def synthetic_pod(name: str, shape: PodShape, scheduler_name: str) -> Pod:

@@ -1,6 +1,7 @@
 """Which objects of files are checked as the API server would check them, and what becomes of the mistakes."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -9,9 +10,9 @@ from typing import Any, Final
 import msgspec
 
 from bayplan.api.decoding import DECODE_ERRORS
-from bayplan.simulate.documents import ClusterFileError, RawObject, title
+from bayplan.simulate.documents import ClusterFileError, Decoder, RawObject, title
 from bayplan.simulate.input_files import objects_in
-from bayplan.simulate.openapi import MOST_ERRORS, RepeatingDict, published_errors
+from bayplan.simulate.openapi import MOST_ERRORS, TWICE, published_errors
 
 
 class Validate(StrEnum):
@@ -22,16 +23,16 @@ class Validate(StrEnum):
     IGNORE = "ignore"
 
 
-class _Identity(msgspec.Struct, rename="camel"):
+class _Identity(msgspec.Struct, rename="camel", frozen=True):
     uid: Any = None
     resource_version: Any = None
 
 
 class _Identified(msgspec.Struct):
-    metadata: _Identity | None = None
+    metadata: _Identity = _Identity()
 
 
-_identified: Final = msgspec.json.Decoder(_Identified)
+_identified: Final = Decoder(_Identified)
 
 
 class Validation:
@@ -90,21 +91,16 @@ NOTHING_CHECKED: Final = Validation(Validate.IGNORE)
 
 def came_from_server(raw: RawObject) -> bool:
     """Whether an API server gave the object a uid or a version, as in snapshots and what `kubectl get` writes."""
-    if isinstance(raw.value, msgspec.Raw):
-        try:
-            metadata = _identified.decode(raw.value).metadata
-        except DECODE_ERRORS:
-            return False
-        return metadata is not None and bool(metadata.uid or metadata.resource_version)
-    metadata = raw.value.get("metadata")
-    return isinstance(metadata, dict) and bool(metadata.get("uid") or metadata.get("resourceVersion"))
+    value = raw.value if isinstance(raw.value, msgspec.Raw) else {"metadata": raw.value.get("metadata")}
+    try:
+        metadata = _identified(value).metadata
+    except DECODE_ERRORS:
+        return False
+    return bool(metadata.uid or metadata.resource_version)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
-    if len(fields) == len(pairs):
-        return fields
-    repeating = RepeatingDict(fields)
-    seen: set[str] = set()
-    repeating.repeated = [key for key, _ in pairs if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
-    return repeating
+    if len(fields) < len(pairs):
+        fields |= {key: TWICE for key, number in Counter(key for key, _ in pairs).items() if number > 1}
+    return fields

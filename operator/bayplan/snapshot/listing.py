@@ -42,8 +42,6 @@ class Listed:
     objects: list[Any] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
     """What could not be read and is left out: a line each, with the name and the field."""
-    is_served: bool = True
-    """Whether the API server has the kind at all."""
 
 
 class _Named(msgspec.Struct):
@@ -77,7 +75,7 @@ async def list_kind(
         return await _list(source, resource, page_size, sleep)
     except AnswerError as error:
         if error.status == HTTPStatus.NOT_FOUND:
-            return Listed(is_served=False)
+            return Listed()
         kind = ForbiddenError if error.status == HTTPStatus.FORBIDDEN else ListingError
         raise kind(f"{resource.plural}: {error}") from None
     except CredentialsError:

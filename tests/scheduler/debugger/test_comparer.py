@@ -1,5 +1,6 @@
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.scheduler.debugger.dumps import compare
 
 from bayplan.scheduler.debugger.comparer import (
     ASSUMED,
@@ -10,7 +11,6 @@ from bayplan.scheduler.debugger.comparer import (
     Comparison,
     Difference,
     Dump,
-    compare,
     lasting,
 )
 

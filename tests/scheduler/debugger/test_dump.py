@@ -1,11 +1,12 @@
 import pytest
 from tests.builders import make_node, make_pod
+from tests.scheduler.debugger.dumps import compare, held
 
 from bayplan.api.storage_objects import StorageClass
 from bayplan.api.workload_objects import Service
 from bayplan.cache.pod_info import PodInfo
-from bayplan.scheduler.debugger.comparer import NODES, NOMINATIONS, PENDING, PODS, REQUESTED, compare
-from bayplan.scheduler.debugger.dump import ListedDump, held
+from bayplan.scheduler.debugger.comparer import NODES, NOMINATIONS, PENDING, PODS, REQUESTED
+from bayplan.scheduler.debugger.dump import ListedDump
 
 
 @pytest.fixture

@@ -68,16 +68,12 @@ class ListError(Exception):
     """The API server did not answer with a list; the text says of which kind, and why."""
 
 
-def compare(held: Dump, listed: Dump) -> list[Difference]:
-    """Return what the scheduler holds and the API server has not, or the other way round, or both in two ways.
-
-    Upstream: backend/cache/debugger/comparer.go, which compares names only.
-    """
-    return [each for each in compare_steps(held, listed) if each is not None]
-
-
 def compare_steps(held: Dump, listed: Dump) -> Iterator[Difference | None]:
-    """As `compare`, one object at a time, so that a caller can give way; None for what is the same."""
+    """Yield what the scheduler holds and the API server has not, or the other way round, or both in two ways.
+
+    One object at a time, so that a caller can give way; None for what is the same. Upstream: backend/cache/debugger/
+    comparer.go, which compares names only.
+    """
     uncertain = held.uncertain | listed.uncertain
     # What the scheduler has decided runs ahead of the API server for as long as the bind is under way.
     under_way = {uid for uid in held.assumed if uid in held.in_flight and _agrees(uid, held, listed)}

@@ -42,14 +42,6 @@ def dump_held(dump: Dump, cache: Cache, queue: SchedulingQueue) -> Iterator[None
         nominated.update((pod.uid, (name,)) for pod in nominator.nominated_pods_for_node(name) if pod.uid not in uids)
 
 
-def held(cache: Cache, queue: SchedulingQueue) -> Dump:
-    """All that is held, at this very moment."""
-    dump = Dump()
-    for _ in dump_held(dump, cache, queue):
-        pass
-    return dump
-
-
 class ListedDump(Dump):
     """Collects what lists from the API server say the scheduler should hold.
 
