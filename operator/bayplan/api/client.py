@@ -19,6 +19,7 @@ from bayplan import __version__
 from bayplan.api.credentials import Credentials
 from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.errors import AmbiguousError, CredentialsError, UnreachableError
+from bayplan.api.token_bucket import TokenBucket
 from bayplan.api.trust import without_system_roots
 
 logger = logging.getLogger(__name__)
@@ -32,51 +33,6 @@ MAX_RETRY_AFTER_SECONDS = 30.0
 # How much of an answer may arrive before it is read. By default 2 MiB, which every watch takes, and keeps in the
 # client's allocator, whenever the loop is held up; this is still 128 MiB a second at a round trip of two milliseconds.
 _WATCH_AHEAD_BYTES = 256 << 10
-
-
-class TokenBucket:
-    """Lets `burst` requests go at once and `qps` a second after that, first come first served.
-
-    Relied on by `ApiClient`. As in client-go (util/flowcontrol/throttle.go) a caller takes its token at once,
-    on credit if need be, and sleeps until the credit is paid back: nobody overtakes. `qps` <= 0 means no
-    limit.
-    """
-
-    def __init__(
-        self,
-        *,
-        qps: float,
-        burst: int,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._qps = qps
-        self._burst = float(max(burst, 1))
-        self._clock = clock
-        self._sleep = sleep
-        self._tokens = self._burst
-        self._filled_at = clock()
-
-    def reserve(self) -> float:
-        """Take one token and return the seconds to wait before using it."""
-        if self._qps <= 0:
-            return 0.0
-        now = self._clock()
-        self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._qps)
-        self._filled_at = now
-        self._tokens -= 1.0
-        return max(0.0, -self._tokens / self._qps)
-
-    async def wait(self) -> float:
-        """Wait for a token and return the seconds waited; a cancelled wait gives its token back."""
-        delay = self.reserve()
-        if delay > 0.0:
-            try:
-                await self._sleep(delay)
-            except asyncio.CancelledError:
-                self._tokens += 1.0
-                raise
-        return delay
 
 
 class ApiResponse(msgspec.Struct, frozen=True, gc=False):

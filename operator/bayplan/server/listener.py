@@ -7,7 +7,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from bayplan.api.client import TokenBucket
+from bayplan.api.token_bucket import TokenBucket
 
 logger = logging.getLogger(__name__)
 
