@@ -27,6 +27,12 @@ def explain(kubeconfig, capsys):  # noqa: F811  the fixture
     return run
 
 
+async def test_nothing_is_left_to_say_once_it_ended(explain, caplog):
+    await explain("big")
+    await asyncio.sleep(0.05)
+    assert caplog.messages == []
+
+
 @pytest.mark.parametrize("pod", [("big",), ("pod/big", "-n", "default"), ("default/big",)])
 async def test_it_says_why_a_pod_is_pending_and_where_it_waits(explain, pod):
     code, out, err = await explain(*pod)

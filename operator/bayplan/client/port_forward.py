@@ -39,7 +39,7 @@ async def port_forward(credentials: Credentials, namespace: str, pod: str, port:
         forward = _Forward(session, credentials, namespace, pod, port)
         probe = await forward.open()
         await probe.close()
-        server = await asyncio.start_server(forward.serve, LOCAL, 0)
+        server = await asyncio.start_server(forward.accept, LOCAL, 0)
         try:
             yield server.sockets[0].getsockname()[1]
         finally:
@@ -81,10 +81,13 @@ class _Forward:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise NotReachedError(f"pod {self._pod}: no port can be forwarded: {error}") from error
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # A task of asyncio's own server that is cancelled, as `stop` does, is reported as an error.
+        task = asyncio.create_task(self._serve(reader, writer))
         self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
                 socket = await self.open()
@@ -97,7 +100,6 @@ class _Forward:
         except (ClientError, TimeoutError) as error:
             logger.warning("%s", error)
         finally:
-            self._tasks.discard(task)
             writer.close()
             with suppress(OSError):
                 await writer.wait_closed()
