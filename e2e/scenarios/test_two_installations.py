@@ -1,4 +1,4 @@
-"""Two schedulers for the same pods: by mistake both bind, which is told; as a user starts a second one, it stands by."""
+"""Two schedulers of the same pods: forced, both bind, and that is told; as a user starts a second, it stands by."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack

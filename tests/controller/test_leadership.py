@@ -331,6 +331,13 @@ async def test_who_may_list_leases_elsewhere_but_not_read_its_own_schedules_with
     assert "scheduling without leader election" in caplog.text
 
 
+async def test_a_role_without_leases_has_who_was_told_not_to_contend_schedule_without_a_warning(cluster, caplog):
+    cluster.server.inject(Refuse(403, "Forbidden"), path="leases", times=10_000)
+    start_heeding(cluster, elects=False)
+    await cluster.until(lambda: cluster.node_of("a") == "n1")
+    assert not [each for each in caplog.records if "lease" in each.message and each.levelname == "WARNING"]
+
+
 async def test_who_may_not_list_leases_but_read_its_own_contends_for_that(cluster):
     cluster.server.inject(Refuse(403, "Forbidden"), path="leases", times=3)
     start_heeding(cluster)

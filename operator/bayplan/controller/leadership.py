@@ -164,7 +164,8 @@ class Leadership:
             await client.close()
         if isinstance(found, Problem):
             told = "scheduling without leader election, so nothing else may schedule the same pods problem=%s"
-            logger.warning(told, found.reason)
+            # Who switched the election off knows that.
+            logger.log(logging.INFO if self._leader_elect is False else logging.WARNING, told, found.reason)
             return False
         if self._leader_elect is False:
             for each in found:

@@ -85,7 +85,7 @@ class LeaseClient:
             if path == everywhere and readable is not None:
                 break
         if readable is None:
-            return _problem(response)
+            return Problem("no right to list leases in coordination.k8s.io", forbidden=True)
         return [each for each in readable if {*each.lock.scheduler_names} & {*self._lock.scheduler_names}]
 
     async def close(self) -> None:
