@@ -19,6 +19,8 @@ from pathlib import Path
 
 from tests.controller.kubernetes_api import NODES, PODS, KubernetesApi, node, pod
 
+from e2e.controlplane.bayplan_process import heedless_flags
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 # From its first line on; a start takes about a second, so some are ended before they are ready.
 LATEST_SECONDS = 2.0
@@ -68,6 +70,7 @@ async def start_and_stop(checkout: Path, kubeconfig: Path, after: float) -> tupl
         str(kubeconfig),
         "--secure-port=0",
         "--http-port=0",
+        *heedless_flags(checkout),
     )
     process = await asyncio.create_subprocess_exec(
         sys.executable,

@@ -22,13 +22,20 @@ def _compile(checkout: Path) -> None:
     compileall.compile_dir(checkout / "operator", quiet=1)
 
 
+def heedless_flags(checkout: Path) -> list[str]:
+    """What has it schedule whoever else does, unless told to contend; checkouts of before have no flag for it."""
+    source, flag = checkout / "operator/bayplan/cli/leader_election.py", "--ignore-other-leases"
+    return [flag] if source.exists() and flag in source.read_text() else []
+
+
 class BayplanProcess(Process):
     """A running `bayplan run`; its port of plain HTTP on 127.0.0.1 is `http_port`, a free one unless it is given.
 
     It serves HTTPS at `secure_port`, 0 for none; checkouts of before there was HTTPS have no flag for it.
     `config` is a file or a document, without one bayplan's default is used. `checkout` is whose source runs: this
     repository's, or another's to compare with. `program` is the module to run, with arguments of its own
-    before those of the `bayplan` command.
+    before those of the `bayplan` command. Unless told to contend it schedules whoever else does; with
+    `heeds_other_leases` it behaves as one that a user starts.
     """
 
     def __init__(
@@ -44,6 +51,7 @@ class BayplanProcess(Process):
         program: Sequence[str | Path] = ("bayplan",),
         http_port: int | None = None,
         secure_port: int = 0,
+        heeds_other_leases: bool = False,
     ) -> None:
         _compile(checkout)
         self.secure_port = secure_port
@@ -58,6 +66,8 @@ class BayplanProcess(Process):
             command += ["--kubeconfig", kubeconfig]
         if (checkout / "operator/bayplan/cli/serving.py").exists():
             command += ["--secure-port", str(secure_port)]
+        if not heeds_other_leases:
+            command += heedless_flags(checkout)
         command += ["--bind-address", "127.0.0.1", "--http-port", str(self.http_port), *arguments]
         super().__init__(
             name,

@@ -60,11 +60,22 @@ class Replica:
 
 
 def bayplan_replica(
-    plane: ControlPlane, directory: Path, configuration: Mapping[str, Any], arguments: Sequence[str] = ()
+    plane: ControlPlane,
+    directory: Path,
+    configuration: Mapping[str, Any],
+    arguments: Sequence[str] = (),
+    *,
+    heeds_other_leases: bool = False,
 ) -> Replica:
     """Starts an instance of bayplan with its shipped rights and a token of its own; returns at once."""
     kubeconfig, credential = _identity(plane, directory, SERVICE_ACCOUNT)
-    process = BayplanProcess(directory, config=configuration, kubeconfig=kubeconfig, arguments=arguments)
+    process = BayplanProcess(
+        directory,
+        config=configuration,
+        kubeconfig=kubeconfig,
+        arguments=arguments,
+        heeds_other_leases=heeds_other_leases,
+    )
     return Replica(process, credential)
 
 

@@ -220,7 +220,9 @@ CASES = [
         "two schedulers for the same pods",
         45,
         {series("bayplan_bind_conflicts_total"): "0+6x60", attempts("scheduled"): "0+60x60"},
-        "0.1 binds a second are refused, for the pod is on a node already or is another: more than one of a hundred.",
+        "0.1 binds a second find a pod that somebody else bound or made anew: more than one of a hundred. Two "
+        "schedulers with the same schedulerName may run; the Leases with the label "
+        "bayplan.io/leader-election say which.",
         INSTALLATION,
     ),
     Case(

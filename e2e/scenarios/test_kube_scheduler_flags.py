@@ -175,7 +175,7 @@ def test_each_flag_that_is_taken_is_tried() -> None:
 @pytest.mark.parametrize("values", [*itertools.zip_longest(*TAKEN.values())])
 def test_what_kube_scheduler_takes_is_taken_and_means_the_same(both: Both, values: tuple[str | None, ...]) -> None:
     flags = [f"{flag}={value}" for flag, value in zip(TAKEN, values, strict=True) if value is not None]
-    # Where it is not said, kube-scheduler contends always, and bayplan in a pod; their Leases have other names.
+    # Where it is not said, kube-scheduler contends always, and bayplan where it may; their Leases have other names.
     flags = ["--leader-elect=true", "--leader-elect-resource-name=x", *flags]
     assert both.theirs(*flags) == 0
     written = both.written()

@@ -16,8 +16,8 @@ def errors_of(**flags):
     return [str(error) for error in raised.value.errors]
 
 
-@pytest.mark.parametrize(("environment", "elects"), [(POD, True), ({}, False)])
-def test_what_nobody_decides_is_on_in_a_pod_only(environment, elects):
+@pytest.mark.parametrize(("environment", "elects"), [(POD, True), ({}, None)])
+def test_what_nobody_decides_is_on_in_a_pod_and_elsewhere_left_to_what_is_found(environment, elects):
     assert with_flags(LeaderElection(), LeaderElectionFlags(), environment).leader_elect is elects
 
 

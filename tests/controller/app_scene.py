@@ -18,14 +18,14 @@ class Cluster:
     def __init__(self, server):
         self.server = server
 
-    def start(self, *nodes, pods=(), configuration=None, source=None):
+    def start(self, *nodes, pods=(), configuration=None, source=None, heeds_other_leases=False):
         for name in nodes:
             self.server.put(NODES, node(name))
         for name in pods:
             self.server.put(PODS, pod(name))
         configuration, credentials = configuration or default_configuration(), Credentials(server=self.server.url)
         serving = ServingOptions(secure_port=None, http_port=0)
-        self.app = App(configuration, credentials, serving, source)
+        self.app = App(configuration, credentials, serving, source, heeds_other_leases=heeds_other_leases)
         self.running = asyncio.create_task(self.app.run())
 
     def node_of(self, name):

@@ -253,7 +253,7 @@ async def test_a_standby_that_does_not_get_a_free_lease_is_not_ready_and_says_wh
 
 
 @pytest.mark.parametrize("elects", [None, False])
-async def test_without_an_election_no_lease_is_asked_for(cluster, elects):
+async def test_without_an_election_and_other_leases_ignored_no_lease_is_asked_for(cluster, elects):
     configuration = replace(default_configuration(), leader_election=LeaderElection(leader_elect=elects))
     cluster.start("n1", pods=["a"], configuration=configuration)
     await cluster.until(lambda: cluster.node_of("a") == "n1")

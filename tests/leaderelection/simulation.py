@@ -118,7 +118,7 @@ class Cluster:
             if self.document is not None:
                 return Problem("status 409: AlreadyExists")
             return self._store(json.loads(new_lease(LOCK, step.record)))
-        body = json.loads(step.lease.with_record(step.record))
+        body = json.loads(step.lease.with_record(LOCK, step.record))
         if self.document is None:
             return Problem("status 404: NotFound")
         if body["metadata"]["resourceVersion"] != self.document["metadata"]["resourceVersion"]:

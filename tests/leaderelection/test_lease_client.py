@@ -1,4 +1,5 @@
 import contextlib
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -9,7 +10,7 @@ from tests.waiting import Sleeps
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
 from bayplan.leaderelection.elector import Create, Missing, Problem, Read, Update
-from bayplan.leaderelection.lease import Lease, LeaseLock, LeaseRecord, record_of_holder
+from bayplan.leaderelection.lease import Lease, LeaseLock, LeaseRecord, new_lease, record_of_holder
 from bayplan.leaderelection.lease_client import LeaseClient
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -140,3 +141,49 @@ async def test_names_that_no_request_can_carry_are_a_problem():
     async with calling("http://127.0.0.1:1", LeaseLock("..", "bayplan")) as lease_client:
         assert isinstance(await lease_client.perform(Read(1.0)), Problem)
         await lease_client.announce("me", "became leader", NOON)
+
+
+def put_lease(server, namespace, *names):
+    server.put(LEASES, json.loads(new_lease(LeaseLock(namespace, "bayplan", names), RECORD)))
+
+
+@contextlib.asynccontextmanager
+async def looking_for(server, *names):
+    async with calling(server.url, LeaseLock("kube-system", "bayplan", names)) as made:
+        yield made
+
+
+async def test_leases_about_the_same_pods_are_found_in_all_namespaces_by_one_list(server):
+    put_lease(server, "team-a", "bayplan", "packer")
+    put_lease(server, "team-b", "spreader")
+    server.put(LEASES, {"metadata": {"name": "kube-scheduler", "namespace": "kube-system"}, "spec": {}})
+    async with looking_for(server, "packer", "other") as client:
+        assert [str(each.lock) for each in await client.find()] == ["team-a/bayplan"]
+    assert [(seen.path, seen.query) for seen in server.requests] == [
+        (LEASES, {"labelSelector": "bayplan.io/leader-election"})
+    ]
+
+
+async def test_who_may_not_list_all_namespaces_is_shown_those_of_the_manifests(server):
+    put_lease(server, "bayplan-system", "bayplan")
+    server.inject(Refuse(403), path=LEASES)
+    server.inject(Refuse(403), path="kube-system/leases")
+    async with looking_for(server, "bayplan") as client:
+        assert [str(each.lock) for each in await client.find()] == ["bayplan-system/bayplan"]
+
+
+async def test_who_may_list_no_leases_at_all_is_told_so(server):
+    server.inject(Refuse(403, "Forbidden"), times=3)
+    async with looking_for(server, "bayplan") as client:
+        answer = await client.find()
+    assert isinstance(answer, Problem)
+    assert answer.forbidden
+
+
+@pytest.mark.parametrize("fault", [Refuse(500), Garbage(), DropReply()], ids=repr)
+async def test_a_list_that_failed_is_a_problem_and_not_an_empty_list(server, fault):
+    server.inject(fault, times=100)
+    async with looking_for(server, "bayplan") as client:
+        answer = await client.find()
+    assert isinstance(answer, Problem)
+    assert not answer.forbidden

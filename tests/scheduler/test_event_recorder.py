@@ -125,7 +125,7 @@ def test_a_victim_is_told_who_came_by_uid_and_by_the_preemptors_profile(scene, i
     assert body == event(type="Normal", reason="Preempted", action="Preempting", note=note)
 
 
-def test_pods_that_somebody_else_bound_are_one_warning_a_minute_that_counts_them(scene):
+def test_pods_that_somebody_else_bound_are_one_warning_a_minute_that_counts_them(scene, caplog):
     for number in range(3):
         scene.recorder.taken(make_pod_info(f"p{number}", namespace="shop", uid=f"u{number}"))
     scene.after(seconds=60)
@@ -134,3 +134,4 @@ def test_pods_that_somebody_else_bound_are_one_warning_a_minute_that_counts_them
     assert [(each["type"], each["reason"]) for each in events] == [("Warning", "BoundByAnother")] * 2
     counts = [each["note"].partition("last such Event: ")[2].partition(".")[0] for each in events]
     assert counts == ["1", "3"]
+    assert [line.rpartition(" ")[2] for line in caplog.messages] == ["pods=1", "pods=3"]

@@ -11,7 +11,9 @@ class Elector:
 def test_a_scrape_tells_whether_it_leads_and_how_often_a_renewal_took_the_slow_path():
     elector, registry = Elector(), CollectorRegistry()
     registry.register(
-        LeaderElectionCollector("bayplan", is_leading=lambda: elector.leading, slow_paths=lambda: elector.slow_paths)
+        LeaderElectionCollector(
+            lambda: "bayplan", is_leading=lambda: elector.leading, slow_paths=lambda: elector.slow_paths
+        )
     )
     assert b'leader_election_master_status{name="bayplan"} 0.0\n' in generate_latest(registry)
     elector.leading, elector.slow_paths = True, 2

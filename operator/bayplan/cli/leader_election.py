@@ -25,7 +25,7 @@ class LeaderElectionFlags:
         Flag(
             "--leader-elect",
             metavar="BOOL",
-            help="Contend for a lease, and schedule only while holding it; by default in a pod only.",
+            help="Contend for a lease, and schedule only while holding it; by default, where the role allows it.",
         ),
     ] = None
     lease_duration: Annotated[
@@ -61,20 +61,28 @@ class LeaderElectionFlags:
             "--leader-elect-resource-namespace", metavar="NAME", help="The lease's namespace; kube-system by default."
         ),
     ] = None
+    ignore_other_leases: Annotated[
+        bool,
+        Flag(
+            "--ignore-other-leases",
+            is_flag=True,
+            help="Unless told to contend, schedule without looking whether another scheduler of the same pods leads.",
+        ),
+    ] = False
 
 
 def with_flags(settings: LeaderElection, flags: LeaderElectionFlags, environment: Mapping[str, str]) -> LeaderElection:
     """Return the settings of the file with those of the flags, and whether to contend decided.
 
-    What nobody decided is decided by where it runs: replicas are pods, and a single process elsewhere needs no right to
-    leases.
+    What nobody decided is decided by where it runs: replicas are pods. Elsewhere it stays None, since it depends on the
+    Leases that are found.
 
     Raises:
         ConfigurationError: a flag is not what it should be, or no elector can work with all together.
     """
     merged = replace(settings, **_given(flags))  # type: ignore[arg-type]  # by the names and types of its fields
-    if merged.leader_elect is None:
-        merged = replace(merged, leader_elect=bool(environment.get("KUBERNETES_SERVICE_HOST")))
+    if merged.leader_elect is None and environment.get("KUBERNETES_SERVICE_HOST"):
+        merged = replace(merged, leader_elect=True)
     if errors := elector_errors(merged):
         raise ConfigurationError(errors)
     return merged

@@ -62,7 +62,7 @@ class ConfigurationFlags:
         election = with_flags(configuration.leader_election, self.leader_election, os.environ)
         for line in note_lines(self.file, notes):
             logger.warning("%s", line)
-        if election.leader_elect and election.resource_name == KUBE_SCHEDULERS_LEASE:
+        if election.leader_elect is not False and election.resource_name == KUBE_SCHEDULERS_LEASE:
             logger.warning("leaderElection.resourceName is kube-scheduler's lease: one of the two schedules at a time")
         for line in without_effect(configuration):
             logger.warning("%s", line)
@@ -133,6 +133,7 @@ def serve(
             credentials,
             serving,
             source,
+            heeds_other_leases=not flags.leader_election.ignore_other_leases,
             rejection_backoff_seconds=rejection_backoff_seconds,
             unschedulable_seconds=unschedulable_seconds,
         )

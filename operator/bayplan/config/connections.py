@@ -87,7 +87,7 @@ class LeaderElection:
     """Which replica is at work."""
 
     leader_elect: bool | None = None
-    """Whether it contends for the lease; None, when nothing is said, means in a pod only."""
+    """Whether it contends for the lease; None, when nothing is said, means always in a pod, and elsewhere if it may."""
     lease_duration: timedelta = timedelta(seconds=15)
     """How long others wait after the last renewal before they take over."""
     renew_deadline: timedelta = timedelta(seconds=10)

@@ -15,7 +15,7 @@ from bayplan import __version__
 from bayplan.api.credentials import Credentials
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.build import build
-from bayplan.controller.leadership import GIVE_UP_SECONDS, Leadership
+from bayplan.controller.leadership import GIVE_UP_SECONDS, Leadership, SecondSchedulerError
 from bayplan.controller.reload import ConfigurationSource
 from bayplan.controller.start_line import profiles_with_strategy
 from bayplan.leaderelection.elector import LeaseLostError
@@ -48,7 +48,7 @@ class App:
     """One scheduler process, from its configuration to its exit code.
 
     Metrics and health are served as `serving` says; `parts` is what it runs. What changes at `source` is taken over, at
-    once after SIGHUP.
+    once after SIGHUP. See `build` for the rest.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class App:
         serving: ServingOptions,
         source: ConfigurationSource | None = None,
         *,
+        heeds_other_leases: bool = False,
         rejection_backoff_seconds: float = 0.0,
         unschedulable_seconds: float = 300.0,
     ) -> None:
@@ -66,6 +67,7 @@ class App:
             credentials,
             source,
             serving=serving,
+            heeds_other_leases=heeds_other_leases,
             rejection_backoff_seconds=rejection_backoff_seconds,
             unschedulable_seconds=unschedulable_seconds,
         )
@@ -77,7 +79,10 @@ class App:
         self._ending = False
 
     async def run(self) -> int:
-        """Schedule until told to stop; 0 after a signal, 1 if a part that must not end did, or the lease is lost."""
+        """Schedule until told to stop; 0 after a signal, 1 if a part that must not end did, or the lease is lost.
+
+        2 if another schedules the same pods, and this process was told not to contend with it.
+        """
         parts = self.parts
         for signum in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(signum, self._told_to_stop, signum)
@@ -107,6 +112,9 @@ class App:
         if isinstance(self._failed, LeaseLostError):
             logger.critical("leader election lost, ending so that another replica takes over reason=%s", self._failed)
             return 1
+        if isinstance(self._failed, SecondSchedulerError):
+            logger.critical("refused: %s", self._failed)
+            return 2
         if self._failed is not None:
             logger.critical("ending because a part failed error=%r", self._failed)
             return 1

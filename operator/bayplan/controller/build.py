@@ -69,6 +69,7 @@ def build(
     source: ConfigurationSource | None = None,
     *,
     serving: ServingOptions | None = None,
+    heeds_other_leases: bool = False,
     rejection_backoff_seconds: float = 0.0,
     unschedulable_seconds: float = 300.0,
     clock: Callable[[], float] = time.monotonic,
@@ -80,12 +81,13 @@ def build(
 
     From `source`, if there is one, a changed configuration is taken over later on. Without `serving` there is no port
     until one is opened. A node whose kubelet had no room for a pod gets none for `rejection_backoff_seconds`, and a pod
-    that no event woke is tried again after `unschedulable_seconds`.
+    that no event woke is tried again after `unschedulable_seconds`. With `heeds_other_leases` it looks for those of
+    schedulers for the same pods before it schedules without having been told to contend.
 
     `clock`, monotonic and in seconds, and what makes clients, reflectors and the intake's source are given by who has
     time and API server in memory.
     """
-    ground = _ground(configuration, credentials, clock, make_client)
+    ground = _ground(configuration, credentials, clock, make_client, heeds_other_leases=heeds_other_leases)
     client, events_client = ground.client(), ground.client()
     binds_client = client.twin()
     held = _held(ground, binds_client, unschedulable_seconds)
@@ -193,10 +195,14 @@ def _ground(
     credentials: Credentials,
     clock: Callable[[], float],
     make_client: Callable[..., ApiClient],
+    *,
+    heeds_other_leases: bool,
 ) -> _Ground:
     names = frozenset(profile.scheduler_name for profile in configuration.profiles)
     metrics = SchedulerMetrics(profiles=sorted(names))
-    leadership = build_leadership(configuration.leader_election, credentials, metrics)
+    leadership = build_leadership(
+        configuration.leader_election, credentials, metrics, names, heeds_other_leases=heeds_other_leases
+    )
     admit = leadership.admit if leadership is not None else None
     contact = ServerContact(credentials.server)
     client = partial(

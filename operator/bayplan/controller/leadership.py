@@ -2,18 +2,20 @@
 
 import asyncio
 import logging
+import math
 import random
 import socket
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
 from bayplan.config.connections import LeaderElection
 from bayplan.leaderelection.election_thread import ElectionThread
-from bayplan.leaderelection.elector import Elector, Timing
+from bayplan.leaderelection.elector import Elector, Problem, Read, Timing
 from bayplan.leaderelection.lease import LeaseLock
 from bayplan.leaderelection.lease_client import LeaseClient
 from bayplan.leaderelection.write_gate import WriteGate, boot_clock
@@ -33,25 +35,34 @@ _STALE_SECONDS = 20.0
 _CHECK = "leaderElection"
 
 
+class SecondSchedulerError(Exception):
+    """Somebody leads for the same pods, and this process was told not to contend; the text names the Lease."""
+
+
 class Leadership:
     """Contends for the Lease while the rest of the process keeps warm, and tells when it leads and when no longer.
 
     The process relies on this order: `contend` when it could schedule; `won` before the first decision; `give_up`
     after the last write. `admit` is for every client that writes. `host` names the API server in metrics.
+    `scheduler_names` are whose pods it is about; unless `settings` say to contend, it first looks for their Lease.
     """
 
     def __init__(
         self,
         settings: LeaderElection,
         credentials: Credentials,
+        scheduler_names: Collection[str],
         *,
         hostname: str,
         host: str,
         observer: SchedulerObserver,
     ) -> None:
-        self.lock = LeaseLock(settings.resource_namespace, settings.resource_name)
+        self.lock = LeaseLock(settings.resource_namespace, settings.resource_name, tuple(sorted(scheduler_names)))
         self.has_lost = False
         """Whether it ended without being told: nothing that is left to write can be written."""
+        self._leader_elect = settings.leader_elect
+        self._is_alone = False
+        """Whether it leads without a Lease."""
         self._gate = WriteGate(boot_clock)
         self._elector = Elector(
             # As upstream has it: a process that is started again is another contender.
@@ -86,7 +97,7 @@ class Leadership:
 
     def is_leading(self) -> bool:
         """Whether this process is the leader."""
-        return self._elector.leading
+        return self._elector.leading or self._is_alone
 
     def slow_paths(self) -> int:
         """How many renewals had to read the Lease first."""
@@ -102,7 +113,13 @@ class Leadership:
 
         Raises:
             LeaseLostError: the process has to end; the gate is shut.
+            SecondSchedulerError: the process has to end, and did nothing yet.
         """
+        if self._leader_elect is not True and not await self._is_to_contend():
+            self._is_alone = True
+            self._gate.open_until(math.inf)
+            self._leading.set()
+            await asyncio.Event().wait()
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[BaseException | None] = loop.create_future()
         self._ended = ended
@@ -131,6 +148,39 @@ class Leadership:
         if error is not None:
             self.has_lost = True
             raise error
+
+    async def _is_to_contend(self) -> bool:
+        """Look for a Lease about the same pods, which is then the one to contend for; False to lead without any."""
+        client = LeaseClient(ApiClient(self._credentials.twin(), qps=0, burst=1), self.lock)
+        timing = self._elector.timing
+        try:
+            while isinstance(found := await client.find(), Problem) and not found.forbidden:
+                logger.warning("the leases of other schedulers were not read problem=%s", found.reason)
+                await asyncio.sleep(timing.retry_period)
+            if self._leader_elect is None and (isinstance(found, Problem) or not found):
+                answer = await client.perform(Read(timing.request_timeout))
+                found = answer if isinstance(answer, Problem) and answer.forbidden else []
+        finally:
+            await client.close()
+        if isinstance(found, Problem):
+            told = "scheduling without leader election, so nothing else may schedule the same pods problem=%s"
+            # Who switched the election off knows that.
+            logger.log(logging.INFO if self._leader_elect is False else logging.WARNING, told, found.reason)
+            return False
+        if self._leader_elect is False:
+            for each in found:
+                if each.is_live(utc_now()):
+                    raise SecondSchedulerError(
+                        f"{each.record.holder_identity!r} holds the lease {each.lock} and schedules pods of "
+                        f"{', '.join(each.lock.scheduler_names)}: leave --leader-elect=false out to stand by, "
+                        "or add --ignore-other-leases to schedule them, too"
+                    )
+            return False
+        if found:
+            latest = max(found, key=lambda each: each.record.renew_time)
+            logger.info("found the lease of a scheduler of the same pods lease=%s", latest.lock)
+            self.lock = replace(self.lock, namespace=latest.lock.namespace, name=latest.lock.name)
+        return True
 
     async def won(self) -> None:
         """Return as soon as this process leads."""
@@ -169,17 +219,30 @@ class Leadership:
 
 
 def build_leadership(
-    settings: LeaderElection, credentials: Credentials, metrics: SchedulerMetrics
+    settings: LeaderElection,
+    credentials: Credentials,
+    metrics: SchedulerMetrics,
+    scheduler_names: Collection[str],
+    *,
+    heeds_other_leases: bool,
 ) -> Leadership | None:
-    """Make the part in the election that the configuration asks for, with its metrics; None if it asks for none."""
-    if not settings.leader_elect:
+    """Make the part in the election that the configuration asks for, with its metrics.
+
+    Where it does not say to contend, other schedulers' Leases are heeded or there is no election, which is None.
+    """
+    if not (settings.leader_elect or heeds_other_leases):
         return None
     leadership = Leadership(
-        settings, credentials, hostname=socket.gethostname(), host=urlsplit(credentials.server).netloc, observer=metrics
+        settings,
+        credentials,
+        scheduler_names,
+        hostname=socket.gethostname(),
+        host=urlsplit(credentials.server).netloc,
+        observer=metrics,
     )
     metrics.registry.register(
         LeaderElectionCollector(
-            settings.resource_name, is_leading=leadership.is_leading, slow_paths=leadership.slow_paths
+            lambda: leadership.lock.name, is_leading=leadership.is_leading, slow_paths=leadership.slow_paths
         )
     )
     return leadership

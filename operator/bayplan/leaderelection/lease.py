@@ -1,8 +1,9 @@
 """The Lease object: what it says about who leads, and how it is written."""
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
@@ -11,6 +12,10 @@ from bayplan.api.kinds import path_segment
 from bayplan.scheduler.api_calls import rfc3339_micro
 
 API_VERSION: Final = "coordination.k8s.io/v1"
+LABEL: Final = "bayplan.io/leader-election"
+"""By what the Leases of schedulers are listed, in whatever namespaces they are."""
+_SCHEDULER_NAMES: Final = "bayplan.io/scheduler-names"
+"""The annotation that says for whose pods the holder schedules."""
 RELEASED_SECONDS: Final = 1
 """The duration that a release writes: the API server refuses none."""
 MAX_TRANSITIONS: Final = 2**31 - 1
@@ -18,10 +23,11 @@ MAX_TRANSITIONS: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class LeaseLock:
-    """Which Lease is contended for."""
+    """Which Lease is contended for, and for whose pods its holder schedules."""
 
     namespace: str
     name: str
+    scheduler_names: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -35,6 +41,12 @@ class LeaseLock:
     def path(self) -> str:
         """The path where it is read and updated."""
         return f"{self.collection}/{path_segment(self.name)}"
+
+    def marked(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the Lease's metadata with what lets other processes find it and see whose pods it is about."""
+        labels = {**(metadata.get("labels") or {}), LABEL: "true"}
+        annotations = {**(metadata.get("annotations") or {}), _SCHEDULER_NAMES: ",".join(self.scheduler_names)}
+        return {**metadata, "labels": labels, "annotations": annotations}
 
 
 class LeaseRecord(msgspec.Struct, frozen=True, rename="camel"):
@@ -103,9 +115,24 @@ class Lease:
     record: LeaseRecord
     document: dict[str, Any]
 
-    def with_record(self, record: LeaseRecord) -> bytes:
+    @property
+    def lock(self) -> LeaseLock:
+        """Which Lease it is, and for whose pods its last holder schedules; no names where somebody else made it."""
+        metadata = self.document["metadata"]
+        names = (metadata.get("annotations") or {}).get(_SCHEDULER_NAMES, "")
+        return LeaseLock(metadata["namespace"], metadata["name"], tuple(filter(None, names.split(","))))
+
+    def is_live(self, now: datetime) -> bool:
+        """Whether somebody holds it and renewed it in time, as far as the clocks of both agree."""
+        record = self.record
+        if not (record.holder_identity and record.renew_time):
+            return False
+        return datetime.fromisoformat(record.renew_time) + timedelta(seconds=record.lease_duration_seconds) > now
+
+    def with_record(self, lock: LeaseLock, record: LeaseRecord) -> bytes:
         """Return the body of an update, which is refused if the Lease changed since it was read."""
         document = copy.copy(self.document)
+        document["metadata"] = lock.marked(document["metadata"])
         document["spec"] = {**(document.get("spec") or {}), **msgspec.to_builtins(record)}
         return msgspec.json.encode(document)
 
@@ -116,7 +143,23 @@ def read_lease(body: bytes) -> Lease:
     Raises:
         msgspec.DecodeError: it is none.
     """
-    document = msgspec.json.decode(body, type=dict[str, Any])
+    return _lease(msgspec.json.decode(body, type=dict[str, Any]))
+
+
+def read_leases(body: bytes) -> list[Lease]:
+    """Return the Leases in the answer to a list.
+
+    Raises:
+        msgspec.DecodeError: it is none.
+    """
+    return [_lease(each) for each in msgspec.json.decode(body, type=_List).items]
+
+
+class _List(msgspec.Struct):
+    items: list[dict[str, Any]]
+
+
+def _lease(document: dict[str, Any]) -> Lease:
     spec = msgspec.convert(document, _Object).spec or _Spec()
     record = LeaseRecord(
         spec.holder_identity or "",
@@ -133,7 +176,7 @@ def new_lease(lock: LeaseLock, record: LeaseRecord) -> bytes:
     document = {
         "apiVersion": API_VERSION,
         "kind": "Lease",
-        "metadata": {"name": lock.name, "namespace": lock.namespace},
+        "metadata": lock.marked({"name": lock.name, "namespace": lock.namespace}),
         "spec": record,
     }
     return msgspec.json.encode(document)

@@ -11,15 +11,18 @@ from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.kinds import path_segment
 from bayplan.leaderelection.elector import Answer, Create, Missing, Problem, Read, Update
-from bayplan.leaderelection.lease import API_VERSION, Lease, LeaseLock, new_lease, read_lease
+from bayplan.leaderelection.lease import API_VERSION, LABEL, Lease, LeaseLock, new_lease, read_lease, read_leases
 from bayplan.scheduler.api_calls import rfc3339_micro
 
 logger = logging.getLogger(__name__)
 
 REASON = "LeaderElection"
 _EVENT_SECONDS = 5.0
+_LIST_SECONDS = 5.0
 _FORBIDDEN = 403
 _NOT_FOUND = 404
+_NAMESPACES = ("kube-system", "bayplan-system")
+"""Where the manifests have a Lease, for who may not list those of all namespaces."""
 
 
 class LeaseClient:
@@ -58,8 +61,32 @@ class LeaseClient:
         if isinstance(step, Create):
             body = new_lease(lock, step.record)
             return await client.request("POST", lock.collection, body=body, timeout_seconds=step.timeout)
-        body = step.lease.with_record(step.record)
+        body = step.lease.with_record(lock, step.record)
         return await client.request("PUT", lock.path, body=body, timeout_seconds=step.timeout)
+
+    async def find(self) -> list[Lease] | Problem:
+        """Return the Leases about pods that the lock is about, too, in all namespaces or else where the role lets it.
+
+        A Lease that says nothing of schedulerNames, such as kube-scheduler's, is none of them.
+        It never raises, and the Problem is forbidden where the role allows no list at all.
+        """
+        names = {*_NAMESPACES, self._lock.namespace}
+        everywhere, query = f"/apis/{API_VERSION}/leases", f"?labelSelector={LABEL}"
+        readable: list[Lease] | None = None
+        for path in (everywhere, *(LeaseLock(name, "").collection for name in sorted(names))):
+            try:
+                response = await self._client.request("GET", path + query, timeout_seconds=_LIST_SECONDS)
+                if response.status >= 300 and response.status != _FORBIDDEN:
+                    return _problem(response)
+                if response.status != _FORBIDDEN:
+                    readable = [*(readable or []), *read_leases(response.body)]
+            except (AmbiguousError, UnreachableError, ValueError, *DECODE_ERRORS) as error:
+                return Problem(str(error))
+            if path == everywhere and readable is not None:
+                break
+        if readable is None:
+            return Problem("no right to list leases in coordination.k8s.io", forbidden=True)
+        return [each for each in readable if {*each.lock.scheduler_names} & {*self._lock.scheduler_names}]
 
     async def close(self) -> None:
         """Close its connections."""
@@ -86,6 +113,10 @@ def _lease_or_problem(response: ApiResponse) -> Lease | Problem:
             return read_lease(response.body)
         except DECODE_ERRORS as error:
             return Problem(f"the Lease cannot be read: {error}")
+    return _problem(response)
+
+
+def _problem(response: ApiResponse) -> Problem:
     reason = ": ".join(filter(None, decode_status(response.body)))
     if response.status == _FORBIDDEN:
         advice = "grant get, create and update on leases in coordination.k8s.io, or switch leaderElect off"

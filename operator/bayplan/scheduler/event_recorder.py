@@ -118,7 +118,7 @@ class EventRecorder:
         if self._clock() - self._taken_told < _TAKEN_SECONDS:
             return
         scheduler = pod.pod.spec.scheduler_name
-        logger.warning("another scheduler binds our pods pod=%r scheduler=%r since=%d", pod.key, scheduler, self._taken)
+        logger.warning("another scheduler binds our pods pod=%r scheduler=%r pods=%d", pod.key, scheduler, self._taken)
         note = (
             f"Pods that name us were bound by somebody else since the last such Event: {self._taken}. "
             f"Another installation may schedule for {scheduler}, too"

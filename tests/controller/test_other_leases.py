@@ -1,0 +1,120 @@
+"""What a scheduler does that was not told to contend: it looks for the Leases of others that schedule the same pods."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from tests.faults.faults import Refuse
+
+from bayplan.config.connections import LeaderElection
+from bayplan.config.load import default_configuration
+from bayplan.leaderelection.lease import LeaseLock, new_lease, record_of_holder
+
+LEASES = "/apis/coordination.k8s.io/v1/leases"
+KEY = "kube-system/bayplan"
+
+
+def writes(cluster):
+    return [seen for seen in cluster.server.requests if seen.method != "GET"]
+
+
+def put_installation(server, *names, holder="installed_1", renewed=None):
+    """Another scheduler's Lease in a namespace of its own."""
+    record = record_of_holder(holder, 15, renewed or datetime.now(UTC), transitions=0)
+    server.put(LEASES, json.loads(new_lease(LeaseLock("bayplan-system", "bayplan", names), record)))
+
+
+def start_heeding(cluster, elects=None):
+    """A process with a pod to bind that looks for other schedulers' Leases."""
+    configuration = replace(default_configuration(), leader_election=LeaderElection(leader_elect=elects))
+    cluster.start("n1", pods=["a"], configuration=configuration, heeds_other_leases=True)
+
+
+async def test_who_was_not_told_whether_to_contend_stands_by_for_the_holder_of_the_lease_that_it_finds(cluster, caplog):
+    caplog.set_level("INFO")
+    put_installation(cluster.server, "bayplan")
+    start_heeding(cluster)
+    await cluster.until(lambda: "the lease is held by another" in caplog.text)
+    assert "found the lease of a scheduler of the same pods lease=bayplan-system/bayplan" in caplog.messages
+    assert "the lease is held by another lease=bayplan-system/bayplan holder='installed_1'" in caplog.messages
+    await cluster.until_ready()
+    assert (writes(cluster), cluster.node_of("a")) == ([], None)
+
+
+async def test_of_several_leases_about_the_same_pods_the_one_renewed_last_counts(cluster, caplog):
+    caplog.set_level("INFO")
+    old = record_of_holder("old", 15, datetime(2026, 1, 1, tzinfo=UTC), transitions=0)
+    cluster.server.put(LEASES, json.loads(new_lease(LeaseLock("attic", "bayplan", ("bayplan",)), old)))
+    put_installation(cluster.server, "bayplan", "other")
+    start_heeding(cluster)
+    await cluster.until(lambda: "the lease is held by another" in caplog.text)
+    assert "the lease is held by another lease=bayplan-system/bayplan holder='installed_1'" in caplog.messages
+
+
+async def test_where_there_is_no_such_lease_it_takes_its_own_and_says_for_whose_pods(cluster):
+    put_installation(cluster.server, "another-scheduler")
+    start_heeding(cluster)
+    await cluster.until(lambda: cluster.node_of("a") == "n1")
+    metadata = cluster.server.objects[LEASES][KEY]["metadata"]
+    assert metadata["annotations"] == {"bayplan.io/scheduler-names": "bayplan"}
+    _, text = await cluster.get("/metrics")
+    assert 'leader_election_master_status{name="bayplan"} 1.0' in text
+
+
+async def test_a_role_without_leases_has_who_was_not_told_to_contend_schedule_and_say_so(cluster, caplog):
+    cluster.server.inject(Refuse(403, "Forbidden"), path="leases", times=10_000)
+    start_heeding(cluster)
+    await cluster.until(lambda: cluster.node_of("a") == "n1")
+    (told,) = (line for line in caplog.messages if "lease" in line)
+    assert told.startswith(
+        "scheduling without leader election, so nothing else may schedule the same pods problem=permission missing, "
+    )
+    assert await cluster.ready()
+
+
+async def test_who_may_list_leases_elsewhere_but_not_read_its_own_schedules_without_one(cluster, caplog):
+    cluster.server.inject(Refuse(403, "Forbidden"), path="leases/bayplan", times=10_000)
+    start_heeding(cluster)
+    await cluster.until(lambda: cluster.node_of("a") == "n1")
+    assert "scheduling without leader election" in caplog.text
+
+
+async def test_a_role_without_leases_has_who_was_told_not_to_contend_schedule_without_a_warning(cluster, caplog):
+    cluster.server.inject(Refuse(403, "Forbidden"), path="leases", times=10_000)
+    start_heeding(cluster, elects=False)
+    await cluster.until(lambda: cluster.node_of("a") == "n1")
+    assert not [each for each in caplog.records if "lease" in each.message and each.levelname == "WARNING"]
+
+
+async def test_who_may_not_list_leases_but_read_its_own_contends_for_that(cluster):
+    cluster.server.inject(Refuse(403, "Forbidden"), path="leases", times=3)
+    start_heeding(cluster)
+    await cluster.until(lambda: cluster.node_of("a") == "n1")
+    assert cluster.server.objects[LEASES][KEY]["spec"]["holderIdentity"]
+
+
+async def test_leases_that_cannot_be_listed_for_now_are_asked_for_again(cluster, caplog):
+    put_installation(cluster.server, "bayplan", holder="", renewed=datetime(2026, 1, 1, tzinfo=UTC))
+    cluster.server.inject(Refuse(500), path="leases", times=1)
+    start_heeding(cluster)
+    await cluster.until(lambda: cluster.node_of("a") == "n1")
+    assert "the leases of other schedulers were not read problem=status 500" in caplog.text
+    assert KEY not in cluster.server.objects[LEASES]
+
+
+async def test_who_is_told_not_to_contend_is_refused_while_another_leads_for_the_same_pods(cluster, caplog):
+    put_installation(cluster.server, "bayplan", "other")
+    start_heeding(cluster, elects=False)
+    assert await cluster.exit_code() == 2
+    assert caplog.messages[-1] == (
+        "refused: 'installed_1' holds the lease bayplan-system/bayplan and schedules pods of bayplan, other: "
+        "leave --leader-elect=false out to stand by, or add --ignore-other-leases to schedule them, too"
+    )
+    assert writes(cluster) == []
+
+
+async def test_who_is_told_not_to_contend_schedules_where_the_others_lease_ran_out(cluster):
+    put_installation(cluster.server, "bayplan", renewed=datetime(2026, 1, 1, tzinfo=UTC))
+    start_heeding(cluster, elects=False)
+    await cluster.until(lambda: cluster.node_of("a") == "n1")
+    assert {seen.method for seen in cluster.server.requests if "leases" in seen.path} == {"GET"}
