@@ -79,6 +79,15 @@ class PlacedTerms(PodView):
     def __len__(self) -> int:
         return len(self._terms)
 
+    def labels_read(self, pod: PodInfo) -> Labels:
+        """Return the labels of `pod` that its own terms or those here read.
+
+        Others, such as a StatefulSet's pod name, would make every pod another shape.
+        """
+        labels = pod.pod.metadata.labels or {}
+        read = self.label_keys.intersection(labels).union(*(term.label_keys for term in pod.affinity_terms.every()))
+        return {key: value for key, value in labels.items() if key in read}
+
     def that_may_match(self, namespace: str, labels: Labels | None) -> Iterator[PlacedTerm]:
         """Give the terms that a pod with these labels has to be compared with: no other can match it."""
         for label in (None, *(labels or {}).items()):
