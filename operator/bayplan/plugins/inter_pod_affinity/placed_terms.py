@@ -145,7 +145,8 @@ class PlacedTerms(PodView):
             self.label_keys_version += 1
         placed = self._terms[key] = PlacedTerm(*key)
         self.kinds[key[0]] += 1
-        self._key_uses.update(key[1].label_keys)
+        for name in key[1].label_keys:
+            self._key_uses[name] += 1
         if not key[1].label_keys <= self.label_keys:
             self.label_keys |= key[1].label_keys
             self.label_keys_version += 1
