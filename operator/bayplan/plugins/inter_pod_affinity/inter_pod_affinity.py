@@ -91,10 +91,7 @@ class InterPodAffinity:
         terms, placed = pod.affinity_terms, self._cluster.placed
         if terms is NO_TERMS and not placed:
             return ()
-        # Labels that no selector reads, such as a StatefulSet's pod name, would make every pod another shape.
-        labels, theirs = pod.pod.metadata.labels or {}, placed.label_keys
-        read = theirs.intersection(labels).union(*(term.label_keys for term in terms.every()))
-        return (terms.text, pod.namespace, tuple(sorted(item for item in labels.items() if item[0] in read)))
+        return (terms.text, pod.namespace, tuple(sorted(placed.labels_read(pod).items())))
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         terms, placed = pod.affinity_terms, self._view_of(nodes).placed

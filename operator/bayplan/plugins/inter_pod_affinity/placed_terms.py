@@ -79,6 +79,15 @@ class PlacedTerms(PodView):
     def __len__(self) -> int:
         return len(self._terms)
 
+    def labels_read(self, pod: PodInfo) -> Labels:
+        """Return the labels of `pod` that its own terms or those here read.
+
+        Others, such as a StatefulSet's pod name, would make every pod another shape.
+        """
+        labels = pod.pod.metadata.labels or {}
+        read = self.label_keys.intersection(labels).union(*(term.label_keys for term in pod.affinity_terms.every()))
+        return {key: value for key, value in labels.items() if key in read}
+
     def that_may_match(self, namespace: str, labels: Labels | None) -> Iterator[PlacedTerm]:
         """Give the terms that a pod with these labels has to be compared with: no other can match it."""
         for label in (None, *(labels or {}).items()):
@@ -136,7 +145,8 @@ class PlacedTerms(PodView):
             self.label_keys_version += 1
         placed = self._terms[key] = PlacedTerm(*key)
         self.kinds[key[0]] += 1
-        self._key_uses.update(key[1].label_keys)
+        for name in key[1].label_keys:
+            self._key_uses[name] += 1
         if not key[1].label_keys <= self.label_keys:
             self.label_keys |= key[1].label_keys
             self.label_keys_version += 1

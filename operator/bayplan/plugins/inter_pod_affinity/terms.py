@@ -15,6 +15,7 @@ from bayplan.cache.node_index import LabelColumn, NodeIndex, NodeLabelKeys
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
+from bayplan.cache.shadow_table import ShadowTable
 from bayplan.plugins.inter_pod_affinity.placed_terms import PlacedTerm, PlacedTerms, TermKind
 
 Amounts = NDArray[np.int64]
@@ -43,12 +44,17 @@ class ClusterView:
         self._existing: WeakValueDictionary[object, ExistingPodsTerms] = WeakValueDictionary()
 
     def existing_terms(self, pod: PodInfo, factors: Mapping[TermKind, int]) -> "ExistingPodsTerms":
-        """Return what counts terms of pods on nodes for `pod`, shared by all shapes of its namespace and labels."""
-        labels = pod.pod.metadata.labels or {}
+        """Return what counts terms of pods on nodes for `pod`, shared by all shapes of its namespace and labels.
+
+        Labels that no term reads are left out on the real nodes: when one does, the pod is of another shape. On other
+        tables terms may come that the shape says nothing of.
+        """
+        every = isinstance(self.nodes, ShadowTable)
+        labels = pod.pod.metadata.labels or {} if every else self.placed.labels_read(pod)
         key = (*factors.items(), pod.namespace, frozenset(labels.items()))
         known = self._existing.get(key)
         if known is None:
-            known = self._existing[key] = ExistingPodsTerms(self, pod, factors)
+            known = self._existing[key] = ExistingPodsTerms(self, pod.namespace, labels, factors)
         return known
 
     def namespace_labels(self, name: str) -> Labels | None:
@@ -137,7 +143,7 @@ class IncomingPodTerms:
             if self._together:
                 resolved = list(zip((term for term, _ in self._terms), namespaces, strict=True))
                 self._matches_all = _remembered(
-                    lambda pod: all(_matches(*each, pod) for each in resolved), len(resolved)
+                    lambda pod: all(_matches(*each, pod) for each in resolved), [term for term, _ in resolved]
                 )
 
     def _counters_of(self, keys: Sequence[str]) -> dict[str, MatchingPods]:
@@ -151,7 +157,7 @@ class IncomingPodTerms:
             if term.topology_key in terms:
                 terms[term.topology_key].append((term, names, weight))
         return {
-            key: counter or MatchingPods(nodes, _remembered(_weight_sum(terms[key]), len(terms[key])))
+            key: counter or MatchingPods(nodes, _remembered(_weight_sum(terms[key]), [term for term, *_ in terms[key]]))
             for key, counter in wanted.items()
         }
 
@@ -159,14 +165,14 @@ class IncomingPodTerms:
 class ExistingPodsTerms:
     """Counts the terms of pods on nodes that match an incoming pod, times a factor by kind.
 
-    One serves all pods of a namespace with the labels of `pod`, whose own terms have no part in it.
+    One serves all pods of a namespace with these labels, whose own terms have no part in it.
 
     Upstream: plugins/interpodaffinity, getExistingAntiAffinityCounts and processExistingPod.
     """
 
-    def __init__(self, cluster: ClusterView, pod: PodInfo, factors: Mapping[TermKind, int]) -> None:
+    def __init__(self, cluster: ClusterView, namespace: str, labels: Labels, factors: Mapping[TermKind, int]) -> None:
         self._cluster = cluster
-        self._namespace, self._labels = pod.namespace, pod.pod.metadata.labels
+        self._namespace, self._labels = namespace, labels
         self._factors = {kind: factor for kind, factor in factors.items() if factor}
         self._at = -1
         self._made_for: tuple[int, int, Labels | None] | None = None
@@ -269,16 +275,20 @@ def _namespaces(term: AffinityTerm, namespaces: Lister[Namespace]) -> frozenset[
     return term.namespaces.union(found)
 
 
-def _remembered(answer: Callable[[PodInfo], int], terms: int) -> Callable[[PodInfo], int]:
-    """Return `answer`, called once for pods with equal namespace and labels where that takes long."""
-    if terms <= _FEW_TERMS:
+def _remembered(answer: Callable[[PodInfo], int], terms: Sequence[AffinityTerm]) -> Callable[[PodInfo], int]:
+    """Return `answer`, called once for pods of one namespace and with equal labels, as far as `terms` read them.
+
+    Few terms are quicker asked than remembered.
+    """
+    if len(terms) <= _FEW_TERMS:
         return answer
+    read = frozenset[str]().union(*(term.label_keys for term in terms))
     known: RecentlyUsed[tuple[object, ...], int] = RecentlyUsed(
         _KEPT_LABEL_BYTES, lambda key, _: _BYTES_PER_LABEL * len(key)
     )
 
     def remembered(pod: PodInfo) -> int:
-        key = (pod.namespace, *(pod.pod.metadata.labels or {}).items())
+        key = (pod.namespace, *(item for item in (pod.pod.metadata.labels or {}).items() if item[0] in read))
         value = known.get(key)
         if value is None:
             value = known.put(key, answer(pod))
