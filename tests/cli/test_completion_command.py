@@ -41,7 +41,7 @@ def complete(monkeypatch, capfd):
         (["config", "sh"], ["plain,show"]),
         (["completion", ""], ["plain,bash", "plain,zsh", "plain,fish"]),
         (["simulate", "--clu"], ["plain,--cluster"]),
-        (["simulate", "-o", ""], ["plain,table", "plain,json"]),
+        (["simulate", "-o", ""], ["plain,table", "plain,summary", "plain,json"]),
         (["simulate", "--explain", "--output", "j"], ["plain,json"]),
         (["simulate", "--output", "=", "j"], ["plain,json"]),
         (["simulate", "--output=j"], ["plain,json"]),
@@ -142,7 +142,7 @@ ask simulate --cluster ""
     assert ran.stdout.splitlines() == [
         "complete -o nosort -F _bayplan_completion bayplan",
         "check show convert schema",
-        "table json",
+        "table summary json",
         "compopt -o default",
         "",
     ]

@@ -16,6 +16,7 @@ from click.shell_completion import CompletionItem
 from bayplan import __version__
 from bayplan.cli.help_sections import CommandGroup
 from bayplan.cli.kube_scheduler_flags import as_go_reads, refusals
+from bayplan.config.errors import InputError, quote_unprintable
 
 COMPLETION: Final = "_BAYPLAN_COMPLETE"
 """The variable that a shell's script sets when it asks for completions."""
@@ -62,6 +63,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sys.stdout.flush()
     except Exit as end:
         sys.exit(end.exit_code)
+    except InputError as error:
+        with suppress(OSError):
+            click.echo(str(error), err=True)
+        sys.exit(BAD_INPUT)
     except ClickException as error:
         with suppress(OSError):
             _tell_usage(error)
@@ -100,8 +105,6 @@ def _tell_usage(error: ClickException) -> None:
     if isinstance(error, NoArgsIsHelpError):
         error.show()
         return
-    from bayplan.config.errors import quote_unprintable  # noqa: PLC0415  most commands get no wrong arguments
-
     message = quote_unprintable(error.format_message())
     if not message.endswith((".", ")")):
         message += "."
