@@ -5,12 +5,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 from click.testing import CliRunner
 
-from bayplan.cli.config import config
+from bayplan.cli import main
 from bayplan.config.load import load_configuration
 
 EXAMPLES = sorted(
@@ -19,8 +20,10 @@ EXAMPLES = sorted(
 HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
-def run(*arguments):
-    return CliRunner().invoke(config, [str(argument) for argument in arguments])
+def run(*arguments, given=None):
+    with CliRunner().isolation(input=given) as (out, err, _), pytest.raises(SystemExit) as ended:
+        main(["config", *map(str, arguments)])
+    return SimpleNamespace(exit_code=ended.value.code, stdout=out.getvalue().decode(), stderr=err.getvalue().decode())
 
 
 def write(directory, content, name="config.yaml"):
@@ -256,11 +259,11 @@ def test_remarks_are_written_for_programs_as_json(tmp_path):
 
 def test_standard_input_is_a_file_that_is_called_by_a_dash(tmp_path):
     given = HEADER + "x: 1\n"
-    result = CliRunner().invoke(config, ["check", "-"], input=given)
+    result = run("check", "-", given=given)
     assert (result.exit_code, result.stderr) == (2, "-:3:1: x: unknown field\n")
-    assert CliRunner().invoke(config, ["check", "-"], input=HEADER).stdout == "-: ok: 1 profile: bayplan\n"
-    assert CliRunner().invoke(config, ["convert", "-"], input=HEADER).exit_code == 0
-    assert "parallelism: 16" in CliRunner().invoke(config, ["show", "-"], input=HEADER).stdout
+    assert run("check", "-", given=HEADER).stdout == "-: ok: 1 profile: bayplan\n"
+    assert run("convert", "-", given=HEADER).exit_code == 0
+    assert "parallelism: 16" in run("show", "-", given=HEADER).stdout
 
 
 def test_a_file_that_is_refused_for_its_depth_is_not_parsed_to_its_end(tmp_path):

@@ -34,7 +34,7 @@ def test_after_the_start_a_thread_writes_them_in_order(writer, stream):
         writer.handle(record("line %d", number, level=V2))
     writer.flush()
     assert stream.getvalue().splitlines() == [f"line {number}" for number in range(1000)]
-    assert writer.waiting_bytes == 0
+    assert writer._bytes == 0
 
 
 def test_closing_writes_what_was_taken(writer, stream):
@@ -51,7 +51,7 @@ def test_lines_that_a_slow_reader_does_not_take_are_dropped_within_a_bound_in_by
     writer.start()
     for number in range(100, 200):
         writer.handle(record("line %d", number, level=V2))
-        assert writer.waiting_bytes <= room
+        assert writer._bytes <= room
     stream.goes_on.set()
     writer.close()
     *kept, told = stream.getvalue().splitlines()
@@ -67,7 +67,7 @@ def test_who_logs_never_waits_for_a_reader_that_stands_still():
     assert stream.reached.wait(30)
     for _ in range(1000):
         writer.handle(record("x" * 100_000, level=V2))
-    assert KEPT_BYTES - 200_000 < writer.waiting_bytes <= KEPT_BYTES
+    assert KEPT_BYTES - 200_000 < writer._bytes <= KEPT_BYTES
     stream.goes_on.set()
     writer.close()
 
@@ -141,7 +141,7 @@ def test_a_log_that_cannot_be_written_stops_nothing(error):
     writer.start()
     writer.handle(record("after"))
     writer.close()
-    assert writer.waiting_bytes == 0
+    assert writer._bytes == 0
 
 
 def test_a_line_may_be_logged_while_one_is_being_added(stream):

@@ -34,7 +34,7 @@ async def test_a_waiting_pod_keeps_its_room_and_is_bound_once_it_is_allowed(scen
     await scene.first_attempt()
     await settle(scene)
     assert (scene.binder.bindings, scene.cache.node_of("p")) == ([], "n1")
-    assert (waits(scene).node_name, waits(scene).pending_plugins) == ("n1", {"Gang"})
+    assert (waits(scene).node_name, waits(scene)._pending) == ("n1", {"Gang"})
     waits(scene).allow("Gang")
     await settle(scene)
     assert scene.binder.bindings == [("p", "n1")]
@@ -49,7 +49,7 @@ async def test_every_plugin_that_asked_must_allow_it_and_those_that_passed_need_
     waiting.allow("A")
     waiting.allow("Free")
     await settle(scene)
-    assert (waiting.pending_plugins, scene.binder.bindings) == ({"B"}, [])
+    assert (waiting._pending, scene.binder.bindings) == ({"B"}, [])
     waiting.allow("B")
     assert not waiting.reject("B", "too late")
     await settle(scene)
@@ -178,7 +178,7 @@ async def test_what_is_said_of_a_wait_that_was_given_up_is_not_said_of_the_pods_
     assert not first.reject("Gang", "no company")
     first.allow("Gang")
     await settle(scene)
-    assert (scene.binder.bindings, waits(scene).pending_plugins) == ([], {"Gang"})
+    assert (scene.binder.bindings, waits(scene)._pending) == ([], {"Gang"})
 
 
 async def test_a_waiting_pod_that_is_deleted_gives_its_room_back_at_once(scene):

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.server.negotiation import JSON, TEXT, YAML, Clause, Form, Kind, clauses_of, negotiate, negotiate_refusal
+from bayplan.server.negotiation import JSON, TEXT, YAML, Clause, Form, Kind, clauses_of, negotiate
 
 BETA = Kind("config.k8s.io", "v1beta1", "Statusz")
 AS_BETA = "v=v1beta1;g=config.k8s.io;as=Statusz"
@@ -77,9 +77,9 @@ def test_what_there_is_not_is_not_given(header):
 
 
 def test_who_cannot_be_served_is_refused_in_what_it_reads():
-    assert negotiate_refusal("application/yaml, application/json;q=0.3") == Form(YAML, None, False)
-    assert negotiate_refusal("application/json;pretty=1") == Form(JSON, None, True)
-    assert negotiate_refusal(f"application/json;{AS_BETA}") is None
+    assert negotiate("application/yaml, application/json;q=0.3", (None,)) == Form(YAML, None, False)
+    assert negotiate("application/json;pretty=1", (None,)) == Form(JSON, None, True)
+    assert negotiate(f"application/json;{AS_BETA}", (None,)) is None
 
 
 def test_the_content_type_names_the_kind():
@@ -91,4 +91,4 @@ def test_the_content_type_names_the_kind():
 def test_any_header_has_an_answer(header):
     form = negotiate(header, [BETA])
     assert form is None or (form.kind is None) == (form.media_type == TEXT)
-    negotiate_refusal(header)
+    negotiate(header, (None,))

@@ -48,6 +48,7 @@ async def test_all_missing_rights_are_named_at_once():
         "nodes: 403; the right to list nodes is missing",
         "poddisruptionbudgets: 403; the right to list poddisruptionbudgets.policy is missing",
         "jobs: 403; the right to list jobs.batch is missing",
+        "Give the rights: nodes cannot be left out.",
     ]
 
 

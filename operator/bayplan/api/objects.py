@@ -185,8 +185,6 @@ class PodResourceClaim(Struct, frozen=True):
     """A claim on devices (dynamic resource allocation)."""
 
     name: str = ""
-    resource_claim_name: str | None = None
-    resource_claim_template_name: str | None = None
 
 
 class PodSpec(Struct, frozen=True):

@@ -63,17 +63,8 @@ class AWSElasticBlockStoreSource(Struct, frozen=True):
 class AzureDiskSource(Struct, frozen=True):
     """An in-tree Azure disk."""
 
-    disk_name: str = ""
     disk_uri: str = msgspec.field(default="", name="diskURI")
     kind: str | None = None
-
-
-class AzureFileSource(Struct, frozen=True):
-    """An in-tree Azure share."""
-
-    secret_name: str = ""
-    secret_namespace: str | None = None
-    share_name: str = ""
 
 
 class CinderSource(Struct, frozen=True):
@@ -82,10 +73,8 @@ class CinderSource(Struct, frozen=True):
     volume_id: str = msgspec.field(default="", name="volumeID")
 
 
-class VsphereSource(Struct, frozen=True):
-    """An in-tree vSphere disk."""
-
-    volume_path: str = ""
+class UnreadSource(Struct, frozen=True):
+    """An in-tree volume of a kind that counts, whichever one it is."""
 
 
 class PortworxSource(Struct, frozen=True):
@@ -114,9 +103,9 @@ class PersistentVolumeSpec(Struct, frozen=True):
     gce_persistent_disk: GCEPersistentDiskSource | None = msgspec.field(default=None, name="gcePersistentDisk")
     aws_elastic_block_store: AWSElasticBlockStoreSource | None = None
     azure_disk: AzureDiskSource | None = None
-    azure_file: AzureFileSource | None = None
+    azure_file: UnreadSource | None = None
     cinder: CinderSource | None = None
-    vsphere_volume: VsphereSource | None = None
+    vsphere_volume: UnreadSource | None = None
     portworx_volume: PortworxSource | None = None
 
 
@@ -242,7 +231,6 @@ class VolumeAttachmentSource(Struct, frozen=True):
     """The volume that is attached."""
 
     persistent_volume_name: str | None = None
-    inline_volume_spec: PersistentVolumeSpec | None = None
 
 
 class VolumeAttachmentSpec(Struct, frozen=True):

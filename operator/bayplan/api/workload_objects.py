@@ -41,18 +41,17 @@ class WorkloadSpec(Struct, frozen=True):
     selector: LabelSelector | None = None
 
 
-class ReplicaSet(Struct, frozen=True):
+class _Workload(Struct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: WorkloadSpec = WorkloadSpec()
+
+
+class ReplicaSet(_Workload, frozen=True):
     """An apps/v1 ReplicaSet."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    spec: WorkloadSpec = WorkloadSpec()
 
-
-class StatefulSet(Struct, frozen=True):
+class StatefulSet(_Workload, frozen=True):
     """An apps/v1 StatefulSet."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: WorkloadSpec = WorkloadSpec()
 
 
 class PodDisruptionBudgetSpec(Struct, frozen=True):

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Final, cast
 
@@ -17,6 +16,7 @@ from click.shell_completion import CompletionItem
 from bayplan import __version__
 from bayplan.cli.help_sections import CommandGroup
 from bayplan.cli.kube_scheduler_flags import as_go_reads, refusals
+from bayplan.config.errors import InputError, quote_unprintable
 
 COMPLETION: Final = "_BAYPLAN_COMPLETE"
 """The variable that a shell's script sets when it asks for completions."""
@@ -26,29 +26,18 @@ INTERRUPTED: Final = 130
 """Exit code after Ctrl-C, as shells have it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Command:
-    """Where a command lives, and its line in the overview, which does not load it."""
-
-    name: str
-    module: str
-    attribute: str
-    help: str
-
-
-_COMMANDS: Final = (
-    _Command("run", "bayplan.cli.run", "run", "Schedule the pods of a cluster that name one of our profiles."),
-    _Command("simulate", "bayplan.cli.simulate", "simulate", "Schedule pods from files, without a cluster."),
-    _Command(
-        "explain", "bayplan.cli.explain", "explain", "Ask a running scheduler why a pod is pending, or where it is."
-    ),
-    _Command("queue", "bayplan.cli.queue", "queue", "List the pods that wait for a running scheduler, and for what."),
-    _Command("web", "bayplan.cli.web", "web", "Show a cluster as a page: full nodes, and why pods wait."),
-    _Command("snapshot", "bayplan.cli.snapshot", "snapshot", "Write a live cluster to a file, for simulate."),
-    _Command("demo", "bayplan.cli.demo", "demo", "Watch a made-up cluster being packed. Needs nothing."),
-    _Command("config", "bayplan.cli.config", "config", "Check, show and convert configuration files."),
-    _Command("completion", "bayplan.cli.completion", "completion", "Print the script that has a shell complete."),
-)
+_COMMANDS: Final = {
+    "run": "Schedule the pods of a cluster that name one of our profiles.",
+    "simulate": "Schedule pods from files, without a cluster.",
+    "explain": "Ask a running scheduler why a pod is pending, or where it is.",
+    "queue": "List the pods that wait for a running scheduler, and for what.",
+    "web": "Show a cluster as a page: full nodes, and why pods wait.",
+    "snapshot": "Write a live cluster to a file, for simulate.",
+    "demo": "Watch a made-up cluster being packed. Needs nothing.",
+    "config": "Check, show and convert configuration files.",
+    "completion": "Print the script that has a shell complete.",
+}
+"""Each command's line in the overview, which does not load it; it lives under its name in the module of its name."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -74,6 +63,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sys.stdout.flush()
     except Exit as end:
         sys.exit(end.exit_code)
+    except InputError as error:
+        with suppress(OSError):
+            click.echo(str(error), err=True)
+        sys.exit(BAD_INPUT)
     except ClickException as error:
         with suppress(OSError):
             _tell_usage(error)
@@ -112,8 +105,6 @@ def _tell_usage(error: ClickException) -> None:
     if isinstance(error, NoArgsIsHelpError):
         error.show()
         return
-    from bayplan.config.errors import quote_unprintable  # noqa: PLC0415  most commands get no wrong arguments
-
     message = quote_unprintable(error.format_message())
     if not message.endswith((".", ")")):
         message += "."
@@ -157,27 +148,25 @@ class _Overview(CommandGroup):
     """
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        for command in _COMMANDS:
-            if command.name == cmd_name:
-                with nothing_collected():
-                    return cast("click.Command", getattr(import_module(command.module), command.attribute))
-        return None
+        if cmd_name not in _COMMANDS:
+            return None
+        with nothing_collected():
+            return cast("click.Command", getattr(import_module(f"bayplan.cli.{cmd_name}"), cmd_name))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete the names of commands, and flags once a dash is typed; no command is loaded for its help."""
-        named = [each for each in _COMMANDS if each.name.startswith(incomplete)]
-        items = [CompletionItem(each.name, help=each.help) for each in named]
+        items = [CompletionItem(name, help=text) for name, text in _COMMANDS.items() if name.startswith(incomplete)]
         return items + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(command.name, command.help) for command in _COMMANDS])
+            formatter.write_dl([*_COMMANDS.items()])
 
 
 @click.group(
     "bayplan",
     cls=_Overview,
-    commands=[click.Command(command.name, help=command.help) for command in _COMMANDS],
+    commands=[click.Command(name, help=text) for name, text in _COMMANDS.items()],
     examples=(
         "bayplan demo",
         "bayplan simulate --cluster examples/cluster/worked-example.yaml --explain",

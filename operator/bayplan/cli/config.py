@@ -2,8 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -23,6 +22,7 @@ from bayplan.config.errors import (
     FieldError,
     FieldNote,
     FieldWarning,
+    InputError,
     Remark,
     line_of,
     note_lines,
@@ -110,16 +110,13 @@ def check(*, file: Path, scheduler_name: str | None, feature_gates: Sequence[str
 
 
 def _read(file: Path) -> bytes:
-    """What the file holds, or standard input; ends the command where it cannot be read."""
+    """What the file holds, or standard input; raises InputError where it cannot be read."""
     try:
         if str(file) == _STDIN:
             return sys.stdin.buffer.read(MAX_BYTES + 1)
         return read_data(file)
-    except ConfigurationError as error:
-        click.echo(str(error), err=True)
     except OSError as error:
-        click.echo(f"{_STDIN}: cannot be read: {error.strerror or error}", err=True)
-    raise Exit(BAD_INPUT)
+        raise InputError(f"{_STDIN}: cannot be read: {error.strerror or error}") from None
 
 
 def _warnings(data: bytes, *, convertible: bool) -> list[FieldWarning]:
@@ -168,9 +165,8 @@ def _print_json(file: Path, remarks: Sequence[Remark]) -> None:
 @_SCHEDULER_NAME
 def show(*, file: Path | None, scheduler_name: str | None) -> None:
     """Print the effective configuration: every field after defaults, and plugins merged with the default ones."""
-    with _reported(file):
-        data = None if file is None else _read(file)
-        configuration = load_checked(file, scheduler_name, reads_certificates=False, data=data)
+    data = None if file is None else _read(file)
+    configuration = load_checked(file, scheduler_name, reads_certificates=False, data=data)
     click.echo(to_effective_yaml(configuration), nl=False)
 
 
@@ -186,9 +182,10 @@ def convert(*, file: Path, scheduler_name: str | None) -> None:
     The way out of a legacy Policy or a v1alpha1 file: redirect the output into the new file. What has no successor goes
     to standard error, one a line, with the path of its field.
     """
-    with _reported(file) as notes:
-        data = _read(file)
-        configuration = load_checked(file, scheduler_name, notes=notes, reads_certificates=False, data=data)
+    notes: list[FieldNote] = []
+    configuration = load_checked(file, scheduler_name, notes=notes, reads_certificates=False, data=_read(file))
+    for line in note_lines(file, notes):
+        click.echo(line, err=True)
     click.echo(to_minimal_yaml(configuration), nl=False)
 
 
@@ -251,15 +248,3 @@ def load_checked(
     if wrong_gates:
         raise ConfigurationError(wrong_gates)
     return configuration
-
-
-@contextmanager
-def _reported(file: Path | None) -> Iterator[list[FieldNote]]:
-    notes: list[FieldNote] = []
-    try:
-        yield notes
-        for line in note_lines(file, notes):
-            click.echo(line, err=True)
-    except ConfigurationError as error:
-        click.echo(str(error), err=True)
-        raise Exit(BAD_INPUT) from None

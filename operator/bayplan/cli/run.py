@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 import click
-from click.exceptions import Exit
 
-from bayplan.cli import BAD_INPUT, nothing_collected
+from bayplan.cli import nothing_collected
 from bayplan.cli.allocator import return_large_blocks
 from bayplan.cli.cluster_flags import CONTEXT, KUBECONFIG, MASTER
 from bayplan.cli.deprecated_flags import DeprecatedFlags
@@ -165,13 +164,9 @@ def run(
         deprecated=deprecated,
     )
     given = flag_values(flags, serving, authentication, authorization, election, deprecated, accepted, logs)
-    try:
-        accepted.check()
-        options = serving_options(serving, authentication, authorization, flags=given)
-        unschedulable_seconds = deprecated.unschedulable_seconds
-    except ConfigurationError as error:
-        click.echo(str(error), err=True)
-        raise Exit(BAD_INPUT) from None
+    accepted.check()
+    options = serving_options(serving, authentication, authorization, flags=given)
+    unschedulable_seconds = deprecated.unschedulable_seconds
     if flags.write_config_to is not None:
         write_configuration(configuration, flags.write_config_to)
         return

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-import click
 import uvloop
 from click.exceptions import Exit
 
@@ -21,7 +20,7 @@ from bayplan.cli.feature_gates import without_effect
 from bayplan.cli.leader_election import LeaderElectionFlags, with_flags
 from bayplan.cli.process_end import end_process
 from bayplan.config.convert import to_effective_yaml
-from bayplan.config.errors import ConfigurationError, FieldNote, note_lines
+from bayplan.config.errors import FieldNote, note_lines
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.config.watched_file import WatchedFile
 from bayplan.controller.app import App
@@ -84,13 +83,11 @@ def write_configuration(flags: ConfigurationFlags, path: Path) -> None:
     """Write what is in force with these flags to `path`, as `config show` prints it.
 
     Raises:
-        Exit: there is none, or it cannot be written; why is on standard error.
+        ConfigurationError: there is none.
+        Exit: it cannot be written; why is on standard error.
     """
     try:
         path.write_text(to_effective_yaml(flags.load()))
-    except ConfigurationError as error:
-        click.echo(str(error), err=True)
-        raise Exit(BAD_INPUT) from None
     except OSError as error:
         tell_line(f"--write-config-to: {path}: {error.strerror or error}")
         raise Exit(1) from None
@@ -110,6 +107,7 @@ def serve(
     tried again after `unschedulable_seconds`.
 
     Raises:
+        ConfigurationError: there is none that is good.
         Exit: it cannot begin; why is on standard error.
     """
     # Before it is read, so that a change meanwhile is seen.
@@ -118,11 +116,7 @@ def serve(
         watched = WatchedFile(flags.file)
         load = partial(flags.load, only_regular=watched.is_regular)
         source = ConfigurationSource(watched, load, own_pod(os.environ))
-    try:
-        configuration = flags.load()
-    except ConfigurationError as error:
-        click.echo(str(error), err=True)
-        raise Exit(BAD_INPUT) from None
+    configuration = flags.load()
 
     async def schedule() -> NoReturn:
         named = configuration.client_connection.kubeconfig

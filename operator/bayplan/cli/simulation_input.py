@@ -10,7 +10,7 @@ from click.exceptions import Exit
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cli import BAD_INPUT, nothing_collected
 from bayplan.cli.configured import Configured, configured
-from bayplan.config.errors import ConfigurationError, quote
+from bayplan.config.errors import quote
 from bayplan.simulate.changes import Changes
 from bayplan.simulate.cluster import read_cluster
 from bayplan.simulate.cluster_objects import ClusterObjects
@@ -52,23 +52,17 @@ def read_input(
     Validate.
     """
     validation = Validation(Validate(validate))
-    try:
-        each_configured = [configured(each, scheduler_name, feature_gates) for each in configs or (None,)]
-        with nothing_collected():
-            objects = read_cluster(cluster, changes, validation)
-        for line in validation.warnings():
-            click.echo(line, err=True)
-        _tell_of_skipped(objects)
-        if changes.as_scheduler and not all(
-            changes.as_scheduler in each.simulator.frameworks for each in each_configured
-        ):
-            raise ClusterFileError(f"--as-scheduler: no profile is named {quote(changes.as_scheduler)}")  # noqa: TRY301
-        counted = _counted(objects, [each.simulator for each in each_configured]) if count else None
-        names = [[*each.simulator.frameworks] for each in each_configured]
-        repackings = [None if repack is None else repacked(objects, each, repack) for each in names]
-    except (ConfigurationError, ClusterFileError) as error:
-        click.echo(str(error), err=True)
-        raise Exit(BAD_INPUT) from None
+    each_configured = [configured(each, scheduler_name, feature_gates) for each in configs or (None,)]
+    with nothing_collected():
+        objects = read_cluster(cluster, changes, validation)
+    for line in validation.warnings():
+        click.echo(line, err=True)
+    _tell_of_skipped(objects)
+    if changes.as_scheduler and not all(changes.as_scheduler in each.simulator.frameworks for each in each_configured):
+        raise ClusterFileError(f"--as-scheduler: no profile is named {quote(changes.as_scheduler)}")
+    counted = _counted(objects, [each.simulator for each in each_configured]) if count else None
+    names = [[*each.simulator.frameworks] for each in each_configured]
+    repackings = [None if repack is None else repacked(objects, each, repack) for each in names]
     for line in dict.fromkeys(line for each in each_configured for line in each.lines()):
         click.echo(line, err=True)
     _tell_of_input([each.objects if each else objects for each in repackings], names, counted)

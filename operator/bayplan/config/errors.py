@@ -81,8 +81,12 @@ def note_lines(file: object, notes: Iterable[FieldNote]) -> Iterator[str]:
         yield line_of(str(file), note)
 
 
-class ConfigurationError(ValueError):
-    """Raised with every complaint about a configuration at once; commands print it and exit with 2."""
+class InputError(ValueError):
+    """Raised where what a command was given cannot be used; `main` prints the lines of its text and exits with 2."""
+
+
+class ConfigurationError(InputError):
+    """Raised with every complaint about a configuration at once."""
 
     def __init__(self, errors: Iterable[FieldError], *, file: str = "") -> None:
         self.errors: tuple[FieldError, ...] = tuple(errors)

@@ -57,7 +57,6 @@ class EventResource(StrEnum):
     CSI_DRIVER = "CSIDriver"
     CSI_STORAGE_CAPACITY = "CSIStorageCapacity"
     VOLUME_ATTACHMENT = "VolumeAttachment"
-    SERVICE = "Service"
     WILDCARD = "*"
 
 

@@ -24,11 +24,6 @@ class WaitingPod:
         self._pending = set(plugins)
         self._ended: Ended | None = ended
 
-    @property
-    def pending_plugins(self) -> frozenset[str]:
-        """Return the names of the plugins that have yet to allow the pod."""
-        return frozenset(self._pending)
-
     def allow(self, plugin: str) -> None:
         """Say that `plugin` lets the pod go on; the last one that waits ends the wait."""
         self._pending.discard(plugin)

@@ -96,11 +96,16 @@ class TaintAnswer(_Answer, frozen=True):
     effect: str
 
 
-class NodePod(_Answer, frozen=True):
-    """A pod on a node, or one that room on it is kept for."""
+class PodName(_Answer, frozen=True):
+    """Which pod."""
 
     namespace: str
     name: str
+
+
+class NodePod(PodName, frozen=True):
+    """A pod on a node, or one that room on it is kept for."""
+
     uid: str
     priority: int
     requests: dict[str, int]
@@ -120,11 +125,9 @@ class NodeAnswer(_Answer, frozen=True):
     pods: list[NodePod]
 
 
-class QueueItem(_Answer, frozen=True):
+class QueueItem(PodName, frozen=True):
     """A pod that waits; `position` counts from 1, in the order in which active pods are tried."""
 
-    namespace: str
-    name: str
     scheduler_name: str
     priority: int
     queue: str
@@ -157,13 +160,6 @@ class NodeTotal(_Answer, frozen=True):
     score: int
 
 
-class PodName(_Answer, frozen=True):
-    """Which pod."""
-
-    namespace: str
-    name: str
-
-
 class DecisionItem(_Answer, frozen=True):
     """One decision; without a node `message` says why."""
 
@@ -190,11 +186,9 @@ class DecisionsAnswer(_Answer, frozen=True):
     items: list[DecisionItem]
 
 
-class PodAhead(_Answer, frozen=True):
+class PodAhead(PodName, frozen=True):
     """A pod that is tried earlier."""
 
-    namespace: str
-    name: str
     priority: int
 
 

@@ -53,11 +53,6 @@ class LineWriter(logging.Handler):
         self._urgent = threading.Event()
         self._closed = False
 
-    @property
-    def waiting_bytes(self) -> int:
-        """What the lines that are not written yet take."""
-        return self._bytes
-
     def start(self) -> None:
         """Have a thread write from now on."""
         with self._changed:

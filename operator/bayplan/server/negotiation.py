@@ -69,27 +69,17 @@ def clauses_of(header: str) -> list[Clause]:
     return sorted(found, key=lambda each: (-each.quality, each.type == "*", each.subtype == "*"))
 
 
-def negotiate(header: str, kinds: Collection[Kind]) -> Form | None:
-    """Return the form that a client wants: text without a kind, others with one of `kinds`; None for none of these."""
+def negotiate(header: str, kinds: Collection[Kind | None]) -> Form | None:
+    """Return the form that a client wants: text without a kind, others with one of `kinds`; None for none of these.
+
+    A refusal has no kind: None stands for that among `kinds`.
+    """
     for clause in clauses_of(header):
         for media_type in MEDIA_TYPES:
             allowed = (None,) if media_type == TEXT else kinds
             if clause.matches(media_type) and clause.kind in allowed and not _is_impossible(clause):
-                return _form(clause, media_type)
+                return Form(media_type, clause.kind, clause.parameters.get("pretty") == "1")
     return None
-
-
-def negotiate_refusal(header: str) -> Form | None:
-    """Return the form in which a client wants to be refused: none with a kind; None if it wants none that there is."""
-    for clause in clauses_of(header):
-        for media_type in MEDIA_TYPES:
-            if clause.matches(media_type) and clause.kind is None and not _is_impossible(clause):
-                return _form(clause, media_type)
-    return None
-
-
-def _form(clause: Clause, media_type: str) -> Form:
-    return Form(media_type, clause.kind, clause.parameters.get("pretty") == "1")
 
 
 def _is_impossible(clause: Clause) -> bool:

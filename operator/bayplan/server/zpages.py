@@ -13,7 +13,7 @@ from aiohttp import web
 
 from bayplan import __version__
 from bayplan.server.answers import answer, plain
-from bayplan.server.negotiation import JSON, MEDIA_TYPES, TEXT, YAML, Form, Kind, negotiate, negotiate_refusal
+from bayplan.server.negotiation import JSON, MEDIA_TYPES, TEXT, YAML, Form, Kind, negotiate
 from bayplan.server.process_start import process_start_seconds
 
 _NAME: Final = "bayplan"
@@ -126,7 +126,7 @@ def _refusal(request: web.Request, accept: str) -> web.Response:
         "reason": "NotAcceptable",
         "code": int(HTTPStatus.NOT_ACCEPTABLE),
     }
-    form = negotiate_refusal(accept) or Form(JSON, None, indented=True)
+    form = negotiate(accept, (None,)) or Form(JSON, None, indented=True)
     return answer(_encoded(request, status, form), form.content_type, HTTPStatus.NOT_ACCEPTABLE)
 
 

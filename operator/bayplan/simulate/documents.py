@@ -10,7 +10,7 @@ import msgspec
 
 from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.config.bounded_yaml import MalformedYAMLError, Place, RefusedYAMLError, Rules, yaml_documents
-from bayplan.config.errors import quote
+from bayplan.config.errors import InputError, quote
 from bayplan.config.positions import Positions
 
 MAX_DEPTH: Final = 64
@@ -33,11 +33,8 @@ _FIELD: Final = re.compile(r"(?P<problem>.*?)(?: - at `(?P<key>key in )?(?P<path
 T = TypeVar("T")
 
 
-class ClusterFileError(ValueError):
-    """Raised for a cluster file that cannot be used; its one-line text names file, document, object and field.
-
-    The commands print it and exit with 2.
-    """
+class ClusterFileError(InputError):
+    """Raised for a cluster file that cannot be used; its one-line text names file, document, object and field."""
 
 
 class Decoder(Generic[T]):

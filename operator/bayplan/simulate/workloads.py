@@ -84,18 +84,17 @@ class CronJobSpec(Struct, frozen=True):
     job_template: JobTemplateSpec = JobTemplateSpec()
 
 
-class Deployment(Struct, frozen=True):
+class _Replicated(Struct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ReplicatedSpec = ReplicatedSpec()
+
+
+class Deployment(_Replicated, frozen=True):
     """An apps/v1 Deployment."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    spec: ReplicatedSpec = ReplicatedSpec()
 
-
-class ReplicaSet(Struct, frozen=True):
+class ReplicaSet(_Replicated, frozen=True):
     """An apps/v1 ReplicaSet."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: ReplicatedSpec = ReplicatedSpec()
 
 
 class ReplicationController(Struct, frozen=True):
@@ -112,11 +111,8 @@ class StatefulSet(Struct, frozen=True):
     spec: StatefulSetSpec = StatefulSetSpec()
 
 
-class DaemonSet(Struct, frozen=True):
+class DaemonSet(_Replicated, frozen=True):
     """An apps/v1 DaemonSet."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: ReplicatedSpec = ReplicatedSpec()
 
 
 class Job(Struct, frozen=True):

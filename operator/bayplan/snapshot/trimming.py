@@ -3,10 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-import msgspec
-
 from bayplan.api.objects import NodeStatus, PodCondition, PodStatus, Volume
-from bayplan.api.storage_objects import PersistentVolumeSpec
 from bayplan.simulate.workloads import JobStatus
 from bayplan.snapshot.rewriting import Rewriting, Rule, as_it_is
 
@@ -43,16 +40,10 @@ def _conditions(types: Collection[str]) -> Rule:
     return rule
 
 
-def _empty(source: msgspec.Struct) -> msgspec.Struct:
-    return type(source)()
-
-
 _RULES: Final[Mapping[tuple[type, str], Rule]] = {
     (PodStatus, "conditions"): _conditions(_READ_OF_PODS),
     (JobStatus, "conditions"): _conditions(_READ_OF_JOBS),
     (NodeStatus, "conditions"): lambda conditions: None,
-    (PersistentVolumeSpec, "azure_file"): _empty,
-    (PersistentVolumeSpec, "vsphere_volume"): _empty,
     **{(Volume, field): _only(keys) for field, keys in _READ_OF_VOLUMES.items()},
 }
 
