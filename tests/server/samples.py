@@ -60,7 +60,7 @@ def metrics(**state) -> SchedulerMetrics:
     made.registry.register(PackingCollector(sources(**state)))
     made.registry.register(BuildInfoCollector(DEFAULT_FEATURE_GATES))
     made.registry.register(ConfigurationCollector())
-    made.registry.register(LeaderElectionCollector("bayplan", is_leading=lambda: True, slow_paths=lambda: 0))
+    made.registry.register(LeaderElectionCollector(lambda: "bayplan", is_leading=lambda: True, slow_paths=lambda: 0))
     return made
 
 
