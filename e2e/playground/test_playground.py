@@ -54,7 +54,7 @@ def test_every_command_does_what_it_is_for_and_ctrl_c_ends_everything(
         assert waiting is not None
         question = asking(terminal.text, waiting[0])
         told = shell.type(question)
-        assert told.startswith(f"default/{waiting[0]}: 0 of 50 nodes fit\n")
+        assert told.startswith(f"default/{waiting[0]}: waits, no node fits")
         assert "  woken by: " in told
 
         before = holder(shell)

@@ -79,7 +79,6 @@ def unwatched(
                 client.delete("pods", "brief", namespace="default", grace_seconds=0)
                 proxy.inject(StreamError(410), watches_assigned_pods)
             client.delete("nodes", "unwatched")
-            assert metric(process, "scheduler_pending_pods") == 1
             assert metric(process, "scheduler_cache_size", type="assumed_pods") == 1
             yield process
         finally:

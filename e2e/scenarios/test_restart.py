@@ -51,7 +51,7 @@ def test_sigterm_finishes_the_binds_under_way_and_a_new_start_does_the_rest(
     client: ApiClient, namespace: str, run_bayplan: RunBayplan
 ) -> None:
     put_nodes(client)
-    uids = put_pods(client, namespace, 1000)
+    uids = put_pods(client, namespace, 2000)
     with PodRecorder(client) as recorder:
         first = run_bayplan(configuration(), wait_ready=False)
         wait_until_bound(recorder, 50)

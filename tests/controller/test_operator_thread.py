@@ -206,7 +206,7 @@ async def test_kopf_keeps_of_a_pod_what_names_it_and_we_what_decisions_read(serv
         await until(lambda: len(scene.events) == 20)
         await scene.stop()
         the_servers = {id(change.obj["spec"]["containers"][0]) for change in server.history}
-        containers = [each for each in gc.get_objects() if isinstance(each, dict) and "env" in each]
+        containers = [each for each in gc.get_objects() if isinstance(each, dict) and isinstance(each.get("env"), list)]
         assert [each for each in containers if id(each) not in the_servers] == []
     finally:
         gc.enable()
