@@ -59,6 +59,8 @@ class ApiMetrics(Instruments):
             "bayplan_admission_refusals_total",
             "Number of writes that admission refused: a webhook that denied or failed, a policy, or a quota.",
             ("method", "resource", "namespace"),
+            # From 0 on, as panels show what there is.
+            preset=(("POST", "pods/binding", ""),),
         )
         self._kubelet_rejections = self.tally(
             "bayplan_kubelet_rejections_total",
