@@ -116,6 +116,27 @@ async def test_the_highest_rank_goes_first_and_then_the_namespace_that_waited_lo
     assert calls.done[1:] == [("critical", 20), ("many", 10), ("one", 0), *[("many", 0)] * 3]
 
 
+async def test_a_namespace_with_very_many_calls_takes_turns_with_those_that_come_again_and_again():
+    calls = Calls(size=1)
+    calls.call("many", times=20)
+
+    def come_again(namespace):
+        async def again(turn):
+            async with turn:
+                await asyncio.sleep(0)
+            calls.done.append((namespace, 0))
+            if len(calls.done) < 40:
+                come_again(namespace)
+
+        calls.turns.start(namespace, again)
+
+    for namespace in ("one", "two", "three"):
+        come_again(namespace)
+    await until(lambda: len(calls.done) >= 40)
+    assert calls.done[:40].count(("many", 0)) >= 8
+    await calls.turns.stop()
+
+
 async def test_nothing_is_held_between_two_requests_of_a_call():
     calls = Calls(size=1)
     asleep = asyncio.Event()

@@ -165,6 +165,7 @@ class Turns:
         lane = self._lanes.get(namespace)
         if lane is None:
             lane = self._lanes[namespace] = _Lane()
+            lane.last = next(self._numbers)  # It goes behind those that wait already.
         turn.begin = begin
         heappush(lane.waiting, (-rank, next(self._numbers), turn))
         lane.alive += 1
