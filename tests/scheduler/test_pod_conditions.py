@@ -19,12 +19,14 @@ class Scene:
         self.writer = PodConditions(self._send, now=lambda: datetime(2026, 1, 1, tzinfo=UTC))
         self.statuses = []
         self.losers = []
+        self.urgent = []
 
     def _send(self, uid, call, lost, **options):
         status = json.loads(call.body)["status"]
         message = status["conditions"][0]["message"] if "conditions" in status else None
         self.statuses.append((status.get("nominatedNodeName", "nothing"), message))
         self.losers.append(lost)
+        self.urgent.append(options.get("urgent", False))
 
     def say(self, pod, message="no room", reason="Unschedulable", **options):
         self.writer.pending(pod, reason, message, **options)
@@ -124,3 +126,11 @@ def test_what_was_written_is_forgotten_with_the_version_of_the_pod(scene):
     del pod
     gc.collect()
     assert gone() is None
+
+
+async def test_the_node_of_a_pod_that_is_about_to_be_bound_waits_for_no_condition(scene):
+    announcing = asyncio.create_task(scene.writer.expected_on(make_pod_info(uid="p"), "n1"))
+    await asyncio.sleep(0)
+    scene.losers[0](True)
+    assert await announcing
+    assert (scene.statuses, scene.urgent) == ([("n1", None)], [True])

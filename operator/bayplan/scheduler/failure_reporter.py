@@ -71,7 +71,7 @@ class PodConditions:
     async def expected_on(self, pod: PodInfo, node_name: str) -> bool:
         """Write the node that the pod is about to be bound to, and nothing else; whether the API server took it."""
         ended, end = _awaited()
-        self.patch(pod.uid, nomination_call(pod, node_name), end)
+        self.patch(pod.uid, nomination_call(pod, node_name), end, urgent=True)
         return await ended
 
     def nomination_ended(self, pod: PodInfo) -> None:
