@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.scheduler.api_calls import JSON, ApiCall
-from bayplan.scheduler.event_queue import EventQueue, EventWrite
+from bayplan.scheduler.event_queue import EventQueue, event_write
 
 
 def event(uid, number, size=100, *, namespace="", series=False):
     """An Event about the pod `uid`, of a namespace of its own unless one is given."""
     path = f"/apis/events.k8s.io/v1/namespaces/{namespace or uid}/events"
     create = ApiCall("POST", path, b"y" * size, JSON, uid) if series else None
-    return EventWrite(uid, ApiCall("POST", path, b"x" * size, JSON, f"{number}"), create, repeatable=False)
+    return event_write(uid, ApiCall("POST", path, b"x" * size, JSON, f"{number}"), create, repeatable=False)
 
 
 def room_for(count):

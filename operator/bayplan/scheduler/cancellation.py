@@ -1,6 +1,10 @@
-"""Tells a task that is to end from one in which something was cancelled."""
+"""Tells a task that is to end from one in which something was cancelled, and logs what escapes any other."""
 
 import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+logger = logging.getLogger(__name__)
 
 
 def is_being_cancelled() -> bool:
@@ -11,3 +15,13 @@ def is_being_cancelled() -> bool:
     """
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
+
+
+async def logged(work: Callable[[], Awaitable[object]], message: str) -> None:
+    """Do work in a task that nobody awaits: what escapes it is logged as `message`, unless the task was told to end."""
+    try:
+        await work()
+    except (Exception, asyncio.CancelledError):
+        if is_being_cancelled():
+            raise
+        logger.exception(message)

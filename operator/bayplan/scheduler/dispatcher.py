@@ -10,8 +10,8 @@ from typing import Final
 
 from bayplan.api.client import ApiClient, ApiResponse
 from bayplan.scheduler.api_calls import BINDING, EVENT, PREEMPTION, STATUS_PATCH, ApiCall, namespace_of
-from bayplan.scheduler.cancellation import is_being_cancelled
-from bayplan.scheduler.event_queue import EventQueue, EventWrite
+from bayplan.scheduler.cancellation import logged
+from bayplan.scheduler.event_queue import EventQueue, EventWrite, event_write
 from bayplan.scheduler.pod_patches import Ended, PodPatch, PodPatches
 from bayplan.scheduler.retries import MAY_PASS, Retries
 from bayplan.scheduler.turns import SLOW_SECONDS, Turn, Turns
@@ -136,7 +136,7 @@ class Dispatcher:
 
     def preempt(self, job: Callable[[], Awaitable[object]]) -> None:
         """Make room for a pod, beside all else; each of its requests has its turn."""
-        task = asyncio.create_task(_logged(job), name="preemption")
+        task = asyncio.create_task(logged(job, "a preemption failed unexpectedly"), name="preemption")
         self._preemptions.add(task)
         task.add_done_callback(self._preempted)
 
@@ -151,7 +151,7 @@ class Dispatcher:
         `if_missing` is made where `call` is answered 404: it creates the Event that was lost, or has expired. A
         `repeatable` one says why a pod waits, and is written after the others, a few at a time.
         """
-        write, dropped = EventWrite(uid, call, if_missing, repeatable), self._events.dropped
+        write, dropped = event_write(uid, call, if_missing, repeatable=repeatable), self._events.dropped
         if self._events.put(write):
             self._announce(write)
         elif self._events.dropped > dropped and (dropped == 0 or self._events.dropped % 1000 == 0):
@@ -266,15 +266,6 @@ class Dispatcher:
             following = self._events.done(write)
             if following is not None:
                 self._announce(following)
-
-
-async def _logged(job: Callable[[], Awaitable[object]]) -> None:
-    try:
-        await job()
-    except (Exception, asyncio.CancelledError):
-        if is_being_cancelled():
-            raise
-        logger.exception("a preemption failed unexpectedly")
 
 
 def _log_given_up(call: ApiCall, problem: str) -> None:

@@ -23,17 +23,17 @@ class EventWrite(msgspec.Struct, frozen=True, gc=False):
     call: ApiCall
     if_missing: ApiCall | None
     repeatable: bool
+    namespace: str
+    """Whose share of the room it takes."""
+    size: int
+    """About how many bytes it takes while it waits."""
 
-    @property
-    def namespace(self) -> str:
-        """Whose share of the room it takes."""
-        return namespace_of(self.call.path)
 
-    @property
-    def size(self) -> int:
-        """About how many bytes it takes while it waits."""
-        create = b"" if self.if_missing is None else self.if_missing.body or b""
-        return _OVERHEAD_BYTES + len(self.call.body or b"") + len(create)
+def event_write(uid: str, call: ApiCall, if_missing: ApiCall | None, *, repeatable: bool) -> EventWrite:
+    """Return the write, with whose room it takes and how much."""
+    create = b"" if if_missing is None else if_missing.body or b""
+    size = _OVERHEAD_BYTES + len(call.body or b"") + len(create)
+    return EventWrite(uid, call, if_missing, repeatable, namespace_of(call.path), size)
 
 
 class EventQueue:

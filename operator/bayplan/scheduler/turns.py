@@ -1,16 +1,13 @@
 """Who may send next: calls wait by namespace and by rank, and those without an answer hold up no other namespace."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from typing import Self
 
-from bayplan.scheduler.cancellation import is_being_cancelled
-
-logger = logging.getLogger(__name__)
+from bayplan.scheduler.cancellation import logged
 
 SLOW_SECONDS = 1.0
 """A call that has no answer after so long makes room for others."""
@@ -22,12 +19,12 @@ class Turn:
     It can be used again and again, for each try. Between tries the call holds nothing.
     """
 
-    __slots__ = ("_lane", "_rank", "_turns", "begin", "is_slow", "since")
+    __slots__ = ("_turns", "begin", "is_slow", "namespace", "rank", "since")
 
     def __init__(self, turns: "Turns", namespace: str, rank: int) -> None:
         self._turns = turns
-        self._lane = namespace
-        self._rank = rank
+        self.namespace = namespace
+        self.rank = rank
         self.begin: Callable[[], None] | None = None
         """What is called when its time has come; None while it does not wait."""
         self.since: float | None = None
@@ -37,11 +34,11 @@ class Turn:
     async def __aenter__(self) -> Self:
         if self.since is None:
             begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._turns.ask(self, self._lane, self._rank, partial(_begin, begun))
+            self._turns.ask(self, partial(_begin, begun))
             try:
                 await begun
             except asyncio.CancelledError:
-                self._turns.leave(self, self._lane)
+                self.leave()
                 raise
         return self
 
@@ -50,7 +47,7 @@ class Turn:
 
     def leave(self) -> None:
         """Make room for others, if it has not done so yet."""
-        self._turns.leave(self, self._lane)
+        self._turns.leave(self)
 
 
 def _begin(begun: asyncio.Future[None]) -> None:
@@ -107,7 +104,7 @@ class Turns:
         self._ready: list[tuple[int, int, int, str]] = []  # (-rank, last, number, namespace), some of them out of date.
         self._blocked: set[str] = set()
         self._numbers = count(1)
-        self._quick: dict[Turn, str] = {}  # Under way and not slow, in the order of their beginning.
+        self._quick: dict[Turn, None] = {}  # Under way and not slow, in the order of their beginning.
         self._tasks: set[asyncio.Task[None]] = set()
         self._alarm: asyncio.TimerHandle | None = None
         self.waiting = 0
@@ -144,7 +141,7 @@ class Turns:
     def start(self, namespace: str, job: Callable[[Turn], Awaitable[object]], rank: int = 0) -> None:
         """Run a job in a task of its own as soon as it may send its first request; one that raises is logged."""
         turn = Turn(self, namespace, rank)
-        self.ask(turn, namespace, rank, lambda: self._run(job, turn))
+        self.ask(turn, lambda: self._run(job, turn))
 
     async def stop(self) -> None:
         """Forget what waits, and end what is under way."""
@@ -160,21 +157,23 @@ class Turns:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def ask(self, turn: Turn, namespace: str, rank: int, begin: Callable[[], None]) -> None:
+    def ask(self, turn: Turn, begin: Callable[[], None]) -> None:
         """Have a turn wait; `begin` is called as soon as its request may be sent, perhaps at once."""
+        namespace = turn.namespace
         lane = self._lanes.get(namespace)
         if lane is None:
             lane = self._lanes[namespace] = _Lane()
             lane.last = next(self._numbers)  # It goes behind those that wait already.
         turn.begin = begin
-        heappush(lane.waiting, (-rank, next(self._numbers), turn))
+        heappush(lane.waiting, (-turn.rank, next(self._numbers), turn))
         lane.alive += 1
         self._count(lane, 1)
         self._offer(namespace, lane)
         self.look()
 
-    def leave(self, turn: Turn, namespace: str) -> None:
+    def leave(self, turn: Turn) -> None:
         """End a turn that waits, or whose request is over; nothing happens if it does neither."""
+        namespace = turn.namespace
         lane = self._lanes.get(namespace)
         if turn.since is None:
             if turn.begin is not None and lane is not None:
@@ -226,12 +225,12 @@ class Turns:
             heappop(ready)
             lane.offered = None
             if has_room:
-                self._start(namespace, lane, heappop(lane.waiting)[2])
+                self._start(lane, heappop(lane.waiting)[2])
                 self._offer(namespace, lane)
             else:
                 self._blocked.add(namespace)
 
-    def _start(self, namespace: str, lane: _Lane, turn: Turn) -> None:
+    def _start(self, lane: _Lane, turn: Turn) -> None:
         begin, turn.begin = turn.begin, None
         loop = asyncio.get_running_loop()
         lane.alive -= 1
@@ -242,7 +241,7 @@ class Turns:
         if turn.is_slow:
             self.slow += 1
         else:
-            self._quick[turn] = namespace
+            self._quick[turn] = None
             if self._alarm is None:
                 self._alarm = loop.call_later(self._slow_seconds, self._put_aside)
         if begin is not None:
@@ -276,13 +275,13 @@ class Turns:
         self._alarm = None
         loop = asyncio.get_running_loop()
         latest = loop.time() - self._slow_seconds
-        for turn, namespace in list(self._quick.items()):
+        for turn in list(self._quick):
             if turn.since is None or turn.since > latest:
                 break
             del self._quick[turn]
             turn.is_slow = True
             self.slow += 1
-            self._hold(self._lanes[namespace], held=True)
+            self._hold(self._lanes[turn.namespace], held=True)
         first = next(iter(self._quick), None)
         if first is not None and first.since is not None:
             self._alarm = loop.call_at(first.since + self._slow_seconds, self._put_aside)
@@ -290,17 +289,9 @@ class Turns:
         self._freed()
 
     def _run(self, job: Callable[[Turn], Awaitable[object]], turn: Turn) -> None:
-        task = asyncio.create_task(self._perform(job, turn), name=self._name)
+        task = asyncio.create_task(logged(lambda: job(turn), "an API call failed unexpectedly"), name=self._name)
         self._tasks.add(task)
         task.add_done_callback(partial(self._ended, turn))
-
-    async def _perform(self, job: Callable[[Turn], Awaitable[object]], turn: Turn) -> None:
-        try:
-            await job(turn)
-        except (Exception, asyncio.CancelledError):
-            if is_being_cancelled():
-                raise
-            logger.exception("an API call failed unexpectedly")
 
     def _ended(self, turn: Turn, task: asyncio.Task[None]) -> None:
         is_known = task in self._tasks
