@@ -43,6 +43,11 @@ class ApiResponse(msgspec.Struct, frozen=True, gc=False):
     retry_after: float | None = None
 
     @property
+    def problem(self) -> str:
+        """Why the API server did not do what it was asked, as reason and message; relied on for Events and logs."""
+        return ": ".join(filter(None, decode_status(self.body)))
+
+    @property
     def is_refused_by_admission(self) -> bool:
         """Whether a webhook, a policy or a quota refused the write, or a webhook failed: it was not carried out.
 

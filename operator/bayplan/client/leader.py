@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -12,9 +12,7 @@ from bayplan.api.kinds import path_segment
 from bayplan.client.api_answers import answer_to, unexpected
 from bayplan.client.errors import ClientError, NotReachedError
 from bayplan.client.target import LEASE, Target
-
-NAMESPACES: Final = ("bayplan-system", "kube-system")
-"""Where the manifests put it."""
+from bayplan.config.connections import SHIPPED_NAMESPACES
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ _Kind = TypeVar("_Kind", _Lease, _Pod)
 
 
 async def find_namespace(api: ApiClient, namespace: str | None = None, lease: str = LEASE) -> str:
-    """Return the namespace that is named, or the only one of `NAMESPACES` with the Lease as far as it may be read.
+    """Return the namespace that is named, or the only shipped one with the Lease as far as it may be read.
 
     Raises:
         NotReachedError: there is no such Lease.
@@ -54,7 +52,7 @@ async def find_namespace(api: ApiClient, namespace: str | None = None, lease: st
     if namespace is not None:
         return namespace
     found, refused = [], []
-    for each in NAMESPACES:
+    for each in SHIPPED_NAMESPACES:
         answer = await answer_to(api, "GET", _path_of(each, lease))
         if answer.status == HTTPStatus.FORBIDDEN:
             refused.append(each)
@@ -66,7 +64,7 @@ async def find_namespace(api: ApiClient, namespace: str | None = None, lease: st
         there = " and ".join(f"{each}/{lease}" for each in found)
         raise ClientError(f"there are Leases {there}: say which scheduler is meant by --scheduler-namespace")
     if not found and not refused:
-        there = " or ".join(f"{each}/{lease}" for each in NAMESPACES)
+        there = " or ".join(f"{each}/{lease}" for each in SHIPPED_NAMESPACES)
         raise NotReachedError(
             f"there is no Lease {there}: say where the scheduler runs by --scheduler-namespace and --lease"
         )

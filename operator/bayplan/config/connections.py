@@ -5,6 +5,7 @@ Their types, how they are read, and their rules (staging kube-scheduler/config/v
 
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Final
 
 from bayplan.api.server_url import without_userinfo
 from bayplan.config.errors import FieldError, child, invalid, item, required
@@ -80,6 +81,10 @@ class Extender:
     def shown_url(self) -> str:
         """Its `url_prefix` as logs, messages and Events may show it: without user and password."""
         return without_userinfo(self.url_prefix)
+
+
+SHIPPED_NAMESPACES: Final = ("bayplan-system", "kube-system")
+"""Where the manifests install a scheduler with its lease; who may not look everywhere looks there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,11 @@ from datetime import datetime
 
 import msgspec
 
-from bayplan.api.client import ApiClient, ApiResponse, decode_status
+from bayplan.api.client import ApiClient, ApiResponse
 from bayplan.api.decoding import DECODE_ERRORS
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.kinds import path_segment
+from bayplan.config.connections import SHIPPED_NAMESPACES
 from bayplan.leaderelection.elector import Answer, Create, Missing, Problem, Read, Update
 from bayplan.leaderelection.lease import API_VERSION, LABEL, Lease, LeaseLock, new_lease, read_lease, read_leases
 from bayplan.scheduler.api_calls import rfc3339_micro
@@ -21,8 +22,6 @@ _EVENT_SECONDS = 5.0
 _LIST_SECONDS = 5.0
 _FORBIDDEN = 403
 _NOT_FOUND = 404
-_NAMESPACES = ("kube-system", "bayplan-system")
-"""Where the manifests have a Lease, for who may not list those of all namespaces."""
 
 
 class LeaseClient:
@@ -70,7 +69,7 @@ class LeaseClient:
         A Lease that says nothing of schedulerNames, such as kube-scheduler's, is none of them.
         It never raises, and the Problem is forbidden where the role allows no list at all.
         """
-        names = {*_NAMESPACES, self._lock.namespace}
+        names = {*SHIPPED_NAMESPACES, self._lock.namespace}
         everywhere, query = f"/apis/{API_VERSION}/leases", f"?labelSelector={LABEL}"
         readable: list[Lease] | None = None
         for path in (everywhere, *(LeaseLock(name, "").collection for name in sorted(names))):
@@ -103,8 +102,8 @@ class LeaseClient:
             logger.warning("the event of the election was not written lease=%s error=%s", lock, error)
             return
         if answer.status >= 300:
-            reason = ": ".join(filter(None, decode_status(answer.body)))
-            logger.warning("the event of the election was refused lease=%s status=%d %s", lock, answer.status, reason)
+            told = "the event of the election was refused lease=%s status=%d %s"
+            logger.warning(told, lock, answer.status, answer.problem)
 
 
 def _lease_or_problem(response: ApiResponse) -> Lease | Problem:
@@ -117,7 +116,7 @@ def _lease_or_problem(response: ApiResponse) -> Lease | Problem:
 
 
 def _problem(response: ApiResponse) -> Problem:
-    reason = ": ".join(filter(None, decode_status(response.body)))
+    reason = response.problem
     if response.status == _FORBIDDEN:
         advice = "grant get, create and update on leases in coordination.k8s.io, or switch leaderElect off"
         return Problem(f"permission missing, {advice}: {reason}", forbidden=True)

@@ -9,7 +9,7 @@ from enum import Enum
 from math import inf
 from time import monotonic
 
-from bayplan.api.client import ApiClient, ApiResponse, decode_status
+from bayplan.api.client import ApiClient, ApiResponse
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.objects import Pod
 from bayplan.api.watch_event import read_pod
@@ -185,7 +185,7 @@ class Binder:
         Raises:
             BindError: the API server definitely did not act on this post.
         """
-        status, problem = response.status, f"status {response.status}: {_said(response)}"
+        status, problem = response.status, f"status {response.status}: {response.problem}"
         if not response.is_refused_by_admission and (status < 300 or status >= 500):
             # A server or proxy that answers 502 or 504 gave up waiting, and whoever it waited for may go on.
             gave_up = status in {502, 504}
@@ -233,10 +233,6 @@ async def fetch_pod(
         logger.exception("reading a pod failed unexpectedly pod=%s/%s", namespace, name)
         return 0, None
     return response.status, read_pod(response.body) if response.status == 200 else None
-
-
-def _said(response: ApiResponse) -> str:
-    return ": ".join(filter(None, decode_status(response.body)))
 
 
 def _result_of(pod: Pod, binding: Binding) -> BindResult:

@@ -6,7 +6,6 @@ from time import perf_counter
 
 import msgspec
 
-from bayplan.api.client import decode_status
 from bayplan.framework.effects import Effect, WaitFor, Write
 from bayplan.framework.plugin_calls import ERROR_LABEL, SUCCESS_LABEL
 from bayplan.scheduler.api_calls import MERGE_PATCH, ApiCall
@@ -59,8 +58,7 @@ async def _write(dispatcher: Dispatcher, write: Write) -> None:
     if response is None:
         raise PreBindError(f"writing {write.about}: no answer from the API server")
     if response.status >= 300:
-        reason = ": ".join(filter(None, decode_status(response.body)))
-        raise PreBindError(f"writing {write.about}: status {response.status}: {reason}")
+        raise PreBindError(f"writing {write.about}: status {response.status}: {response.problem}")
 
 
 async def _wait(wait: WaitFor, is_wanted: Callable[[], bool]) -> None:
