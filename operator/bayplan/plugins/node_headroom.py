@@ -1,6 +1,6 @@
 """NodeHeadroom: whether some of each node stays free for pods of DaemonSets; kube-scheduler has no such plugin."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -100,5 +100,10 @@ def _columns(nodes: NodeTable, name: str) -> tuple[Column, Column]:
     """What each row has of a resource, and what is taken of it."""
     if name == PODS:
         return nodes.allowed_pods, nodes.pod_count
-    none = np.zeros_like(nodes.pod_count)
-    return nodes.allocatable.get(name, none), nodes.requested.get(name, none)
+    return _amounts(nodes, nodes.allocatable, name), _amounts(nodes, nodes.requested, name)
+
+
+def _amounts(nodes: NodeTable, columns: Mapping[str, Column], name: str) -> Column:
+    """What each row has by a column that is there once a node or pod names the resource."""
+    column = columns.get(name)
+    return np.zeros_like(nodes.pod_count) if column is None else column
