@@ -57,11 +57,15 @@ class ReplicaTargets:
             }
             for each in replicas
         ]
-        text = json.dumps(found)
-        if not self.file.exists() or self.file.read_text() != text:
-            scratch = self.file.with_suffix(".new")
-            scratch.write_text(text)
-            scratch.rename(self.file)
+        _replace(self.file, json.dumps(found))
+
+
+def _replace(file: Path, text: str) -> None:
+    """Have a file hold a text, if it does not yet; who reads it meanwhile finds all of this or of the one before."""
+    if not file.exists() or file.read_text() != text:
+        scratch = file.with_suffix(".new")
+        scratch.write_text(text)
+        scratch.rename(file)
 
 
 class Playground:
@@ -91,7 +95,7 @@ class Playground:
             self._plane.process(part).check_alive()
         self._kubelet.turn()
         if (url := self.scheduler_url) is not None:
-            self.address_file.write_text(f"{url}\n")
+            _replace(self.address_file, f"{url}\n")
         if self._targets is not None:
             self._targets.write(self._kubelet.processes)
 
