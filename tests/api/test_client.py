@@ -144,12 +144,27 @@ async def test_a_429_with_retry_after_is_tried_again_when_it_says(server):
         assert sleeps.delays == [3.0, 3.0]
 
 
-async def test_a_request_that_is_not_wanted_any_more_when_its_turn_comes_is_not_sent(server):
-    wanted = [True, False]
+async def test_a_429_that_admission_gave_speaks_for_its_namespace_only_and_is_not_waited_for(server):
+    sleeps = Sleeps()
+    async with calling(Credentials(server=server.url), sleep=sleeps) as client:
+        server.inject(Refuse(429, retry_after=30, message='admission webhook "a.example" denied the request: later'))
+        assert (await client.request("POST", f"{POD}/binding", body=BINDING)).status == 429
+        assert (sleeps.delays, len(server.requests)) == ([], 1)
+
+
+async def test_nothing_is_sent_again_if_what_is_called_before_raises(server):
+    tries = []
+
+    def on_send():
+        tries.append(len(server.requests))
+        if len(tries) == 2:
+            raise ValueError("not wanted any more")
+
     async with calling(Credentials(server=server.url)) as client:
         server.inject(Refuse(429, retry_after=3))
-        with pytest.raises(UnreachableError, match="not wanted any more"):
-            await client.request("POST", f"{POD}/binding", body=BINDING, is_wanted=lambda: wanted.pop(0))
+        with pytest.raises(ValueError, match="not wanted any more"):
+            await client.request("POST", f"{POD}/binding", body=BINDING, on_send=on_send)
+        assert tries == [0, 1]
         assert len(server.requests) == 1
 
 

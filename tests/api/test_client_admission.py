@@ -80,10 +80,10 @@ async def test_admission_is_the_last_thing_before_a_write_is_handed_over(server)
         return 60.0
 
     async with calling(Credentials(server=server.url), qps=0, clock=clock, admit=admit) as client:
-        request = client.request("PATCH", f"{POD}/status", body=b"{}", is_wanted=lambda: not events.append("wanted"))
+        request = client.request("PATCH", f"{POD}/status", body=b"{}", on_send=lambda: events.append("leaves"))
         await request
     assert events[events.index("asked") - 1] == "clock"
-    assert events.index("wanted") < events.index("asked")
+    assert events.index("leaves") < events.index("asked")
 
 
 async def test_a_write_that_waited_for_a_token_is_admitted_afterwards(server):

@@ -40,12 +40,12 @@ class MemoryClient:
         content_type: str = "",
         accept: str | None = None,
         timeout_seconds: float = 10.0,
-        is_wanted: Callable[[], bool] = lambda: True,
+        on_send: Callable[[], None] | None = None,
     ) -> ApiResponse:
         await self._bucket.wait()
         for throttled in range(MAX_THROTTLED_TRIES):
-            if not is_wanted():
-                raise UnreachableError(f"{method} {path}: not wanted any more")
+            if on_send is not None:
+                on_send()
             try:
                 async with asyncio.timeout(timeout_seconds):
                     answer = await self._try(method, path, body)

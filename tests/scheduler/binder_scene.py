@@ -1,11 +1,10 @@
 """A binder between a server with one pod and what the cache would say."""
 
-from contextlib import nullcontext
-
 from tests.waiting import Sleeps
 
 from bayplan.framework.interface import Binding
 from bayplan.scheduler.binder import Binder
+from bayplan.scheduler.turns import Turns
 
 PODS = "/api/v1/pods"
 BINDING = Binding("default", "web", "u1", "n1")
@@ -46,4 +45,4 @@ class Scene:
         return self.server.objects[PODS]["default/web"]["spec"].get("nodeName")
 
     async def bind(self):
-        return await self.binder.bind(BINDING, nullcontext())
+        return await self.binder.bind(BINDING, Turns("bind", 1).turn(BINDING.namespace))

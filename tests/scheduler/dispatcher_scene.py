@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 from collections import defaultdict
+from functools import partial
 from itertools import count
 
 from tests.waiting import Sleeps, until
@@ -14,7 +15,9 @@ from bayplan.scheduler.dispatcher import Dispatcher
 
 
 class Client:
-    """Answers what it is told to, 200 otherwise; a closed gate holds every request, `closed` those to its paths."""
+    """Answers what it is told to, 200 otherwise; a closed gate holds every request, `closed` those to its paths.
+
+    Without `tokens` no request leaves: the rate limit holds it up."""
 
     def __init__(self):
         self.started = []
@@ -24,11 +27,15 @@ class Client:
         self.answers = defaultdict(list)
         self.gate = asyncio.Event()
         self.gate.set()
+        self.tokens = asyncio.Event()
+        self.tokens.set()
         self.closed = set()
         self.now = 0
         self.most = 0
 
-    async def request(self, method, path, *, body=None, content_type=None):
+    async def request(self, method, path, *, body=None, content_type=None, on_send):
+        await self.tokens.wait()
+        on_send()
         path = path.partition("/pods/")[2]
         content = (path, body and json.loads(body)["status"]["v"].encode())
         self.started.append(path)
@@ -93,7 +100,7 @@ class Scene:
         """Binds of a pod each, or of the pod `uid`; each holds its turn until its end."""
         for _ in range(times):
             name = uid or f"bind-{next(self.numbers)}"
-            self.dispatcher.submit(name, namespace or name, lambda turn: job(), priority)
+            self.dispatcher.submit(name, namespace or name, partial(_sent, job), priority)
 
     def close(self):
         self.client.gate.clear()
@@ -106,6 +113,11 @@ class Scene:
 
     async def drain(self, binds_seconds=30, calls_seconds=30):
         await self.dispatcher.drain(binds_seconds=binds_seconds, calls_seconds=calls_seconds)
+
+
+async def _sent(job, turn):
+    turn.sent()
+    await job()
 
 
 async def settle():

@@ -5,12 +5,13 @@ import re
 import pytest
 from tests.faults.api_server import FakeApiServer
 from tests.faults.faults import BlackHole, Delay, DropReply, Garbage, HalfReply, Redirect, Refuse, RequestFault, Reset
-from tests.scheduler.binder_scene import PODS, Scene
+from tests.scheduler.binder_scene import BINDING, PODS, Scene
 
 from bayplan.api.client import ApiClient, ApiResponse
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import AmbiguousError
 from bayplan.scheduler.binder import BindError, BindResult
+from bayplan.scheduler.turns import Turns
 
 
 @pytest.fixture
@@ -78,6 +79,31 @@ async def test_a_deleted_pod_is_gone(scene):
     scene.server.delete(PODS, "default/web")
     assert await scene.bind() is BindResult.GONE
     assert scene.count("POST") == 1
+
+
+async def test_a_404_that_the_api_server_did_not_give_is_no_sign_that_the_pod_is_gone(scene):
+    scene.fail(Refuse(404, ""))
+    scene.fail(Refuse(404, ""), method="GET", times=2)
+    with pytest.raises(BindError, match="status 404"):
+        await scene.bind()
+    assert scene.count("GET") == 3
+
+
+async def test_a_post_that_waits_for_the_rate_limit_is_not_measured(scene):
+    turns = Turns("bind", 3, slow_seconds=0.01)
+    turn = turns.turn("default")
+
+    class Client:
+        async def request(self, *_, on_send, **__):
+            await asyncio.sleep(0.03)
+            assert (turns.quick, turns.slow) == (1, 0)
+            on_send()
+            await asyncio.sleep(0.03)
+            assert (turns.quick, turns.slow) == (0, 1)
+            return ApiResponse(201, b"")
+
+    scene.binder.client = Client()
+    assert await scene.binder.bind(BINDING, turn) is BindResult.BOUND
 
 
 @pytest.mark.parametrize(("code", "reason"), [(409, "Conflict"), (404, "NotFound")])

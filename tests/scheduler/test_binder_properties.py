@@ -41,7 +41,7 @@ class Script:
 
     def _post(self):
         if not self.alive:
-            return ApiResponse(404, b"")
+            return ApiResponse(404, b'{"reason": "NotFound"}')
         if self.node:
             return ApiResponse(409, b"")
         self.node = "n1"
@@ -49,7 +49,7 @@ class Script:
 
     def _get(self):
         if not self.alive:
-            return ApiResponse(404, b"")
+            return ApiResponse(404, b'{"reason": "NotFound"}')
         body = {"metadata": {"uid": "u1"}, "spec": {"nodeName": self.node} if self.node else {}}
         return ApiResponse(200, json.dumps(body).encode())
 

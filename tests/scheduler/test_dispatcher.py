@@ -94,7 +94,7 @@ async def test_a_patch_that_joins_a_waiting_one_takes_nothing_back_and_both_are_
     scene.patch("u")
     await settle()
 
-    async def request(method, path, *, body=None, content_type=None):
+    async def request(method, path, *, body=None, **_):
         sent.append(json.loads(body)["status"])
         return ApiResponse(200, b"")
 

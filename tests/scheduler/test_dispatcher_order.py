@@ -225,3 +225,18 @@ async def test_a_patch_that_rests_is_dropped_when_its_pod_is_to_be_bound():
     rested.set()
     await scene.drain()
     assert (scene.lost, scene.client.started) == ([("u", b"1")], ["u"] * 4)
+
+
+async def test_a_patch_that_rests_a_second_time_rests_all_of_it():
+    scene, rested = await resting_scene()
+    second, first = asyncio.Event(), scene.sleeps.instead
+    scene.sleeps.instead = lambda seconds: second.wait() if seconds == 10.0 else first(seconds)
+    scene.client.answers["u"] = [503]
+    scene.patch("u", b"2", patient=True)
+    await until(lambda: 10.0 in scene.sleeps.delays)
+    rested.set()
+    await settle()
+    assert len(scene.client.done) == 5
+    second.set()
+    await until(lambda: len(scene.client.done) == 6)
+    await scene.drain()

@@ -116,3 +116,46 @@ async def test_very_many_binds_of_a_namespace_without_answers_take_no_more_and_d
     assert scene.woken > 0, "and is told"
     assert (scene.dispatcher.takes("bad"), scene.dispatcher.takes("good")) == (False, True)
     await scene.drain(binds_seconds=0.01)
+
+
+async def test_one_namespace_with_very_many_quick_binds_does_not_stop_the_loop(monkeypatch):
+    monkeypatch.setattr("bayplan.scheduler.turns.COUNTED_WAITING", 10)
+    monkeypatch.setattr("bayplan.scheduler.dispatcher.MAX_WAITING_BINDS", 50)
+    scene = Scene(binds=3)
+    scene.submit(asyncio.Event().wait, times=40, namespace="many")
+    assert scene.dispatcher.jobs_in_flight == 12
+    assert scene.dispatcher.takes("many")
+    scene.submit(asyncio.Event().wait, times=12, namespace="many")
+    assert (scene.dispatcher.takes("many"), scene.dispatcher.takes("good")) == (False, True)
+    await scene.drain(binds_seconds=0.01)
+
+
+async def test_binds_and_patches_that_wait_for_the_rate_limit_hold_no_namespace():
+    scene = Scene(others=6, slow_seconds=0.01)
+    scene.client.tokens.clear()
+    for number in range(20):
+        scene.patch(f"u{number}", namespace="ns", urgent=True)
+    await asyncio.sleep(0.03)
+    assert scene.dispatcher._patching.slow == 0
+    scene.client.tokens.set()
+    await scene.drain()
+    assert len(scene.client.done) == 20
+
+
+async def test_a_pod_that_is_patched_and_bound_again_and_again_has_one_turn_at_a_time():
+    scene = Scene(slow_seconds=0.01)
+    scene.close()
+    for number in range(10):
+        scene.patch(f"u{number}", namespace="bad")
+    await asyncio.sleep(0.03)
+
+    async def bind():
+        """It fails soon, and its pod is tried again."""
+
+    for _ in range(200):
+        scene.patch("u9", namespace="bad")
+        scene.submit(bind, uid="u9", namespace="bad")
+    await settle()
+    assert scene.dispatcher._patching.unfinished <= 10
+    scene.open()
+    await scene.drain()

@@ -120,3 +120,21 @@ async def test_a_pods_state_reaches_every_plugin_of_its_attempt_and_no_other_pod
         scene.step()
     await scene.dispatcher.run()
     assert seen == [(uid, True) for uid in ("p", "p", "q", "q", "p", "q")]
+
+
+@pytest.mark.parametrize("result", [BindResult.TAKEN, BindResult.GONE])
+async def test_what_a_pod_reserved_that_is_not_ours_to_bind_any_more_is_given_back(scene, result):
+    given_back = []
+    scene.framework.reserves = [
+        Hook(
+            name="First",
+            reserve=lambda state, pod, node: Status(),
+            unreserve=lambda state, pod, node: given_back.append(pod.uid),
+        )
+    ]
+    scene.binder.result = result
+    scene.node()
+    scene.pod("p")
+    scene.step()
+    await scene.dispatcher.run()
+    assert given_back == ["p"]

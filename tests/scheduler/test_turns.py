@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.waiting import until
 
+from bayplan.scheduler import turns
 from bayplan.scheduler.turns import Turns
 
 SLOW_SECONDS = 0.05
@@ -28,6 +29,7 @@ class Calls:
 
     async def _perform(self, namespace, rank, turn):
         async with turn:
+            turn.sent()
             self.under_way.append(namespace)
             if namespace in self.hangs:
                 await self.answer.wait()
@@ -78,16 +80,119 @@ async def test_a_held_namespace_has_a_third_of_the_places_under_way(calls):
 
 
 async def test_all_held_namespaces_together_have_as_many_as_there_are_places(calls):
-    calls.hangs = {f"bad{number}" for number in range(50)}
+    calls.hangs = {f"bad{number}" for number in range(30)}
     for name in sorted(calls.hangs):
-        calls.call(name, times=10)
-    for _ in range(20):
+        calls.call(name, times=30)
+    for _ in range(8):  # Each is found out, a few at a time, as the calls run into their time-outs.
         await calls.slow()
-    before = len(calls.under_way)
+        calls.answer.set()
+        calls.answer = asyncio.Event()
+    await calls.slow()
+    calls.done.clear()
     calls.call("good")
     await until(lambda: calls.done == [("good", 0)])
-    assert len(calls.under_way) == before <= 50 + calls.turns.slow
+    assert len(calls.under_way) == calls.turns.slow == 6
     assert calls.turns.quick == 0
+
+
+async def test_however_many_namespaces_hang_twice_the_places_are_taken():
+    calls = Calls(size=6)
+    calls.hangs = {f"bad{number}" for number in range(100)}
+    for name in sorted(calls.hangs):
+        calls.call(name)
+    for _ in range(5):
+        await calls.slow()
+    assert len(calls.under_way) == 12
+    await calls.turns.stop()
+
+
+async def test_a_namespace_is_held_as_long_as_nothing_was_answered_soon_even_while_it_has_no_call(calls):
+    calls.hangs = {"bad"}
+    calls.call("bad")
+    await calls.slow()
+    calls.answer.set()
+    await until(lambda: calls.done)
+    calls.answer = asyncio.Event()
+    await asyncio.sleep(0)
+    calls.call("bad", times=5)
+    await asyncio.sleep(0)
+    assert (len(calls.under_way), calls.turns.slow, calls.turns.held) == (2, 2, 3)
+
+
+async def test_of_namespaces_without_a_call_few_are_remembered(calls, monkeypatch):
+    monkeypatch.setattr(turns, "_REMEMBERED", 5)
+    calls.hangs = {f"bad{number}" for number in range(8)}
+    for name in sorted(calls.hangs):
+        calls.call(name)
+    await calls.slow()
+    await calls.slow()
+    calls.answer.set()
+    await until(lambda: len(calls.done) == 8 and not calls.turns.tasks)
+    await until(lambda: len(calls.turns._lanes) == 5)
+
+
+async def test_a_turn_that_sent_nothing_does_not_free_its_namespace(calls):
+    calls.hangs = {"bad"}
+    calls.call("bad", times=4)
+    await calls.slow()
+    assert calls.turns.slow == 4
+    calls.answer.set()
+    await until(lambda: len(calls.done) == 4)
+    async with calls.turns.turn("bad"):
+        assert calls.turns.slow == 1
+    calls.answer = asyncio.Event()
+    calls.call("bad")
+    await asyncio.sleep(0)
+    assert calls.turns.slow == 1, "it is held still"
+
+
+async def test_what_waits_for_the_rate_limit_is_not_slow(calls):
+    async with calls.turns.turn("ns") as turn:
+        await calls.slow()
+        assert (calls.turns.quick, calls.turns.slow) == (1, 0)
+        turn.sent()
+        await calls.slow()
+        assert (calls.turns.quick, calls.turns.slow) == (0, 1)
+
+
+async def test_of_one_namespace_only_a_share_of_what_waits_counts_as_a_crowd(calls, monkeypatch):
+    monkeypatch.setattr(turns, "COUNTED_WAITING", 10)
+    calls.hangs = {"many", "few"}
+    calls.call("many", times=104)
+    calls.call("few", times=5)
+    await asyncio.sleep(0)
+    assert (calls.turns.waiting, calls.turns.quick, calls.turns.crowd) == (103, 6, 10 + 3 + 6)
+    await calls.slow()
+    assert calls.turns.crowd == calls.turns.quick, "those of held namespaces do not count"
+    calls.hangs = set()
+    calls.answer.set()
+    await until(lambda: len(calls.done) == 109 and not calls.turns.tasks)
+    assert calls.turns.crowd == 0
+
+
+async def test_given_up_turns_of_a_namespace_that_hangs_leave_nothing_behind(calls):
+    calls.hangs = {"ns", "other"}
+    calls.call("ns", times=5)
+    calls.call("other", times=5)
+    await calls.slow()
+    for rank in range(5000):
+        turn = calls.turns.start("ns", None, rank)
+        turn.leave()
+    lanes = calls.turns._lanes
+    assert len(lanes["ns"].waiting) < 100
+    assert sum(map(len, calls.turns._ready)) < 200
+    assert calls.turns.held < 10
+
+
+async def test_the_end_of_a_call_costs_no_look_at_every_namespace_that_waits(calls):
+    calls.hangs = {f"bad{number:04}" for number in range(2000)}
+    for name in sorted(calls.hangs):
+        calls.call(name, times=2)
+    offers, offer = [], calls.turns._offer
+    calls.turns._offer = lambda lane: (offers.append(lane), offer(lane))
+    calls.answer.set()
+    await until(lambda: len(calls.done) == 4000)
+    assert len(offers) < 4 * 4000
 
 
 async def test_a_namespace_that_is_answered_soon_again_has_all_its_places(calls):
@@ -214,13 +319,15 @@ def test_whatever_hangs_the_share_is_kept_and_all_is_done_in_the_end(steps):
                 await asyncio.sleep(SLOW_SECONDS * 1.5)
             await asyncio.sleep(0)
             assert calls.turns.quick <= 3
+            assert calls.turns.quick + calls.turns.slow <= 6
             assert all(calls.under_way.count(f"n{each}") <= 2 for each in range(4))
         calls.hangs = set()
         calls.answer.set()
         await until(lambda: len(calls.done) == asked)
         await asyncio.sleep(0)
-        turns = calls.turns
-        assert (turns.unfinished, turns.quick, turns.slow, turns.waiting, turns.held) == (0, 0, 0, 0, 0)
-        await turns.stop()
+        made = calls.turns
+        assert (made.unfinished, made.quick, made.slow, made.waiting, made.held) == (0, 0, 0, 0, 0)
+        assert made.crowd == 0
+        await made.stop()
 
     asyncio.run(run())

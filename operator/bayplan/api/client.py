@@ -43,6 +43,11 @@ class ApiResponse(msgspec.Struct, frozen=True, gc=False):
     retry_after: float | None = None
 
     @property
+    def reason(self) -> str:
+        """The reason that the API server gave, as `NotFound`; empty where the answer is not its own."""
+        return decode_status(self.body)[0]
+
+    @property
     def problem(self) -> str:
         """Why the API server did not do what it was asked, as reason and message; relied on for Events and logs."""
         return ": ".join(filter(None, decode_status(self.body)))
@@ -158,15 +163,15 @@ class ApiClient:
         content_type: str = "application/json",
         accept: str | None = None,
         timeout_seconds: float = 10.0,
-        is_wanted: Callable[[], bool] | None = None,
+        on_send: Callable[[], None] | None = None,
     ) -> ApiResponse:
         """Send one request and return the answer, whatever its status.
 
-        A 401 gets a new token and one more try; a 429 with Retry-After was not acted on and is tried again
-        when it says, a bounded number of times. `timeout_seconds` bounds each try, connecting and body
-        included. `path` is absolute, its names quoted by `path_segment`, and may hold a query. `accept` names
-        another representation than plain JSON. `is_wanted` is asked before each try leaves, which the rate limit and a
-        429 may have held up for long.
+        A 401 gets a new token and one more try; a 429 with Retry-After was not acted on and is tried again when it
+        says, a bounded number of times, unless admission gave it: that speaks for one namespace only.
+        `timeout_seconds` bounds each try, connecting and body included. `path` is absolute, its names quoted by
+        `path_segment`, and may hold a query. `accept` names another representation than plain JSON. `on_send` is called
+        before each try leaves, which the rate limit and a 429 may have held up for long; nothing is sent if it raises.
 
         Raises:
             AmbiguousError: the request may have reached the server and the answer is lost.
@@ -184,19 +189,20 @@ class ApiClient:
                 client = await self._current_client()
             except CredentialsError as error:
                 raise UnreachableError(str(error)) from error
-            if is_wanted is not None and not is_wanted():
-                raise UnreachableError(f"{method} {path}: not wanted any more")
+            if on_send is not None:
+                on_send()
             response = await self._send(client, token, request)
             if response.status == 401 and not renewed:
                 renewed = True
                 self._credentials.invalidate(token)
                 continue
-            if response.status == 429 and response.retry_after is not None:
+            refused = response.is_refused_by_admission
+            if response.status == 429 and response.retry_after is not None and not refused:
                 throttled += 1
                 if throttled < MAX_THROTTLED_TRIES and response.retry_after <= MAX_RETRY_AFTER_SECONDS:
                     await self._sleep(response.retry_after)
                     continue
-            if method != "GET" and response.is_refused_by_admission:
+            if method != "GET" and refused:
                 self._on_refused(method, path)
             return response
 

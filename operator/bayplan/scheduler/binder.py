@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import Enum
 from math import inf
@@ -17,7 +16,7 @@ from bayplan.cache.cache import is_finished
 from bayplan.framework.interface import Binding
 from bayplan.scheduler.api_calls import binding_call, pod_path
 from bayplan.scheduler.cancellation import is_being_cancelled
-from bayplan.scheduler.turns import Turns
+from bayplan.scheduler.turns import Turn, Turns
 
 logger = logging.getLogger(__name__)
 
@@ -26,9 +25,6 @@ _MAX_PAUSE_SECONDS = 5.0
 # What never answers a binding must not keep a pod from another node for ever.
 _MAX_POSTS = 5
 _READS = 24
-
-Turn = AbstractAsyncContextManager[object]
-"""What a post is made in, which may wait for those of others: `turns.Turn`."""
 
 
 class BindResult(Enum):
@@ -107,8 +103,7 @@ class Binder:
         problem = ""
         for post in range(_MAX_POSTS):
             async with turn:
-                self._require_node(binding)
-                outcome = await self._post(binding, first=not doubts)
+                outcome = await self._post(binding, turn, first=not doubts)
             if isinstance(outcome, BindResult):
                 return outcome
             doubts.append((self.clock(), outcome))
@@ -146,24 +141,26 @@ class Binder:
             if result is not None:
                 return result
 
-    async def _post(self, binding: Binding, *, first: bool) -> BindResult | _Doubt:
+    async def _post(self, binding: Binding, turn: Turn, *, first: bool) -> BindResult | _Doubt:
         """Post the binding once; what became of it, or what leaves it in doubt.
 
         Raises:
             BindError: the API server definitely did not act on this post.
         """
         call = binding_call(binding)
+
+        def on_send() -> None:
+            self._require_node(binding)
+            turn.sent()
+
         try:
             response = await self.client.request(
-                "POST",
-                call.path,
-                body=call.body,
-                timeout_seconds=self.timeout,
-                is_wanted=lambda: self.node_exists(binding.node_name),
+                "POST", call.path, body=call.body, timeout_seconds=self.timeout, on_send=on_send
             )
+        except BindError:
+            raise
         except UnreachableError as error:
             if first:
-                self._require_node(binding)
                 raise BindError(str(error)) from error
             # An earlier post may still be on its way through the server.
             return _Doubt(str(error), may_land=False)
@@ -211,8 +208,8 @@ class Binder:
 
     async def _read(self, binding: Binding) -> BindResult | None:
         """What became of the binding as read from the pod; None if it could not be read."""
-        async with self._reads.turn(binding.namespace):
-            status, pod = await fetch_pod(self.client, binding.namespace, binding.name, self.timeout)
+        async with self._reads.turn(binding.namespace) as turn:
+            status, pod = await fetch_pod(self.client, binding.namespace, binding.name, self.timeout, turn.sent)
         if status == 404:
             return BindResult.GONE
         # Every object has a UID: what has none is not an answer of the API.
@@ -220,17 +217,28 @@ class Binder:
 
 
 async def fetch_pod(
-    client: ApiClient, namespace: str, name: str, timeout_seconds: float = 10.0
+    client: ApiClient,
+    namespace: str,
+    name: str,
+    timeout_seconds: float = 10.0,
+    on_send: Callable[[], None] | None = None,
 ) -> tuple[int, Pod | None]:
-    """Read a pod from the API server: the answer's status, 0 without one, and the pod if it can be read."""
+    """Read a pod from the API server: the answer's status, 0 without one, and the pod if it can be read.
+
+    A 404 counts as an answer only if the API server says there that nothing has that name; a proxy's does not.
+    """
     try:
-        response = await client.request("GET", pod_path(namespace, name), timeout_seconds=timeout_seconds)
+        response = await client.request(
+            "GET", pod_path(namespace, name), timeout_seconds=timeout_seconds, on_send=on_send
+        )
     except (AmbiguousError, UnreachableError, ValueError):
         return 0, None
     except (Exception, asyncio.CancelledError):
         if is_being_cancelled():
             raise
         logger.exception("reading a pod failed unexpectedly pod=%s/%s", namespace, name)
+        return 0, None
+    if response.status == 404 and response.reason != "NotFound":
         return 0, None
     return response.status, read_pod(response.body) if response.status == 200 else None
 

@@ -18,7 +18,7 @@ from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import BINDING
 from bayplan.scheduler.attempt import Reserved, rejection_of_node, return_to_queue
 from bayplan.scheduler.attempt_log import tell_bound
-from bayplan.scheduler.binder import Binder, BindError, BindResult, Turn
+from bayplan.scheduler.binder import Binder, BindError, BindResult
 from bayplan.scheduler.cancellation import is_being_cancelled
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
@@ -26,6 +26,7 @@ from bayplan.scheduler.failure_reporter import FailureReporter
 from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.permit_wait import PermitWaits
 from bayplan.scheduler.pre_bind import PreBindError, perform_effects
+from bayplan.scheduler.turns import Turn
 
 logger = logging.getLogger(__name__)
 
@@ -239,6 +240,7 @@ class BindingCycle:
             self._bound(reserved)
         elif result is BindResult.TAKEN:
             # Its room stays taken until the watch shows where it is.
+            self._unreserve(pod, reserved.unreserve)
             self.queue.done(pod.uid)
             self.recorder.taken(pod)
         else:
@@ -312,10 +314,14 @@ class BindingCycle:
         self._free(reserved.pod, reserved.unreserve, wakes_itself=wakes_itself)
 
     def _free(self, pod: PodInfo, unreserve: Callable[[], None], *, wakes_itself: bool = True) -> None:
+        self._unreserve(pod, unreserve)
+        if self.cache.is_assumed(pod.uid):
+            self.cache.forget_pod(pod.uid)
+            self.queue.move_all(ASSIGNED_POD_DELETE, pod, None, except_uid=None if wakes_itself else pod.uid)
+
+    @staticmethod
+    def _unreserve(pod: PodInfo, unreserve: Callable[[], None]) -> None:
         try:
             unreserve()
         except Exception:
             logger.exception("a Reserve plugin did not give back what it took pod=%r", pod.key)
-        if self.cache.is_assumed(pod.uid):
-            self.cache.forget_pod(pod.uid)
-            self.queue.move_all(ASSIGNED_POD_DELETE, pod, None, except_uid=None if wakes_itself else pod.uid)

@@ -34,6 +34,9 @@ _BESIDE_WAITING_BINDS: Final = 6
 MAX_HELD_BINDS: Final = 1024
 """So many binds wait in namespaces whose binds have no answer; what is more fails, and its pod backs off."""
 
+MAX_WAITING_BINDS: Final = 16384
+"""So many binds wait in a namespace whose binds are answered; what is more fails as well."""
+
 Job = Callable[[Turn], Awaitable[object]]
 
 
@@ -72,6 +75,7 @@ class Dispatcher:
         self._sleep = sleep
         self._retries = Retries(sleep)
         self._patches = PodPatches()
+        self._patch_turns: dict[str, Turn] = {}  # Those that wait, by the pod's UID.
         self._events = EventQueue()
         self._behind_patches = 0  # Binds that wait for a patch of their pod.
         self._preemptions: set[asyncio.Task[None]] = set()
@@ -93,8 +97,11 @@ class Dispatcher:
 
     @property
     def jobs_in_flight(self) -> int:
-        """Binds that wait or are under way, but for slow ones; the scheduling loop pauses while there are too many."""
-        return self._binds.waiting + self._binds.quick
+        """Binds that wait or are under way; the scheduling loop pauses while there are too many.
+
+        Slow ones do not count, and of those that wait in one namespace no more than a share: it alone stops nobody.
+        """
+        return self._binds.crowd
 
     @property
     def events_waiting(self) -> int:
@@ -115,8 +122,10 @@ class Dispatcher:
         }
 
     def takes(self, namespace: str) -> bool:
-        """Whether a bind of the namespace may wait: not behind very many whose namespaces wait for answers."""
-        return self._binds.held < MAX_HELD_BINDS or not self._binds.is_held(namespace)
+        """Whether a bind of the namespace may wait: not behind very many of its own, or that have no answer."""
+        if self._binds.is_held(namespace):
+            return self._binds.held < MAX_HELD_BINDS
+        return self._binds.waiting_in(namespace) < MAX_WAITING_BINDS
 
     def submit(self, uid: str, namespace: str, job: Job, priority: int = 0) -> None:
         """Run the bind of a pod as soon as it has its turn and no patch of the pod is on its way.
@@ -129,6 +138,8 @@ class Dispatcher:
             self._behind_patches -= 1
             start()
 
+        if uid in self._patch_turns:
+            self._patch_turns.pop(uid).leave()
         if self._patches.make_way(uid, release):
             start()
         else:
@@ -211,12 +222,20 @@ class Dispatcher:
         self._settled.set()
 
     def _start_patch(self, uid: str, call: ApiCall, *, urgent: bool) -> None:
-        self._patching.start(namespace_of(call.path), partial(self._perform_patch, uid), rank=int(urgent))
+        waiting = self._patch_turns.get(uid)
+        if waiting is not None:
+            if waiting.rank >= urgent:
+                return
+            waiting.leave()
+        turn = self._patching.start(namespace_of(call.path), partial(self._perform_patch, uid), rank=int(urgent))
+        self._patch_turns[uid] = turn
 
     async def _perform_patch(self, uid: str, turn: Turn) -> None:
+        if self._patch_turns.get(uid) is turn:
+            del self._patch_turns[uid]
         patch = self._patches.take(uid)
         if patch is None:
-            return  # It was sent with an urgent one, or dropped.
+            return  # Its turn had come already as it was dropped, or sent with an urgent one.
         done = rests = False
         started = perf_counter()
         try:
@@ -240,9 +259,9 @@ class Dispatcher:
                 self._start_patch(uid, following.call, urgent=following.urgent)
 
     async def _resume(self, patch: PodPatch) -> None:
-        patch.rests += 1
-        await self._sleep(_REST_SECONDS[patch.rests - 1])
-        if self._patches.resume(patch):
+        rests = patch.rests
+        await self._sleep(_REST_SECONDS[rests - 1])
+        if self._patches.resume(patch, rests):
             self._start_patch(patch.uid, patch.call, urgent=patch.urgent)
 
     def _announce(self, write: EventWrite) -> None:

@@ -56,12 +56,11 @@ class PodPatches:
         return len(self._waiting)
 
     def add(self, uid: str, call: ApiCall, ended: Ended, *, urgent: bool = False, patient: bool = False) -> bool:
-        """Have a patch wait, in one request with one of the same pod that waits; whether it needs a turn.
+        """Have a patch wait, in one request with one of the same pod that waits; whether a turn is of use to it.
 
-        One that waits has its turn already, unless it becomes urgent, and behind one on its way none is of use.
+        Behind one on its way none is.
         """
         waiting = self._waiting.get(uid)
-        needs_turn = uid not in self._under_way and (waiting is None or (urgent and not waiting.urgent))
         if waiting is None and uid in self._resting:
             waiting = self._waiting[uid] = self._resting.pop(uid)
         if waiting is None:
@@ -71,7 +70,7 @@ class PodPatches:
             waiting.ended.append(ended)
             waiting.urgent = waiting.urgent or urgent
             waiting.patient = waiting.patient and patient
-        return needs_turn
+        return uid not in self._under_way
 
     def take(self, uid: str) -> PodPatch | None:
         """Give the pod's patch, which is then under way; None if none waits, or one is under way."""
@@ -93,6 +92,7 @@ class PodPatches:
     def rest(self, patch: PodPatch) -> PodPatch:
         """Put by a patch that was under way, to `resume` it later; another one if it goes with that."""
         del self._under_way[patch.uid]
+        patch.rests += 1
         waiting = self._waiting.get(patch.uid)
         if waiting is None:
             self._resting[patch.uid] = patch
@@ -101,9 +101,9 @@ class PodPatches:
         waiting.ended = patch.ended + waiting.ended
         return waiting
 
-    def resume(self, patch: PodPatch) -> bool:
-        """Have a patch wait that rests; False if it does so no more."""
-        if self._resting.get(patch.uid) is not patch:
+    def resume(self, patch: PodPatch, rests: int) -> bool:
+        """Have a patch wait that rests for that time in a row; False if it does so no more."""
+        if self._resting.get(patch.uid) is not patch or patch.rests != rests:
             return False
         self._waiting[patch.uid] = self._resting.pop(patch.uid)
         return True

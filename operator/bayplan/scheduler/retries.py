@@ -45,7 +45,7 @@ class Retries:
                     patch.pausing = False
                     if patch.obsolete:
                         break
-                answer, problem = await _try(client, call)
+                answer, problem = await _try(client, call, turn)
             if answer is None:
                 continue
             if answer.status not in MAY_PASS or (answer.status == 409 and call.method != "PATCH"):
@@ -55,10 +55,12 @@ class Retries:
         return answer, problem
 
 
-async def _try(client: ApiClient, call: ApiCall) -> tuple[ApiResponse | None, str]:
+async def _try(client: ApiClient, call: ApiCall, turn: Turn) -> tuple[ApiResponse | None, str]:
     """Send a call once; the answer and what is wrong with it."""
     try:
-        answer = await client.request(call.method, call.path, body=call.body, content_type=call.content_type)
+        answer = await client.request(
+            call.method, call.path, body=call.body, content_type=call.content_type, on_send=turn.sent
+        )
     except (AmbiguousError, UnreachableError) as error:
         return None, str(error)
     except asyncio.CancelledError:

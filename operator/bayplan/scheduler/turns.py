@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Self
 
@@ -12,27 +12,39 @@ from bayplan.scheduler.cancellation import logged
 SLOW_SECONDS = 1.0
 """A call that has no answer after so long makes room for others."""
 
+COUNTED_WAITING = 512
+"""So many calls of one namespace that wait count at most, where it is asked whether very many do."""
+
+_REMEMBERED = 1024
+"""Of so many namespaces that have no call it is known that they are held."""
+
+_SLACK = 64
+"""So many entries that are out of date are kept, beside as many as are not."""
+
 
 class Turn:
     """The place of one call: `async with turn` waits until a request may be sent, and makes room at the end.
 
-    It can be used again and again, for each try. Between tries the call holds nothing.
+    It can be used again and again, for each try. Between tries the call holds nothing. `sent` is called as the request
+    leaves, which the client's rate limit may hold up after the turn began: from then on it is measured.
     """
 
-    __slots__ = ("_turns", "begin", "is_slow", "namespace", "rank", "since")
+    __slots__ = ("_turns", "begin", "is_slow", "lane", "namespace", "rank", "sent_at")
 
     def __init__(self, turns: "Turns", namespace: str, rank: int) -> None:
         self._turns = turns
         self.namespace = namespace
         self.rank = rank
+        self.lane: _Lane | None = None
+        """Where it waits or is under way; None while it does neither."""
         self.begin: Callable[[], None] | None = None
         """What is called when its time has come; None while it does not wait."""
-        self.since: float | None = None
-        """When its request was allowed, in seconds of the loop's clock; None while it was not."""
+        self.sent_at: float | None = None
+        """When its request left, in seconds of the loop's clock; None while it has not."""
         self.is_slow = False
 
     async def __aenter__(self) -> Self:
-        if self.since is None:
+        if self.lane is None:
             begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._turns.ask(self, partial(_begin, begun))
             try:
@@ -44,6 +56,10 @@ class Turn:
 
     async def __aexit__(self, *_: object) -> None:
         self.leave()
+
+    def sent(self) -> None:
+        """Have the time of its request begin, unless it has begun already."""
+        self._turns.sent(self)
 
     def leave(self) -> None:
         """Make room for others, if it has not done so yet."""
@@ -58,28 +74,33 @@ def _begin(begun: asyncio.Future[None]) -> None:
 class _Lane:
     """The calls of one namespace; `waiting` is a heap of (-rank, number, turn), of which `alive` still wait."""
 
-    __slots__ = ("alive", "is_held", "last", "offered", "under_way", "waiting")
+    __slots__ = ("alive", "is_held", "last", "namespace", "offered", "under_way", "waiting")
 
-    def __init__(self) -> None:
+    def __init__(self, namespace: str, last: int) -> None:
+        self.namespace = namespace
         self.waiting: list[tuple[int, int, Turn]] = []
         self.alive = 0
         self.under_way = 0
         self.is_held = False
         """Whether a call took long and none was answered soon since."""
-        self.last = 0
+        self.last = last
         """The number of the last call that began: whose is smallest goes first."""
-        self.offered: tuple[int, int] | None = None
-        """As what it stands among those that may begin a call: the rank and `last` of then."""
+        self.offered: _Offer | None = None
+        """Its entry among those that may begin a call; None while it has too many under way, and if none waits."""
+
+
+_Offer = tuple[int, int, int, bool, _Lane]
+"""A namespace that may begin a call: -rank, `last`, a number of its own, whether it is held, and the lane."""
 
 
 class Turns:
     """Allows calls of one kind, each namespace a bounded share; the dispatcher relies on it for all that is sent.
 
-    At most `limit(rank)` calls are under way that were begun less than `slow_seconds` ago, `size` unless it is given,
-    and at most two thirds of them in one namespace. The highest rank goes first, then the namespace whose last turn is
-    the longest ago. A call that takes longer counts no more. Its namespace is held until one of its calls is answered
-    in less time: it has a third of `size` calls under way at most, and all held namespaces together `size`. So what
-    hangs for one namespace leaves the others their room, whatever hangs and however many wait.
+    At most `limit(rank)` calls are under way that left less than `slow_seconds` ago, `size` unless it is given, and at
+    most two thirds of them in one namespace. The highest rank goes first, then the namespace whose last turn is the
+    longest ago. A call that takes longer counts no more. Its namespace is held until one of its calls is answered in
+    less time: it has a third of `size` calls under way at most, and all held namespaces together `size`. So what hangs
+    for one namespace leaves the others their room. However many namespaces hang, twice `size` calls are under way.
 
     `freed` is called whenever a call ended or makes room, and `broken` when somebody else ended a task of it.
     """
@@ -101,23 +122,26 @@ class Turns:
         self._freed = freed
         self._broken = broken
         self._lanes: dict[str, _Lane] = {}
-        self._ready: list[tuple[int, int, int, str]] = []  # (-rank, last, number, namespace), some of them out of date.
-        self._blocked: set[str] = set()
+        self._idle: dict[str, _Lane] = {}  # Those that have no call and are held, the last one last.
+        self._ready: tuple[list[_Offer], list[_Offer]] = ([], [])  # Heaps of those not held, and of those held.
         self._numbers = count(1)
-        self._quick: dict[Turn, None] = {}  # Under way and not slow, in the order of their beginning.
+        self._measured: dict[Turn, None] = {}  # Sent and not slow, in the order of their leaving.
         self._tasks: set[asyncio.Task[None]] = set()
         self._alarm: asyncio.TimerHandle | None = None
+        self._uncounted = 0
         self.waiting = 0
         """Calls that wait in namespaces that are not held."""
         self.held = 0
         """Calls that wait in those that are."""
+        self.quick = 0
+        """Calls under way that count."""
         self.slow = 0
         """Calls under way that count no more."""
 
     @property
-    def quick(self) -> int:
-        """Calls under way that count."""
-        return len(self._quick)
+    def crowd(self) -> int:
+        """Calls that wait or are under way and hold up others: without slow ones, and what a namespace has too many."""
+        return self.waiting - self._uncounted + self.quick
 
     @property
     def unfinished(self) -> int:
@@ -134,157 +158,188 @@ class Turns:
         lane = self._lanes.get(namespace)
         return lane is not None and lane.is_held and lane.alive > 0
 
+    def waiting_in(self, namespace: str) -> int:
+        """How many calls of a namespace wait."""
+        lane = self._lanes.get(namespace)
+        return 0 if lane is None else lane.alive
+
     def turn(self, namespace: str, rank: int = 0) -> Turn:
         """Return a place for a call that somebody else's task makes."""
         return Turn(self, namespace, rank)
 
-    def start(self, namespace: str, job: Callable[[Turn], Awaitable[object]], rank: int = 0) -> None:
-        """Run a job in a task of its own as soon as it may send its first request; one that raises is logged."""
+    def start(self, namespace: str, job: Callable[[Turn], Awaitable[object]], rank: int = 0) -> Turn:
+        """Run a job in a task of its own as soon as it may send its first request; one that raises is logged.
+
+        Whoever leaves the turn before it began has the job forgotten.
+        """
         turn = Turn(self, namespace, rank)
         self.ask(turn, lambda: self._run(job, turn))
+        return turn
 
     async def stop(self) -> None:
         """Forget what waits, and end what is under way."""
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
-        while self._tasks or self._lanes:
-            self._lanes.clear()
-            self._ready.clear()
-            self.waiting = self.held = 0
+        while self._tasks or self.waiting or self.held:
+            for turn in [entry[2] for lane in self._lanes.values() for entry in lane.waiting]:
+                if turn.begin is not None:
+                    self._give_up(turn)
             tasks, self._tasks = self._tasks, set()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
 
     def ask(self, turn: Turn, begin: Callable[[], None]) -> None:
         """Have a turn wait; `begin` is called as soon as its request may be sent, perhaps at once."""
-        namespace = turn.namespace
-        lane = self._lanes.get(namespace)
+        lane = self._lanes.get(turn.namespace)
         if lane is None:
-            lane = self._lanes[namespace] = _Lane()
-            lane.last = next(self._numbers)  # It goes behind those that wait already.
-        turn.begin = begin
+            # A new one goes behind those that wait already.
+            lane = self._lanes[turn.namespace] = _Lane(turn.namespace, next(self._numbers))
+        self._idle.pop(turn.namespace, None)
+        turn.lane, turn.begin = lane, begin
         heappush(lane.waiting, (-turn.rank, next(self._numbers), turn))
-        lane.alive += 1
-        self._count(lane, 1)
-        self._offer(namespace, lane)
+        self._set_alive(lane, lane.alive + 1)
+        self._offer(lane)
         self.look()
+
+    def sent(self, turn: Turn) -> None:
+        """Measure from now on how long a turn that is under way takes."""
+        if turn.lane is None or turn.sent_at is not None:
+            return
+        turn.sent_at = asyncio.get_running_loop().time()
+        if not turn.is_slow:
+            self._measured[turn] = None
+            if self._alarm is None:
+                self._alarm = asyncio.get_running_loop().call_later(self._slow_seconds, self._put_aside)
 
     def leave(self, turn: Turn) -> None:
         """End a turn that waits, or whose request is over; nothing happens if it does neither."""
-        namespace = turn.namespace
-        lane = self._lanes.get(namespace)
-        if turn.since is None:
-            if turn.begin is not None and lane is not None:
-                turn.begin = None
-                lane.alive -= 1
-                self._count(lane, -1)
-                self._forget_if_empty(namespace, lane)
+        lane = turn.lane
+        if lane is None:
             return
-        loop = asyncio.get_running_loop()
-        is_soon = loop.time() - turn.since < self._slow_seconds
-        turn.since = None
+        if turn.begin is not None:
+            self._give_up(turn)
+            return
+        turn.lane = None
+        lane.under_way -= 1
         if turn.is_slow:
-            turn.is_slow = False
             self.slow -= 1
         else:
-            self._quick.pop(turn, None)
-        if lane is not None:
-            lane.under_way -= 1
-            if is_soon:
-                self._hold(lane, held=False)
-            self._offer(namespace, lane)
-            self._forget_if_empty(namespace, lane)
-        for blocked in self._blocked & self._lanes.keys():
-            self._offer(blocked, self._lanes[blocked])
-        self._blocked.clear()
+            self.quick -= 1
+            self._measured.pop(turn, None)
+        # What sent nothing says nothing about its namespace.
+        if turn.sent_at is not None and asyncio.get_running_loop().time() - turn.sent_at < self._slow_seconds:
+            self._hold(lane, held=False)
+        turn.sent_at, turn.is_slow = None, False
+        self._offer(lane)
+        self._forget_if_empty(lane)
         self.look()
         self._freed()
 
     def look(self) -> None:
         """Begin what may begin now; whoever changes what `limit` answers calls it."""
-        ready = self._ready
-        while ready:
-            negative, last, _, namespace = ready[0]
-            lane = self._lanes.get(namespace)
-            if lane is None or lane.offered != (negative, last):
+        for ready in self._ready:
+            while ready:
+                offer = ready[0]
+                negative, lane = offer[0], offer[-1]
+                if lane.offered is not offer:
+                    heappop(ready)
+                    continue
+                limit = self._size if lane.is_held else self._limit(-negative)
+                if (self.slow if lane.is_held else max(self.quick, self.quick + self.slow - self._size)) >= limit:
+                    break
                 heappop(ready)
-                continue
-            if lane.waiting[0][2].begin is None:
-                heappop(lane.waiting)  # It was given up.
-                self._offer(namespace, lane)
-                continue
-            limit = self._limit(-negative)
-            if lane.is_held:
-                has_room = lane.under_way < max(1, self._size // 3) and self.slow < self._size
-            elif self.quick >= limit:
-                return
-            else:
-                has_room = lane.under_way < max(1, limit * 2 // 3)
-            heappop(ready)
-            lane.offered = None
-            if has_room:
-                self._start(lane, heappop(lane.waiting)[2])
-                self._offer(namespace, lane)
-            else:
-                self._blocked.add(namespace)
+                lane.offered = None
+                if lane.under_way < max(1, limit // 3 if lane.is_held else limit * 2 // 3):
+                    self._start(lane, heappop(lane.waiting)[2])
+                    self._offer(lane)
+                # Else the end of a call of its own offers it again.
 
     def _start(self, lane: _Lane, turn: Turn) -> None:
         begin, turn.begin = turn.begin, None
-        loop = asyncio.get_running_loop()
-        lane.alive -= 1
-        self._count(lane, -1)
+        self._set_alive(lane, lane.alive - 1)
         lane.under_way += 1
         lane.last = next(self._numbers)
-        turn.since, turn.is_slow = loop.time(), lane.is_held
+        turn.is_slow = lane.is_held
         if turn.is_slow:
             self.slow += 1
         else:
-            self._quick[turn] = None
-            if self._alarm is None:
-                self._alarm = loop.call_later(self._slow_seconds, self._put_aside)
+            self.quick += 1
         if begin is not None:
             begin()
 
-    def _offer(self, namespace: str, lane: _Lane) -> None:
+    def _give_up(self, turn: Turn) -> None:
+        """End a turn that waits."""
+        lane, turn.lane, turn.begin = turn.lane, None, None
+        if lane is None:
+            return
+        self._set_alive(lane, lane.alive - 1)
+        if len(lane.waiting) > 2 * lane.alive + _SLACK:
+            lane.waiting = [entry for entry in lane.waiting if entry[2].begin is not None]
+            heapify(lane.waiting)
+        self._offer(lane)
+        self._forget_if_empty(lane)
+
+    def _offer(self, lane: _Lane) -> None:
         """Have the namespace stand among those that may begin a call, as its first call wants."""
-        wanted = (lane.waiting[0][0], lane.last) if lane.waiting else None
-        if wanted is not None and wanted != lane.offered:
-            heappush(self._ready, (*wanted, next(self._numbers), namespace))
-        lane.offered = wanted
+        while lane.waiting and lane.waiting[0][2].begin is None:
+            heappop(lane.waiting)  # It was given up.
+        if not lane.waiting:
+            lane.offered = None
+            return
+        wanted = (lane.waiting[0][0], lane.last)
+        if lane.offered is not None and lane.offered[:2] == wanted and lane.offered[3] is lane.is_held:
+            return
+        ready = self._ready[lane.is_held]
+        if len(ready) > 2 * len(self._lanes) + _SLACK:
+            ready[:] = [offer for offer in ready if offer[-1].offered is offer]
+            heapify(ready)
+        lane.offered = (*wanted, next(self._numbers), lane.is_held, lane)
+        heappush(ready, lane.offered)
 
-    def _forget_if_empty(self, namespace: str, lane: _Lane) -> None:
-        if not (lane.alive or lane.under_way) and self._lanes.get(namespace) is lane:
-            del self._lanes[namespace]
+    def _forget_if_empty(self, lane: _Lane) -> None:
+        if lane.alive or lane.under_way:
+            return
+        if not lane.is_held:
+            self._lanes.pop(lane.namespace, None)
+            return
+        self._idle[lane.namespace] = lane
+        if len(self._idle) > _REMEMBERED:
+            del self._lanes[self._idle.pop(next(iter(self._idle))).namespace]
 
-    def _count(self, lane: _Lane, number: int) -> None:
+    def _set_alive(self, lane: _Lane, alive: int) -> None:
         if lane.is_held:
-            self.held += number
+            self.held += alive - lane.alive
         else:
-            self.waiting += number
+            self.waiting += alive - lane.alive
+            self._uncounted += max(0, alive - COUNTED_WAITING) - max(0, lane.alive - COUNTED_WAITING)
+        lane.alive = alive
 
     def _hold(self, lane: _Lane, *, held: bool) -> None:
         if lane.is_held is not held:
-            self._count(lane, -lane.alive)
+            alive = lane.alive
+            self._set_alive(lane, 0)
             lane.is_held = held
-            self._count(lane, lane.alive)
+            self._set_alive(lane, alive)
 
     def _put_aside(self) -> None:
         """Hold the namespaces of calls that take long, and have others go in their stead."""
         self._alarm = None
         loop = asyncio.get_running_loop()
         latest = loop.time() - self._slow_seconds
-        for turn in list(self._quick):
-            if turn.since is None or turn.since > latest:
+        for turn in list(self._measured):
+            if turn.lane is None or turn.sent_at is None or turn.sent_at > latest:
                 break
-            del self._quick[turn]
+            del self._measured[turn]
             turn.is_slow = True
+            self.quick -= 1
             self.slow += 1
-            self._hold(self._lanes[turn.namespace], held=True)
-        first = next(iter(self._quick), None)
-        if first is not None and first.since is not None:
-            self._alarm = loop.call_at(first.since + self._slow_seconds, self._put_aside)
+            self._hold(turn.lane, held=True)
+            self._offer(turn.lane)
+        first = next(iter(self._measured), None)
+        if first is not None and first.sent_at is not None:
+            self._alarm = loop.call_at(first.sent_at + self._slow_seconds, self._put_aside)
         self.look()
         self._freed()
 

@@ -1,5 +1,4 @@
 import json
-from contextlib import nullcontext
 
 import pytest
 from tests.builders import make_pod_info
@@ -11,6 +10,7 @@ from bayplan.config.connections import Extender, ExtenderManagedResource
 from bayplan.framework.interface import Binding
 from bayplan.scheduler.binder import BindError, BindResult
 from bayplan.scheduler.extender.binder import ExtenderBinder
+from bayplan.scheduler.turns import Turns
 
 GPU = "example.com/gpu"
 BINDS = Extender(bind_verb="bind")
@@ -38,7 +38,7 @@ class Pods:
             confirmed_node=lambda uid: None,
             on_ambiguous=lambda: self.doubts.append(1),
         )
-        return await binder.bind(Binding("default", "p", uid, "n1"), nullcontext())
+        return await binder.bind(Binding("default", "p", uid, "n1"), Turns("bind", 1).turn("default"))
 
 
 async def test_an_interested_extender_binds(stack, server):

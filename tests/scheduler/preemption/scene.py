@@ -49,13 +49,14 @@ class Api:
         self.refuses = {}
         self.busy = self.most = 0
 
-    async def request(self, method, path, *, body=None, content_type=None):
+    async def request(self, method, path, *, body=None, content_type=None, on_send):
         name = path.split("/pods/")[1].split("/")[0] if "/pods/" in path else ""
         content = json.loads(body)
         kind = "EVICT" if "/eviction" in path else "EVENT" if "/events" in path else method
         ends = kind in {"EVICT", "DELETE"}
         if "dryRun" in content or "dryRun" in content.get("deleteOptions", {}):
             kind = "ASK"
+        on_send()
         self.busy += 1
         self.most = max(self.most, self.busy)
         await asyncio.sleep(0)

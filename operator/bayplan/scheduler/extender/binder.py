@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from bayplan.api.errors import UnreachableError
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import Binding
-from bayplan.scheduler.binder import Binder, BindError, BindResult, Turn
+from bayplan.scheduler.binder import Binder, BindError, BindResult
 from bayplan.scheduler.extender.client import ExtenderClient
 from bayplan.scheduler.extender.wire import ExtenderError
+from bayplan.scheduler.turns import Turn
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +36,7 @@ class ExtenderBinder(Binder):
             return await super().bind(binding, turn)
         try:
             async with turn:
+                turn.sent()
                 await self.extender.bind(binding)
         except UnreachableError as error:
             raise BindError(str(error)) from error
