@@ -26,7 +26,7 @@ class Scene:
             confirmed_node=self.confirmed.get,
             on_ambiguous=lambda: self.doubts.append(1),
             on_conflict=lambda: self.conflicts.append(1),
-            timeout=0.25,
+            timeout=1.0,
             request_timeout=0.1,
             sleep=self.sleeps,
         )
@@ -45,4 +45,4 @@ class Scene:
         return self.server.objects[PODS]["default/web"]["spec"].get("nodeName")
 
     async def bind(self):
-        return await self.binder.bind(BINDING, Turns("bind", 1).turn(BINDING.namespace))
+        return await self.binder.bind(BINDING, Turns(1).turn(BINDING.namespace))

@@ -90,7 +90,7 @@ async def test_a_404_that_the_api_server_did_not_give_is_no_sign_that_the_pod_is
 
 
 async def test_a_post_that_waits_for_the_rate_limit_is_not_measured(scene):
-    turns = Turns("bind", 3, slow_seconds=0.01)
+    turns = Turns(3, slow_seconds=0.01)
     turn = turns.turn("default")
 
     class Client:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.waiting import until
 
 from bayplan.scheduler import turns
-from bayplan.scheduler.turns import Turns
+from bayplan.scheduler.turn_tasks import TurnTasks
 
 SLOW_SECONDS = 0.05
 
@@ -17,7 +17,7 @@ class Calls:
     """Calls that are answered when told, or at once where the namespace does not hang."""
 
     def __init__(self, size=6, **options):
-        self.turns = Turns("call", size, slow_seconds=SLOW_SECONDS, **options)
+        self.turns = TurnTasks("call", size, slow_seconds=SLOW_SECONDS, **options)
         self.hangs = set()
         self.under_way = []
         self.done = []

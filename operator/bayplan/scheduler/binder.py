@@ -76,7 +76,7 @@ class Binder:
     request_timeout: float = 60.0
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     clock: Callable[[], float] = monotonic
-    _reads: Turns = field(default_factory=lambda: Turns("read", _READS), init=False)
+    _reads: Turns = field(default_factory=lambda: Turns(_READS), init=False)
 
     async def bind(self, binding: Binding, turn: Turn) -> BindResult:
         """Bind, each post in its `turn`, and return what became of the pod.

@@ -14,7 +14,8 @@ from bayplan.scheduler.cancellation import logged
 from bayplan.scheduler.event_queue import EventQueue, EventWrite, event_write
 from bayplan.scheduler.pod_patches import Ended, PodPatch, PodPatches
 from bayplan.scheduler.retries import MAY_PASS, Retries
-from bayplan.scheduler.turns import SLOW_SECONDS, Turn, Turns
+from bayplan.scheduler.turn_tasks import TurnTasks
+from bayplan.scheduler.turns import SLOW_SECONDS, Turn
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ class Dispatcher:
         self._resting: set[asyncio.Task[None]] = set()
         self._settled = asyncio.Event()
         self._broken = asyncio.Event()
-        make = partial(Turns, slow_seconds=slow_seconds, broken=lambda name: self._broken.set())
+        make = partial(TurnTasks, slow_seconds=slow_seconds, broken=lambda name: self._broken.set())
         self._binds = make(BINDING, binds, freed=self._bind_freed)
         self._requests = make("request", others, freed=self._settled.set)
         self._patching = make(

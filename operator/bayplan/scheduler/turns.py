@@ -1,13 +1,10 @@
 """Who may send next: calls wait by namespace and by rank, and those without an answer hold up no other namespace."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from functools import partial
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Self
-
-from bayplan.scheduler.cancellation import logged
 
 SLOW_SECONDS = 1.0
 """A call that has no answer after so long makes room for others."""
@@ -45,10 +42,10 @@ class Turn:
 
     async def __aenter__(self) -> Self:
         if self.lane is None:
-            begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._turns.ask(self, partial(_begin, begun))
+            begun = asyncio.Event()
+            self._turns.ask(self, begun.set)
             try:
-                await begun
+                await begun.wait()
             except asyncio.CancelledError:
                 self.leave()
                 raise
@@ -64,11 +61,6 @@ class Turn:
     def leave(self) -> None:
         """Make room for others, if it has not done so yet."""
         self._turns.leave(self)
-
-
-def _begin(begun: asyncio.Future[None]) -> None:
-    if not begun.done():
-        begun.set_result(None)
 
 
 class _Lane:
@@ -102,31 +94,26 @@ class Turns:
     less time: it has a third of `size` calls under way at most, and all held namespaces together `size`. So what hangs
     for one namespace leaves the others their room. However many namespaces hang, twice `size` calls are under way.
 
-    `freed` is called whenever a call ended or makes room, and `broken` when somebody else ended a task of it.
+    `freed` is called whenever a call ended or makes room.
     """
 
     def __init__(
         self,
-        name: str,
         size: int,
         *,
         limit: Callable[[int], int] | None = None,
         slow_seconds: float = SLOW_SECONDS,
         freed: Callable[[], None] = lambda: None,
-        broken: Callable[[str], None] = lambda name: None,
     ) -> None:
-        self._name = name
         self._size = size
         self._limit = limit or (lambda rank: size)
         self._slow_seconds = slow_seconds
         self._freed = freed
-        self._broken = broken
         self._lanes: dict[str, _Lane] = {}
         self._idle: dict[str, _Lane] = {}  # Those that have no call and are held, the last one last.
         self._ready: tuple[list[_Offer], list[_Offer]] = ([], [])  # Heaps of those not held, and of those held.
         self._numbers = count(1)
         self._measured: dict[Turn, None] = {}  # Sent and not slow, in the order of their leaving.
-        self._tasks: set[asyncio.Task[None]] = set()
         self._alarm: asyncio.TimerHandle | None = None
         self._uncounted = 0
         self.waiting = 0
@@ -143,16 +130,6 @@ class Turns:
         """Calls that wait or are under way and hold up others: without slow ones, and what a namespace has too many."""
         return self.waiting - self._uncounted + self.quick
 
-    @property
-    def unfinished(self) -> int:
-        """Calls that wait for their first turn, and tasks that are not at their end."""
-        return self.waiting + self.held + len(self._tasks)
-
-    @property
-    def tasks(self) -> int:
-        """Tasks that began and are not at their end, between two tries or not."""
-        return len(self._tasks)
-
     def is_held(self, namespace: str) -> bool:
         """Whether calls of the namespace wait for others of it that have no answer."""
         lane = self._lanes.get(namespace)
@@ -166,29 +143,6 @@ class Turns:
     def turn(self, namespace: str, rank: int = 0) -> Turn:
         """Return a place for a call that somebody else's task makes."""
         return Turn(self, namespace, rank)
-
-    def start(self, namespace: str, job: Callable[[Turn], Awaitable[object]], rank: int = 0) -> Turn:
-        """Run a job in a task of its own as soon as it may send its first request; one that raises is logged.
-
-        Whoever leaves the turn before it began has the job forgotten.
-        """
-        turn = Turn(self, namespace, rank)
-        self.ask(turn, lambda: self._run(job, turn))
-        return turn
-
-    async def stop(self) -> None:
-        """Forget what waits, and end what is under way."""
-        while self._tasks or self.waiting or self.held:
-            for turn in [entry[2] for lane in self._lanes.values() for entry in lane.waiting]:
-                if turn.begin is not None:
-                    self._give_up(turn)
-            tasks, self._tasks = self._tasks, set()
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
 
     def ask(self, turn: Turn, begin: Callable[[], None]) -> None:
         """Have a turn wait; `begin` is called as soon as its request may be sent, perhaps at once."""
@@ -236,6 +190,12 @@ class Turns:
         self._forget_if_empty(lane)
         self.look()
         self._freed()
+
+    def give_up_all(self) -> None:
+        """End all turns that wait; what they wanted to begin is forgotten."""
+        for turn in [entry[2] for lane in self._lanes.values() for entry in lane.waiting]:
+            if turn.begin is not None:
+                self._give_up(turn)
 
     def look(self) -> None:
         """Begin what may begin now; whoever changes what `limit` answers calls it."""
@@ -342,16 +302,3 @@ class Turns:
             self._alarm = loop.call_at(first.sent_at + self._slow_seconds, self._put_aside)
         self.look()
         self._freed()
-
-    def _run(self, job: Callable[[Turn], Awaitable[object]], turn: Turn) -> None:
-        task = asyncio.create_task(logged(lambda: job(turn), "an API call failed unexpectedly"), name=self._name)
-        self._tasks.add(task)
-        task.add_done_callback(partial(self._ended, turn))
-
-    def _ended(self, turn: Turn, task: asyncio.Task[None]) -> None:
-        is_known = task in self._tasks
-        self._tasks.discard(task)
-        turn.leave()
-        self._freed()
-        if is_known and task.cancelled():
-            self._broken(self._name)

@@ -38,7 +38,7 @@ class Pods:
             confirmed_node=lambda uid: None,
             on_ambiguous=lambda: self.doubts.append(1),
         )
-        return await binder.bind(Binding("default", "p", uid, "n1"), Turns("bind", 1).turn("default"))
+        return await binder.bind(Binding("default", "p", uid, "n1"), Turns(1).turn("default"))
 
 
 async def test_an_interested_extender_binds(stack, server):
