@@ -26,7 +26,7 @@ class Scene:
             confirmed_node=self.confirmed.get,
             on_ambiguous=lambda: self.doubts.append(1),
             on_conflict=lambda: self.conflicts.append(1),
-            timeout=1.0,
+            timeout=0.5,
             request_timeout=0.1,
             sleep=self.sleeps,
         )

@@ -164,7 +164,7 @@ async def test_what_admission_refuses_failed_for_certain_and_is_neither_read_nor
     assert scene.doubts == []
 
 
-@pytest.mark.parametrize("fault", [DropReply(), HalfReply(), Delay(0.4)], ids=repr)
+@pytest.mark.parametrize("fault", [DropReply(), HalfReply(), Delay(0.8)], ids=repr)
 async def test_a_bind_whose_answer_was_lost_is_not_posted_twice(scene, fault):
     scene.fail(fault)
     if isinstance(fault, Delay):
