@@ -10,12 +10,13 @@ import click
 from click.exceptions import Exit
 
 from bayplan.api.live_paths import ALL_THAT_FIT
-from bayplan.cli import BAD_INPUT, nothing_collected
+from bayplan.cli import nothing_collected
 from bayplan.cli.feature_gates import FEATURE_GATES
 from bayplan.cli.file_names import FILE_NAME, complete_file_name
 from bayplan.cli.help_sections import Command
 from bayplan.cli.output_format import SUMMARY_OUTPUT, OutputFormat
 from bayplan.cli.progress import with_progress
+from bayplan.config.errors import InputError
 
 if TYPE_CHECKING:
     from bayplan.cache.pod_info import PodInfo
@@ -216,8 +217,7 @@ def _decide(
                 if alike.is_first(each.pod, rows[-1]) and not is_summary:
                     _print_explanation(each)
     except ExplanationTooLargeError as error:
-        click.echo(f"--explain: {error}; give fewer pods or nodes, or leave it out", err=True)
-        raise Exit(BAD_INPUT) from None
+        raise InputError(f"--explain: {error}; give fewer pods or nodes, or leave it out") from None
     report = simulator.report()
     report.repack = repacking.outcome(simulator) if repacking else UNSET
     if counted is not None:
@@ -232,10 +232,8 @@ def _decide(
 def _check_size(objects: "ClusterObjects", simulator: "Simulator", *, verdicts: bool) -> None:
     pods, nodes = simulator.queue.pending()["active"], len(objects.nodes)
     if verdicts and pods * nodes > MAX_VERDICTS:
-        click.echo(
-            f"--explain: {pods} pods on {nodes} nodes are more than {MAX_VERDICTS} verdicts; give fewer pods", err=True
-        )
-        raise Exit(BAD_INPUT)
+        text = f"{pods} pods on {nodes} nodes are more than {MAX_VERDICTS} verdicts; give fewer pods"
+        raise InputError(f"--explain: {text}")
 
 
 def _print_explanation(decision: "Decision") -> None:
