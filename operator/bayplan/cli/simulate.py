@@ -167,7 +167,7 @@ def simulate(
     )
     asked = None if count in (None, ALL_THAT_FIT) else int(count or 0)
     if len(each_configured) > 1:
-        reports = compare(each_configured, objects, counted, asked, repackings, as_json=output == OutputFormat.JSON)
+        reports = compare(each_configured, objects, counted, asked, repackings, output=output)
     else:
         (configured,) = each_configured
         reports = [_decide(configured, objects, counted, asked, repackings[0], explain=explain, output=output)]
@@ -264,8 +264,9 @@ def _print(report: "Report", rows: "list[Row]", alike: "AlikePods | None", *, is
         key = f"{pod.namespace}/{pod.name}"
         if key not in tried:
             told.append((key, "-", "", pod.attempts[-1].message or ""))
-    if not is_summary:
+    if told and not is_summary:
         print_pods(printer, told)
+        printer.line()
     print_summary(printer, report.summary)
     if report.repack is not UNSET:
         for line in repack_lines(report.repack):

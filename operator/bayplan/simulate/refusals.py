@@ -62,7 +62,8 @@ def check_amounts(amounts: Mapping[str, Quantity] | None, path: str) -> None:
     """Check that no amount is below nothing, and that devices come whole; raises AdmissionError that names it."""
     for name, amount in (amounts or {}).items():
         where = f"{path}[{name[:64]}]: Invalid value: {amount!a}"
-        if _is_negative(str(amount)):
+        # What cannot be read is read as 0 where it does get in.
+        if str(amount).startswith("-") and _nano(str(amount)[1:]):
             raise AdmissionError(f"{where}: must be greater than or equal to 0")
         if is_extended(name) and (_nano(amount) or 0) % 10**9:
             raise AdmissionError(f"{where}: must be an integer")
@@ -111,11 +112,3 @@ def _nano(amount: Quantity) -> int | None:
         return nano(amount)
     except QuantityError:
         return None
-
-
-def _is_negative(amount: str) -> bool:
-    # Read as 0 where they do get in.
-    try:
-        return amount.startswith("-") and nano(amount[1:]) > 0
-    except QuantityError:
-        return False
