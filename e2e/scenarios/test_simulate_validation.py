@@ -109,6 +109,7 @@ REFUSED: list[dict[str, Any]] = [
     listening(containerPort=80, hostPort=70000),
     listening(hostPort=80),
     {**listening(containerPort=80, hostPort=81), "hostNetwork": True},
+    probed(periodSeconds=5),
     probed(httpGet={}),
     probed(tcpSocket={"port": 0}),
     {"volumes": [{"name": "v", "emptyDir": {}, "hostPath": {"path": "/"}}]},

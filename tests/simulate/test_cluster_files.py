@@ -241,7 +241,7 @@ def test_an_object_given_twice_is_an_error_that_names_both_places(read):
         ("kind: Pod\nmetadata:\n\tname: x\n", "any token; YAML is indented by spaces, and not by tabs"),
         (
             "kind: Pod\nmetadata:\n  name: {{ .Values.name }}\n",
-            "line 3: metadata.name: a key must be a string; a template has to be rendered first, as `helm template` does",
+            "3: metadata.name: a key must be a string; a template has to be rendered first, as `helm template` does",
         ),
         (
             "{{- if .Values.on }}\nkind: Pod\n{{- end }}\n",

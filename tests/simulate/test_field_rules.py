@@ -65,6 +65,13 @@ def test_a_probe_asks_at_a_port(action):
     assert errors_of_container(livenessProbe={action: {"port": 80}}) == []
 
 
+def test_a_probe_does_something():
+    assert errors_of_container(readinessProbe={"periodSeconds": 5}) == [
+        "spec.containers[0].readinessProbe: Required value: must specify a handler type"
+    ]
+    assert errors_of_container(readinessProbe={"exec": {"command": ["true"]}}) == []
+
+
 def test_a_port_of_a_probe_may_have_a_name():
     assert errors_of_container(livenessProbe={"httpGet": {"port": "http"}}) == []
 

@@ -82,7 +82,7 @@ def _a_count(_context: click.Context, _option: click.Parameter, text: str | None
     "--count",
     metavar="INT|max",
     callback=_a_count,
-    help="How many of the pod that --add gives fit once the others are placed, at most so many of them.",
+    help="How many copies of the pod that --add gives fit beside all others: INT are tried, or as many as fit.",
 )
 @click.option("--repack", is_flag=True, help="Place all pods that can move anew, whoever scheduled them.")
 @click.option(

@@ -19,6 +19,7 @@ from bayplan.simulate.refusals import AdmissionError, check_constraints, check_c
 Fielded = Mapping[str, Any]
 """An object of a file whose fields have the right types, or are null."""
 
+_HANDLERS: Final = frozenset(("exec", "grpc", "httpGet", "tcpSocket"))
 _SELECTOR: Final = Decoder(LabelSelector)
 _POD_SPEC: Final = Decoder(PodSpec)
 
@@ -186,6 +187,7 @@ RULES: Final[Mapping[str, Callable[[Any], Iterable[FieldError]]]] = {
     "PodSchedulingGate": lambda gate: validate_label_name(gate.get("name") or "", "name"),
     "PodSpec": _pod_spec,
     "PreferredSchedulingTerm": _weighted,
+    "Probe": lambda probe: () if probe.keys() & _HANDLERS else [required("", "must specify a handler type")],
     "Quantity": _quantity,
     "ReplicationControllerSpec": _workload,
     "RollingUpdateDeployment": _rolling_update,
