@@ -52,6 +52,21 @@ def preferring(weight: int) -> dict[str, Any]:
     return near(nodeAffinity={"preferredDuringSchedulingIgnoredDuringExecution": [term]})
 
 
+def container(**fields: object) -> dict[str, Any]:
+    return {"name": "c", "image": "i", **fields}
+
+
+def listening(**port: object) -> dict[str, Any]:
+    return {"containers": [container(ports=[port])]}
+
+
+def probed(**action: object) -> dict[str, Any]:
+    return {"containers": [container(livenessProbe=action)]}
+
+
+MOUNTING = container(volumeMounts=[{"name": "data", "mountPath": "/data"}])
+GATED = {"schedulingGates": [{"name": "example.com/quota"}]}
+
 REFUSED: list[dict[str, Any]] = [
     {"nodeSelectr": {}},
     {"nodeSelector": {"a": "b c"}},
@@ -90,6 +105,20 @@ REFUSED: list[dict[str, Any]] = [
     preferring(101),
     {"containers": []},
     {"restartPolicy": "Sometimes"},
+    listening(containerPort=99999),
+    listening(containerPort=80, hostPort=70000),
+    listening(hostPort=80),
+    {**listening(containerPort=80, hostPort=81), "hostNetwork": True},
+    probed(periodSeconds=5),
+    probed(httpGet={}),
+    probed(tcpSocket={"port": 0}),
+    {"volumes": [{"name": "v", "emptyDir": {}, "hostPath": {"path": "/"}}]},
+    {"containers": [MOUNTING]},
+    {"containers": [container(), container()]},
+    {"initContainers": [container()]},
+    {"schedulingGates": [{"name": "a b"}]},
+    {**GATED, "nodeName": "n1"},
+    asking(requests={"example.com/gpu": "0.5"}, limits={"example.com/gpu": "0.5"}),
 ]
 ADMITTED: list[dict[str, Any]] = [
     {},
@@ -106,6 +135,11 @@ ADMITTED: list[dict[str, Any]] = [
     on_nodes(expression("Gt", "many")),
     beside(labelSelector=SELECTOR, topologyKey="zone"),
     preferring(100),
+    listening(containerPort=80, hostPort=0),
+    {**listening(containerPort=80, hostPort=80), "hostNetwork": True},
+    probed(httpGet={"port": "http"}),
+    {"volumes": [{"name": "data", "configMap": None}], "containers": [MOUNTING]},
+    GATED,
 ]
 
 
@@ -114,9 +148,36 @@ def pod(spec: dict[str, Any]) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": containers, **spec}}
 
 
+def workload(kind: str, restart_policy: str, **spec: object) -> tuple[str, dict[str, Any]]:
+    template = {"metadata": {"labels": LABELS}, "spec": {"containers": [container()], "restartPolicy": restart_policy}}
+    of_apps = {"selector": SELECTOR} if kind != "Job" else {}
+    version = "batch/v1" if kind == "Job" else "apps/v1"
+    made = {"apiVersion": version, "kind": kind, "metadata": {"name": "w"}, "spec": {**of_apps, "template": template}}
+    return f"{kind.lower()}s", {**made, "spec": {**made["spec"], **spec}}  # type: ignore[dict-item]
+
+
+RECREATE: dict[str, Any] = {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}
+NOTHING_AT_ONCE: dict[str, Any] = {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 0}}
+WORKLOADS_REFUSED = [
+    workload("Deployment", "Never"),
+    workload("DaemonSet", "OnFailure"),
+    workload("Job", "Always"),
+    workload("Deployment", "Always", strategy=RECREATE),
+    workload("Deployment", "Always", strategy=NOTHING_AT_ONCE),
+]
+WORKLOADS_ADMITTED = [
+    workload("Deployment", "Always", strategy={"rollingUpdate": {"maxSurge": 0}}),
+    workload("Job", "Never"),
+]
+
+
 def is_admitted(client: ApiClient, spec: dict[str, Any]) -> bool:
+    return is_taken(client, "pods", pod(spec))
+
+
+def is_taken(client: ApiClient, plural: str, made: dict[str, Any]) -> bool:
     try:
-        client.request("POST", path_of("pods", namespace="default") + STRICT, pod(spec))
+        client.request("POST", path_of(plural, namespace="default") + STRICT, made)
     except ApiError as error:
         if error.status not in {400, 422}:
             raise
@@ -134,6 +195,22 @@ def test_what_the_api_server_refuses_is_refused(control_plane: ControlPlane, spe
 def test_what_the_api_server_admits_is_admitted(control_plane: ControlPlane, spec: dict[str, Any]) -> None:
     assert is_admitted(control_plane.client, spec)
     assert published_errors("v1", "Pod", pod(spec)) == []
+
+
+@pytest.mark.parametrize(("plural", "made"), WORKLOADS_REFUSED, ids=str)
+def test_a_workload_that_the_api_server_refuses_is_refused(
+    control_plane: ControlPlane, plural: str, made: dict[str, Any]
+) -> None:
+    assert not is_taken(control_plane.client, plural, made)
+    assert published_errors(made["apiVersion"], made["kind"], made)
+
+
+@pytest.mark.parametrize(("plural", "made"), WORKLOADS_ADMITTED, ids=str)
+def test_a_workload_that_the_api_server_admits_is_admitted(
+    control_plane: ControlPlane, plural: str, made: dict[str, Any]
+) -> None:
+    assert is_taken(control_plane.client, plural, made)
+    assert published_errors(made["apiVersion"], made["kind"], made) == []
 
 
 def test_the_document_is_the_one_that_the_api_server_publishes(control_plane: ControlPlane) -> None:

@@ -104,6 +104,9 @@ async def test_without_a_scheduler_it_ends_with_one_line(explain, cluster):  # n
     [
         (("big", "--certificate-authority", "x"), "are about --server"),
         (("big", "--token-file", "x", "--own-token"), "exclude each other"),
+        (("big", "--server", "localhost:10259"), "--server: 'localhost:10259' is no address"),
+        (("big", "--server", "http://example.com"), "--server: http is for a port of this machine"),
+        (("big", "--server", "https://localhost:1", "--token-file", "nowhere"), "--token-file: nowhere: No such file"),
         ((), "give one of POD, --filename and --pending"),
         (("big", "--pending"), "give one of POD, --filename and --pending"),
     ],

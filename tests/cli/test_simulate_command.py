@@ -59,6 +59,7 @@ def test_a_summary_is_the_end_of_the_table_alone(simulate):
     assert "default/pending" not in summary
     assert summary.split("in ")[0] in table
     assert "Nodes: 2 of 2 in use" in summary
+    assert summary.startswith("RESOURCE")
     assert len(simulate("--cluster", CLUSTER, "--explain", "-o", "summary")[1].splitlines()) == len(
         summary.splitlines()
     )
@@ -96,6 +97,12 @@ def test_what_an_old_format_says_and_nobody_does_is_told(simulate, tmp_path):
         0,
         [f"{config}: alwaysCheckAllPredicates: has no effect: the first filter that rejects is named"],
     )
+
+
+def test_a_table_without_pods_has_no_heading(simulate, tmp_path):
+    node = tmp_path / "node.yaml"
+    node.write_text("{kind: Node, metadata: {name: n1}, status: {allocatable: {cpu: 1}}}")
+    assert simulate("--cluster", str(node))[1].startswith("RESOURCE")
 
 
 def test_the_table_shows_node_scores_and_summary(simulate):
@@ -253,6 +260,14 @@ def test_several_configurations_are_shown_side_by_side(simulate):
     assert (code, err) == (0, "")
     assert out.splitlines()[:2] == [f"A: {CONFIG}", f"B: {LEAST}"]
     assert "nodes in use" in out
+
+
+def test_the_summary_of_several_configurations_names_no_pods(simulate):
+    two = ("--config", CONFIG, "--config", LEAST, "--cluster", CLUSTER)
+    table, summary = simulate(*two)[1], simulate(*two, "-o", "summary")[1]
+    assert table.startswith(summary)
+    assert "on the same node" in table
+    assert "on the same node" not in summary
 
 
 def test_several_configurations_give_a_report_each_as_json(simulate):

@@ -127,6 +127,16 @@ def test_all_mistakes_of_all_files_are_told(simulate):
     assert [line.split(": ")[0] for line in err.splitlines()] == ["in:10:3", "more:3:1", "more:8:1"]
 
 
+@pytest.mark.parametrize("kind", ["Pod", "Deployment"])
+def test_an_added_pod_of_a_priority_that_no_class_gives_is_not_placed(simulate, kind):
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {**POD["spec"], "priority": 5}}
+    web = {**WEB, "spec": {**WEB["spec"], "template": template}}
+    added = pod(priority=5) if kind == "Pod" else web
+    code, _, err = simulate({"in": lists(NODE), "p": json.dumps(added)}, *ASK, "--add", "p")
+    assert code == 3
+    assert "spec.priority: Forbidden: 5; the PriorityClass gives 0" in err
+
+
 def test_a_key_that_json_gives_twice_is_refused(simulate):
     code, _, err = simulate(
         {"in": lists(NODE), "p": '{"kind": "Pod", "metadata": {}, "metadata": {"name": "p"}}'}, *ASK, "--add", "p"

@@ -1,5 +1,7 @@
 """How a person's question gets to the scheduler that is meant, and with whose token."""
 
+import asyncio
+
 import pytest
 from tests.client.fake_cluster import LEASE, POD, TOKEN
 
@@ -201,6 +203,27 @@ async def test_at_an_address_the_certificate_is_checked(kubeconfig, scheduler, a
 )
 async def test_an_address_that_is_none_is_refused(server, said):
     assert said in str(await failure(Target(server=server)))
+
+
+async def test_at_an_address_without_a_kubeconfig_it_says_that_a_token_will_do(tmp_path):
+    told = await failure(Target(kubeconfig=tmp_path / "none", server="https://127.0.0.1:1"))
+    assert str(told).endswith("; a token by --token-file needs no kubeconfig")
+
+
+async def test_an_address_that_speaks_no_tls_is_said_without_its_words(tmp_path):
+    file = tmp_path / "token"
+    file.write_text("secret")
+
+    async def answer(reader, writer):
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as listening:
+        url = f"https://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        told = await failure(Target(server=url, token_file=file))
+    assert str(told) == f"what listens at {url} does not speak TLS: --http-port of this machine is asked by http://"
 
 
 @pytest.mark.parametrize("text", ["", "two words", "\x1b[2J", "ünsicher"])

@@ -83,6 +83,14 @@ def test_arguments_of_a_plugin_that_does_not_run_are_warned_of():
     assert warned(document) == {}
 
 
+def test_arguments_of_head_room_that_is_not_enabled_are_warned_of():
+    document = fit()
+    document["profiles"][0]["pluginConfig"] = [{"name": "NodeHeadroom", "args": {}}]
+    assert warned(document) == {"profiles[0].pluginConfig[0]": 'has no effect: "NodeHeadroom" is not enabled'}
+    document["profiles"][0]["plugins"] = {"score": {"enabled": [{"name": "NodeHeadroom"}]}}
+    assert warned(document) == {}
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
 def test_of_the_examples_only_old_formats_are_warned_of(example):
     document = parse_document(example.read_bytes(), [])

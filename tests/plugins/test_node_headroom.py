@@ -131,6 +131,10 @@ def test_the_next_daemon_set_finds_room_on_nodes_that_are_packed(tmp_path, point
         ({"name": "cpu", "amount": "two"}, 'resources[0].amount: Invalid value: "two": must be a quantity'),
         ({"name": "cpu", "amount": "-1"}, 'resources[0].amount: Invalid value: "-1": must be a quantity'),
         ({"name": "cpu", "amount": "1", "percentage": 1}, "resources[0].amount: Forbidden: may not be given together"),
+        ({"name": "cpu", "amount": True}, "resources[0].amount: Invalid value: true: must be a string"),
+        ({"name": "cpu"}, "resources[0]: Required value: nothing is kept free without a percentage or an amount"),
+        ({"name": "cpu", "percentage": 0}, "resources[0]: Required value: nothing is kept free"),
+        ({"name": "cpu", "amount": 0}, "resources[0]: Required value: nothing is kept free"),
         ({"name": "cpu", "weight": 1}, "resources[0].weight: unknown field"),
     ],
 )
@@ -138,6 +142,14 @@ def test_wrong_arguments_are_named(tmp_path, resource, complaint):
     with pytest.raises(ConfigurationError) as error:
         configuration(tmp_path, {"resources": [resource]})
     assert f"profiles[0].pluginConfig[0].args.{complaint}" in str(error.value)
+
+
+@pytest.mark.parametrize(("amount", "kept"), [(1, "1"), (0.5, "0.5"), ("500m", "500m")])
+def test_an_amount_may_be_a_number(tmp_path, amount, kept):
+    loaded = configuration(tmp_path, {"resources": [{"name": "cpu", "amount": amount}]})
+    (profile,) = to_effective(loaded)["profiles"]
+    shown = next(each["args"] for each in profile["pluginConfig"] if each["name"] == "NodeHeadroom")
+    assert shown["resources"][0]["amount"] == kept
 
 
 def test_a_resource_is_there_once(tmp_path):

@@ -73,6 +73,21 @@ def test_ports_in_the_hosts_network_are_ports_of_the_host():
     assert [port.host_port for port in spec.containers[0].ports] == [0, 443]
 
 
+def test_an_added_pod_has_no_other_priority_than_its_class():
+    admission = Admission([priority_class("high", 10)])
+    for name, value in ((None, 0), ("high", 10)):
+        assert admission.pod(bare_pod(priority=value, priority_class_name=name), is_added=True).spec.priority == value
+        with pytest.raises(AdmissionError) as refused:
+            admission.pod(bare_pod(priority=5, priority_class_name=name), is_added=True)
+        assert str(refused.value) == f"spec.priority: Forbidden: 5; the PriorityClass gives {value}"
+
+
+def test_a_pod_that_an_api_server_took_keeps_its_priority():
+    meta = ObjectMeta(name="p", namespace="default", uid="u", resource_version="7")
+    pod = structs.replace(bare_pod(priority=5, scheduler_name="bayplan"), metadata=meta)
+    assert Admission(()).pod(pod, is_added=True) is pod
+
+
 def test_the_class_gives_priority_and_preemption_policy():
     admission = Admission([priority_class("high", 10, policy="Never")])
     spec = admission.pod(bare_pod(priority_class_name="high")).spec

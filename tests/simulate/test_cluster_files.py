@@ -238,6 +238,23 @@ def test_an_object_given_twice_is_an_error_that_names_both_places(read):
             "apiVersion: storage.k8s.io/v1\nkind: CSIStorageCapacity\nmetadata: {name: c}\nmaximumVolumeSize: 1x\n",
             'document 1: CSIStorageCapacity "c": maximumVolumeSize: not a quantity',
         ),
+        ("kind: Pod\nmetadata:\n\tname: x\n", "any token; YAML is indented by spaces, and not by tabs"),
+        (
+            "kind: Pod\nmetadata:\n  name: {{ .Values.name }}\n",
+            "3: metadata.name: a key must be a string; a template has to be rendered first, as `helm template` does",
+        ),
+        (
+            "{{- if .Values.on }}\nkind: Pod\n{{- end }}\n",
+            "line 1: a key must be a string; a template has to be rendered first, as `helm template` does",
+        ),
+        (
+            "- kind: Pod\n",
+            "cluster.yaml: document 1: Expected object, got array; several objects are documents, or items of a List",
+        ),
+        (
+            '[{"kind": "Pod"}]',
+            "cluster.yaml: Expected object, got array; several objects are documents, or items of a List",
+        ),
     ],
 )
 def test_a_malformed_file_is_one_clear_error(read, content, message):

@@ -7,6 +7,7 @@ from msgspec import UNSET
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cli.configured import Configured
+from bayplan.cli.output_format import OutputFormat
 from bayplan.cli.progress import with_progress
 from bayplan.config.errors import quote_unprintable
 from bayplan.simulate.capacity import how_many_fit
@@ -25,7 +26,7 @@ def compare(
     asked: int | None,
     repackings: Sequence[Repacking | None],
     *,
-    as_json: bool,
+    output: str,
 ) -> list[Report]:
     """Have each configuration decide, write them side by side, and return the reports in the same order.
 
@@ -37,10 +38,10 @@ def compare(
         for each, repacking in zip(each_configured, repackings, strict=True)
     ]
     comparison = compared(outcomes)
-    if as_json:
+    if output == OutputFormat.JSON:
         sys.stdout.write(encode(comparison).decode())
     else:
-        print_comparison(Printer(sys.stdout), comparison)
+        print_comparison(Printer(sys.stdout), comparison, is_summary=output == OutputFormat.SUMMARY)
     return [each.report for each in outcomes]
 
 

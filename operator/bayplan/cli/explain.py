@@ -1,6 +1,5 @@
 """`bayplan explain`: why a pod of a running scheduler is pending, or where it is."""
 
-import sys
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
@@ -9,11 +8,11 @@ import click
 import msgspec
 
 from bayplan.api.kinds import path_segment
-from bayplan.cli import BAD_INPUT, tell_line
 from bayplan.cli.file_names import complete_file_name
 from bayplan.cli.help_sections import Command
 from bayplan.cli.output_format import OUTPUT, OutputFormat
 from bayplan.cli.scheduler_target import answered, target_options
+from bayplan.config.errors import InputError
 from bayplan.logs.printable_text import printable
 
 if TYPE_CHECKING:
@@ -91,17 +90,12 @@ def _body(file: str, namespace: str) -> bytes:
 
     Objects are checked as `bayplan simulate --add` does; those that name no namespace are put into `namespace`.
     """
-    from bayplan.simulate.documents import ClusterFileError  # noqa: PLC0415
     from bayplan.simulate.validation import Validate, Validation  # noqa: PLC0415
 
     validation = Validation(Validate.STRICT)
-    try:
-        with validation.told():
-            objects = list(validation.objects_in([file], are_added=True))
-        items = [msgspec.json.decode(msgspec.json.encode(raw.value)) for raw in objects]
-    except ClusterFileError as error:
-        click.echo(str(error), err=True)
-        sys.exit(BAD_INPUT)
+    with validation.told():
+        objects = list(validation.objects_in([file], are_added=True))
+    items = [msgspec.json.decode(msgspec.json.encode(raw.value)) for raw in objects]
     for item in items:
         if isinstance(meta := item.get("metadata"), dict):
             meta.setdefault("namespace", namespace)
@@ -145,6 +139,5 @@ def _pod_named(pod: str, namespace: str | None) -> tuple[str, str]:
         try:
             path_segment(each)
         except ValueError:
-            tell_line(f"{each!r}: is no name of a pod or namespace")
-            sys.exit(BAD_INPUT)
+            raise InputError(f"{each!a}: is no name of a pod or namespace") from None
     return named

@@ -3,8 +3,8 @@
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine
+from dataclasses import fields
 from functools import wraps
-from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -26,6 +26,7 @@ _OPTIONS: Final = (
     click.option("--lease", metavar="NAME", default=LEASE, help="The Lease of its replicas."),
     click.option(
         "--scheduler-service-account",
+        "service_account",
         metavar="NAME",
         default=ACCOUNT,
         help="The ServiceAccount of its replicas: no other pod that holds the Lease is asked.",
@@ -34,10 +35,17 @@ _OPTIONS: Final = (
         "--server", metavar="URL", help="Ask the scheduler at https://HOST:10259 instead of by a port-forward."
     ),
     click.option(
-        "--certificate-authority", type=FILE_NAME, metavar="FILE", help="Who signed the certificate at --server, PEM."
+        "--certificate-authority",
+        "authority",
+        type=FILE_NAME,
+        metavar="FILE",
+        help="Who signed the certificate at --server, PEM.",
     ),
     click.option(
-        "--insecure-skip-tls-verify", is_flag=True, help="Take any certificate at --server for the scheduler's."
+        "--insecure-skip-tls-verify",
+        "insecure",
+        is_flag=True,
+        help="Take any certificate at --server for the scheduler's.",
     ),
     click.option(
         "--token-file",
@@ -75,39 +83,16 @@ def target_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command these options, and have it called with the `target` that they mean."""
 
     @wraps(command)
-    def called(
-        *,
-        kubeconfig: Path | None,
-        context: str | None,
-        scheduler_namespace: str | None,
-        lease: str,
-        scheduler_service_account: str,
-        server: str | None,
-        certificate_authority: Path | None,
-        insecure_skip_tls_verify: bool,
-        token_file: Path | None,
-        own_token: bool,
-        **others: Any,  # noqa: ANN401 - whatever else the command takes
-    ) -> None:
-        if server is None and (certificate_authority is not None or insecure_skip_tls_verify):
+    def called(*, scheduler_namespace: str | None, **given: Any) -> None:  # noqa: ANN401 - of the options
+        named = {each.name: given.pop(each.name) for each in fields(Target) if each.name != "namespace"}
+        target = Target(namespace=scheduler_namespace, **named)
+        if target.server is None and (target.authority is not None or target.insecure):
             raise click.UsageError("--certificate-authority and --insecure-skip-tls-verify are about --server")
-        if certificate_authority is not None and insecure_skip_tls_verify:
+        if target.authority is not None and target.insecure:
             raise click.UsageError("--certificate-authority and --insecure-skip-tls-verify exclude each other")
-        if token_file is not None and own_token:
+        if target.token_file is not None and target.own_token:
             raise click.UsageError("--token-file and --own-token exclude each other")
-        target = Target(
-            kubeconfig=kubeconfig,
-            context=context,
-            namespace=scheduler_namespace,
-            lease=lease,
-            service_account=scheduler_service_account,
-            server=server,
-            authority=certificate_authority,
-            insecure=insecure_skip_tls_verify,
-            token_file=token_file,
-            own_token=own_token,
-        )
-        command(target=target, **others)
+        command(target=target, **given)
 
     for option in reversed(_OPTIONS):
         called = option(called)

@@ -10,12 +10,13 @@ import click
 from click.exceptions import Exit
 
 from bayplan.api.live_paths import ALL_THAT_FIT
-from bayplan.cli import BAD_INPUT, nothing_collected
+from bayplan.cli import nothing_collected
 from bayplan.cli.feature_gates import FEATURE_GATES
 from bayplan.cli.file_names import FILE_NAME, complete_file_name
 from bayplan.cli.help_sections import Command
 from bayplan.cli.output_format import SUMMARY_OUTPUT, OutputFormat
 from bayplan.cli.progress import with_progress
+from bayplan.config.errors import InputError
 
 if TYPE_CHECKING:
     from bayplan.cache.pod_info import PodInfo
@@ -81,7 +82,7 @@ def _a_count(_context: click.Context, _option: click.Parameter, text: str | None
     "--count",
     metavar="INT|max",
     callback=_a_count,
-    help="How many of the pod that --add gives fit once the others are placed, at most so many of them.",
+    help="How many copies of the pod that --add gives fit beside all others: INT are tried, or as many as fit.",
 )
 @click.option("--repack", is_flag=True, help="Place all pods that can move anew, whoever scheduled them.")
 @click.option(
@@ -166,7 +167,7 @@ def simulate(
     )
     asked = None if count in (None, ALL_THAT_FIT) else int(count or 0)
     if len(each_configured) > 1:
-        reports = compare(each_configured, objects, counted, asked, repackings, as_json=output == OutputFormat.JSON)
+        reports = compare(each_configured, objects, counted, asked, repackings, output=output)
     else:
         (configured,) = each_configured
         reports = [_decide(configured, objects, counted, asked, repackings[0], explain=explain, output=output)]
@@ -216,8 +217,7 @@ def _decide(
                 if alike.is_first(each.pod, rows[-1]) and not is_summary:
                     _print_explanation(each)
     except ExplanationTooLargeError as error:
-        click.echo(f"--explain: {error}; give fewer pods or nodes, or leave it out", err=True)
-        raise Exit(BAD_INPUT) from None
+        raise InputError(f"--explain: {error}; give fewer pods or nodes, or leave it out") from None
     report = simulator.report()
     report.repack = repacking.outcome(simulator) if repacking else UNSET
     if counted is not None:
@@ -232,10 +232,8 @@ def _decide(
 def _check_size(objects: "ClusterObjects", simulator: "Simulator", *, verdicts: bool) -> None:
     pods, nodes = simulator.queue.pending()["active"], len(objects.nodes)
     if verdicts and pods * nodes > MAX_VERDICTS:
-        click.echo(
-            f"--explain: {pods} pods on {nodes} nodes are more than {MAX_VERDICTS} verdicts; give fewer pods", err=True
-        )
-        raise Exit(BAD_INPUT)
+        text = f"{pods} pods on {nodes} nodes are more than {MAX_VERDICTS} verdicts; give fewer pods"
+        raise InputError(f"--explain: {text}")
 
 
 def _print_explanation(decision: "Decision") -> None:
@@ -266,8 +264,9 @@ def _print(report: "Report", rows: "list[Row]", alike: "AlikePods | None", *, is
         key = f"{pod.namespace}/{pod.name}"
         if key not in tried:
             told.append((key, "-", "", pod.attempts[-1].message or ""))
-    if not is_summary:
+    if told and not is_summary:
         print_pods(printer, told)
+        printer.line()
     print_summary(printer, report.summary)
     if report.repack is not UNSET:
         for line in repack_lines(report.repack):

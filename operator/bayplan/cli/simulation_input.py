@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
-from click.exceptions import Exit
 
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cli import BAD_INPUT, nothing_collected
+from bayplan.cli import nothing_collected
 from bayplan.cli.configured import Configured, configured
 from bayplan.config.errors import quote
 from bayplan.simulate.changes import Changes
@@ -102,8 +101,7 @@ def _tell_of_input(
 ) -> None:
     """Say why there may be nothing to see."""
     if each_objects[0].is_empty:
-        click.echo("--cluster: the files hold no objects", err=True)
-        raise Exit(BAD_INPUT)
+        raise ClusterFileError("--cluster: the files hold no objects")
     told = (
         input_notes(objects, profiles, counted) for objects, profiles in zip(each_objects, each_profiles, strict=True)
     )

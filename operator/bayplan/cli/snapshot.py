@@ -83,10 +83,7 @@ def snapshot(
     except CredentialsError as error:
         tell_line(f"bayplan: {error}")
         raise Exit(BAD_INPUT) from None
-    except MissingRightsError as error:
-        click.echo(str(error), err=True)
-        raise Exit(_FAILED) from None
-    except ListingError as error:
+    except (MissingRightsError, ListingError) as error:
         click.echo(str(error), err=True)
         raise Exit(_FAILED) from None
     for line in (*taken.forbidden, *taken.unreadable):

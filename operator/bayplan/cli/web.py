@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -13,6 +13,7 @@ from bayplan.cli import BAD_INPUT, tell_line
 from bayplan.cli.file_names import FILE_NAME, complete_file_name
 from bayplan.cli.help_sections import Command
 from bayplan.cli.scheduler_target import target_options
+from bayplan.config.errors import InputError
 
 if TYPE_CHECKING:
     import socket
@@ -130,9 +131,4 @@ def _listening(port: int) -> "socket.socket":
     try:
         return loopback_socket(port)
     except OSError as error:
-        _refuse(f"--port: 127.0.0.1:{port}: {os.strerror(error.errno or 0)}")
-
-
-def _refuse(text: str) -> NoReturn:
-    click.echo(text, err=True)
-    sys.exit(BAD_INPUT)
+        raise InputError(f"--port: 127.0.0.1:{port}: {os.strerror(error.errno or 0)}") from None

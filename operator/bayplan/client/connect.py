@@ -11,7 +11,7 @@ from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials, load_credentials
 from bayplan.api.errors import CredentialsError
 from bayplan.api.trust import verifying_context
-from bayplan.client.errors import CannotLogInError, ClientError
+from bayplan.client.errors import CannotLogInError
 from bayplan.client.leader import find_leader, find_namespace
 from bayplan.client.port_forward import LOCAL, port_forward
 from bayplan.client.reader_token import ReaderToken
@@ -40,7 +40,8 @@ async def connect(target: Target) -> AsyncIterator[SchedulerClient]:
         try:
             yield await _connected(target, stack)
         except CredentialsError as error:
-            raise CannotLogInError(str(error)) from error
+            hint = "; a token by --token-file needs no kubeconfig" if target.server and not target.token_file else ""
+            raise CannotLogInError(f"{error}{hint}") from error
 
 
 async def _connected(target: Target, stack: AsyncExitStack) -> SchedulerClient:
@@ -88,7 +89,7 @@ def _given_token(target: Target, credentials: Credentials) -> Token | None:
 def _of_file(file: Path) -> Token:
     text = _read(file, "--token-file").decode("ascii", errors="replace").strip()
     if not text or not text.isprintable() or not text.isascii() or " " in text:
-        raise ClientError(f"--token-file: {file} holds no token")
+        raise CannotLogInError(f"--token-file: {file} holds no token")
 
     async def token() -> str:
         return text
@@ -114,9 +115,9 @@ def _checked_server(target: Target) -> str:
         or parts.query
         or parts.path not in {"", "/"}
     ):
-        raise ClientError(f"--server: {given[:200]!a} is no address such as https://HOST:{SECURE_PORT}")
+        raise CannotLogInError(f"--server: {given[:200]!a} is no address such as https://HOST:{SECURE_PORT}")
     if parts.scheme == "http" and host not in _LOCAL_HOSTS:
-        raise ClientError("--server: http is for a port of this machine (--http-port); elsewhere it must be https")
+        raise CannotLogInError("--server: http is for a port of this machine (--http-port); elsewhere it must be https")
     return given.rstrip("/")
 
 
@@ -139,7 +140,7 @@ def _read(file: Path, flag: str) -> bytes:
         with file.open("rb") as opened:
             data = opened.read(_MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise ClientError(f"{flag}: {file}: {error.strerror or error}") from None
+        raise CannotLogInError(f"{flag}: {file}: {error.strerror or error}") from None
     if len(data) > _MAX_FILE_BYTES:
-        raise ClientError(f"{flag}: {file} has more than {_MAX_FILE_BYTES >> 20} MiB")
+        raise CannotLogInError(f"{flag}: {file} has more than {_MAX_FILE_BYTES >> 20} MiB")
     return data

@@ -14,7 +14,7 @@ class RefusedError(ClientError):
 
 
 class CannotLogInError(ClientError):
-    """The kubeconfig, or what else says how to log in, is missing or wrong: the person's to mend, not the cluster's."""
+    """What says where to ask and how to log in is missing or wrong: the person's to mend, not the cluster's."""
 
 
 class NotReachedError(ClientError):

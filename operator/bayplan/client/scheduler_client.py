@@ -102,6 +102,9 @@ class SchedulerClient:
                 read = await _body(response)
         except aiohttp.ClientConnectorCertificateError as error:
             raise NotReachedError(f"the scheduler at {self.url} is not trusted: {_distrust(error)}") from error
+        except aiohttp.ClientConnectorSSLError as error:
+            advice = "--http-port of this machine is asked by http://"
+            raise NotReachedError(f"what listens at {self.url} does not speak TLS: {advice}") from error
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             said = str(error) or type(error).__name__
             raise NotReachedError(f"the scheduler at {self.url} does not answer: {said}") from error

@@ -84,12 +84,12 @@ def _of_plugins(profile: Fields, extends: Extends) -> Iterator[FieldWarning]:
 
 def _of_plugins_that_do_not_run(profile: Fields, plugins: Fields, everywhere: set[str]) -> Iterator[FieldWarning]:
     disabled = _names(plugins.nested(_MULTI_POINT), "disabled")
-    if not disabled:
-        return
     running = everywhere.union(*(_names(plugins.nested(key), "enabled") for key in EXTENSION_POINTS.values()))
     by_default = {entry.name for entry in UPSTREAM_DEFAULT_PLUGINS}
     for each in _objects(profile, "pluginConfig"):
-        name = each.raw("name")
+        name = str(each.raw("name"))
+        if name == "NodeHeadroom" and name not in running:
+            yield FieldWarning(each.path, f"has no effect: {_shown(name)} is not enabled")
         if name in by_default and name not in running and ("*" in disabled or name in disabled):
             yield FieldWarning(each.path, f"has no effect: {_shown(name)} is disabled at multiPoint")
 

@@ -285,7 +285,10 @@ def _node_headroom(fields: Fields) -> NodeHeadroomArgs:
     seen: set[str] = set()
 
     def decode(each: Fields) -> ResourceHeadroom:
-        kept = each.build(ResourceHeadroom, name=required_name(each))
+        # A quantity may be a number, as on pods.
+        is_number = type(each.raw("amount")) in (int, float)
+        amount = each.raw("amount") if is_number else each.string("amount")
+        kept = each.build(ResourceHeadroom, name=required_name(each), amount=str(amount or ""))
         if kept.name in seen:
             each.errors.append(duplicate(each.at("name"), kept.name))
         seen.add(kept.name)
@@ -294,7 +297,8 @@ def _node_headroom(fields: Fields) -> NodeHeadroomArgs:
         if kept.percentage and kept.amount:
             each.errors.append(forbidden(each.at("amount"), "may not be given together with percentage"))
         try:
-            nano(kept.amount.replace("-", "?") or 0)
+            if not nano(kept.amount.replace("-", "?") or 0) and each.raw("percentage") in (None, 0):
+                each.errors.append(required(each.path, "nothing is kept free without a percentage or an amount"))
         except QuantityError:
             each.invalid("amount", kept.amount, "must be a quantity such as 500m or 2Gi, and not negative")
         return kept

@@ -221,7 +221,8 @@ def _or_null(schema: Schema) -> Schema:
     if "$ref" in schema:
         return {"anyOf": [schema, {"type": "null"}]}
     words = {"enum": [*schema["enum"], "", None]} if "enum" in schema else {}
-    return {**schema, **words, "type": [schema["type"], "null"]}
+    types = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+    return {**schema, **words, "type": [*types, "null"]}
 
 
 def _list_of(element: Schema, description: str) -> Schema:

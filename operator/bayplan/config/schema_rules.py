@@ -37,6 +37,7 @@ RULES: Final[Mapping[str, Mapping[str, Any]]] = {
     "DefaultPreemptionArgs.minCandidateNodesAbsolute": {"minimum": 0},
     "DefaultPreemptionArgs.minimumRuntimeSeconds": {"minimum": 0},
     "DefaultPreemptionArgs.preemptionDelaySeconds": {"minimum": 0},
+    "ResourceHeadroom.amount": {"type": ["string", "number"]},
     "ResourceHeadroom.name": {"minLength": 1},
     "ResourceHeadroom.percentage": _PERCENTAGE,
     "VolumeBindingArgs.bindTimeoutSeconds": {"minimum": 0},

@@ -24,10 +24,10 @@ from bayplan.simulate.match_label_keys import merged_selectors
 from bayplan.simulate.pod_level_resources import with_pod_level_requests
 from bayplan.simulate.refusals import (
     AdmissionError,
+    check_amounts,
     check_constraints,
     check_containers,
     check_name,
-    check_not_negative,
 )
 
 DEFAULT_NAMESPACE: Final = "default"
@@ -76,7 +76,8 @@ class Admission:
 
         Raises:
             AdmissionError: no valid name, a class of no known priority, a creation time that is none, two spread
-                constraints of a kind for one topology key, no containers or a negative amount of a new pod.
+                constraints of a kind for one topology key, no containers or a negative amount of a new pod, or of an
+                added one a priority that its class does not give.
         """
         meta, spec = pod.metadata, pod.spec
         check_name(meta.name)
@@ -93,7 +94,7 @@ class Admission:
         named = (self._as_scheduler if is_added else None) or spec.scheduler_name or UNNAMED_SCHEDULER
         if named != spec.scheduler_name:
             changes["scheduler_name"] = named
-        if spec.priority is None:
+        if spec.priority is None or (is_added and not meta.resource_version):
             changes |= self._priority(spec)
         changes |= _completed_containers(spec)
         if any(map(_lacks_kind, spec.volumes or ())):
@@ -115,19 +116,20 @@ class Admission:
         """
         check_name(node.metadata.name)
         if not node.metadata.resource_version:
-            check_not_negative(node.status.capacity, "status.capacity")
-            check_not_negative(node.status.allocatable, "status.allocatable")
+            check_amounts(node.status.capacity, "status.capacity")
+            check_amounts(node.status.allocatable, "status.allocatable")
         if node.status.allocatable or not node.status.capacity:
             return node
         return structs.replace(node, status=structs.replace(node.status, allocatable=node.status.capacity))
 
     def _priority(self, spec: PodSpec) -> dict[str, object]:
-        name = spec.priority_class_name or self._default
-        if not name:
-            return {"priority": 0}
-        if name not in self._values:
+        name = spec.priority_class_name or self._default or ""
+        if name and name not in self._values:
             raise AdmissionError(f"{NO_PRIORITY_CLASS} {name!r} was found")
-        changes: dict[str, object] = {"priority": self._values[name], "priority_class_name": name}
+        value = self._values.get(name, 0)
+        if spec.priority not in (None, value):
+            raise AdmissionError(f"spec.priority: Forbidden: {spec.priority}; the PriorityClass gives {value}")
+        changes: dict[str, object] = {"priority": value, "priority_class_name": name}
         if spec.preemption_policy is None:
             changes["preemption_policy"] = self._policies.get(name)
         return changes

@@ -32,10 +32,11 @@ class AlikePods:
         """Give a row for each kind of pods, in the order of their first ones."""
         for alike in self._rows.values():
             pods = len({row[0] for row in alike})
-            (name, node, score, why), last = alike[0], alike[-1]
+            name, node, _, why = alike[0]
+            # Where one node is left, nothing is scored.
+            scores = [row[2] for row in alike if row[2]]
             if pods > 1:
                 nodes = Counter(row[1] for row in alike)
                 name += f" and {pods - 1:,} more"
                 node = node if node == "-" else str(listed(f"{each} ({count})" for each, count in nodes.items()))
-                score = score if score == last[2] else f"{score} to {last[2]}"
-            yield name, node, score, why
+            yield name, node, " to ".join(dict.fromkeys(scores[:1] + scores[-1:])), why

@@ -27,10 +27,10 @@ _LABEL_WIDTH: Final = 30
 _VALUE_WIDTH: Final = 14
 
 
-def print_comparison(printer: Printer, comparison: Comparison) -> None:
+def print_comparison(printer: Printer, comparison: Comparison, *, is_summary: bool = False) -> None:
     """Print which letter stands for which file, one column a configuration, and the pods that are elsewhere.
 
-    Where the columns do not fit the width there are several listings.
+    Where the columns do not fit the width there are several listings. A summary names no pods.
     """
     letters = [_letter(index) for index in range(len(comparison.configurations))]
     for letter, each in zip(letters, comparison.configurations, strict=True):
@@ -48,7 +48,8 @@ def print_comparison(printer: Printer, comparison: Comparison) -> None:
             printer.line()
             for line in repack_lines(report.repack):
                 printer.line(f"{letter}: {line}")
-    _print_moved(printer, letters, comparison.moved)
+    if not is_summary:
+        _print_moved(printer, letters, comparison.moved)
 
 
 def _rows(reports: Sequence[Report]) -> Iterator[tuple[str, Sequence[str]]]:

@@ -233,12 +233,20 @@ def _yaml_objects(data: bytes, name: str, origin: Text | None) -> Iterator[RawOb
                 found = True
                 yield from _split(value, f"{name}: document {number}", origin, number)
     except MalformedYAMLError as error:
-        raise ClusterFileError(f"{name}: is not valid YAML: {error}") from None
+        raise ClusterFileError(f"{name}: is not valid YAML: {error}{_advice(text, error.line)}") from None
     except RefusedYAMLError as error:
-        path = f"{error.place.path}: " if error.place.path else ""
-        raise ClusterFileError(f"{name}: is not valid YAML: line {error.place.line}: {path}{error}") from None
+        line, path = error.place.line, f"{error.place.path}: " if error.place.path else ""
+        raise ClusterFileError(f"{name}: is not valid YAML: line {line}: {path}{error}{_advice(text, line)}") from None
     if not found:
         raise ClusterFileError(f"{name}: holds no objects")
+
+
+def _advice(text: str, number: int) -> str:
+    """What is the matter with a line that is mostly not meant as YAML."""
+    line = "".join(text.splitlines()[number - 1 : number])
+    if "{{" in line:
+        return "; a template has to be rendered first, as `helm template` does"
+    return "; YAML is indented by spaces, and not by tabs" if line.strip(" ").startswith("\t") else ""
 
 
 def _refuse(place: Place, key: str | None) -> NoReturn:
@@ -294,10 +302,12 @@ def _decode_head(value: Any, where: str) -> _Head:  # noqa: ANN401 - see RawObje
             return _head(value)
         # Only two keys matter here; the rest of the object is decoded once, by its type.
         if not isinstance(value, dict):
-            raise ClusterFileError(f"{where}: Expected object, got {_type_name(value)}")
+            raise msgspec.ValidationError(f"Expected object, got {_type_name(value)}")
         return _head({key: value[key] for key in ("apiVersion", "kind") if key in value})
     except DECODE_ERRORS as error:
-        raise ClusterFileError(f"{where}: {field_error(error)}") from None
+        array = "Expected object, got array"
+        text = field_error(error).replace(array, f"{array}; several objects are documents, or items of a List")
+        raise ClusterFileError(f"{where}: {text}") from None
 
 
 def _list_items(value: Any, where: str) -> Sequence[Any]:  # noqa: ANN401 - see RawObject

@@ -57,6 +57,8 @@ def published_errors(api_version: str, kind: str, value: object) -> list[FieldEr
     # Groups of custom kinds have a dot in their names.
     is_own = "." not in named[0].partition("/")[0] or any(version == named[0] for version, _ in kinds)
     if is_own and named not in kinds:
+        if isinstance(value, dict) and not value.get("apiVersion"):
+            return [required("apiVersion", f"kind {quote(kind)} is none of v1")]
         return [FieldError("kind", f"no matches for kind {quote(kind)} in version {quote(named[0])}")]
     return []
 
@@ -129,5 +131,6 @@ def _members(schema: Schema, value: Mapping[str, Any], path: str) -> Iterator[Fi
         # Words that need not be given may be empty, too.
         elif known is not None and inner is not None and (inner or name in needed or "enum" not in known):
             yield from _errors(known, inner, where)
-    # The API server takes zero for most that is missing, but for words that have to be one of a few.
-    yield from (required(child(path, name)) for name in needed if "enum" in fields[name] and value.get(name) is None)
+    # The API server takes zero for most that is missing, but for words that have to be one of a few, and for ports.
+    never_zero = (name for name in needed if "enum" in fields[name] or name in ("containerPort", "port"))
+    yield from (required(child(path, name)) for name in never_zero if value.get(name) is None)

@@ -7,7 +7,7 @@ from typing import Final
 from bayplan.api.meta_objects import Quantity
 from bayplan.api.objects import PodSpec, ResourceRequirements, TopologySpreadConstraint
 from bayplan.api.quantity import QuantityError, nano
-from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, HUGEPAGES, MEMORY, is_scalar
+from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, HUGEPAGES, MEMORY, is_extended, is_scalar
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _MAX_NAME: Final = 253
@@ -53,23 +53,26 @@ def check_containers(spec: PodSpec) -> None:
         raise AdmissionError("spec.containers: Required value")
     for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers or ())):
         for index, each in enumerate(containers):
-            _check_none_negative(each.resources, f"spec.{field}[{index}].resources")
+            _check_both(each.resources, f"spec.{field}[{index}].resources")
             _check_limited(each.resources, f"spec.{field}[{index}].resources")
-    _check_none_negative(spec.resources, "spec.resources")
+    _check_both(spec.resources, "spec.resources")
 
 
-def check_not_negative(amounts: Mapping[str, Quantity] | None, path: str) -> None:
-    """Check that no amount is below nothing; raises AdmissionError that names it."""
+def check_amounts(amounts: Mapping[str, Quantity] | None, path: str) -> None:
+    """Check that no amount is below nothing, and that devices come whole; raises AdmissionError that names it."""
     for name, amount in (amounts or {}).items():
-        if _is_negative(str(amount)):
-            where = f"{path}[{name[:64]}]"
-            raise AdmissionError(f"{where}: Invalid value: {amount!a}: must be greater than or equal to 0")
+        where = f"{path}[{name[:64]}]: Invalid value: {amount!a}"
+        # What cannot be read is read as 0 where it does get in.
+        if str(amount).startswith("-") and _nano(str(amount)[1:]):
+            raise AdmissionError(f"{where}: must be greater than or equal to 0")
+        if is_extended(name) and (_nano(amount) or 0) % 10**9:
+            raise AdmissionError(f"{where}: must be an integer")
 
 
-def _check_none_negative(resources: ResourceRequirements | None, path: str) -> None:
+def _check_both(resources: ResourceRequirements | None, path: str) -> None:
     if resources is not None:
-        check_not_negative(resources.requests, f"{path}.requests")
-        check_not_negative(resources.limits, f"{path}.limits")
+        check_amounts(resources.requests, f"{path}.requests")
+        check_amounts(resources.limits, f"{path}.limits")
 
 
 def _check_limited(resources: ResourceRequirements | None, path: str) -> None:
@@ -109,11 +112,3 @@ def _nano(amount: Quantity) -> int | None:
         return nano(amount)
     except QuantityError:
         return None
-
-
-def _is_negative(amount: str) -> bool:
-    # Read as 0 where they do get in.
-    try:
-        return amount.startswith("-") and nano(amount[1:]) > 0
-    except QuantityError:
-        return False

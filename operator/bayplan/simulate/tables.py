@@ -144,7 +144,6 @@ def print_preemption(printer: Printer, pod: PodInfo, compared: Preemption) -> No
 
 def print_summary(printer: Printer, summary: Summary) -> None:
     """Counts of pods and nodes, how full the cluster is, and how fast it was decided."""
-    printer.line()
     printer.listing(_USE_COLUMNS, [_use_row(name, use) for name, use in summary.allocation.items()])
     printer.line()
     parts = [
