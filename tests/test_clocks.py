@@ -11,7 +11,7 @@ MAY_READ_IT = {
     "api/token_source.py": "tokens say when they expire",
     "scheduler/api_calls.py": "Events and conditions say when they happened",
     "server/authentication.py": "certificates say when they end",
-    "server/process_start.py": "a metric and /statusz say when the process began",
+    "server/slis.py": "a metric and /statusz say when the process began",
     "server/self_signed.py": "certificates say when they begin and end",
     "server/zpages.py": "/statusz says for how long it runs",
     "server/configuration.py": "a metric says when the configuration was taken over",
@@ -19,8 +19,7 @@ MAY_READ_IT = {
     "plugins/registry.py": "pods say when they were started",
     "scheduler/recent_decisions.py": "answers say when something was decided",
     "live/inspector.py": "answers say when a pod is next tried",
-    "live/cluster_copy.py": "a simulation begins at the time of the cluster, whose pods say when they were made",
-    "live/cluster_view.py": "answers say when they were worked out",
+    "live/cluster_view.py": "answers say when they were worked out, and a simulation begins then",
     "web/remote.py": "a chart has the time below it",
 }
 

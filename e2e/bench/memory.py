@@ -36,14 +36,14 @@ from bayplan.api.objects import (
     ResourceRequirements,
     WeightedPodAffinityTerm,
 )
+from bayplan.cache.allocation import allocation_summary
 from bayplan.cache.cache import Cache
+from bayplan.cache.packing import Packing
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
-from bayplan.scheduler.allocation import allocation_summary
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
-from bayplan.scheduler.packing import Packing
 from bayplan.server.metrics import SchedulerMetrics
 from bayplan.server.packing import PackingCollector
 from bayplan.server.state import StateCollector, StateSources

@@ -22,7 +22,7 @@ from tests.builders import make_node, make_pod, make_pod_info
 from tests.live.live_scene import LiveScene, pod_body
 
 from bayplan.controller.app import COLLECTION_THRESHOLDS
-from bayplan.live.answer_thread import AnswerThread
+from bayplan.live.inspector import AnswerThread
 from bayplan.scheduler.recent_decisions import RecentDecisions
 
 _ROW = "{:24}{:>10}{:>10}{:>12}{:>14}{:>12}\n"

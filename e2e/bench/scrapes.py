@@ -12,17 +12,17 @@ import sys
 import time
 from collections.abc import Callable
 
+from bayplan.cache.allocation import allocation_summary
 from bayplan.cache.cache import Cache
+from bayplan.cache.packing import Packing
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES
 from bayplan.config.load import default_configuration
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queue_profile import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.allocation import allocation_summary
 from bayplan.scheduler.attempt import AttemptRunner
 from bayplan.scheduler.cycle import SchedulingCycle
-from bayplan.scheduler.packing import Packing
 from bayplan.server.build_info import BuildInfoCollector
 from bayplan.server.metrics import SchedulerMetrics
 from bayplan.server.packing import PackingCollector

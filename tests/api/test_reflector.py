@@ -9,7 +9,7 @@ from tests.api.reflecting import PODS, View, pod, reflecting, truth
 from tests.faults import faults
 from tests.waiting import Sleeps, until
 
-from bayplan.api.backoff import Timing
+from bayplan.api.backoff import WatchTiming
 from bayplan.api.credentials import Credentials
 from bayplan.api.objects import Node, Pod
 from bayplan.api.reflector import Reflector
@@ -276,7 +276,7 @@ async def test_a_long_list_gives_way_to_the_rest_of_the_program(server):
 
     view.hook = lambda call: seen_at.add(counted)
     counter = asyncio.create_task(count())
-    async with reflecting(server, view=view, timing=Timing(slice=0.0)) as (reflector, _):
+    async with reflecting(server, view=view, timing=WatchTiming(slice=0.0)) as (reflector, _):
         await until(lambda: reflector.synced)
     counter.cancel()
     assert len(seen_at) >= 200

@@ -8,7 +8,7 @@ from tests.faults import faults
 from tests.faults.api_server import FakeApiServer
 from tests.waiting import Sleeps, until
 
-from bayplan.api.backoff import Timing
+from bayplan.api.backoff import WatchTiming
 from bayplan.api.credentials import Credentials
 from bayplan.api.token_source import TokenFile
 
@@ -161,7 +161,7 @@ async def test_a_refused_connection_is_tried_until_the_server_is_back():
 async def test_a_watch_that_is_silent_beyond_the_limit_is_opened_again(server, fault, level, caplog):
     caplog.set_level(logging.DEBUG)
     server.inject(fault, method="WATCH")
-    async with reflecting(server, timing=Timing(inactivity=0.05)) as (reflector, view):
+    async with reflecting(server, timing=WatchTiming(inactivity=0.05)) as (reflector, view):
         await until(lambda: server.watches(PODS))
         server.put(PODS, pod("a"))
         await until(lambda: view.objects)
@@ -174,7 +174,7 @@ async def test_a_watch_that_is_silent_beyond_the_limit_is_opened_again(server, f
 
 async def test_a_list_without_an_answer_is_asked_for_again(server):
     server.inject(faults.BlackHole())
-    async with reflecting(server, timing=Timing(list_timeout=0.05)) as (reflector, _):
+    async with reflecting(server, timing=WatchTiming(list_timeout=0.05)) as (reflector, _):
         await until(lambda: reflector.synced)
         assert server.lists(PODS) == 2
 

@@ -9,7 +9,7 @@ from tests.faults import faults
 from tests.waiting import until
 
 from bayplan.api.server_contact import ServerContact
-from bayplan.logs.verbosity import V2, V4
+from bayplan.logs.formats import V2, V4
 
 
 @pytest.fixture

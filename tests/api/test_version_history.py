@@ -1,6 +1,6 @@
 import pytest
 
-from bayplan.api.version_history import VersionHistory
+from bayplan.api.list_pages import VersionHistory
 
 
 @pytest.mark.parametrize(

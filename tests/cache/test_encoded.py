@@ -1,7 +1,7 @@
 import pytest
 from tests.builders import make_container, make_pod
 
-from bayplan.cache.encoded import encoded
+from bayplan.cache.resources import encoded
 
 
 def test_the_same_parts_are_the_same_bytes_and_others_are_not():

@@ -3,8 +3,7 @@ import pytest
 from tests.builders import make_node
 
 from bayplan.cache import node_index
-from bayplan.cache.interned_column import InternedColumn
-from bayplan.cache.node_index import NodeIndex
+from bayplan.cache.node_index import InternedColumn, NodeIndex
 
 
 @pytest.fixture

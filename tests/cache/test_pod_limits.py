@@ -2,7 +2,7 @@ import pytest
 
 from bayplan.api.objects import Container, PodSpec, ResourceRequirements
 from bayplan.api.quantity import QuantityError
-from bayplan.cache.pod_limits import exact_limits, exact_requests
+from bayplan.server.resource_metrics import exact_limits, exact_requests
 
 CORE = 10**9
 

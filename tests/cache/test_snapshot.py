@@ -9,11 +9,10 @@ from tests.cache_checks import assert_adds_up
 
 from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.workload_objects import PodDisruptionBudget
-from bayplan.cache.cache import Cache
+from bayplan.cache.cache import Cache, CacheSnapshot
 from bayplan.cache.matching_pods import MatchingPods
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import pod_requests
-from bayplan.cache.snapshot import CacheSnapshot
 
 steps = st.lists(
     st.tuples(st.sampled_from(["node", "no node", "pod", "no pod", "assume"]), st.integers(0, 4), st.integers(0, 9)),

@@ -8,7 +8,7 @@ import click
 import pytest
 from tests.cli.test_main import ROOT, commands, exit_code, found
 
-from bayplan.cli.file_names import FILE_NAME
+from bayplan.cli.cluster_flags import FILE_NAME
 
 ENGINE = {"numpy", "msgspec", "yaml", "aiohttp", "kopf", "kubernetes"}
 

@@ -11,7 +11,7 @@ import pytest
 from tests.api.credential_scene import kubeconfig
 
 from bayplan.cli import main
-from bayplan.logs.verbosity import V2
+from bayplan.logs.formats import V2
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from tests.client.fake_cluster import LEASE, POD, TOKEN
 
 from bayplan.client.connect import connect
 from bayplan.client.errors import CannotLogInError, ClientError, NotReachedError, RefusedError
-from bayplan.client.target import Target
+from bayplan.client.leader import Target
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from tests.controller.kubernetes_api import CLAIMS, NODES, PODS, claim, node, po
 from tests.faults.faults import Delay, StreamBytes, StreamError
 
 from bayplan import __version__
-from bayplan.logs.verbosity import V4
+from bayplan.logs.formats import V4
 
 
 async def test_it_starts_becomes_ready_binds_and_exits_0_when_told(cluster):

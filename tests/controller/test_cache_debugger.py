@@ -9,7 +9,7 @@ from tests.waiting import Sleeps
 
 from bayplan.api.credentials import Credentials
 from bayplan.api.workload_objects import Service
-from bayplan.controller.cache_debugger import CacheDebugger
+from bayplan.scheduler.debugger.cache_debugger import CacheDebugger
 from bayplan.scheduler.debugger.comparer import ListError
 
 SERVICES = "/api/v1/services"

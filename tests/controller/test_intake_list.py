@@ -8,7 +8,7 @@ from tests.controller.kubernetes_api import PODS, Meanwhile
 from tests.faults.faults import Garbage, Refuse, Reset
 from tests.waiting import until
 
-from bayplan.api.slices import SLICE_SECONDS
+from bayplan.api.backoff import SLICE_SECONDS
 from bayplan.controller.operator_thread import field_selector
 
 

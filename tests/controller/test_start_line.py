@@ -5,7 +5,7 @@ from tests.config.configurations import V1, load
 from bayplan.cache.node_table import NodeTable
 from bayplan.config.load import default_configuration
 from bayplan.config.types import WeightedStrategy
-from bayplan.controller.start_line import profiles_with_strategy
+from bayplan.controller.app import profiles_with_strategy
 from bayplan.plugins.registry import build_frameworks
 
 

@@ -9,7 +9,7 @@ from tests.scheduler.scene import Observer
 from tests.waiting import until
 
 from bayplan.api import kinds
-from bayplan.api.backoff import Timing
+from bayplan.api.backoff import WatchTiming
 from bayplan.api.credentials import Credentials
 from bayplan.api.kinds import resource_of
 from bayplan.api.objects import Pod
@@ -69,7 +69,7 @@ def watches(url, cache, observer=None, wake=lambda: None, **options):
         observer or Observer(),
         wake=wake,
         on_gone=lambda uid: None,
-        timing=Timing(first_delay=0.05),
+        timing=WatchTiming(first_delay=0.05),
         **options,
     )
 

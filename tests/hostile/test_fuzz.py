@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.hostile.near_schema import near
 from tests.hostile.world import World, metadata, pod
 
-from bayplan.api.decoding import DECODE_ERRORS
+from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.kinds import RESOURCES
 from bayplan.api.objects import Node, Pod, PodSpec
 from bayplan.api.storage_objects import CSIDriver, CSINode, PersistentVolumeClaim, StorageClass

@@ -13,11 +13,11 @@ from bayplan.leaderelection.elector import (
     Create,
     Elector,
     LeaseLostError,
+    LeaseTiming,
     Missing,
     Pause,
     Problem,
     Read,
-    Timing,
 )
 from bayplan.leaderelection.lease import LeaseLock, new_lease, read_lease
 from bayplan.leaderelection.write_gate import WriteGate
@@ -149,7 +149,7 @@ class Contender:
         self._turn = 0
         self.elector = Elector(
             identity=name,
-            timing=timing or Timing(),
+            timing=timing or LeaseTiming(),
             gate=self.gate,
             clock=self.clock,
             now=lambda: EPOCH + timedelta(seconds=cluster.now + ahead),

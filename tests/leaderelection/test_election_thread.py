@@ -12,7 +12,7 @@ from tests.faults.faults import BlackHole, Refuse
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
 from bayplan.leaderelection.election_thread import ElectionThread
-from bayplan.leaderelection.elector import Elector, LeaseLostError, Timing
+from bayplan.leaderelection.elector import Elector, LeaseLostError, LeaseTiming
 from bayplan.leaderelection.lease import LeaseLock
 from bayplan.leaderelection.lease_client import LeaseClient
 from bayplan.leaderelection.write_gate import NotLeadingError, WriteGate, boot_clock
@@ -21,7 +21,7 @@ from bayplan.scheduler.api_calls import utc_now
 LEASES = "/apis/coordination.k8s.io/v1/leases"
 EVENTS = "/apis/events.k8s.io/v1/events"
 KEY = "kube-system/bayplan"
-QUICK = Timing(lease_duration=3.0, renew_deadline=2.0, retry_period=0.1)
+QUICK = LeaseTiming(lease_duration=3.0, renew_deadline=2.0, retry_period=0.1)
 
 
 class Elsewhere:
@@ -228,7 +228,7 @@ def test_a_defect_ends_it_with_the_gate_shut(elsewhere, caplog):
 
 
 async def test_a_decision_that_keeps_the_loop_for_5_seconds_does_not_cost_the_lease(elsewhere, start):
-    running = start(timing=Timing(lease_duration=4.0, renew_deadline=3.0, retry_period=0.2))
+    running = start(timing=LeaseTiming(lease_duration=4.0, renew_deadline=3.0, retry_period=0.2))
     await asyncio.to_thread(running.leading.wait, 20)
     before = len(elsewhere.writes())
     until = time.monotonic() + 5.0

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.leaderelection.simulation import DEADLINE, DURATION, EDITS, LONGEST_LOOK, NETWORK, PERIOD, Cluster, Network
 
-from bayplan.leaderelection.elector import JITTER_FACTOR, Timing
+from bayplan.leaderelection.elector import JITTER_FACTOR, LeaseTiming
 
 
 def test_a_lease_that_is_not_there_is_created_and_held(cluster, leader):
@@ -324,7 +324,7 @@ def test_a_clock_faster_than_the_bound_is_what_the_bound_is_for():
 
 
 def test_other_durations_are_kept(cluster):
-    timing = Timing(lease_duration=6.0, renew_deadline=4.0, retry_period=0.5)
+    timing = LeaseTiming(lease_duration=6.0, renew_deadline=4.0, retry_period=0.5)
     leader = cluster.contender("first", timing=timing).start()
     other = cluster.contender("second", timing=timing).start()
     cluster.run(20)

@@ -8,7 +8,7 @@ import pytest
 from tests.live.live_scene import LiveScene
 from tests.waiting import until
 
-from bayplan.live.answer_thread import AnswerThread
+from bayplan.live.inspector import AnswerThread
 from bayplan.server.live import RefusedQuestionError
 
 

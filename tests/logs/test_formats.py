@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.logs.records import raised, record
 
-from bayplan.logs.formats import LONGEST_TEXT, JsonFormat, TextFormat
-from bayplan.logs.verbosity import V2, V10
+from bayplan.logs.formats import LONGEST_TEXT, V2, V10, JsonFormat, TextFormat
 
 text, in_json = TextFormat(), JsonFormat()
 STAMP = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}"

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.logs.line_limit import LINES_PER_MINUTE, LineLimit
+from bayplan.logs.line_writer import LINES_PER_MINUTE, LineLimit
 
 
 def test_a_place_writes_so_many_lines_in_a_minute_and_the_rest_is_counted():

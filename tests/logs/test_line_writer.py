@@ -6,9 +6,8 @@ import pytest
 from tests.clock import Clock
 from tests.logs.records import Stalled, record, size_of, writer_to
 
-from bayplan.logs.line_limit import LINES_PER_MINUTE
-from bayplan.logs.line_writer import KEPT_BYTES
-from bayplan.logs.verbosity import V2
+from bayplan.logs.formats import V2
+from bayplan.logs.line_writer import KEPT_BYTES, LINES_PER_MINUTE
 
 
 @pytest.fixture

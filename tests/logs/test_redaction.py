@@ -1,6 +1,6 @@
 import pytest
 
-from bayplan.logs.redaction import redacted
+from bayplan.logs.formats import redacted
 
 
 @pytest.mark.parametrize("userinfo", ["me", "me:secret", ":secret", "me:se/cret", "me:s@cret", "m@e:se/c@ret", "me:"])

@@ -5,9 +5,8 @@ import warnings
 
 import pytest
 
-from bayplan.logs.formats import LoggingFormat
+from bayplan.logs.formats import V2, V5, LoggingFormat
 from bayplan.logs.setup import set_up_logging, write_aside
-from bayplan.logs.verbosity import V2, V5
 
 
 @pytest.fixture(autouse=True)

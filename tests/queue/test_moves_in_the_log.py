@@ -3,7 +3,7 @@
 import pytest
 from tests.queue.scene import info
 
-from bayplan.logs.verbosity import V4, V5
+from bayplan.logs.formats import V4, V5
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from bayplan.queue.queue_profile import QueueSettings, queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue, priority_sort
 from bayplan.scheduler.binder import BindResult
 from bayplan.scheduler.cycle import SchedulingCycle
-from bayplan.scheduler.engine import Engine
+from bayplan.scheduler.engines import Engine
 from bayplan.scheduler.event_handlers import AssignedPodEvents, NodeEvents
 from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.pending_pods import PendingPodEvents

@@ -11,9 +11,9 @@ from tests.builders import make_node, make_pod_info
 
 from bayplan.cache.node_table import NodeTable
 from bayplan.config.load import default_configuration
-from bayplan.logs.verbosity import V2, V10
+from bayplan.logs.formats import V2, V10
 from bayplan.plugins.registry import build_frameworks
-from bayplan.scheduler.attempt_log import REMEMBERED_VERDICTS, Verdicts
+from bayplan.scheduler.attempt_log import REMEMBERED_VERDICTS, VerdictLog
 from bayplan.scheduler.comparison import Compare
 from bayplan.scheduler.cycle import SchedulingCycle
 
@@ -130,7 +130,7 @@ async def test_at_v_10_each_plugins_score_of_each_node_is_told_as_by_kube_schedu
 def test_what_is_remembered_of_verdicts_has_a_bound_in_bytes(at, allocated, monkeypatch):
     at(V2)
     monkeypatch.setattr(logging.getLogger(LOGGER), "propagate", False)
-    verdicts = Verdicts()
+    verdicts = VerdictLog()
     before = allocated()
     for number in range(REMEMBERED_VERDICTS + 10_000):
         queued, pod = SimpleNamespace(uid=f"{number:036}"), SimpleNamespace(key=f"default/p-{number}")

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from tests.builders import make_node, make_pod_info
 
 from bayplan.cache.cache import Cache
-from bayplan.scheduler.packing import Packing
+from bayplan.cache.packing import Packing
 
 GIB = 1024**3
 RESOURCES = ("cpu", "memory")

@@ -2,12 +2,12 @@
 
 from tests.builders import make_node, make_pod_info
 
+from bayplan.cache.allocation import AllocationSummary
 from bayplan.cache.cache import Cache, CacheSizes
 from bayplan.cache.node_table import NodeTable
+from bayplan.cache.packing import Packing
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES
-from bayplan.scheduler.allocation import AllocationSummary
 from bayplan.scheduler.observer import SchedulerObserver, WatchState
-from bayplan.scheduler.packing import Packing
 from bayplan.server.build_info import BuildInfoCollector
 from bayplan.server.configuration import ConfigurationCollector
 from bayplan.server.leader_election import LeaderElectionCollector

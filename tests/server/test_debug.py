@@ -4,7 +4,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from bayplan.scheduler.debugger.comparer import Comparison, Difference, ListError
+from bayplan.scheduler.debugger.comparer import CacheComparison, Difference, ListError
 from bayplan.server.debug import LARGEST_ANSWER_BYTES, debug_routes
 
 
@@ -12,7 +12,7 @@ class Compared:
     """Answers as told."""
 
     def __init__(self):
-        self.answer = Comparison([], {"nodes": 3})
+        self.answer = CacheComparison([], {"nodes": 3})
 
     async def __call__(self):
         if isinstance(self.answer, Exception):
@@ -42,7 +42,7 @@ async def test_it_says_how_much_was_compared_and_that_nothing_differs(client):
 
 
 async def test_it_names_what_differs_and_both_sides(client, compared):
-    compared.answer = Comparison([Difference("nodes", "n1", ("uid", "5"), None)], {})
+    compared.answer = CacheComparison([Difference("nodes", "n1", ("uid", "5"), None)], {})
     body = await (await client.get("/debug/cache")).json()
     assert body["differences"] == {"nodes": 1}
     assert body["first"] == [{"kind": "nodes", "key": "n1", "cache": "('uid', '5')", "api": None}]
@@ -50,7 +50,7 @@ async def test_it_names_what_differs_and_both_sides(client, compared):
 
 async def test_the_answer_is_bounded_whatever_names_and_amounts_there_are(client, compared):
     long = "\x01'\"\\<\u202e" * 5000
-    compared.answer = Comparison([Difference("pods", f"{n}{long}", (long,) * 50, (long,)) for n in range(500)], {})
+    compared.answer = CacheComparison([Difference("pods", f"{n}{long}", (long,) * 50, (long,)) for n in range(500)], {})
     answer = await client.get("/debug/cache")
     body = await answer.read()
     assert len(body) <= LARGEST_ANSWER_BYTES

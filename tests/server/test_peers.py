@@ -1,6 +1,6 @@
 import pytest
 
-from bayplan.server.peers import peer_of
+from bayplan.server.connections import peer_of
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from bayplan.server.review_cache import KEEP_BYTES, ReviewCache
+from bayplan.server.reviews import KEEP_BYTES, ReviewCache
 
 
 class Asked:

@@ -10,8 +10,14 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
 from bayplan.config.types import ScoringStrategyType
 from bayplan.simulate.cluster_objects import ClusterObjects
-from bayplan.simulate.comparison import Outcome, compared, own_pods, placements
-from bayplan.simulate.comparison_table import MOVED_SHOWN, print_comparison
+from bayplan.simulate.comparison import (
+    MOVED_SHOWN,
+    ConfigurationResult,
+    compared,
+    own_pods,
+    placements,
+    print_comparison,
+)
 from bayplan.simulate.report import encode
 from bayplan.simulate.simulator import Simulator
 from bayplan.simulate.strategy_comparison import strategy_configuration
@@ -32,7 +38,7 @@ def outcome(name, configuration, objects):
     simulator = Simulator(configuration)
     simulator.add(own_pods(objects))
     report = simulator.run()
-    return Outcome(name, report, placements(simulator.cache.nodes))
+    return ConfigurationResult(name, report, placements(simulator.cache.nodes))
 
 
 def compare(objects, *configurations):

@@ -4,7 +4,7 @@ from tests.builders import make_container
 
 from bayplan.api.objects import Container, PodSpec, ResourceRequirements
 from bayplan.api.quantity import nano
-from bayplan.simulate.pod_level_resources import with_pod_level_requests
+from bayplan.simulate.admission import with_pod_level_requests
 
 GI = 2**30
 

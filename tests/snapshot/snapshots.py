@@ -3,10 +3,9 @@
 import json
 
 from bayplan.simulate.documents import Decoder, raw_objects
-from bayplan.snapshot.document import document
-from bayplan.snapshot.kinds import KINDS
+from bayplan.snapshot.listing import trimmed
 from bayplan.snapshot.redaction import Redaction
-from bayplan.snapshot.trimming import trimmed
+from bayplan.snapshot.snapshot import KINDS, document
 
 RESOURCES = {(each.api_version, each.kind): each for each in KINDS}
 _DECODERS = {each: Decoder(each.type) for each in KINDS}

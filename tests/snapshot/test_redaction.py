@@ -6,9 +6,9 @@ import pytest
 from tests.snapshot.snapshots import read_objects, redacted, text_of
 
 from bayplan.snapshot.hashes import Hashes
-from bayplan.snapshot.kinds import KINDS
+from bayplan.snapshot.listing import trimmed
 from bayplan.snapshot.redaction import KEPT, Redaction
-from bayplan.snapshot.trimming import trimmed
+from bayplan.snapshot.snapshot import KINDS
 
 STAYS = {*KEPT, *(f"a key of {name}" for name in KEPT), "kind", "api_version", "disrupted_pods"}
 """Fields that the document says stay; those of disruptedPods are times."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from bayplan.snapshot.kinds import KINDS
+from bayplan.snapshot.snapshot import KINDS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "snapshot.md"
 

@@ -2,9 +2,8 @@ import pytest
 from tests.snapshot.snapshots import read_objects
 
 from bayplan.api.objects import Node, Pod
-from bayplan.snapshot.kinds import KINDS
-from bayplan.snapshot.listing import ForbiddenError, Listed, ListingError
-from bayplan.snapshot.snapshot import MissingRightsError, take_snapshot
+from bayplan.snapshot.listing import ForbiddenError, ListedObjects, ListingError
+from bayplan.snapshot.snapshot import KINDS, MissingRightsError, take_snapshot
 
 
 def lister(asked=None, **answers):
@@ -13,7 +12,7 @@ def lister(asked=None, **answers):
     async def list_kind(resource):
         if asked is not None:
             asked.append(resource.plural)
-        answer = answers.get(resource.plural, Listed())
+        answer = answers.get(resource.plural, ListedObjects())
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -23,7 +22,7 @@ def lister(asked=None, **answers):
 
 async def test_all_that_simulations_read_is_listed_once_pods_first():
     asked = []
-    snapshot = await take_snapshot(lister(asked, pods=Listed([Pod()]), nodes=Listed([Node(), Node()])))
+    snapshot = await take_snapshot(lister(asked, pods=ListedObjects([Pod()]), nodes=ListedObjects([Node(), Node()])))
     assert asked == [each.plural for each in KINDS]
     assert asked[0] == "pods"
     assert len(set(asked)) == len(asked)
@@ -69,5 +68,5 @@ async def test_another_error_ends_the_reading():
 
 
 async def test_what_cannot_be_read_is_told():
-    snapshot = await take_snapshot(lister(pods=Listed([], ["Pod x: bad"])))
+    snapshot = await take_snapshot(lister(pods=ListedObjects([], ["Pod x: bad"])))
     assert snapshot.unreadable == ["Pod x: bad"]

@@ -1,13 +1,35 @@
 """How patient a list or a watch is, and how long it waits before the API server is asked again."""
 
+import asyncio
 import random
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from bayplan.api.slices import SLICE_SECONDS
+Item = TypeVar("Item")
+
+SLICE_SECONDS = 0.010
+
+
+async def in_slices(
+    items: Iterable[Item],
+    act: Callable[[Item], None],
+    *,
+    seconds: float = SLICE_SECONDS,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Act on each item in order, giving way to the rest of the program every `seconds`."""
+    until = clock() + seconds
+    for item in items:
+        act(item)
+        if clock() >= until:
+            await asyncio.sleep(0)
+            until = clock() + seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+class WatchTiming:
     """The reflector's patience, in seconds; the defaults are client-go's (tools/cache/reflector.go), but in outages."""
 
     first_delay: float = 0.8

@@ -17,8 +17,7 @@ from pyreqwest.proxy import ProxyBuilder
 
 from bayplan import __version__
 from bayplan.api.credentials import Credentials
-from bayplan.api.decoding import DECODE_ERRORS
-from bayplan.api.errors import AmbiguousError, CredentialsError, UnreachableError
+from bayplan.api.errors import DECODE_ERRORS, AmbiguousError, CredentialsError, UnreachableError
 from bayplan.api.token_bucket import TokenBucket
 from bayplan.api.trust import without_system_roots
 

@@ -1,5 +1,9 @@
 """What can go wrong between bayplan and an API server, by what the caller may do next."""
 
+from typing import Final
+
+import msgspec
+
 
 class CredentialsError(Exception):
     """Says which file, context or plugin keeps bayplan from logging in; never holds a secret."""
@@ -14,3 +18,7 @@ class AmbiguousError(Exception):
 
     Callers keep what they assumed until they have read the object.
     """
+
+
+DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding any bytes or values by msgspec can raise; whoever reads answers, files and bodies catches them."""

@@ -11,17 +11,15 @@ from typing import Any, Generic
 
 import aiohttp
 
-from bayplan.api.backoff import Backoff, Timing, is_away
+from bayplan.api.backoff import Backoff, WatchTiming, in_slices, is_away
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import CredentialsError
-from bayplan.api.list_pages import PAGE_SIZE, list_pages
+from bayplan.api.list_pages import PAGE_SIZE, VersionHistory, list_pages
 from bayplan.api.object_store import Handler, ObjectStore, T
 from bayplan.api.server_contact import ServerContact
-from bayplan.api.slices import in_slices
-from bayplan.api.version_history import VersionHistory
 from bayplan.api.watch_lines import WatchLines
 from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource
-from bayplan.logs.verbosity import V2
+from bayplan.logs.formats import V2
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +67,7 @@ class Reflector(Generic[T]):
         on_went_back: Callable[[], None] | None = None,
         on_applied: Callable[[float], None] = lambda seconds: None,
         contact: ServerContact | None = None,
-        timing: Timing | None = None,
+        timing: WatchTiming | None = None,
         open_source: Callable[..., WatchSource] = WatchSource,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -88,7 +86,7 @@ class Reflector(Generic[T]):
         self._history = VersionHistory()
         self._anew = self._went_back = False
         self._refused_at = 0.0
-        self._timing = timing or Timing()
+        self._timing = timing or WatchTiming()
         self._handler = handler
         self._store: ObjectStore[T] = ObjectStore(
             handler, on_undecodable=on_undecodable or self._log_undecodable, keep_undecodable=keep_undecodable

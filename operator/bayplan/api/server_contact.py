@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
 
-from bayplan.logs.verbosity import V2, V4
+from bayplan.logs.formats import V2, V4
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from bayplan.api.decoding import DECODE_ERRORS
+from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.objects import Pod
 
 logger = logging.getLogger(__name__)

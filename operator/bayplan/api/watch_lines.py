@@ -4,7 +4,7 @@ from typing import Any, Generic
 
 import msgspec
 
-from bayplan.api.decoding import DECODE_ERRORS
+from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.object_store import ObjectStore, T
 from bayplan.api.watch_event import outline_of, raw_event_decoder
 from bayplan.api.watch_source import AnswerError, BrokenStreamError

@@ -8,7 +8,7 @@ import msgspec
 
 from bayplan.api.client import USER_AGENT, decode_status, parse_retry_after
 from bayplan.api.credentials import Credentials
-from bayplan.api.decoding import DECODE_ERRORS
+from bayplan.api.errors import DECODE_ERRORS
 
 # The largest object a server sends is some megabytes; a line without end is a broken or hostile peer.
 MAX_LINE_BYTES = 64 * 1024 * 1024

@@ -6,9 +6,8 @@ import msgspec
 
 from bayplan.api.objects import Pod
 from bayplan.cache.affinity_terms import PodAffinityTerms, affinity_terms
-from bayplan.cache.encoded import encoded_size
-from bayplan.cache.host_ports import HostPort, host_ports
-from bayplan.cache.resources import PodRequests, placed_requests, pod_requests, takes_what_it_asks
+from bayplan.cache.container_requests import HostPort, host_ports
+from bayplan.cache.resources import PodRequests, encoded_size, placed_requests, pod_requests, takes_what_it_asks
 
 _STAY = ("DaemonSet", "Node")
 """Which controllers keep a pod to its node: the mirror of a static pod belongs to its Node."""

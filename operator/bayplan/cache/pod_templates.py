@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from bayplan.cache.encoded import encoded
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
+from bayplan.cache.resources import encoded
 
 KEPT_BYTES: Final = 48 * 2**20
 """What the kept models take, as `PodInfo.size` counts it: of ordinary pods some thousands."""

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from threading import Lock
 
+import msgspec
+
 from bayplan.api.objects import Node, Pod, PodSpec
 from bayplan.api.quantity import MAX_AMOUNT, milli_of_nano, value_of_nano
 from bayplan.api.selectors import is_label_key
@@ -20,8 +22,35 @@ from bayplan.cache.container_requests import (
     requests_of,
     spec_requests,
 )
-from bayplan.cache.encoded import encoded
 from bayplan.cache.recently_used import RecentlyUsed
+
+_encode = msgspec.msgpack.Encoder().encode
+
+_UNKNOWN_SIZE = 2**20
+_UNWRITABLE = (msgspec.MsgspecError, ValueError, OverflowError, RecursionError)
+"""Raised for text or a number that no message can carry; a file can hold such."""
+
+
+def encoded(parts: object, *, largest: int) -> bytes | None:
+    """The same bytes for the same parts; None if they are more than `largest`, or cannot be written as bytes.
+
+    Whoever keeps things by such bytes relies on `largest`: with the number kept it bounds the memory that made-up
+    objects can take.
+    """
+    try:
+        written = _encode(parts)
+    except _UNWRITABLE:
+        return None
+    return written if len(written) <= largest else None
+
+
+def encoded_size(parts: object) -> int:
+    """How many bytes the parts are; a megabyte if they cannot be written as bytes."""
+    try:
+        return len(_encode(parts))
+    except _UNWRITABLE:
+        return _UNKNOWN_SIZE
+
 
 CPU = "cpu"
 MEMORY = "memory"

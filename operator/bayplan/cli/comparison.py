@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from msgspec import UNSET
 
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cli.configured import Configured
-from bayplan.cli.output_format import OutputFormat
+from bayplan.cli.flag_groups import OutputFormat
 from bayplan.cli.progress import with_progress
+from bayplan.cli.simulation_input import Configured
 from bayplan.config.errors import quote_unprintable
 from bayplan.simulate.capacity import how_many_fit
 from bayplan.simulate.cluster_objects import ClusterObjects
-from bayplan.simulate.comparison import Outcome, compared, own_pods, placements
-from bayplan.simulate.comparison_table import print_comparison
+from bayplan.simulate.comparison import ConfigurationResult, compared, own_pods, placements, print_comparison
 from bayplan.simulate.repack import Repacking
 from bayplan.simulate.report import Report, encode
 from bayplan.simulate.tables import Printer
@@ -51,7 +50,7 @@ def _outcome(
     counted: PodInfo | None,
     asked: int | None,
     repacking: Repacking | None,
-) -> Outcome:
+) -> ConfigurationResult:
     simulator = configured.simulator
     simulator.add(own_pods(repacking.objects if repacking else objects))
     for _ in with_progress(simulator.step, simulator.queue.pending()["active"]):
@@ -60,4 +59,4 @@ def _outcome(
     report.repack = repacking.outcome(simulator) if repacking else UNSET
     if counted is not None:
         report.count = how_many_fit(simulator, configured.configuration, counted, asked)
-    return Outcome(quote_unprintable(str(configured.file)), report, placed)
+    return ConfigurationResult(quote_unprintable(str(configured.file)), report, placed)

@@ -12,8 +12,8 @@ from click.exceptions import Exit
 
 from bayplan.cache.node_table import NodeTable
 from bayplan.cli import BAD_INPUT
+from bayplan.cli.cluster_flags import FILE_NAME
 from bayplan.cli.feature_gates import FEATURE_GATES, tell_without_effect
-from bayplan.cli.file_names import FILE_NAME
 from bayplan.cli.help_sections import CommandGroup
 from bayplan.config.convert import to_effective_yaml, to_minimal_yaml
 from bayplan.config.document import MAX_BYTES, parse_document, read_data

@@ -8,15 +8,15 @@ import click
 import msgspec
 
 from bayplan.api.kinds import path_segment
-from bayplan.cli.file_names import complete_file_name
+from bayplan.cli.cluster_flags import complete_file_name
+from bayplan.cli.flag_groups import OUTPUT, OutputFormat
 from bayplan.cli.help_sections import Command
-from bayplan.cli.output_format import OUTPUT, OutputFormat
 from bayplan.cli.scheduler_target import answered, target_options
 from bayplan.config.errors import InputError
 from bayplan.logs.printable_text import printable
 
 if TYPE_CHECKING:
-    from bayplan.client.target import Target
+    from bayplan.client.leader import Target
 
 _DEFAULT_NAMESPACE: Final = "default"
 
@@ -59,8 +59,7 @@ def explain(
     ServiceAccount bayplan-reader; your own credentials are for the API server only. Or it is asked at --server.
     """
     # Imported here so that the overview of commands does not wait for them.
-    from bayplan.cli.explanation_lines import asked_lines, live_lines  # noqa: PLC0415
-    from bayplan.cli.pending_reasons import pending_lines, pending_reasons  # noqa: PLC0415
+    from bayplan.cli.explanation_lines import asked_lines, live_lines, pending_lines, pending_reasons  # noqa: PLC0415  # noqa: PLC0415
     from bayplan.live.answers import ExplanationAnswer, SimulationAnswer  # noqa: PLC0415
 
     if [pod is not None, filename is not None, pending].count(True) != 1:

@@ -3,12 +3,13 @@
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
+from enum import StrEnum
 from typing import Any, Final, TypeVar, get_type_hints
 
 import click
 
 from bayplan.cli.help_sections import OPTIONS, Command, SectionOption
-from bayplan.logs.redaction import redacted
+from bayplan.logs.formats import redacted
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -85,3 +86,25 @@ def _flags(group: type[Any]) -> dict[str, Flag]:
 
 def _long_name(flag: Flag) -> str:
     return next(each for each in flag.names if each.startswith("--")).removeprefix("--")
+
+
+class OutputFormat(StrEnum):
+    """How an answer is written."""
+
+    TABLE = "table"
+    JSON = "json"
+    WIDE = "wide"
+    SUMMARY = "summary"
+
+
+def _output(*formats: OutputFormat, text: str) -> Callable[[Any], Any]:
+    values = [each.value for each in formats]
+    return click.option(
+        "--output", "-o", type=click.Choice(values), default="table", metavar="|".join(values), help=text
+    )
+
+
+_TABLE, _JSON = OutputFormat.TABLE, OutputFormat.JSON
+OUTPUT: Final = _output(_TABLE, _JSON, text="For people, or for programs.")
+SUMMARY_OUTPUT: Final = _output(_TABLE, OutputFormat.SUMMARY, _JSON, text="For people, its end alone, or for programs.")
+WIDE_OUTPUT: Final = _output(_TABLE, OutputFormat.WIDE, _JSON, text="For people, with all columns, or for programs.")

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
+from bayplan.cli.flag_groups import WIDE_OUTPUT, OutputFormat
 from bayplan.cli.help_sections import Command
-from bayplan.cli.output_format import WIDE_OUTPUT, OutputFormat
 from bayplan.cli.scheduler_target import answered, target_options
 
 if TYPE_CHECKING:
-    from bayplan.client.target import Target
+    from bayplan.client.leader import Target
     from bayplan.live.answers import QueueAnswer, QueueItem
 
 _UNITS: Final = ((86400, "d"), (3600, "h"), (60, "m"))

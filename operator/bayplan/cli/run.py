@@ -11,10 +11,9 @@ import click
 
 from bayplan.cli import nothing_collected
 from bayplan.cli.allocator import return_large_blocks
-from bayplan.cli.cluster_flags import CONTEXT, KUBECONFIG, MASTER
+from bayplan.cli.cluster_flags import CONTEXT, FILE_NAME, KUBECONFIG, MASTER
 from bayplan.cli.deprecated_flags import DeprecatedFlags
 from bayplan.cli.feature_gates import FEATURE_GATES
-from bayplan.cli.file_names import FILE_NAME
 from bayplan.cli.flag_groups import Flag, command_of_groups, flag_values
 from bayplan.cli.leader_election import LeaderElectionFlags
 from bayplan.cli.serving import AuthenticationFlags, AuthorizationFlags, ServingFlags

@@ -11,9 +11,8 @@ import click
 import msgspec
 
 from bayplan.cli import BAD_INPUT, tell_line
-from bayplan.cli.cluster_flags import CONTEXT, KUBECONFIG
-from bayplan.cli.file_names import FILE_NAME
-from bayplan.client.target import ACCOUNT, LEASE, Target
+from bayplan.cli.cluster_flags import CONTEXT, FILE_NAME, KUBECONFIG
+from bayplan.client.leader import ACCOUNT, LEASE, Target
 
 _OPTIONS: Final = (
     KUBECONFIG,

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 import click
 
-from bayplan.cli.file_names import FILE_NAME
+from bayplan.cli.cluster_flags import FILE_NAME
 from bayplan.cli.flag_groups import Flag
 
 

@@ -11,8 +11,15 @@ from bayplan.cli.serving import AuthenticationFlags, AuthorizationFlags, Serving
 from bayplan.config.errors import ConfigurationError, FieldError, invalid, required, unsupported
 from bayplan.config.feature_gates import BOOLEANS
 from bayplan.config.fields import parse_duration
-from bayplan.server.cipher_suites import BROKEN, OPENSSL_NAMES, TLS_1_3, openssl_ciphers
-from bayplan.server.options import AuthenticationOptions, AuthorizationOptions, ServingOptions
+from bayplan.server.options import (
+    BROKEN,
+    OPENSSL_NAMES,
+    TLS_1_3,
+    AuthenticationOptions,
+    AuthorizationOptions,
+    ServingOptions,
+    openssl_ciphers,
+)
 from bayplan.server.serving_tls import TlsPolicy
 
 _VERSIONS = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersion.TLSv1_3}

@@ -11,16 +11,16 @@ from click.exceptions import Exit
 
 from bayplan.api.live_paths import ALL_THAT_FIT
 from bayplan.cli import nothing_collected
+from bayplan.cli.cluster_flags import FILE_NAME, complete_file_name
 from bayplan.cli.feature_gates import FEATURE_GATES
-from bayplan.cli.file_names import FILE_NAME, complete_file_name
+from bayplan.cli.flag_groups import SUMMARY_OUTPUT, OutputFormat
 from bayplan.cli.help_sections import Command
-from bayplan.cli.output_format import SUMMARY_OUTPUT, OutputFormat
 from bayplan.cli.progress import with_progress
 from bayplan.config.errors import InputError
 
 if TYPE_CHECKING:
     from bayplan.cache.pod_info import PodInfo
-    from bayplan.cli.configured import Configured
+    from bayplan.cli.simulation_input import Configured
     from bayplan.simulate.alike_pods import AlikePods
     from bayplan.simulate.cluster_objects import ClusterObjects
     from bayplan.simulate.decision import Decision

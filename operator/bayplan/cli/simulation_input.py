@@ -1,6 +1,7 @@
 """What `bayplan simulate` and `bayplan web --cluster` read before they decide, and what they say of it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,17 +9,48 @@ import click
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cli import nothing_collected
-from bayplan.cli.configured import Configured, configured
-from bayplan.config.errors import quote
+from bayplan.cli.config import load_checked
+from bayplan.cli.feature_gates import without_effect
+from bayplan.config.errors import FieldNote, note_lines, quote
+from bayplan.config.types import SchedulerConfiguration
+from bayplan.simulate.capacity import NotCountedError, counted_pod
 from bayplan.simulate.changes import Changes
 from bayplan.simulate.cluster import read_cluster
 from bayplan.simulate.cluster_objects import ClusterObjects
-from bayplan.simulate.counted_pod import NotCountedError, counted_pod
 from bayplan.simulate.documents import ClusterFileError
-from bayplan.simulate.input_notes import input_notes
+from bayplan.simulate.input_files import input_notes
 from bayplan.simulate.repack import Repacking, repacked
 from bayplan.simulate.simulator import Simulator
 from bayplan.simulate.validation import Validate, Validation
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """A configuration, from a file unless it is the default, with a simulator that has no objects yet."""
+
+    file: Path | None
+    configuration: SchedulerConfiguration
+    simulator: Simulator
+    notes: Sequence[FieldNote]
+
+    def lines(self) -> Iterator[str]:
+        """Yield what of it has no effect in a simulation, a line each."""
+        yield from note_lines(self.file, self.notes)
+        yield from without_effect(self.configuration)
+        if self.configuration.extenders:
+            yield "extenders are not called in a simulation: decisions are those of the plugins alone"
+
+
+def configured(file: Path | None, scheduler_name: str | None, feature_gates: Sequence[str]) -> Configured:
+    """Load a configuration and make a simulator of it.
+
+    Raises:
+        ConfigurationError: with everything that is wrong.
+    """
+    notes: list[FieldNote] = []
+    configuration = load_checked(file, scheduler_name, feature_gates, notes)
+    return Configured(file, configuration, Simulator(configuration), notes)
+
 
 NO_CHANGES = Changes()
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import click
 from msgspec import UNSET
 
-from bayplan.cli.configured import Configured
+from bayplan.cli.simulation_input import Configured
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.comparison import own_pods
-from bayplan.simulate.input_notes import waiting_pods
+from bayplan.simulate.input_files import waiting_pods
 from bayplan.simulate.report import Report
 from bayplan.simulate.simulator import Simulator
 

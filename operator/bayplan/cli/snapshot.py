@@ -10,8 +10,7 @@ import click
 from click.exceptions import Exit
 
 from bayplan.cli import BAD_INPUT, tell_line
-from bayplan.cli.cluster_flags import CONTEXT, KUBECONFIG, MASTER
-from bayplan.cli.file_names import complete_file_name
+from bayplan.cli.cluster_flags import CONTEXT, KUBECONFIG, MASTER, complete_file_name
 from bayplan.cli.help_sections import Command
 
 if TYPE_CHECKING:

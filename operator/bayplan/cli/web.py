@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from bayplan.cli import BAD_INPUT, tell_line
-from bayplan.cli.file_names import FILE_NAME, complete_file_name
+from bayplan.cli.cluster_flags import FILE_NAME, complete_file_name
 from bayplan.cli.help_sections import Command
 from bayplan.cli.scheduler_target import target_options
 from bayplan.config.errors import InputError
@@ -18,7 +18,7 @@ from bayplan.config.errors import InputError
 if TYPE_CHECKING:
     import socket
 
-    from bayplan.client.target import Target
+    from bayplan.client.leader import Target
     from bayplan.web.configurations import ComparedSource
     from bayplan.web.snapshot import SnapshotSource
 

@@ -12,11 +12,10 @@ from bayplan.api.credentials import Credentials, load_credentials
 from bayplan.api.errors import CredentialsError
 from bayplan.api.trust import verifying_context
 from bayplan.client.errors import CannotLogInError
-from bayplan.client.leader import find_leader, find_namespace
+from bayplan.client.leader import Target, find_leader, find_namespace
 from bayplan.client.port_forward import LOCAL, port_forward
 from bayplan.client.reader_token import ReaderToken
 from bayplan.client.scheduler_client import SchedulerClient
-from bayplan.client.target import Target
 
 SECURE_PORT: Final = 10259
 _MAX_FILE_BYTES: Final = 2**20

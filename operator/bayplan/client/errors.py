@@ -1,5 +1,8 @@
 """What can go wrong between a person and a running scheduler; each text is one line that says what to do."""
 
+from bayplan.api.client import ApiClient, ApiResponse, decode_status
+from bayplan.api.errors import AmbiguousError, UnreachableError
+
 
 class ClientError(Exception):
     """Raised for everything that a command prints as one line before it ends."""
@@ -19,3 +22,21 @@ class CannotLogInError(ClientError):
 
 class NotReachedError(ClientError):
     """There is no scheduler to ask: no Lease, no pod, nobody listens, or the API server does not lead to it."""
+
+
+async def answer_to(api: ApiClient, method: str, path: str, body: bytes | None = None) -> ApiResponse:
+    """Return the API server's answer, whatever its status; whoever looks for a scheduler asks by it.
+
+    Raises:
+        NotReachedError: there is none.
+    """
+    try:
+        return await api.request(method, path, body=body)
+    except (UnreachableError, AmbiguousError) as error:
+        raise NotReachedError(str(error)) from error
+
+
+def unexpected(what: str, answer: ApiResponse) -> ClientError:
+    """Return the error that tells an answer as it is; `what` says of what it is."""
+    reason, message = decode_status(answer.body)
+    return ClientError(f"{what}: {answer.status} {reason}: {message}")

@@ -2,17 +2,44 @@
 
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TypeVar
+from pathlib import Path
+from typing import Final, TypeVar
 
 import msgspec
 
 from bayplan.api.client import ApiClient
-from bayplan.api.decoding import DECODE_ERRORS
+from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.kinds import path_segment
-from bayplan.client.api_answers import answer_to, unexpected
-from bayplan.client.errors import ClientError, NotReachedError
-from bayplan.client.target import LEASE, Target
+from bayplan.client.errors import ClientError, NotReachedError, answer_to, unexpected
 from bayplan.config.connections import SHIPPED_NAMESPACES
+
+LEASE: Final = "bayplan"
+"""The Lease of the manifests."""
+ACCOUNT: Final = "bayplan"
+"""The ServiceAccount of the manifests that the scheduler's pods run under."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Which scheduler is asked, and by whom, as options say it.
+
+    Without `server` it is the pod that holds the Lease, by a port-forward. The token is that of `token_file`, or the
+    kubeconfig's own with `own_token`, or one of the ServiceAccount `bayplan-reader`.
+    """
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    namespace: str | None = None
+    """Where the scheduler runs; None looks where the manifests put it."""
+    lease: str = LEASE
+    service_account: str = ACCOUNT
+    """The account of the scheduler's pods: no other pod is asked."""
+    server: str | None = None
+    authority: Path | None = None
+    """Who signed the certificate at `server`; None leaves that to the system's authorities."""
+    insecure: bool = False
+    token_file: Path | None = None
+    own_token: bool = False
 
 
 @dataclass(frozen=True, slots=True)

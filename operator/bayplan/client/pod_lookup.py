@@ -6,13 +6,11 @@ import msgspec
 
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import load_credentials
-from bayplan.api.decoding import DECODE_ERRORS
-from bayplan.api.errors import CredentialsError
+from bayplan.api.errors import DECODE_ERRORS, CredentialsError
 from bayplan.api.kinds import path_segment
 from bayplan.api.objects import Pod
-from bayplan.client.api_answers import answer_to
-from bayplan.client.errors import NotReachedError
-from bayplan.client.target import Target
+from bayplan.client.errors import NotReachedError, answer_to
+from bayplan.client.leader import Target
 
 _decoder = msgspec.json.Decoder(Pod)
 

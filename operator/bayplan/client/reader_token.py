@@ -8,10 +8,9 @@ from typing import Final
 import msgspec
 
 from bayplan.api.client import ApiClient
-from bayplan.api.decoding import DECODE_ERRORS
+from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.kinds import path_segment
-from bayplan.client.api_answers import answer_to, unexpected
-from bayplan.client.errors import ClientError
+from bayplan.client.errors import ClientError, answer_to, unexpected
 
 ACCOUNT: Final = "bayplan-reader"
 """The ServiceAccount that is shipped for it."""

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import aiohttp
 import msgspec
 
-from bayplan.api.decoding import DECODE_ERRORS
+from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.live_paths import PREFIX, SIMULATE
 from bayplan.client.errors import NotReachedError, RefusedError
 from bayplan.logs.printable_text import one_line
@@ -87,7 +87,7 @@ class SchedulerClient:
     async def simulate(self, body: bytes, *, count: str = "") -> Answer:
         """What would come of the pods or workloads in `body`, JSON; `count` is a number or `max`.
 
-        Of YAML, `bayplan.web.request_body.as_json` makes such a body.
+        Of YAML, `bayplan.web.told.as_json` makes such a body.
         """
         return await self._ask("POST", SIMULATE, query={"count": count} if count else {}, body=body)
 

@@ -36,7 +36,7 @@ class MalformedYAMLError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class YAMLPlace:
     """Where in a text something is wrong."""
 
     line: int
@@ -51,7 +51,7 @@ class Place:
 class RefusedYAMLError(ValueError):
     """Raised for YAML that holds too much, or what no Kubernetes object needs."""
 
-    def __init__(self, problem: str, place: Place) -> None:
+    def __init__(self, problem: str, place: YAMLPlace) -> None:
         self.problem = problem
         self.place = place
         super().__init__(problem)
@@ -69,7 +69,7 @@ class Rules:
     """Deepest nesting."""
     max_values: int
     """Most values in all documents, keys among them; those behind aliases count each time."""
-    mistake: Callable[[Place, str | None], None]
+    mistake: Callable[[YAMLPlace, str | None], None]
     """Gets a repeated key; None for a `<<` with something that is neither a mapping nor a list of mappings."""
     one_document: bool = False
     max_aliased: int | None = None
@@ -90,7 +90,7 @@ def yaml_documents(text: str, rules: Rules) -> Iterator[tuple[int, Any]]:
             if isinstance(event, yaml.DocumentStartEvent):
                 number += 1
                 if number > 1 and rules.one_document:
-                    raise RefusedYAMLError("must hold one document", Place(_line(event), "", "", 1))
+                    raise RefusedYAMLError("must hold one document", YAMLPlace(_line(event), "", "", 1))
                 builder = _Builder(rules, builder.count, builder.aliased)
             elif isinstance(event, yaml.DocumentEndEvent):
                 yield number, builder.result
@@ -264,7 +264,7 @@ class _Builder:
     def _refused(self, problem: str, event: yaml.Event) -> RefusedYAMLError:
         return RefusedYAMLError(problem, self._place(event))
 
-    def _place(self, event: yaml.Event) -> Place:
+    def _place(self, event: yaml.Event) -> YAMLPlace:
         # Worked out only for errors: a path for every container would cost large files more than building them.
         path = container = ""
         for frame in self._stack:
@@ -274,4 +274,4 @@ class _Builder:
             elif frame.key is not None:
                 path = child(path, frame.key)
         column = event.start_mark.column + 1 if event.start_mark else 0
-        return Place(_line(event), container, path, column)
+        return YAMLPlace(_line(event), container, path, column)

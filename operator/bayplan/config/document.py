@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bayplan.config.bounded_file import UnreadableFileError, read_file
-from bayplan.config.bounded_yaml import MalformedYAMLError, RefusedYAMLError, Rules, yaml_documents
-from bayplan.config.bounded_yaml import Place as PlaceInYAML
+from bayplan.config.bounded_yaml import MalformedYAMLError, RefusedYAMLError, Rules, YAMLPlace, yaml_documents
 from bayplan.config.errors import ConfigurationError, FieldError, Place, child, quote
 
 MAX_BYTES: Final = 1024 * 1024
@@ -58,7 +57,7 @@ def parse_document(data: bytes, errors: list[FieldError]) -> dict[str, Any]:
         # The one thing of JSON that YAML does not have: characters past 16 bits escaped as surrogate pairs.
         text = _ESCAPE.sub(_join_surrogates, text)
 
-    def note(at: PlaceInYAML, key: str | None) -> None:
+    def note(at: YAMLPlace, key: str | None) -> None:
         place = Place(at.line, at.column)
         if key is None:
             errors.append(FieldError(at.container, "map merge requires map or sequence of maps as the value", place))

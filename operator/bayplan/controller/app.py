@@ -6,20 +6,42 @@ import logging
 import signal
 import socket
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
 from bayplan import __version__
 from bayplan.api.credentials import Credentials
-from bayplan.config.types import SchedulerConfiguration
+from bayplan.config.types import NodeResourcesFitArgs, Profile, SchedulerConfiguration, ScoringStrategy
 from bayplan.controller.build import build
 from bayplan.controller.leadership import GIVE_UP_SECONDS, Leadership, SecondSchedulerError
 from bayplan.controller.reload import ConfigurationSource
-from bayplan.controller.start_line import profiles_with_strategy
+from bayplan.framework.runtime import Framework
 from bayplan.leaderelection.elector import LeaseLostError
 from bayplan.server.options import ServingOptions
+
+_FIT = "NodeResourcesFit"
+
+
+def profiles_with_strategy(profiles: Iterable[Profile], frameworks: Mapping[str, Framework]) -> str:
+    """Return each profile with what nodes are scored by: "bayplan MostAllocated(cpu 1, memory 1)"."""
+    return "; ".join([f"{each.scheduler_name} {_strategy(each, frameworks[each.scheduler_name])}" for each in profiles])
+
+
+def _strategy(profile: Profile, framework: Framework) -> str:
+    plugins = [entry.plugin.name for entry in framework.scores]
+    args = profile.plugin_config.get(_FIT)
+    if _FIT in plugins and isinstance(args, NodeResourcesFitArgs):
+        if args.scoring_strategies:
+            return " + ".join([f"{each.weight} {_shown(each.strategy)}" for each in args.scoring_strategies])
+        return _shown(args.scoring_strategy)
+    return "without NodeResourcesFit" if plugins else "the first node that fits"
+
+
+def _shown(strategy: ScoringStrategy) -> str:
+    return f"{strategy.type}({', '.join([f'{each.name} {each.weight}' for each in strategy.resources])})"
+
 
 logger = logging.getLogger(__name__)
 

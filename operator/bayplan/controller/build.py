@@ -19,7 +19,6 @@ from bayplan.cache.cache import Cache
 from bayplan.config.connections import ClientConnection
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.assumed_pods import AssumedPods, build_assumed_pods
-from bayplan.controller.engines import EngineBuilder
 from bayplan.controller.intake_list import LIST_SECONDS, IntakeList
 from bayplan.controller.leadership import Leadership, build_leadership
 from bayplan.controller.observation import build_health, build_serving
@@ -33,7 +32,7 @@ from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import namespace_of, resource_of, utc_now
 from bayplan.scheduler.dispatcher import Dispatcher
-from bayplan.scheduler.engine import Engine
+from bayplan.scheduler.engines import Engine, EngineBuilder
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.pending_pods import PendingPodEvents

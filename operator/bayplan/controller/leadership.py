@@ -15,7 +15,7 @@ from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
 from bayplan.config.connections import LeaderElection
 from bayplan.leaderelection.election_thread import ElectionThread
-from bayplan.leaderelection.elector import Elector, Problem, Read, Timing
+from bayplan.leaderelection.elector import Elector, LeaseTiming, Problem, Read
 from bayplan.leaderelection.lease import LeaseLock
 from bayplan.leaderelection.lease_client import LeaseClient
 from bayplan.leaderelection.write_gate import WriteGate, boot_clock
@@ -67,7 +67,7 @@ class Leadership:
         self._elector = Elector(
             # As upstream has it: a process that is started again is another contender.
             identity=f"{hostname}_{uuid.uuid4()}",
-            timing=Timing(
+            timing=LeaseTiming(
                 settings.lease_duration.total_seconds(),
                 settings.renew_deadline.total_seconds(),
                 settings.retry_period.total_seconds(),

@@ -6,21 +6,21 @@ from urllib.parse import urlsplit
 
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
+from bayplan.cache.allocation import allocation_summary
 from bayplan.cache.cache import Cache
+from bayplan.cache.packing import Packing
 from bayplan.config.convert import to_effective
 from bayplan.config.known_feature_gates import KUBERNETES
 from bayplan.config.types import SchedulerConfiguration
-from bayplan.controller.cache_debugger import CacheDebugger
 from bayplan.controller.intake_list import IntakeList
 from bayplan.controller.leadership import Leadership
 from bayplan.controller.operator_thread import OperatorThread
-from bayplan.controller.priority_class_list import PriorityClassList
 from bayplan.controller.serving import Serving, build_secure_port
 from bayplan.controller.watches import Watches
 from bayplan.live.inspector import LiveInspector
+from bayplan.live.priority_class_list import PriorityClassList
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.allocation import allocation_summary
-from bayplan.scheduler.packing import Packing
+from bayplan.scheduler.debugger.cache_debugger import CacheDebugger
 from bayplan.scheduler.scheduler import Scheduler
 from bayplan.server.build_info import BuildInfoCollector
 from bayplan.server.debug import debug_routes

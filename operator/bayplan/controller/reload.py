@@ -21,7 +21,7 @@ from bayplan.config.types import SchedulerConfiguration
 from bayplan.config.watched_file import WatchedFile
 from bayplan.controller.leadership import Leadership
 from bayplan.controller.watches import Watches
-from bayplan.scheduler.engine import Engine
+from bayplan.scheduler.engines import Engine
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.extender.client import ExtenderClient
 from bayplan.scheduler.scheduler import Scheduler

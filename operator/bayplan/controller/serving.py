@@ -14,13 +14,12 @@ from bayplan.api.kubeconfig import PemSource
 from bayplan.server.access import Security
 from bayplan.server.authentication import Authenticator
 from bayplan.server.authorization import Authorizer
-from bayplan.server.certificate_faults import expired_since
 from bayplan.server.client_authorities import ClusterAuthorities
 from bayplan.server.http import HttpServer
 from bayplan.server.options import ServingOptions
 from bayplan.server.reloaded_files import ReloadedFiles
 from bayplan.server.reviews import Reviews
-from bayplan.server.serving_tls import ServingTls, checked_authorities, checked_identity
+from bayplan.server.serving_tls import ServingTls, checked_authorities, checked_identity, expired_since
 
 logger = logging.getLogger(__name__)
 

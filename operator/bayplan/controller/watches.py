@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Coroutine
 from functools import partial
 from typing import Any
 
-from bayplan.api.backoff import Timing
+from bayplan.api.backoff import WatchTiming
 from bayplan.api.credentials import Credentials
 from bayplan.api.kinds import NODES, PODS, Resource, resource_of
 from bayplan.api.object_store import Handler
@@ -63,7 +63,7 @@ class Watch:
         keep_undecodable: bool = True,
         on_recovered: Callable[[], None] | None = None,
         on_went_back: Callable[[], None] | None = None,
-        timing: Timing | None = None,
+        timing: WatchTiming | None = None,
         make_reflector: Callable[..., Reflector[Any]] = Reflector,
     ) -> None:
         self.resource = resource
@@ -173,7 +173,7 @@ class Watches:
         on_went_back: Callable[[], None] | None = None,
         scheduler_names: Collection[str] = (),
         rejection_backoff_seconds: float = 0.0,
-        timing: Timing | None = None,
+        timing: WatchTiming | None = None,
         make_reflector: Callable[..., Reflector[Any]] = Reflector,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -16,8 +16,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, PODS
 from bayplan.evaluation.evaluation import Evaluation
 from bayplan.explain.explanation import LessOfResource, NoNodeAffinity, OneToleration, OtherLabel, Uncordon
-from bayplan.explain.node_groups import details_of
-from bayplan.explain.node_order import NodeOrder
+from bayplan.explain.node_groups import NodeOrder, details_of
 from bayplan.framework.causes import Cordoned, Detail, LabelMismatch, Shortage, UntoleratedTaint
 
 _MOST_CONTAINERS: Final = 64

@@ -1,6 +1,7 @@
 """Explains one decision from the evaluation that it was taken by."""
 
 from collections.abc import Callable, Sequence
+from typing import cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -11,14 +12,56 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.evaluation.evaluation import Evaluation
 from bayplan.explain.changes import helpful_changes
-from bayplan.explain.explanation import Eviction, Explanation
-from bayplan.explain.node_groups import MOST_GROUPS, rejected_groups
-from bayplan.explain.node_order import NodeOrder
-from bayplan.explain.score_breakdown import compared_scores
+from bayplan.explain.explanation import Eviction, Explanation, NodeScore, PluginScore
+from bayplan.explain.node_groups import MOST_GROUPS, NodeOrder, rejected_groups
 from bayplan.framework.candidate import Candidate
 from bayplan.framework.causes import listed
-from bayplan.framework.runtime import Framework
+from bayplan.framework.interface import PointsOfTenPlugin, ResourceScorePlugin, Scores
+from bayplan.framework.runtime import Framework, WeightedScore
 from bayplan.framework.status import Diagnosis
+
+
+def compared_scores(
+    nodes: NodeTable, evaluation: Evaluation, scoring: Sequence[WeightedScore], pod: PodInfo, *, rows: Rows, chosen: int
+) -> tuple[NodeScore, NodeScore | None]:
+    """Return what the row `chosen` and the best of the others were given, if exactly `rows` were compared.
+
+    Of equal totals the first of `rows` wins, as in the cycle. `chosen` is one of `rows`.
+    """
+    given = evaluation.scores(pod, rows)
+    totals: Scores = np.zeros(len(rows), dtype=np.int64)
+    for scores in given.values():
+        totals += scores
+
+    everywhere = {name for name, scores in given.items() if len(rows) > 1 and scores.min() == scores.max()}
+
+    def told(place: int) -> NodeScore:
+        plugins = [
+            _plugin_score(each, int(given[each.plugin.name][place]), pod, nodes, int(rows[place]))
+            for each in scoring
+            if each.plugin.name in given
+        ]
+        marked = [structs.replace(each, everywhere=each.plugin in everywhere) for each in plugins]
+        return NodeScore(nodes.names[int(rows[place])], int(totals[place]), tuple(marked))
+
+    at = int(np.flatnonzero(rows == chosen)[0])
+    if len(rows) == 1:
+        return told(at), None
+    others = totals.copy()
+    others[at] = np.iinfo(np.int64).min
+    return told(at), told(int(others.argmax()))
+
+
+def _plugin_score(entry: WeightedScore, weighted: int, pod: PodInfo, nodes: NodeTable, row: int) -> PluginScore:
+    plugin, weight = entry.plugin, entry.weight
+    # Not asserted: a protocol takes as long to check as a plugin to answer.
+    points, resources = [], []
+    if hasattr(plugin, "points_of_ten"):
+        points = cast("PointsOfTenPlugin", plugin).points_of_ten(pod, nodes, [row])
+    if hasattr(plugin, "resource_scores"):
+        resources = cast("ResourceScorePlugin", plugin).resource_scores(pod, nodes, row)
+    of_ten = points[0] if points else None
+    return PluginScore(plugin.name, weighted // weight, weight, weighted, of_ten, tuple(resources))
 
 
 class Explainer:

@@ -25,7 +25,7 @@ _RELEASE_PAUSE_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class LeaseTiming:
     """The three durations of an election, in seconds."""
 
     lease_duration: float = 15.0
@@ -116,7 +116,7 @@ class Elector:
     """
 
     identity: str
-    timing: Timing
+    timing: LeaseTiming
     gate: WriteGate
     clock: Callable[[], float]
     now: Callable[[], datetime]

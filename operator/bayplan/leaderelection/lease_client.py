@@ -7,8 +7,7 @@ from datetime import datetime
 import msgspec
 
 from bayplan.api.client import ApiClient, ApiResponse
-from bayplan.api.decoding import DECODE_ERRORS
-from bayplan.api.errors import AmbiguousError, UnreachableError
+from bayplan.api.errors import DECODE_ERRORS, AmbiguousError, UnreachableError
 from bayplan.api.kinds import path_segment
 from bayplan.config.connections import SHIPPED_NAMESPACES
 from bayplan.leaderelection.elector import Answer, Create, Missing, Problem, Read, Update

@@ -1,12 +1,14 @@
 """How full the cluster is: the summary, all nodes, and one node, of a copy of the node table."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from bayplan.api.natural_order import natural_key
 from bayplan.api.timestamps import format_time
+from bayplan.cache.cache import Cache, CacheSnapshot
 from bayplan.cache.node_table import NodeTable
+from bayplan.cache.packing import Packing
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, MEMORY, PODS
 from bayplan.config.types import NodeResourcesFitArgs, Profile, SchedulerConfiguration
@@ -21,7 +23,7 @@ from bayplan.live.answers import (
     TaintAnswer,
     WeightedResource,
 )
-from bayplan.scheduler.packing import Packing
+from bayplan.queue.nominator import Nominator
 
 MOST_RESOURCES: Final = 16
 """Node owners make up names of resources: these and no more are told of all nodes."""
@@ -117,3 +119,31 @@ def _resources(nodes: NodeTable) -> list[str]:
     there = {name for name in nodes.allocatable if name == PODS or name in nodes.requested}
     first = [name for name in _FIRST if name in there]
     return [*first, *sorted(there.difference(first))][:MOST_RESOURCES]
+
+
+class ClusterCopy:
+    """Nodes, pods, what plugins look up and nominations, as they were when it was made; for one question each.
+
+    Made on the loop in some milliseconds. `cache` and `nominator` are then made of it on a thread. What volume plugins
+    assume for pods that are being bound is not among it.
+    """
+
+    def __init__(self, cache: Cache, nominator: Nominator, configuration: SchedulerConfiguration) -> None:
+        self.configuration = configuration
+        self.moment = time.time()
+        self._snapshot = CacheSnapshot(cache)
+        self._nominated: list[tuple[PodInfo, str]] = [
+            (pod, node) for node in nominator.nodes() for pod in nominator.nominated_pods_for_node(node)
+        ]
+
+    def cache(self) -> Cache:
+        """Make the cache; once."""
+        return self._snapshot.cache()
+
+    def nominator(self, *, but: Callable[[PodInfo], bool] = lambda pod: False) -> Nominator:
+        """Make the nominations, without those of some pods."""
+        made = Nominator()
+        for pod, node in self._nominated:
+            if not but(pod):
+                made.add(pod, node)
+        return made

@@ -14,13 +14,13 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.explain.explanation import Explanation
 from bayplan.framework.runtime import Framework
 from bayplan.live.answers import AttemptItem, DecisionItem, ExplanationAnswer, Nomination, WakingEvent
-from bayplan.live.cluster_copy import ClusterCopy
+from bayplan.live.cluster_view import ClusterCopy
 from bayplan.live.waiting import WaitingPodsCopy
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.scheduler.cycle import FitError, SchedulingCycle
-from bayplan.scheduler.recent_decisions import Attempt
+from bayplan.scheduler.recent_decisions import FailedAttempt
 from bayplan.server.live import RefusedQuestionError
 
 _MOST_EVENTS: Final = 32
@@ -81,7 +81,7 @@ def explanation_answer(
     *,
     state: str,
     nominated_for: float | None,
-    attempts: list[Attempt],
+    attempts: list[FailedAttempt],
     decision: DecisionItem | None,
 ) -> ExplanationAnswer:
     """Work out the answer; `cache` is the copy's, and is used up.
@@ -127,7 +127,7 @@ def _scheduled_at(pod: Pod) -> str | None:
     return next((each.last_transition_time for each in conditions if each.type == "PodScheduled"), None)
 
 
-def _attempt(attempt: Attempt) -> AttemptItem:
+def _attempt(attempt: FailedAttempt) -> AttemptItem:
     return AttemptItem(format_time(attempt.time), attempt.message, round(attempt.seconds * 1000, 3))
 
 

@@ -7,18 +7,17 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
-from bayplan.api.decoding import DECODE_ERRORS
+from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.live_paths import ALL_THAT_FIT
 from bayplan.cache.pod_info import PodInfo
 from bayplan.live.answers import SimulationAnswer
-from bayplan.live.cluster_copy import ClusterCopy
-from bayplan.live.known_classes import KnownClasses
+from bayplan.live.cluster_view import ClusterCopy
+from bayplan.live.priority_class_list import KnownClasses
 from bayplan.server.live import RefusedQuestionError
 from bayplan.simulate.admission import NO_PRIORITY_CLASS
-from bayplan.simulate.capacity import how_many_fit
+from bayplan.simulate.capacity import NotCountedError, counted_pod, how_many_fit
 from bayplan.simulate.cluster import ObjectReader
 from bayplan.simulate.cluster_objects import ClusterObjects
-from bayplan.simulate.counted_pod import NotCountedError, counted_pod
 from bayplan.simulate.decision import Decision
 from bayplan.simulate.documents import ClusterFileError, raw_objects
 from bayplan.simulate.report import Capacity

@@ -2,15 +2,65 @@
 
 import json
 import logging
+import re
 import time
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Final
 
 from bayplan.logs.printable_text import printable
-from bayplan.logs.redaction import cut, redacted
 from bayplan.logs.structured import Value, caller, split
-from bayplan.logs.verbosity import verbosity_of
+
+V2: Final = logging.INFO - 2
+"""Each placement and each verdict; what a watch was interrupted by."""
+
+V4: Final = logging.INFO - 4
+"""Why a pod is held in the queue; single failures that another line counts."""
+
+V5: Final = logging.INFO - 5
+"""Each move of a pod in the queue."""
+
+V10: Final = logging.INFO - 10
+"""Each plugin's score of each node; the same as DEBUG."""
+
+
+def level_of(verbosity: int) -> int:
+    """Return the level from which on lines are written at `-v verbosity`; 0 is INFO, each step one below it."""
+    return max(logging.INFO - verbosity, 1)
+
+
+def verbosity_of(level: int) -> int:
+    """Return the smallest `-v` that writes lines of `level`."""
+    return max(logging.INFO - level, 0)
+
+
+HIDDEN: Final = "[hidden]"
+
+# A password may have a "/" or an "@" that should have been escaped; what follows a host's colon is a port and a "/".
+_USERINFO: Final = re.compile(r"(?<=://)(?:[^/\s:]*:(?!\d+/)\S*|[^/\s]+)(?=@)")
+_BEARER: Final = re.compile(r"(?i)\b(bearer\s+)[^\s'\",]+")
+# A JSON web token, as service accounts and OpenID providers have them: its first part is the base64 of '{"'.
+_TOKEN: Final = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]*")
+
+
+def redacted(text: str) -> str:
+    """Return `text` without users and passwords of URLs, bearer tokens and JSON web tokens.
+
+    No line is meant to have any: this holds for what libraries and plugins put into their errors.
+    """
+    if "@" in text and "://" in text:
+        text = _USERINFO.sub(HIDDEN, text)
+    if "eyJ" in text:
+        text = _TOKEN.sub(HIDDEN, text)
+    if "earer" in text or "EARER" in text:
+        text = _BEARER.sub(rf"\1{HIDDEN}", text)
+    return text
+
+
+def cut(text: str, length: int) -> str:
+    """Return the first `length` characters of `text`, with a word that it was longer."""
+    return text if len(text) <= length else f"{text[:length]}... ({len(text)} characters)"
+
 
 LONGEST_TEXT: Final = 16 * 1024
 """Characters of a message, or of one value in JSON; so long a line is passed on whole by container runtimes."""

@@ -6,9 +6,8 @@ import sys
 import threading
 from typing import Final
 
-from bayplan.logs.formats import FORMATS, LoggingFormat
+from bayplan.logs.formats import FORMATS, V4, LoggingFormat, level_of
 from bayplan.logs.line_writer import LineWriter
-from bayplan.logs.verbosity import V4, level_of
 
 _LIBRARIES: Final = {
     # It has a line for each event of each pod, and what ends it is told by who starts it again.

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.cache.change_log import Rows
-from bayplan.cache.host_ports import ANY_IP, HostPort
+from bayplan.cache.container_requests import ANY_IP, HostPort
 from bayplan.cache.incremental_view import UsageView
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo

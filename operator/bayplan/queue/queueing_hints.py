@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-from bayplan.cache.encoded import encoded_size
 from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.resources import encoded_size
 from bayplan.framework.cluster_event import (
     ActionType,
     ClusterEvent,

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.status import SUCCESS, Status
-from bayplan.logs.verbosity import V4, V5
+from bayplan.logs.formats import V4, V5
 from bayplan.queue.backing_off import BackingOffPods
 from bayplan.queue.keyed_heap import KeyedHeap, SortKey
 from bayplan.queue.queue_profile import QueueProfile

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from bayplan.cache.recently_used import RecentlyUsed
-from bayplan.logs.verbosity import V2, V10
+from bayplan.logs.formats import V2, V10
 from bayplan.scheduler.attempt import Failed, Nominated, Reserved
 from bayplan.scheduler.comparison import Compare
 
@@ -71,7 +71,7 @@ def tell_bound(reserved: Reserved, seconds: float) -> None:
 
 
 @dataclass(eq=False)
-class Verdicts:
+class VerdictLog:
     """Tells why a pod is still pending, in the words of its FailedScheduling Event, whenever it changes."""
 
     _told: RecentlyUsed[str, int] = field(default_factory=lambda: RecentlyUsed(REMEMBERED_VERDICTS), init=False)

@@ -20,7 +20,7 @@ from bayplan.scheduler.api_calls import (
     utc_now,
 )
 from bayplan.scheduler.attempt import UNSCHEDULABLE, Failed, Nominated
-from bayplan.scheduler.attempt_log import Verdicts
+from bayplan.scheduler.attempt_log import VerdictLog
 from bayplan.scheduler.condition_texts import ConditionTexts
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.observer import SchedulerObserver
@@ -138,7 +138,7 @@ class FailureReporter:
     newest: Callable[[str], PodInfo | None]
     decisions: RecentDecisions = field(default_factory=RecentDecisions)
     texts: ConditionTexts = field(init=False)
-    verdicts: Verdicts = field(default_factory=Verdicts, init=False)
+    verdicts: VerdictLog = field(default_factory=VerdictLog, init=False)
 
     def __post_init__(self) -> None:
         self.texts = ConditionTexts(self.newest, self.conditions.told, self._write, self._write_late, self.clock)

@@ -26,7 +26,7 @@ _TEXT_BYTES: Final = 512
 _Names = tuple[tuple[str, str], ...]
 
 
-class Attempt(NamedTuple):
+class FailedAttempt(NamedTuple):
     """One attempt on a pod that failed: when, in seconds since the epoch, why, and how long it took."""
 
     time: float
@@ -73,7 +73,7 @@ class RecentDecisions:
     last: int = field(default=0, init=False)
     _kept: "deque[_Fields]" = field(default_factory=deque, init=False)
     _text_bytes: int = field(default=0, init=False)
-    _attempts: dict[str, list[Attempt]] = field(default_factory=dict, init=False)
+    _attempts: dict[str, list[FailedAttempt]] = field(default_factory=dict, init=False)
     _attempt_bytes: int = field(default=0, init=False)
 
     def placed(self, pod: PodInfo, placement: Placement, seconds: float, evaluated: int) -> None:
@@ -114,7 +114,7 @@ class RecentDecisions:
             # Most attempts end as the one before did: the text is there already.
             message = attempts[-1].message
         self._attempts[uid] = attempts
-        attempts.append(Attempt(now, message, seconds))
+        attempts.append(FailedAttempt(now, message, seconds))
         self._attempt_bytes += _text_bytes(message)
         if len(attempts) > ATTEMPTS_OF_A_POD:
             self._attempt_bytes -= _text_bytes(attempts.pop(0).message)
@@ -147,7 +147,7 @@ class RecentDecisions:
         newest_first = enumerate(reversed(self._kept))
         return next(((self.last - back, RecentDecision(*each)) for back, each in newest_first if each[-2] == uid), None)
 
-    def attempts_on(self, uid: str) -> list[Attempt]:
+    def attempts_on(self, uid: str) -> list[FailedAttempt]:
         """Return the last attempts on the pod that failed, the oldest first."""
         return [*self._attempts.get(uid, ())]
 

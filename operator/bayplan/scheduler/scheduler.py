@@ -15,7 +15,7 @@ from bayplan.scheduler.attempt_log import tell_scores, wanted_comparison
 from bayplan.scheduler.binding_cycle import BindingCycle
 from bayplan.scheduler.cancellation import is_being_cancelled
 from bayplan.scheduler.dispatcher import Dispatcher
-from bayplan.scheduler.engine import Engine
+from bayplan.scheduler.engines import Engine
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.extender.cycle import ExtendedCycle
 from bayplan.scheduler.extender.wire import ExtenderError

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import msgspec
 from aiohttp import web
 
-from bayplan.server.review_cache import ReviewCache
-from bayplan.server.reviews import Reviews, User
+from bayplan.server.reviews import ReviewCache, Reviews, User
 from bayplan.server.serving_tls import ServingTls
 
 AUTHENTICATED = "system:authenticated"

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from bayplan.server.review_cache import ReviewCache
-from bayplan.server.reviews import Reviews, User
+from bayplan.server.reviews import ReviewCache, Reviews, User
 
 PRIVILEGED_GROUP = "system:masters"
 """Who may do everything; API servers do not ask for it either."""

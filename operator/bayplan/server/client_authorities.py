@@ -6,8 +6,7 @@ import logging
 import msgspec
 
 from bayplan.api.client import ApiClient, decode_status
-from bayplan.api.decoding import DECODE_ERRORS
-from bayplan.api.errors import AmbiguousError, CredentialsError, UnreachableError
+from bayplan.api.errors import DECODE_ERRORS, AmbiguousError, CredentialsError, UnreachableError
 from bayplan.server.serving_tls import checked_authorities
 
 logger = logging.getLogger(__name__)

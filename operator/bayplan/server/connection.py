@@ -10,10 +10,9 @@ from aiohttp import web
 
 from bayplan.api.live_paths import SIMULATE
 from bayplan.server.answers import bare, plain
-from bayplan.server.connections import Connections
+from bayplan.server.connections import Connections, peer_of
 from bayplan.server.handshake import Handshake
 from bayplan.server.live import MAX_BODY_BYTES
-from bayplan.server.peers import peer_of
 from bayplan.server.request_heads import HEAD_BYTES, HeadRefusedError, RequestHeads, target_of
 from bayplan.server.turns import Turns
 

@@ -7,7 +7,7 @@ import msgspec
 from aiohttp import web
 
 from bayplan.logs.printable_text import shortened
-from bayplan.scheduler.debugger.comparer import Comparison, Difference, Fact, ListError
+from bayplan.scheduler.debugger.comparer import CacheComparison, Difference, Fact, ListError
 from bayplan.server.answers import answer
 
 LARGEST_ANSWER_BYTES = 64 * 1024
@@ -15,7 +15,7 @@ _SHOWN = 50
 _LONGEST_TEXT = 200
 
 
-def debug_routes(compare: Callable[[], Awaitable[Comparison]]) -> list[web.RouteDef]:
+def debug_routes(compare: Callable[[], Awaitable[CacheComparison]]) -> list[web.RouteDef]:
     """Return the route of `/debug/cache`, which answers with what `compare` finds.
 
     It names pods and nodes, so it is for whoever HttpServer lets in. The answer is at most `LARGEST_ANSWER_BYTES`: all

@@ -24,7 +24,7 @@ class HealthReport:
 
 
 @dataclass(slots=True)
-class Outcome:
+class CheckResult:
     """How one check of one endpoint has ended so far."""
 
     healthy: bool = True
@@ -42,7 +42,7 @@ class HealthChecks:
     def __init__(self) -> None:
         self._shutting_down = False
         self._last_failures: dict[str, list[str]] = {}
-        self.outcomes: dict[tuple[str, str], Outcome] = {}
+        self.outcomes: dict[tuple[str, str], CheckResult] = {}
         """How checks ended that probes had run, by endpoint and name."""
         live: dict[str, Check] = {"ping": lambda: None}
         ready: dict[str, Check] = {"ping": lambda: None, "shutdown": self._shutdown}
@@ -92,7 +92,7 @@ class HealthChecks:
         return HealthReport(reason is None, "ok\n" if reason is None else f"internal server error: {reason}\n")
 
     def _note(self, endpoint: str, name: str, *, healthy: bool) -> None:
-        outcome = self.outcomes.setdefault((endpoint, name), Outcome())
+        outcome = self.outcomes.setdefault((endpoint, name), CheckResult())
         outcome.healthy = healthy
         outcome.successes += healthy
         outcome.errors += not healthy

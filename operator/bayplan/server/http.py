@@ -15,12 +15,11 @@ from bayplan.api.token_bucket import TokenBucket
 from bayplan.server.access import Security, only_this_machine, only_who_may
 from bayplan.server.answers import answer, plain
 from bayplan.server.connection import DRAIN_SECONDS, Connection, Open, RequestTurns
-from bayplan.server.connections import Connections
+from bayplan.server.connections import Connections, peer_of
 from bayplan.server.handshake import Handshake
 from bayplan.server.health import HealthChecks, HealthReport, LoopTicker
 from bayplan.server.listener import Listener
 from bayplan.server.live import MAX_BODY_BYTES
-from bayplan.server.peers import peer_of
 from bayplan.server.scrapes import OPENMETRICS_TYPE, Scrapes
 from bayplan.server.slis import SliCollector
 from bayplan.server.turns import Turns

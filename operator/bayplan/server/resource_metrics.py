@@ -1,19 +1,60 @@
 """`/metrics/resources`: what each pod asks for and may use (upstream: pkg/scheduler/metrics/resources/resources.go)."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 
 from aiohttp import web
 
+from bayplan.api.meta_objects import Quantity
+from bayplan.api.objects import PodSpec, ResourceRequirements
 from bayplan.api.quantity import QuantityError
 from bayplan.cache.cache import Cache, is_finished
+from bayplan.cache.container_requests import NOTHING, ContainerRequests, Nanos, nanos, plus, spec_requests
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.pod_limits import exact_limits, exact_requests
-from bayplan.cache.resources import is_hugepages
+from bayplan.cache.resources import is_hugepages, is_supported_pod_level_resource
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.server.answers import HEADERS
 from bayplan.server.scrapes import TEXT_FORMAT
+
+
+def exact_requests(spec: PodSpec) -> Nanos:
+    """Return the requests of a pod, by its spec (component-helpers resource/helpers.go, PodRequests).
+
+    Raises:
+        QuantityError: a quantity cannot be read; the message names its field.
+    """
+    total = spec_requests(spec).total() | _pod_level(spec.resources.requests if spec.resources else None, "requests")
+    return plus(total, nanos(spec.overhead, "spec.overhead"))
+
+
+def exact_limits(spec: PodSpec) -> Nanos:
+    """Return the limits of a pod, by its spec (component-helpers resource/helpers.go, PodLimits).
+
+    The overhead counts for resources that are limited.
+
+    Raises:
+        QuantityError: a quantity cannot be read; the message names its field.
+    """
+    total = ContainerRequests(
+        [_limits(each.resources, f"spec.containers[{i}]") for i, each in enumerate(spec.containers)],
+        [
+            (_limits(each.resources, f"spec.initContainers[{i}]"), each.restart_policy == "Always")
+            for i, each in enumerate(spec.init_containers or ())
+        ],
+    ).total() | _pod_level(spec.resources.limits if spec.resources else None, "limits")
+    overhead = nanos(spec.overhead, "spec.overhead")
+    return plus(total, {name: amount for name, amount in overhead.items() if total.get(name)})
+
+
+def _limits(resources: ResourceRequirements | None, path: str) -> Nanos:
+    return NOTHING if resources is None else nanos(resources.limits, f"{path}.resources.limits")
+
+
+def _pod_level(quantities: Mapping[str, Quantity] | None, field: str) -> Nanos:
+    amounts = nanos(quantities, f"spec.resources.{field}")
+    return {name: amount for name, amount in amounts.items() if is_supported_pod_level_resource(name)}
+
 
 LONGEST_SECONDS = 60.0
 """How long one answer may take; a client that reads more slowly gets half of one."""

@@ -1,12 +1,27 @@
 """`/metrics/slis`: how each health check has ended, for service level indicators (upstream: component-base slis)."""
 
+import time
 from collections.abc import Iterable
+from typing import Final
 
+from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from bayplan.server.health import HealthChecks
-from bayplan.server.process_start import PROCESS_START, process_start_seconds
+
+PROCESS_START: Final = "process_start_time_seconds"
+"""The metric that says it, in `/metrics` and `/metrics/slis` (upstream: component-base metrics/processstarttime.go)."""
+
+_READ_AT: Final = time.time()
+
+
+def process_start_seconds() -> float:
+    """Return when the process began, in seconds since the epoch; where the kernel is silent, when this was loaded."""
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    started = registry.get_sample_value(PROCESS_START)
+    return _READ_AT if started is None else started
 
 
 class SliCollector(Collector):

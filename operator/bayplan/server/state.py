@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from bayplan.cache.allocation import AllocationSummary
 from bayplan.cache.cache import CacheSizes
-from bayplan.scheduler.allocation import AllocationSummary
+from bayplan.cache.packing import Packing
 from bayplan.scheduler.observer import WatchState
-from bayplan.scheduler.packing import Packing
 
 QUEUES = ("active", "backoff", "unschedulable", "gated")
 

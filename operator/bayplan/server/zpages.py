@@ -14,7 +14,7 @@ from aiohttp import web
 from bayplan import __version__
 from bayplan.server.answers import answer, plain
 from bayplan.server.negotiation import JSON, MEDIA_TYPES, TEXT, YAML, Form, Kind, negotiate
-from bayplan.server.process_start import process_start_seconds
+from bayplan.server.slis import process_start_seconds
 
 _NAME: Final = "bayplan"
 _GROUP: Final = "config.k8s.io"

@@ -6,7 +6,7 @@ from copy import copy
 from functools import cached_property
 from typing import Any, Final, Self, TypeVar
 
-from bayplan.api.decoding import DECODE_ERRORS
+from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.kinds import RESOURCES, Resource, resource_named
 from bayplan.api.objects import Node, Pod
 from bayplan.api.quantity import QuantityError

@@ -8,8 +8,8 @@ from typing import Any, Final, Generic, NoReturn, TypeVar
 
 import msgspec
 
-from bayplan.api.decoding import DECODE_ERRORS
-from bayplan.config.bounded_yaml import MalformedYAMLError, Place, RefusedYAMLError, Rules, yaml_documents
+from bayplan.api.errors import DECODE_ERRORS
+from bayplan.config.bounded_yaml import MalformedYAMLError, RefusedYAMLError, Rules, YAMLPlace, yaml_documents
 from bayplan.config.errors import InputError, quote
 from bayplan.config.positions import Positions
 
@@ -249,7 +249,7 @@ def _advice(text: str, number: int) -> str:
     return "; YAML is indented by spaces, and not by tabs" if line.strip(" ").startswith("\t") else ""
 
 
-def _refuse(place: Place, key: str | None) -> NoReturn:
+def _refuse(place: YAMLPlace, key: str | None) -> NoReturn:
     text = "only mappings can be merged with <<" if key is None else f"key {quote(key)} is given twice"
     raise RefusedYAMLError(text, place)
 

@@ -11,12 +11,12 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from bayplan.api.timestamps import format_time
+from bayplan.cache.lower_bound import fewest_for_sizes
 from bayplan.cache.node_table import NodeTable
+from bayplan.cache.packing import Packing
 from bayplan.cache.resources import PODS, PodRequests
 from bayplan.explain.explanation import Explanation
 from bayplan.framework.candidate import CRITERIA, Candidate, choose, deciding_criterion
-from bayplan.scheduler.lower_bound import fewest_for_sizes
-from bayplan.scheduler.packing import Packing
 from bayplan.scheduler.trace import Trace
 from bayplan.simulate.cluster_objects import SkippedPod
 from bayplan.simulate.drain import DrainedNode
@@ -201,7 +201,7 @@ class MovedPod(_Reported):
     """Where it is in the end, in the order of the configurations; None where it is on no node."""
 
 
-class Comparison(_Reported):
+class ComparisonReport(_Reported):
     """Several configurations on the same cluster, in the order in which they were given."""
 
     configurations: list[Compared]
@@ -209,7 +209,7 @@ class Comparison(_Reported):
     """In the order of namespace and name."""
 
 
-def encode(report: Report | Comparison) -> bytes:
+def encode(report: Report | ComparisonReport) -> bytes:
     """The report as indented JSON text with a newline at its end."""
     return msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n"
 
@@ -217,7 +217,7 @@ def encode(report: Report | Comparison) -> bytes:
 def schema() -> bytes:
     """The JSON schema of what `encode` writes, as docs/simulate.schema.json has it."""
     (report, comparison), components = msgspec.json.schema_components(
-        [Report, Comparison], ref_template="#/$defs/{name}"
+        [Report, ComparisonReport], ref_template="#/$defs/{name}"
     )
     described = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

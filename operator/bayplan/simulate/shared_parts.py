@@ -6,7 +6,7 @@ from typing import Final
 from msgspec.structs import force_setattr
 
 from bayplan.api.objects import Pod
-from bayplan.cache.encoded import encoded
+from bayplan.cache.resources import encoded
 
 _LARGEST: Final = 4096
 """Parts that are longer, in encoded bytes, are not looked for: many of them alike are rare."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from bayplan.api.decoding import DECODE_ERRORS
+from bayplan.api.errors import DECODE_ERRORS
 from bayplan.simulate.documents import ClusterFileError, Decoder, RawObject, title
 from bayplan.simulate.input_files import objects_in
 from bayplan.simulate.openapi import MOST_ERRORS, TWICE, published_errors

@@ -1,7 +1,7 @@
 """The objects of a live cluster, listed kind by kind."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
@@ -10,17 +10,66 @@ from typing import Any, Final
 import aiohttp
 import msgspec
 
-from bayplan.api.backoff import Backoff, Timing, is_away
+from bayplan.api.backoff import Backoff, WatchTiming, is_away
 from bayplan.api.credentials import Credentials
-from bayplan.api.decoding import DECODE_ERRORS
-from bayplan.api.errors import CredentialsError
+from bayplan.api.errors import DECODE_ERRORS, CredentialsError
 from bayplan.api.kinds import Resource
 from bayplan.api.list_pages import PAGE_SIZE, list_pages
 from bayplan.api.meta_objects import ObjectMeta
+from bayplan.api.objects import NodeStatus, PodCondition, PodStatus, Volume
 from bayplan.api.watch_source import AnswerError, BrokenStreamError, ListPage, WatchSource
 from bayplan.config.errors import quote
 from bayplan.simulate.documents import Decoder, field_error
-from bayplan.snapshot.trimming import trimmed
+from bayplan.simulate.workloads import JobStatus
+from bayplan.snapshot.rewriting import Rewriting, Rule, as_it_is
+
+_READ_OF_VOLUMES: Final[Mapping[str, Collection[str]]] = {
+    "ephemeral": (),
+    "gce_persistent_disk": ("pdName", "readOnly"),
+    "aws_elastic_block_store": ("volumeID",),
+    "azure_disk": ("diskURI", "kind"),
+    "azure_file": (),
+    "cinder": ("volumeID",),
+    "portworx_volume": ("volumeID",),
+    "vsphere_volume": (),
+    "rbd": ("pool", "image", "monitors", "readOnly"),
+    "iscsi": ("iqn", "readOnly"),
+    "csi": ("driver",),
+}
+"""What plugins read of a pod's own volumes, by field of `Volume`; drivers may keep secrets beside it."""
+_READ_OF_PODS: Final = ("PodResizePending", "DisruptionTarget", "Ready")
+_READ_OF_JOBS: Final = ("Complete", "Failed")
+
+
+def _only(keys: Collection[str]) -> Rule:
+    def rule(source: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in source.items() if key in keys}
+
+    return rule
+
+
+def _conditions(types: Collection[str]) -> Rule:
+    def rule(conditions: Sequence[PodCondition]) -> list[PodCondition] | None:
+        read = [PodCondition(each.type, each.status, each.reason) for each in conditions if each.type in types]
+        return read or None
+
+    return rule
+
+
+_RULES: Final[Mapping[tuple[type, str], Rule]] = {
+    (PodStatus, "conditions"): _conditions(_READ_OF_PODS),
+    (JobStatus, "conditions"): _conditions(_READ_OF_JOBS),
+    (NodeStatus, "conditions"): lambda conditions: None,
+    **{(Volume, field): _only(keys) for field, keys in _READ_OF_VOLUMES.items()},
+}
+
+trimmed: Final = Rewriting(_RULES, as_it_is)
+"""An object without conditions that nobody reads, and of a pod's own volumes only what plugins read.
+
+Annotations, environments, commands and managed fields are gone before: what is read from the API server is decoded to
+what simulations read.
+"""
+
 
 TRIES: Final = 6
 """How often a page is asked for while the API server is in trouble: for about a quarter of a minute."""
@@ -36,7 +85,7 @@ class ForbiddenError(ListingError):
 
 
 @dataclass(slots=True)
-class Listed:
+class ListedObjects:
     """The objects of one kind as they were at one resourceVersion."""
 
     objects: list[Any] = field(default_factory=list)
@@ -58,7 +107,7 @@ async def list_kind(
     page_size: int = PAGE_SIZE,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     open_source: Callable[..., WatchSource] = WatchSource,
-) -> Listed:
+) -> ListedObjects:
     """Return all objects of the kind, trimmed; a consistent read, whose pages are all of one resourceVersion.
 
     A list that outlives its version is begun anew, and at last asked for in one piece. Trouble of the API server is
@@ -69,13 +118,13 @@ async def list_kind(
         ListingError: the API server refuses otherwise, or does not answer.
         CredentialsError: there is no way to log in.
     """
-    timing = Timing()
+    timing = WatchTiming()
     source = open_source(credentials, resource.path, list_timeout=timing.list_timeout, inactivity=timing.inactivity)
     try:
         return await _list(source, resource, page_size, sleep)
     except AnswerError as error:
         if error.status == HTTPStatus.NOT_FOUND:
-            return Listed()
+            return ListedObjects()
         kind = ForbiddenError if error.status == HTTPStatus.FORBIDDEN else ListingError
         raise kind(f"{resource.plural}: {error}") from None
     except CredentialsError:
@@ -88,12 +137,12 @@ async def list_kind(
 
 async def _list(
     source: WatchSource, resource: Resource, page_size: int, sleep: Callable[[float], Awaitable[None]]
-) -> Listed:
+) -> ListedObjects:
     decode = Decoder(resource.type)
-    found = Listed()
+    found = ListedObjects()
     async for is_first, page in list_pages(partial(_page, source, sleep), page_size=page_size, restarts=2):
         if is_first:
-            found = Listed()
+            found = ListedObjects()
         for raw in page.items or ():
             try:
                 found.objects.append(trimmed(decode(raw)))

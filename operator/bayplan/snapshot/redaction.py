@@ -37,7 +37,7 @@ from bayplan.api.storage_objects import (
     VolumeAttachmentSpec,
 )
 from bayplan.api.workload_objects import PodDisruptionBudgetStatus, ServiceSpec
-from bayplan.cache.host_ports import ANY_IP
+from bayplan.cache.container_requests import ANY_IP
 from bayplan.simulate.workloads import ReplicationControllerSpec
 from bayplan.snapshot.hashes import Hashes
 from bayplan.snapshot.made_names import MadeNames

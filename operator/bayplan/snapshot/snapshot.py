@@ -1,15 +1,59 @@
 """A snapshot of a live cluster: everything that decisions depend on, and nothing else."""
 
 import secrets
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from bayplan.api.kinds import Resource
-from bayplan.snapshot.document import document
-from bayplan.snapshot.kinds import ESSENTIAL, KINDS, right_to_list
-from bayplan.snapshot.listing import ForbiddenError, Listed
+import msgspec
+
+from bayplan.api.kinds import NODES, PODS, RESOURCES, Resource
+from bayplan.api.workload_objects import PriorityClass
+from bayplan.simulate.workloads import WORKLOADS, DaemonSet, Deployment, Job
+from bayplan.snapshot.listing import ForbiddenError, ListedObjects
 from bayplan.snapshot.redaction import Redaction
+
+_AS_WORKLOADS: Final = {kind.__name__: kind for kind in WORKLOADS.values()}
+
+KINDS: Final[Sequence[Resource]] = (
+    # First, so that what pods name is there unless it was deleted meanwhile.
+    PODS,
+    NODES,
+    Resource(PriorityClass, "scheduling.k8s.io", "priorityclasses"),
+    # Simulations make the pods that workloads lack, for which more of them is read than plugins look up.
+    *(
+        Resource(_AS_WORKLOADS.get(each.kind, each.type), each.group, each.plural, namespaced=each.namespaced)
+        for each in RESOURCES
+    ),
+    Resource(Deployment, "apps", "deployments", namespaced=True),
+    Resource(DaemonSet, "apps", "daemonsets", namespaced=True),
+    Resource(Job, "batch", "jobs", namespaced=True),
+)
+"""All that simulations read, in the order in which it is listed, but for CronJobs and PodTemplates.
+
+Of those a simulation makes pods that the cluster's controllers would not make now.
+"""
+ESSENTIAL: Final = frozenset({PODS.plural, NODES.plural})
+"""Without these there is no snapshot."""
+
+
+def right_to_list(resource: Resource) -> str:
+    """Return what to ask for, in the words of roles, such as `list jobs.batch`."""
+    return f"list {resource.plural}.{resource.group}" if resource.group else f"list {resource.plural}"
+
+
+def document(objects: Iterable[tuple[Resource, Any]]) -> Iterator[bytes]:
+    """Yield the list piece by piece, an object a line; each is of the type of its resource."""
+    encoder = msgspec.json.Encoder()
+    separator = b"\n"
+    yield b'{"apiVersion":"v1","kind":"List","items":['
+    for resource, obj in objects:
+        head = encoder.encode({"apiVersion": resource.api_version, "kind": resource.kind})
+        body = encoder.encode(obj)
+        yield separator + head[:-1] + (b"," if len(body) > 2 else b"") + body[1:]
+        separator = b",\n"
+    yield b"\n]}\n"
+
 
 _KEY_BYTES = 32
 
@@ -38,7 +82,7 @@ class MissingRightsError(Exception):
 
 
 async def take_snapshot(
-    list_kind: Callable[[Resource], Awaitable[Listed]], *, ignore_forbidden: bool = False
+    list_kind: Callable[[Resource], Awaitable[ListedObjects]], *, ignore_forbidden: bool = False
 ) -> Snapshot:
     """Read all kinds one after the other, each as it was at one moment, and return what was read.
 

@@ -9,8 +9,8 @@ import msgspec
 
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.simulate.cluster_objects import ClusterObjects
-from bayplan.simulate.comparison import Outcome, compared, own_pods, placements
-from bayplan.simulate.report import Comparison, MovedPod, Summary
+from bayplan.simulate.comparison import ConfigurationResult, compared, own_pods, placements
+from bayplan.simulate.report import ComparisonReport, MovedPod, Summary
 from bayplan.simulate.simulator import Simulator
 from bayplan.web.snapshot import SnapshotSource
 from bayplan.web.updates import Updates
@@ -65,7 +65,7 @@ class ComparedSource:
             outcomes.append(await self._decide(config, configuration))
             await self._show(updates, outcomes)
 
-    async def _decide(self, config: str, configuration: SchedulerConfiguration) -> Outcome:
+    async def _decide(self, config: str, configuration: SchedulerConfiguration) -> ConfigurationResult:
         simulator = Simulator(configuration)
         simulator.add(own_pods(self._objects))
         more = True
@@ -73,14 +73,14 @@ class ComparedSource:
             more = _slice(simulator)
             await asyncio.sleep(0)
         report = await asyncio.to_thread(simulator.report)
-        return Outcome(config, report, placements(simulator.cache.nodes))
+        return ConfigurationResult(config, report, placements(simulator.cache.nodes))
 
-    async def _show(self, updates: Updates, outcomes: Sequence[Outcome]) -> None:
+    async def _show(self, updates: Updates, outcomes: Sequence[ConfigurationResult]) -> None:
         comparison = await asyncio.to_thread(compared, outcomes)
         await updates.show("comparison", msgspec.json.encode(side_by_side(comparison)))
 
 
-def side_by_side(comparison: Comparison) -> SideBySide:
+def side_by_side(comparison: ComparisonReport) -> SideBySide:
     """Return what the page is told of a comparison: every summary, and the first of the pods that are elsewhere."""
     told = [SummaryOf(each.config, each.report.summary) for each in comparison.configurations]
     return SideBySide(len(told), told, comparison.moved[:MOVED_SHOWN], len(comparison.moved))

@@ -9,11 +9,11 @@ from typing import Any, Final
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.framework.runtime import Framework
 from bayplan.live.inspector import LiveInspector
-from bayplan.live.known_classes import always
+from bayplan.live.priority_class_list import always
 from bayplan.scheduler.cycle import Placement
 from bayplan.scheduler.recent_decisions import RecentDecisions
 from bayplan.simulate.cluster_objects import ClusterObjects
-from bayplan.simulate.comparison import Outcome, placements
+from bayplan.simulate.comparison import ConfigurationResult, placements
 from bayplan.simulate.decision import Decision
 from bayplan.simulate.simulator import Simulator
 from bayplan.web.updates import Updates
@@ -61,9 +61,9 @@ class SnapshotSource:
         """What the page says it shows."""
         return self._page
 
-    def outcome(self, config: str) -> Outcome:
+    def outcome(self, config: str) -> ConfigurationResult:
         """Return what the simulation made of the cluster so far, by the configuration called `config`."""
-        return Outcome(config, self._simulator.report(), placements(self._simulator.cache.nodes))
+        return ConfigurationResult(config, self._simulator.report(), placements(self._simulator.cache.nodes))
 
     async def run(self, updates: Updates) -> None:
         """Decide about the pods that wait until none is worth trying, and have the page follow."""

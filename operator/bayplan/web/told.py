@@ -11,9 +11,19 @@ from bayplan.explain.explanation import Explanation
 from bayplan.explain.text import change_text, group_text, outcome_text
 from bayplan.live.answers import ExplanationAnswer, SimulationAnswer
 from bayplan.server.live import Inspector, RefusedQuestionError, error_line
-from bayplan.simulate.documents import ClusterFileError
+from bayplan.simulate.documents import ClusterFileError, raw_objects
 from bayplan.simulate.report import Capacity, PodReport
-from bayplan.web.request_body import as_json
+
+
+def as_json(data: bytes, name: str) -> bytes:
+    """Return the objects in `data`, YAML or JSON as kubectl takes them, as the body of `SchedulerClient.simulate`.
+
+    Raises:
+        ClusterFileError: it is neither, or something in it is no object; the text begins with `name`.
+    """
+    items = [raw.value for raw in raw_objects(data, name)]
+    return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items})
+
 
 EXPLAINED: Final = 20
 """Of the pods that are asked about, so many are explained; of the others it is told where they would go."""

@@ -8,7 +8,7 @@ from bayplan.scheduler.debugger.comparer import (
     PENDING,
     PODS,
     REQUESTED,
-    Comparison,
+    CacheComparison,
     Difference,
     Dump,
     lasting,
@@ -113,4 +113,4 @@ def test_what_is_missing_at_both_looks_lasts():
 
 def test_a_comparison_counts_by_kind():
     found = [Difference(NODES, name, None, ()) for name in "ab"] + [Difference(PODS, "u", None, ())]
-    assert Comparison(found, {}).counts == {NODES: 2, PODS: 1}
+    assert CacheComparison(found, {}).counts == {NODES: 2, PODS: 1}

@@ -4,14 +4,15 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayplan.api.objects import Node
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended, node_allocatable
-from bayplan.config.types import NodeResourcesFitArgs
-from bayplan.framework.causes import Detail
+from bayplan.config.types import NodeResourcesFitArgs, ScoringStrategy
+from bayplan.framework.causes import Detail, Shortage
 from bayplan.framework.cluster_event import (
     ASSIGNED_POD_DELETE,
     ASSIGNED_POD_SCALE_DOWN,
@@ -24,8 +25,49 @@ from bayplan.framework.cluster_event import (
 from bayplan.framework.interface import CycleState, PreFilterResult, ResourceScore, Scores
 from bayplan.framework.status import SUCCESS, Code, Codes, Reason, Status
 from bayplan.framework.traits import Reads, Traits
-from bayplan.plugins.node_resources.resource_details import free_amounts, resource_scores, shortage_detail
 from bayplan.plugins.node_resources.resource_scoring import points_of_ten, resource_columns, scorer
+
+
+def free_amounts(nodes: NodeTable, name: str, rows: Rows) -> NDArray[np.int64]:
+    """Return what is free of a resource on each row, 0 where no node has any, `(rows,) int64`."""
+    column, taken = nodes.allocatable.get(name), nodes.requested.get(name)
+    free: NDArray[np.int64] = np.zeros(len(rows), dtype=np.int64) if column is None else column[rows]
+    return free if taken is None else free - taken[rows]
+
+
+def shortage_detail(nodes: NodeTable, rows: Rows, name: str, asked: int, free: NDArray[np.int64]) -> Detail:
+    """Return the cause that less of a resource than `asked` is `free` on some of the rows."""
+
+    def tell(places: NDArray[np.intp]) -> Shortage:
+        most = int(places[int(free[places].argmax())])
+        return Shortage(name, asked, int(free[most]), nodes.names[int(rows[most])])
+
+    return Detail(asked > free, tell)
+
+
+def resource_scores(strategy: ScoringStrategy, pod: PodInfo, nodes: NodeTable, row: int) -> list[ResourceScore]:
+    """Return what each resource that counts for the pod adds to the score of a row.
+
+    The formulas are those of the score itself, asked about one resource at a time.
+    """
+    scores: list[ResourceScore] = []
+    scoring = scorer(strategy)
+    for resource in strategy.resources:
+        columns = resource_columns([resource], pod, nodes)
+        for column in columns:
+            after, allocatable = column.on_row(row)
+            if allocatable <= 0:
+                continue
+            (score,) = scoring.score_few(columns, [row])
+            of_ten = points_of_ten(strategy.shape, columns, [row])[0] if strategy.shape else None
+            before = after - column.wanted
+            taken = nodes.requested.get(resource.name)
+            asked = pod.requests.amounts.get(resource.name, 0) + (0 if taken is None else int(taken[row]))
+            assumed = max(after - asked, 0)
+            amounts = before, after, allocatable
+            scores.append(ResourceScore(resource.name, *amounts, score, column.weight, of_ten, assumed))
+    return scores
+
 
 _FIRST = {CPU: 0, MEMORY: 1, EPHEMERAL_STORAGE: 2}
 

@@ -13,7 +13,7 @@ from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.plugins.volumes.claims import claim_references, ownership_problem
 from bayplan.plugins.volumes.csi_migration import CSIVolume, translate_inline_volume
-from bayplan.plugins.volumes.inverted_index import InvertedIndex
+from bayplan.plugins.volumes.volumes_in_use import InvertedIndex
 
 VolumeOfClaim = Callable[[PersistentVolumeClaim], CSIVolume | None]
 """Returns the volume that a claim has or will have; None if no driver counts it."""

@@ -12,14 +12,14 @@ from bayplan.api.selectors import LabelMatcher, compile_label_selector
 from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec
 from bayplan.api.storage_objects import PersistentVolumeClaimSpec as ClaimSpec
 from bayplan.cache.change_log import KeyFollower, Rows
-from bayplan.cache.interned_column import InternedColumn
 from bayplan.cache.listers import key_of
+from bayplan.cache.node_index import InternedColumn
 from bayplan.cache.node_table import Column
 from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.plugins.volume_binding.assume_cache import AssumeCache
 from bayplan.plugins.volume_binding.node_topology import NO_AFFINITY, Affinities, NodeTopology
 from bayplan.plugins.volumes.claims import VolumeError, is_volume_bound_to_claim, volume_class
-from bayplan.plugins.volumes.inverted_index import InvertedIndex
+from bayplan.plugins.volumes.volumes_in_use import InvertedIndex
 
 Slots = NDArray[np.intp]
 """Numbers of volumes within a class; a volume keeps its slot while it exists."""

@@ -12,8 +12,7 @@ from bayplan.api.selectors import compile_label_selector, is_label_key, is_label
 from bayplan.api.storage_objects import TopologySelectorTerm, VolumeNodeAffinity
 from bayplan.cache.change_log import Rows
 from bayplan.cache.incremental_view import NodeView
-from bayplan.cache.interned_column import InternedColumn
-from bayplan.cache.node_index import LabelColumn, NodeIndex
+from bayplan.cache.node_index import InternedColumn, LabelColumn, NodeIndex
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.plugins.node_affinity import NodeSelection

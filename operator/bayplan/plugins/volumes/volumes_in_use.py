@@ -1,6 +1,8 @@
 """The in-tree disks and claims that the pods on each node use, kept current for VolumeRestrictions."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +13,40 @@ from bayplan.cache.incremental_view import UsageView
 from bayplan.cache.node_table import NodeTable
 from bayplan.plugins.volumes.claims import named_claims
 from bayplan.plugins.volumes.csi_migration import text_of
-from bayplan.plugins.volumes.inverted_index import InvertedIndex
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V", bound=Hashable)
+
+
+class InvertedIndex(Generic[K, V]):
+    """Maps each key to its holders, such as claims to rows; keys that nobody holds take no memory."""
+
+    __slots__ = ("_holders",)
+
+    def __init__(self) -> None:
+        self._holders: dict[K, set[V]] = {}
+
+    def get(self, key: K) -> AbstractSet[V]:
+        """Return the holders of a key, not to be written to."""
+        return self._holders.get(key, frozenset())
+
+    def add(self, keys: Iterable[K], holder: V) -> None:
+        """Make `holder` one of the holders of each key."""
+        for key in keys:
+            self._holders.setdefault(key, set()).add(holder)
+
+    def remove(self, keys: Iterable[K], holder: V) -> None:
+        """Undo `add` for keys that `holder` holds."""
+        for key in keys:
+            holders = self._holders[key]
+            holders.discard(holder)
+            if not holders:
+                del self._holders[key]
+
+    def clear(self) -> None:
+        """Forget all holders."""
+        self._holders.clear()
+
 
 Disk = tuple[str, ...]
 """What tells an in-tree disk from others: its kind and its name there."""

@@ -52,7 +52,7 @@ class Dump:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class CacheComparison:
     """What a comparison found: the differences that lasted, and how many objects of each kind the lists held."""
 
     differences: Sequence[Difference]

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from bayplan.api.decoding import DECODE_ERRORS
+from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.objects import Node
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.connections import Extender

@@ -10,17 +10,16 @@ from typing import Any
 import aiohttp
 import msgspec
 
+from bayplan.api.backoff import in_slices
 from bayplan.api.credentials import Credentials
-from bayplan.api.decoding import DECODE_ERRORS
-from bayplan.api.errors import CredentialsError
+from bayplan.api.errors import DECODE_ERRORS, CredentialsError
 from bayplan.api.kinds import NODES, PODS, Resource, resource_of
 from bayplan.api.list_pages import list_pages
-from bayplan.api.slices import in_slices
 from bayplan.api.watch_event import outline_of
 from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource
 from bayplan.cache.cache import Cache
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.debugger.comparer import Comparison, Difference, Dump, ListError, compare_steps, lasting
+from bayplan.scheduler.debugger.comparer import CacheComparison, Difference, Dump, ListError, compare_steps, lasting
 from bayplan.scheduler.debugger.dump import ListedDump, dump_held
 
 logger = logging.getLogger(__name__)
@@ -48,9 +47,9 @@ class CacheDebugger:
     open_source: Callable[..., WatchSource] = WatchSource
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     clock: Callable[[], float] = time.monotonic
-    _running: asyncio.Task[Comparison] | None = field(default=None, init=False)
+    _running: asyncio.Task[CacheComparison] | None = field(default=None, init=False)
 
-    async def compare(self) -> Comparison:
+    async def compare(self) -> CacheComparison:
         """List everything, twice if need be, and return what differs from it.
 
         Raises:
@@ -60,13 +59,13 @@ class CacheDebugger:
             self._running = asyncio.create_task(self._compare(), name="cache comparison")
         return await asyncio.shield(self._running)
 
-    async def _compare(self) -> Comparison:
+    async def _compare(self) -> CacheComparison:
         listed, differences = await self._look()
         if differences:
             await self.sleep(self.pause_seconds)
             listed, again = await self._look()
             differences = lasting(differences, again)
-        found = Comparison(differences, listed.sizes())
+        found = CacheComparison(differences, listed.sizes())
         self.on_compared(found.counts)
         if differences:
             logger.warning("cache differs from the API server's content differences=%s", found.counts)

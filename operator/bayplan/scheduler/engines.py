@@ -1,23 +1,40 @@
 """Makes what depends on the configuration on top of what lives as long as the process."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from bayplan.api.client import ApiClient
 from bayplan.cache.cache import Cache
 from bayplan.config.types import SchedulerConfiguration
+from bayplan.framework.runtime import Framework
 from bayplan.framework.waiting_pods import WaitingPods
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queue_profile import QueueSettings, queue_profile
 from bayplan.scheduler.binder import Binder
 from bayplan.scheduler.cycle import SchedulingCycle
-from bayplan.scheduler.engine import Engine
 from bayplan.scheduler.extender.binder import ExtenderBinder
-from bayplan.scheduler.extender.client import make_clients
+from bayplan.scheduler.extender.client import ExtenderClient, make_clients
 from bayplan.scheduler.extender.cycle import ExtendedCycle, pod_from_api
 from bayplan.scheduler.observer import SchedulerObserver
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Engine:
+    """Decides and binds as one configuration says; the scheduler has one at a time.
+
+    Cache, nominations, what plugins assume and the pods that wait for Permit plugins are the process's: another engine
+    on the same ones goes on where this one was. Without `extended` no extender is called for decisions; `extenders` are
+    closed by whoever replaces it.
+    """
+
+    frameworks: Mapping[str, Framework]
+    cycle: SchedulingCycle
+    binder: Binder
+    queue: QueueSettings
+    extended: ExtendedCycle | None = None
+    extenders: Sequence[ExtenderClient] = ()
 
 
 @dataclass(eq=False, kw_only=True)

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.cache.change_log import Rows
+from bayplan.cache.lower_bound import fewest
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.resources import CPU, MEMORY, PODS
-from bayplan.scheduler.lower_bound import fewest
 
 TAKEN_BY_ALL: Final = (CPU, MEMORY, PODS)
 """The resources that nearly every pod takes: where one of them is full, the others are of no use."""
