@@ -41,6 +41,9 @@ def reset(request: web.Request) -> None:
 class RequestFault:
     """A fault of one request; `act` does what the server would have done."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
     async def serve(self, request: web.Request, act: Act) -> web.StreamResponse:
         raise NotImplementedError
 

@@ -16,7 +16,8 @@ from tests.scheduler.both_ways import Api, Run, attempts_of_simulation, node, po
 from bayplan.config.load import default_configuration, load_configuration
 from bayplan.config.plugin_sets import merge_plugins
 from bayplan.config.types import PluginEntry, Plugins, PluginSet
-from bayplan.controller import build, engines
+from bayplan.controller import build
+from bayplan.scheduler import engines
 from bayplan.simulate import simulator
 
 PLUGIN = """
