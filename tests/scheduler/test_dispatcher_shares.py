@@ -3,6 +3,7 @@
 import asyncio
 
 from tests.scheduler.dispatcher_scene import Scene, settle
+from tests.waiting import until
 
 
 async def test_a_full_house_of_events_does_not_hold_up_a_bind():
@@ -119,11 +120,9 @@ async def test_very_many_binds_of_a_namespace_without_answers_take_no_more_and_d
 
 
 async def test_one_namespace_with_very_many_quick_binds_does_not_stop_the_loop(monkeypatch):
-    monkeypatch.setattr("bayplan.scheduler.turns.COUNTED_WAITING", 10)
     monkeypatch.setattr("bayplan.scheduler.dispatcher.MAX_WAITING_BINDS", 50)
     scene = Scene(binds=3)
     scene.submit(asyncio.Event().wait, times=40, namespace="many")
-    assert scene.dispatcher.jobs_in_flight == 12
     assert scene.dispatcher.takes("many")
     scene.submit(asyncio.Event().wait, times=12, namespace="many")
     assert (scene.dispatcher.takes("many"), scene.dispatcher.takes("good")) == (False, True)
@@ -159,3 +158,50 @@ async def test_a_pod_that_is_patched_and_bound_again_and_again_has_one_turn_at_a
     assert scene.dispatcher._patching.unfinished <= 10
     scene.open()
     await scene.drain()
+
+
+async def test_patches_of_pods_that_come_and_go_where_nothing_is_answered_have_a_bound(monkeypatch):
+    monkeypatch.setattr("bayplan.scheduler.dispatcher.MAX_WAITING_PATCHES", 50)
+    scene = Scene(slow_seconds=0.01)
+    scene.close()
+    for number in range(500):
+        scene.patch(f"u{number}", namespace="bad")
+    await settle()
+    assert scene.dispatcher.waiting_calls()["pod_status_patch"] <= 50
+    assert len(scene.lost) >= 440
+    scene.patch("u", namespace="good")
+    scene.patch("v", namespace="bad", urgent=True)
+    scene.open()
+    await scene.drain()
+    assert {("u", b""), ("v", b"")} <= set(scene.client.done)
+
+
+async def test_an_urgent_patch_goes_before_all_others_though_one_of_its_pod_is_tried_again():
+    scene = Scene(others=3)
+    scene.client.answers["u"] = [503]
+    scene.patch("u", b"1", namespace="ns")
+    await until(lambda: scene.client.done)
+    scene.close()
+    for number in range(100):
+        scene.patch(f"v{number}", namespace="ns")
+    await settle()
+    scene.patch("u", b"2", namespace="ns", urgent=True)
+    scene.open()
+    await scene.drain()
+    assert scene.client.started.index("u", 1) < 20
+
+
+async def test_a_bind_behind_a_patch_that_hangs_does_not_begin_as_a_drain_ends():
+    scene, begun = Scene(), []
+    scene.close()
+    scene.patch("u")
+    await settle()
+
+    async def bind():
+        begun.append(1)
+        await asyncio.Event().wait()
+
+    scene.submit(bind, uid="u")
+    await scene.drain(binds_seconds=0.01, calls_seconds=0.01)
+    await settle()
+    assert len(asyncio.all_tasks()) == 1

@@ -155,19 +155,55 @@ async def test_what_waits_for_the_rate_limit_is_not_slow(calls):
         assert (calls.turns.quick, calls.turns.slow) == (0, 1)
 
 
-async def test_of_one_namespace_only_a_share_of_what_waits_counts_as_a_crowd(calls, monkeypatch):
-    monkeypatch.setattr(turns, "COUNTED_WAITING", 10)
-    calls.hangs = {"many", "few"}
-    calls.call("many", times=104)
-    calls.call("few", times=5)
-    await asyncio.sleep(0)
-    assert (calls.turns.waiting, calls.turns.quick, calls.turns.crowd) == (103, 6, 10 + 3 + 6)
+async def test_a_namespace_that_answers_some_calls_and_hangs_the_others_stays_held(calls):
+    async def answered_soon():
+        async with calls.turns.turn("bad") as turn:
+            turn.sent()
+
+    calls.hangs = {"bad"}
+    calls.call("bad")
     await calls.slow()
-    assert calls.turns.crowd == calls.turns.quick, "those of held namespaces do not count"
-    calls.hangs = set()
+    await answered_soon()
+    async with calls.turns.turn("bad"):
+        assert calls.turns.slow == 2, "it counts as those of a held one"
     calls.answer.set()
-    await until(lambda: len(calls.done) == 109 and not calls.turns.tasks)
-    assert calls.turns.crowd == 0
+    await until(lambda: calls.done)
+    await answered_soon()
+    async with calls.turns.turn("bad"):
+        assert (calls.turns.quick, calls.turns.slow) == (1, 0)
+
+
+async def test_held_namespaces_take_turns_whatever_their_ranks():
+    calls = Calls(size=3)
+    calls.hangs = {"bad", "low"}
+    calls.call("bad", times=5, rank=10)
+    calls.call("low", times=2)
+    await calls.slow()
+    for _ in range(4):
+        calls.answer.set()
+        calls.answer = asyncio.Event()
+        await calls.slow()
+    assert ("low", 0) in calls.done
+    await calls.turns.stop()
+
+
+async def test_a_turn_that_is_promoted_goes_before_those_that_waited_longer():
+    calls = Calls(size=1)
+    calls.hangs = {"ns"}
+    calls.call("ns", times=10)
+    calls.hangs, order = set(), []
+
+    async def job(turn):
+        async with turn:
+            order.append(len(calls.done))
+
+    turn = calls.turns.start("ns", job)
+    calls.turns.promote(turn, 1)
+    await asyncio.sleep(0)
+    calls.answer.set()
+    await until(lambda: order)
+    assert order[0] <= 1
+    await calls.turns.stop()
 
 
 async def test_given_up_turns_of_a_namespace_that_hangs_leave_nothing_behind(calls):
@@ -327,7 +363,6 @@ def test_whatever_hangs_the_share_is_kept_and_all_is_done_in_the_end(steps):
         await asyncio.sleep(0)
         made = calls.turns
         assert (made.unfinished, made.quick, made.slow, made.waiting, made.held) == (0, 0, 0, 0, 0)
-        assert made.crowd == 0
         await made.stop()
 
     asyncio.run(run())

@@ -102,8 +102,7 @@ class Binder:
         """
         problem = ""
         for post in range(_MAX_POSTS):
-            async with turn:
-                outcome = await self._post(binding, turn, first=not doubts)
+            outcome = await self._post(binding, turn, first=not doubts)
             if isinstance(outcome, BindResult):
                 return outcome
             doubts.append((self.clock(), outcome))
@@ -154,9 +153,10 @@ class Binder:
             turn.sent()
 
         try:
-            response = await self.client.request(
-                "POST", call.path, body=call.body, timeout_seconds=self.timeout, on_send=on_send
-            )
+            async with turn:
+                response = await self.client.request(
+                    "POST", call.path, body=call.body, timeout_seconds=self.timeout, on_send=on_send
+                )
         except BindError:
             raise
         except UnreachableError as error:

@@ -127,11 +127,20 @@ class BindingCycle:
         self.wake()
 
     def pod_gone(self, uid: str) -> None:
-        """End a pod's wait for Permit plugins as its deletion has begun (upstream: handleAssumedPodDeletion)."""
+        """End a pod's wait for Permit plugins or for its bind, as its deletion has begun; its room is free at once.
+
+        Upstream: handleAssumedPodDeletion.
+        """
         reserved = self._waiting.get(uid)
-        waiting = None if reserved is None else reserved.framework.waiting_pods.get(uid)
+        if reserved is None:
+            return
+        waiting = reserved.framework.waiting_pods.get(uid)
         if waiting is not None:
             waiting.reject("", "removed")
+        elif self._take(reserved):
+            self._give_back(reserved)
+            self.queue.done(uid)
+            self.wake()
 
     def _permit_ended(self, reserved: Reserved, status: Status) -> None:
         """Bind a pod that its Permit plugins allow; one that they reject waits for an event that may help it."""
@@ -155,6 +164,7 @@ class BindingCycle:
             self.dispatcher.submit(pod.uid, pod.namespace, partial(self._bind, reserved), pod.priority)
         elif self._take(reserved):
             self._bind_failed(reserved, "too many binds of the namespace wait for an answer of the API server")
+            self.wake()
 
     async def _pre_bind(self, reserved: Reserved) -> None:
         uid = reserved.queued.uid

@@ -31,7 +31,7 @@ class NodeScores:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RunnerUp:
     """The node that would have been chosen without the one that was, its score, and perhaps all scores."""
 
     runner_up: str
@@ -48,7 +48,7 @@ def compare_nodes(
     totals: NDArray[np.int64],
     chosen: int,
     rows: Rows | None,
-) -> Comparison | None:
+) -> RunnerUp | None:
     """Return what comparing at least two nodes came to; None if that is not wanted.
 
     `totals` are the scores of `rows`, or of all rows of the table, with NOT_FEASIBLE for those that are not compared;
@@ -60,7 +60,7 @@ def compare_nodes(
     others[chosen] = NOT_FEASIBLE
     second = int(others.argmax())
     name = nodes.names[second if rows is None else int(rows[second])]
-    return Comparison(
+    return RunnerUp(
         name, int(totals[second]), _all_scores(nodes, evaluation, pod, totals, rows) if compare > 1 else None
     )
 

@@ -22,7 +22,7 @@ from bayplan.framework.plugin_calls import SUCCESS_LABEL, UNSCHEDULABLE_LABEL
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Diagnosis
 from bayplan.queue.nominator import Nominator
-from bayplan.scheduler.comparison import Compare, Comparison, compare_nodes
+from bayplan.scheduler.comparison import Compare, RunnerUp, compare_nodes
 from bayplan.scheduler.sampling import NodeSearch
 from bayplan.scheduler.trace import Trace, trace_attempt
 
@@ -50,7 +50,7 @@ class Placement:
     scores: dict[str, int] | None = None
     state: CycleState = field(default_factory=dict, compare=False, repr=False)
     unscored: Unscored | None = None
-    comparison: Comparison | None = None
+    comparison: RunnerUp | None = None
     explanation: Explanation | None = None
 
 
@@ -223,7 +223,7 @@ class SchedulingCycle:
             return self._explained(pod, framework, evaluation, fit_error) if with_reasons else fit_error
         score: int | None = None
         unscored: Unscored | None = None
-        comparison: Comparison | None = None
+        comparison: RunnerUp | None = None
         if feasible_count == 1:
             if sampled is None:
                 row, unscored = int(np.argmax(evaluation.feasible)), Unscored.ONLY_NODE

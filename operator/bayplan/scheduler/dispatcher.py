@@ -33,10 +33,13 @@ _BESIDE_WAITING_BINDS: Final = 6
 """So many Events while binds wait for their turn: the API server is busy enough."""
 
 MAX_HELD_BINDS: Final = 1024
-"""So many binds wait in namespaces whose binds have no answer; what is more fails, and its pod backs off."""
+"""So many binds wait in a namespace whose binds have no answer; what is more fails, and its pod backs off."""
 
 MAX_WAITING_BINDS: Final = 16384
-"""So many binds wait in a namespace whose binds are answered; what is more fails as well."""
+"""So many wait in a namespace whose binds are answered, and in all others together; what is more fails as well."""
+
+MAX_WAITING_PATCHES: Final = 4096
+"""So many patches that are not urgent wait in a namespace; what is more is given up."""
 
 Job = Callable[[Turn], Awaitable[object]]
 
@@ -76,7 +79,8 @@ class Dispatcher:
         self._sleep = sleep
         self._retries = Retries(sleep)
         self._patches = PodPatches()
-        self._patch_turns: dict[str, Turn] = {}  # Those that wait, by the pod's UID.
+        self._patch_turns: dict[str, Turn] = {}  # Those that wait for their first try, by the pod's UID.
+        self._tried: dict[str, Turn] = {}  # Those of patches under way.
         self._events = EventQueue()
         self._behind_patches = 0  # Binds that wait for a patch of their pod.
         self._preemptions: set[asyncio.Task[None]] = set()
@@ -98,11 +102,8 @@ class Dispatcher:
 
     @property
     def jobs_in_flight(self) -> int:
-        """Binds that wait or are under way; the scheduling loop pauses while there are too many.
-
-        Slow ones do not count, and of those that wait in one namespace no more than a share: it alone stops nobody.
-        """
-        return self._binds.crowd
+        """Binds that wait or are under way, but for slow ones; the scheduling loop pauses while there are too many."""
+        return self._binds.waiting + self._binds.quick
 
     @property
     def events_waiting(self) -> int:
@@ -123,10 +124,10 @@ class Dispatcher:
         }
 
     def takes(self, namespace: str) -> bool:
-        """Whether a bind of the namespace may wait: not behind very many of its own, or that have no answer."""
-        if self._binds.is_held(namespace):
-            return self._binds.held < MAX_HELD_BINDS
-        return self._binds.waiting_in(namespace) < MAX_WAITING_BINDS
+        """Whether a bind of the namespace may wait: neither behind very many of its own, nor among too many in all."""
+        is_held = self._binds.is_held(namespace)
+        most = MAX_HELD_BINDS if is_held else MAX_WAITING_BINDS
+        return self._binds.waiting_in(namespace) < most and not (is_held and self._binds.held >= MAX_WAITING_BINDS)
 
     def submit(self, uid: str, namespace: str, job: Job, priority: int = 0) -> None:
         """Run the bind of a pod as soon as it has its turn and no patch of the pod is on its way.
@@ -177,8 +178,12 @@ class Dispatcher:
         to be bound. An `urgent` one goes before all others. A `patient` one is tried again for ten minutes, as it says
         what nobody else will say.
         """
-        if self._patches.add(uid, call, ended, urgent=urgent, patient=patient):
+        if not urgent and self._patching.waiting_in(namespace_of(call.path)) >= MAX_WAITING_PATCHES:
+            ended(False)
+        elif self._patches.add(uid, call, ended, urgent=urgent, patient=patient):
             self._start_patch(uid, call, urgent=urgent)
+        elif urgent:
+            self._patching.promote(self._tried[uid], rank=1)
 
     async def drain(self, *, binds_seconds: float, calls_seconds: float) -> None:
         """Wait until all binds and preemptions, then all calls, are done, each at most that long; then end the rest."""
@@ -190,8 +195,9 @@ class Dispatcher:
         tasks = [*self._preemptions, *self._resting]
         for task in tasks:
             task.cancel()
-        stops = (turns.stop() for turns in (self._binds, self._requests, self._patching, self._announcing))
-        await asyncio.gather(*stops, *tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for turns in (self._requests, self._patching, self._announcing, self._binds):
+            await turns.stop()  # Binds are the last: the end of a patch begins one.
 
     @property
     def _unfinished_jobs(self) -> int:
@@ -239,6 +245,7 @@ class Dispatcher:
             return  # Its turn had come already as it was dropped, or sent with an urgent one.
         done = rests = False
         started = perf_counter()
+        self._tried[uid] = turn
         try:
             answer, problem = await self._retries.answer(self._client, patch.call, turn, patch)
             done = answer is not None and answer.status < 400
@@ -250,6 +257,7 @@ class Dispatcher:
                 if not rests:
                     _log_given_up(patch.call, problem)
         finally:
+            del self._tried[uid]
             self._on_call(STATUS_PATCH, "success" if done else "error", perf_counter() - started)
             following = self._patches.rest(patch) if rests else self._patches.finish(patch, done=done)
             if following is patch:

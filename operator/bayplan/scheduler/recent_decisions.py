@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from bayplan.cache.pod_info import PodInfo
-from bayplan.scheduler.comparison import Comparison
+from bayplan.scheduler.comparison import RunnerUp
 from bayplan.scheduler.cycle import Placement
 
 KEPT_DECISIONS: Final = 4096
@@ -43,7 +43,7 @@ class RecentDecision(NamedTuple):
     seconds: float
     node: str | None
     score: int | None
-    comparison: Comparison | None
+    comparison: RunnerUp | None
     """What came second, where the log is told of it."""
     feasible: int
     evaluated: int
@@ -55,9 +55,7 @@ class RecentDecision(NamedTuple):
     text_bytes: int
 
 
-_Fields = tuple[
-    float, str, str, float, str | None, int | None, Comparison | None, int, int, str | None, _Names, str, int
-]
+_Fields = tuple[float, str, str, float, str | None, int | None, RunnerUp | None, int, int, str | None, _Names, str, int]
 """Those of a RecentDecision."""
 
 

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 # How long the loop decides before it lets watches, binds and probes run, and how many binds may be outstanding.
 _SLICE_SECONDS = 0.01
-_MAX_BINDS_IN_FLIGHT = 1024
+_MAX_BINDS_IN_FLIGHT = 32768
 # While no more pods wait, each bind leaves before the next decision: a hostile pod can make that one ten times a slice.
 _FEW_PODS = 64
 # How long decisions wait for the moves of waiting pods, if events come faster than their pods can be moved.

@@ -9,10 +9,7 @@ from typing import Self
 SLOW_SECONDS = 1.0
 """A call that has no answer after so long makes room for others."""
 
-COUNTED_WAITING = 512
-"""So many calls of one namespace that wait count at most, where it is asked whether very many do."""
-
-_REMEMBERED = 1024
+_REMEMBERED = 4096
 """Of so many namespaces that have no call it is known that they are held."""
 
 _SLACK = 64
@@ -26,7 +23,7 @@ class Turn:
     leaves, which the client's rate limit may hold up after the turn began: from then on it is measured.
     """
 
-    __slots__ = ("_turns", "begin", "is_slow", "lane", "namespace", "rank", "sent_at")
+    __slots__ = ("_turns", "begin", "is_late", "is_slow", "lane", "namespace", "rank", "sent_at")
 
     def __init__(self, turns: "Turns", namespace: str, rank: int) -> None:
         self._turns = turns
@@ -39,6 +36,9 @@ class Turn:
         self.sent_at: float | None = None
         """When its request left, in seconds of the loop's clock; None while it has not."""
         self.is_slow = False
+        """Whether it counts no more: it takes long, or others of its namespace did as it began."""
+        self.is_late = False
+        """Whether it takes long."""
 
     async def __aenter__(self) -> Self:
         if self.lane is None:
@@ -66,15 +66,17 @@ class Turn:
 class _Lane:
     """The calls of one namespace; `waiting` is a heap of (-rank, number, turn), of which `alive` still wait."""
 
-    __slots__ = ("alive", "is_held", "last", "namespace", "offered", "under_way", "waiting")
+    __slots__ = ("alive", "is_held", "last", "late", "namespace", "offered", "under_way", "waiting")
 
     def __init__(self, namespace: str, last: int) -> None:
         self.namespace = namespace
         self.waiting: list[tuple[int, int, Turn]] = []
         self.alive = 0
         self.under_way = 0
+        self.late = 0
+        """How many of these take long."""
         self.is_held = False
-        """Whether a call took long and none was answered soon since."""
+        """Whether a call took long and none was answered soon since, or one takes long now."""
         self.last = last
         """The number of the last call that began: whose is smallest goes first."""
         self.offered: _Offer | None = None
@@ -90,9 +92,10 @@ class Turns:
 
     At most `limit(rank)` calls are under way that left less than `slow_seconds` ago, `size` unless it is given, and at
     most two thirds of them in one namespace. The highest rank goes first, then the namespace whose last turn is the
-    longest ago. A call that takes longer counts no more. Its namespace is held until one of its calls is answered in
-    less time: it has a third of `size` calls under way at most, and all held namespaces together `size`. So what hangs
-    for one namespace leaves the others their room. However many namespaces hang, twice `size` calls are under way.
+    longest ago. A call that takes longer counts no more. Its namespace is held until none takes longer and one is
+    answered in less time: it begins a call only while a third of `size` are under way, and all held namespaces together
+    have `size`, whatever their ranks. So what hangs for one namespace leaves the others their room. However many
+    namespaces hang, twice `size` calls are under way. A higher rank has no smaller `limit`.
 
     `freed` is called whenever a call ended or makes room.
     """
@@ -113,9 +116,8 @@ class Turns:
         self._idle: dict[str, _Lane] = {}  # Those that have no call and are held, the last one last.
         self._ready: tuple[list[_Offer], list[_Offer]] = ([], [])  # Heaps of those not held, and of those held.
         self._numbers = count(1)
-        self._measured: dict[Turn, None] = {}  # Sent and not slow, in the order of their leaving.
+        self._measured: dict[Turn, None] = {}  # Sent and not late, in the order of their leaving.
         self._alarm: asyncio.TimerHandle | None = None
-        self._uncounted = 0
         self.waiting = 0
         """Calls that wait in namespaces that are not held."""
         self.held = 0
@@ -124,11 +126,6 @@ class Turns:
         """Calls under way that count."""
         self.slow = 0
         """Calls under way that count no more."""
-
-    @property
-    def crowd(self) -> int:
-        """Calls that wait or are under way and hold up others: without slow ones, and what a namespace has too many."""
-        return self.waiting - self._uncounted + self.quick
 
     def is_held(self, namespace: str) -> bool:
         """Whether calls of the namespace wait for others of it that have no answer."""
@@ -161,11 +158,19 @@ class Turns:
         """Measure from now on how long a turn that is under way takes."""
         if turn.lane is None or turn.sent_at is not None:
             return
-        turn.sent_at = asyncio.get_running_loop().time()
-        if not turn.is_slow:
-            self._measured[turn] = None
-            if self._alarm is None:
-                self._alarm = asyncio.get_running_loop().call_later(self._slow_seconds, self._put_aside)
+        loop = asyncio.get_running_loop()
+        turn.sent_at = loop.time()
+        self._measured[turn] = None
+        if self._alarm is None:
+            self._alarm = loop.call_at(turn.sent_at + self._slow_seconds, self._put_aside)
+
+    def promote(self, turn: Turn, rank: int) -> None:
+        """Give a turn a higher rank, for as long as it waits and for each time that it is asked for again."""
+        turn.rank = max(rank, turn.rank)
+        if turn.lane is not None and turn.begin is not None:
+            heappush(turn.lane.waiting, (-turn.rank, next(self._numbers), turn))
+            self._offer(turn.lane)
+            self.look()
 
     def leave(self, turn: Turn) -> None:
         """End a turn that waits, or whose request is over; nothing happens if it does neither."""
@@ -181,11 +186,12 @@ class Turns:
             self.slow -= 1
         else:
             self.quick -= 1
-            self._measured.pop(turn, None)
+        self._measured.pop(turn, None)
+        lane.late -= turn.is_late
         # What sent nothing says nothing about its namespace.
-        if turn.sent_at is not None and asyncio.get_running_loop().time() - turn.sent_at < self._slow_seconds:
+        if turn.sent_at is not None and not (turn.is_late or lane.late):
             self._hold(lane, held=False)
-        turn.sent_at, turn.is_slow = None, False
+        turn.sent_at, turn.is_slow, turn.is_late = None, False, False
         self._offer(lane)
         self._forget_if_empty(lane)
         self.look()
@@ -248,7 +254,7 @@ class Turns:
         if not lane.waiting:
             lane.offered = None
             return
-        wanted = (lane.waiting[0][0], lane.last)
+        wanted = (0 if lane.is_held else lane.waiting[0][0], lane.last)
         if lane.offered is not None and lane.offered[:2] == wanted and lane.offered[3] is lane.is_held:
             return
         ready = self._ready[lane.is_held]
@@ -273,7 +279,6 @@ class Turns:
             self.held += alive - lane.alive
         else:
             self.waiting += alive - lane.alive
-            self._uncounted += max(0, alive - COUNTED_WAITING) - max(0, lane.alive - COUNTED_WAITING)
         lane.alive = alive
 
     def _hold(self, lane: _Lane, *, held: bool) -> None:
@@ -287,18 +292,21 @@ class Turns:
         """Hold the namespaces of calls that take long, and have others go in their stead."""
         self._alarm = None
         loop = asyncio.get_running_loop()
-        latest = loop.time() - self._slow_seconds
+        now = loop.time()
         for turn in list(self._measured):
-            if turn.lane is None or turn.sent_at is None or turn.sent_at > latest:
+            if turn.lane is None or turn.sent_at is None:
+                continue
+            if (due := turn.sent_at + self._slow_seconds) > now:
+                self._alarm = loop.call_at(due, self._put_aside)
                 break
             del self._measured[turn]
-            turn.is_slow = True
-            self.quick -= 1
-            self.slow += 1
+            turn.is_late = True
+            turn.lane.late += 1
+            if not turn.is_slow:
+                turn.is_slow = True
+                self.quick -= 1
+                self.slow += 1
             self._hold(turn.lane, held=True)
             self._offer(turn.lane)
-        first = next(iter(self._measured), None)
-        if first is not None and first.sent_at is not None:
-            self._alarm = loop.call_at(first.sent_at + self._slow_seconds, self._put_aside)
         self.look()
         self._freed()

@@ -12,7 +12,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import PODS
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.repack import repack_lines
-from bayplan.simulate.report import Compared, ComparisonReport, MovedPod, Report
+from bayplan.simulate.report import Compared, Comparison, MovedPod, Report
 from bayplan.simulate.tables import Column, Printer, Row, amount
 
 PodKey = tuple[str, str]
@@ -48,7 +48,7 @@ def placements(nodes: NodeTable) -> dict[PodKey, str]:
     }
 
 
-def compared(outcomes: Sequence[ConfigurationResult]) -> ComparisonReport:
+def compared(outcomes: Sequence[ConfigurationResult]) -> Comparison:
     """Return the outcomes side by side, with every pod that is not on the same node in all of them."""
     moved = []
     for key in {key for outcome in outcomes for key in outcome.placements}:
@@ -56,7 +56,7 @@ def compared(outcomes: Sequence[ConfigurationResult]) -> ComparisonReport:
         if len(set(nodes)) > 1:
             moved.append(MovedPod(*key, nodes))
     moved.sort(key=lambda pod: (natural_key(pod.namespace), natural_key(pod.name)))
-    return ComparisonReport([Compared(outcome.config, outcome.report) for outcome in outcomes], moved)
+    return Comparison([Compared(outcome.config, outcome.report) for outcome in outcomes], moved)
 
 
 MOVED_SHOWN: Final = 20
@@ -76,7 +76,7 @@ _LABEL_WIDTH: Final = 30
 _VALUE_WIDTH: Final = 14
 
 
-def print_comparison(printer: Printer, comparison: ComparisonReport, *, is_summary: bool = False) -> None:
+def print_comparison(printer: Printer, comparison: Comparison, *, is_summary: bool = False) -> None:
     """Print which letter stands for which file, one column a configuration, and the pods that are elsewhere.
 
     Where the columns do not fit the width there are several listings. A summary names no pods.

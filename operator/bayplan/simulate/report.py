@@ -201,7 +201,7 @@ class MovedPod(_Reported):
     """Where it is in the end, in the order of the configurations; None where it is on no node."""
 
 
-class ComparisonReport(_Reported):
+class Comparison(_Reported):
     """Several configurations on the same cluster, in the order in which they were given."""
 
     configurations: list[Compared]
@@ -209,7 +209,7 @@ class ComparisonReport(_Reported):
     """In the order of namespace and name."""
 
 
-def encode(report: Report | ComparisonReport) -> bytes:
+def encode(report: Report | Comparison) -> bytes:
     """The report as indented JSON text with a newline at its end."""
     return msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n"
 
@@ -217,7 +217,7 @@ def encode(report: Report | ComparisonReport) -> bytes:
 def schema() -> bytes:
     """The JSON schema of what `encode` writes, as docs/simulate.schema.json has it."""
     (report, comparison), components = msgspec.json.schema_components(
-        [Report, ComparisonReport], ref_template="#/$defs/{name}"
+        [Report, Comparison], ref_template="#/$defs/{name}"
     )
     described = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

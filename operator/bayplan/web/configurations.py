@@ -10,7 +10,7 @@ import msgspec
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.comparison import ConfigurationResult, compared, own_pods, placements
-from bayplan.simulate.report import ComparisonReport, MovedPod, Summary
+from bayplan.simulate.report import Comparison, MovedPod, Summary
 from bayplan.simulate.simulator import Simulator
 from bayplan.web.snapshot import SnapshotSource
 from bayplan.web.updates import Updates
@@ -80,7 +80,7 @@ class ComparedSource:
         await updates.show("comparison", msgspec.json.encode(side_by_side(comparison)))
 
 
-def side_by_side(comparison: ComparisonReport) -> SideBySide:
+def side_by_side(comparison: Comparison) -> SideBySide:
     """Return what the page is told of a comparison: every summary, and the first of the pods that are elsewhere."""
     told = [SummaryOf(each.config, each.report.summary) for each in comparison.configurations]
     return SideBySide(len(told), told, comparison.moved[:MOVED_SHOWN], len(comparison.moved))
